@@ -1,0 +1,60 @@
+//! Every limit on a size, a count or a wait, in one place.
+//!
+//! A limit that an operator may change is in the configuration instead; these
+//! are the ceilings that keep one request from costing more than it should.
+
+/// Longest identifier (tenant, shard, region, zone).
+pub const ID_CHARS_MAX: usize = 63;
+/// Longest display name.
+pub const NAME_CHARS_MAX: usize = 200;
+/// Longest reason given with a change.
+pub const REASON_CHARS_MAX: usize = 500;
+/// Largest body of an admin request.
+pub const ADMIN_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Longest `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 200;
+/// How long the answer to an idempotent create is remembered.
+pub const IDEMPOTENCY_HOURS: i64 = 24;
+
+/// Shards in one fleet.
+pub const SHARDS_MAX: usize = 10_000;
+/// Smallest capacity weight.
+pub const WEIGHT_MIN: f64 = 0.001;
+/// Largest capacity weight.
+pub const WEIGHT_MAX: f64 = 1_000_000.0;
+/// Slices one shard may hold when it was added without a limit of its own.
+pub const SLICES_PER_SHARD_DEFAULT: u64 = 1_000_000;
+/// Largest density limit that can be set on a shard.
+pub const SLICES_PER_SHARD_MAX: u64 = 100_000_000;
+/// Zones on one shard or one tenant.
+pub const ZONES_MAX: usize = 32;
+/// Approved secondary regions of one tenant.
+pub const SECONDARY_REGIONS_MAX: usize = 16;
+/// Browser origins one tenant may allow.
+pub const ORIGINS_MAX: usize = 32;
+/// Longest browser origin.
+pub const ORIGIN_CHARS_MAX: usize = 200;
+/// Live and retired API keys of one tenant.
+pub const KEYS_PER_TENANT_MAX: u64 = 1_000;
+/// Admin tokens, live and retired.
+pub const TOKENS_MAX: u64 = 10_000;
+/// Longest overlap of a rotated key with its successor, in seconds (90 days).
+pub const ROTATE_OVERLAP_SECONDS_MAX: i64 = 90 * 86_400;
+
+/// Highest votes per second that can be set for a tenant.
+pub const VOTES_PER_SECOND_MAX: u64 = 100_000_000;
+/// Highest number of concurrent queries that can be set for a tenant.
+pub const CONCURRENT_QUERIES_MAX: u64 = 1_000_000;
+/// Longest retention that can be set for a tenant (100 years).
+pub const RETENTION_DAYS_MAX: u64 = 36_500;
+
+/// Items on a page when the caller does not say.
+pub const PAGE_ITEMS_DEFAULT: u32 = 100;
+/// Items on a page at the most.
+pub const PAGE_ITEMS_MAX: u32 = 1_000;
+/// Moves listed by one preview when the caller does not say.
+pub const PREVIEW_ITEMS_DEFAULT: u32 = 10_000;
+/// Moves listed by one preview at the most.
+pub const PREVIEW_ITEMS_MAX: u32 = 100_000;
+/// Records changed by one commit.
+pub const COMMIT_WRITES_MAX: usize = 10_000;

@@ -1,0 +1,291 @@
+//! The form of every secret Ballast hands out: API keys and admin tokens.
+//!
+//! ```text
+//!   bl_live_ 4fQ…(43 base-62 characters, 256 random bits)… a81Zq0
+//!   prefix   secret                                        CRC-32, base 62
+//! ```
+//! The prefix lets a secret scanner recognise one in a repository. The
+//! checksum tells a typo from a wrong key without a look-up. Only the SHA-256
+//! hash of the whole text is ever stored: with 256 random bits there is
+//! nothing to guess, so no slow password hash is needed on the request path.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::entropy::Entropy;
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// 62^43 > 2^256.
+const SECRET_CHARS: usize = 43;
+/// 62^6 > 2^32.
+const CHECKSUM_CHARS: usize = 6;
+
+/// What a credential is for; told by its prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// A tenant's key for real traffic.
+    LiveKey,
+    /// A tenant's key for trying things out.
+    TestKey,
+    /// An operator's token for the admin API.
+    AdminToken,
+}
+
+impl Purpose {
+    const ALL: [Self; 3] = [Self::LiveKey, Self::TestKey, Self::AdminToken];
+
+    /// What every credential of this purpose begins with.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::LiveKey => "bl_live_",
+            Self::TestKey => "bl_test_",
+            Self::AdminToken => "bl_admin_",
+        }
+    }
+}
+
+/// A secret in clear. It is shown once and never stored; `Debug` hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    text: String,
+    purpose: Purpose,
+}
+
+/// The SHA-256 hash of a credential: what is stored and looked up.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CredentialHash([u8; 32]);
+
+/// Why a text cannot be a credential of ours, told without a look-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadCredential {
+    /// It has none of our prefixes.
+    #[error("it begins with none of bl_live_, bl_test_ and bl_admin_")]
+    Foreign,
+    /// It is too short, too long, or has characters that none has.
+    #[error("it is cut off or has characters that do not belong in it")]
+    Malformed,
+    /// Its checksum does not fit: a typo.
+    #[error("its checksum does not fit, so it was mistyped or cut and pasted wrongly")]
+    Mistyped,
+}
+
+impl Credential {
+    /// Draws a fresh one.
+    pub fn generate(purpose: Purpose, entropy: &dyn Entropy) -> Self {
+        let mut text = String::with_capacity(64);
+        text.push_str(purpose.prefix());
+        let end = text.len() + SECRET_CHARS;
+        let mut bytes = [0; 64];
+        while text.len() < end {
+            entropy.fill(&mut bytes);
+            // 248 = 4 · 62: what lies above is drawn again, so that every
+            // character is equally likely.
+            for byte in bytes.iter().filter(|byte| **byte < 248) {
+                if text.len() < end {
+                    text.push(char::from(ALPHABET[usize::from(byte % 62)]));
+                }
+            }
+        }
+        let sum = checksum(text.as_bytes());
+        text.extend(sum.map(char::from));
+        Self { text, purpose }
+    }
+
+    /// Reads one, telling a typo from a stranger.
+    pub fn parse(text: &str) -> Result<Self, BadCredential> {
+        let purpose = check(text)?;
+        Ok(Self {
+            text: text.to_owned(),
+            purpose,
+        })
+    }
+
+    /// What it is for.
+    pub fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
+    /// The secret itself, for the one time it is shown.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+
+    /// The hash that is stored in its place.
+    pub fn hash(&self) -> CredentialHash {
+        hash(&self.text)
+    }
+
+    /// The first characters, by which a person recognises it in a list.
+    pub fn hint(&self) -> String {
+        let prefix = self.purpose.prefix().len();
+        format!("{}…", &self.text[..prefix + 4])
+    }
+}
+
+/// Checks the form and the checksum of `text`, allocating nothing, and
+/// returns its purpose and hash: the request path's way in.
+pub fn inspect(text: &str) -> Result<(Purpose, CredentialHash), BadCredential> {
+    let purpose = check(text)?;
+    Ok((purpose, hash(text)))
+}
+
+fn check(text: &str) -> Result<Purpose, BadCredential> {
+    let purpose = Purpose::ALL
+        .into_iter()
+        .find(|purpose| text.starts_with(purpose.prefix()))
+        .ok_or(BadCredential::Foreign)?;
+    let bytes = text.as_bytes();
+    let body = &bytes[purpose.prefix().len()..];
+    if body.len() != SECRET_CHARS + CHECKSUM_CHARS || !body.iter().all(u8::is_ascii_alphanumeric) {
+        return Err(BadCredential::Malformed);
+    }
+    let (signed, sum) = bytes.split_at(bytes.len() - CHECKSUM_CHARS);
+    if checksum(signed) == sum {
+        Ok(purpose)
+    } else {
+        Err(BadCredential::Mistyped)
+    }
+}
+
+fn hash(text: &str) -> CredentialHash {
+    CredentialHash(Sha256::digest(text.as_bytes()).into())
+}
+
+fn checksum(signed: &[u8]) -> [u8; CHECKSUM_CHARS] {
+    let mut rest = crc32fast::hash(signed) as usize;
+    let mut sum = [0; CHECKSUM_CHARS];
+    for place in sum.iter_mut().rev() {
+        *place = ALPHABET[rest % 62];
+        rest /= 62;
+    }
+    sum
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credential({})", self.hint())
+    }
+}
+
+impl CredentialHash {
+    /// The bytes of the hash.
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The half by which a record is found. A comparison that stops early on
+    /// it tells nothing: nobody can steer the hash of a guess.
+    pub fn handle(&self) -> u128 {
+        let mut half = [0; 16];
+        half.copy_from_slice(&self.0[..16]);
+        u128::from_be_bytes(half)
+    }
+
+    /// The hash in hexadecimal, as the registry indexes it.
+    pub fn to_hex(self) -> String {
+        use fmt::Write;
+        self.0
+            .iter()
+            .fold(String::with_capacity(64), |mut hex, byte| {
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
+    }
+
+    /// Compares all of both hashes whatever they hold, so that the time taken
+    /// says nothing about where they differ.
+    pub fn matches(&self, other: &Self) -> bool {
+        let difference = self
+            .0
+            .iter()
+            .zip(&other.0)
+            .fold(0, |found, (one, two)| found | (one ^ two));
+        std::hint::black_box(difference) == 0
+    }
+}
+
+impl fmt::Debug for CredentialHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CredentialHash({}…)", &self.to_hex()[..8])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Counting(std::sync::atomic::AtomicU8);
+    impl Entropy for Counting {
+        fn fill(&self, bytes: &mut [u8]) {
+            for byte in bytes {
+                *byte = self.0.fetch_add(7, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn sample(purpose: Purpose) -> Credential {
+        Credential::generate(purpose, &Counting(3.into()))
+    }
+
+    #[test]
+    fn what_is_drawn_is_read_again() {
+        for purpose in Purpose::ALL {
+            let drawn = sample(purpose);
+            assert_eq!(Credential::parse(drawn.expose()), Ok(drawn.clone()));
+            assert_eq!(inspect(drawn.expose()), Ok((purpose, drawn.hash())));
+        }
+    }
+
+    #[test]
+    fn every_single_character_typo_is_called_a_typo() {
+        let text = sample(Purpose::LiveKey).expose().to_owned();
+        for place in Purpose::LiveKey.prefix().len()..text.len() {
+            let mut typo = text.clone().into_bytes();
+            typo[place] = if typo[place] == b'x' { b'y' } else { b'x' };
+            let typo = String::from_utf8(typo).unwrap();
+            assert_eq!(Credential::parse(&typo), Err(BadCredential::Mistyped));
+        }
+    }
+
+    #[test]
+    fn strangers_and_fragments_are_told_apart() {
+        let text = sample(Purpose::TestKey).expose().to_owned();
+        assert_eq!(Credential::parse("sk_live_1"), Err(BadCredential::Foreign));
+        assert_eq!(Credential::parse(""), Err(BadCredential::Foreign));
+        assert_eq!(
+            Credential::parse(&text[..40]),
+            Err(BadCredential::Malformed)
+        );
+        assert_eq!(
+            Credential::parse(&format!("{text}0")),
+            Err(BadCredential::Malformed)
+        );
+        assert_eq!(
+            Credential::parse("bl_live_\u{1F5F3}"),
+            Err(BadCredential::Malformed)
+        );
+    }
+
+    #[test]
+    fn a_secret_never_shows_in_debug_output() {
+        let drawn = sample(Purpose::AdminToken);
+        let shown = format!("{drawn:?} {:?}", drawn.hash());
+        assert!(!shown.contains(&drawn.expose()[14..]), "{shown}");
+    }
+
+    #[test]
+    fn the_format_is_pinned() {
+        // A golden value: a change of alphabet, checksum or hash would orphan
+        // every key in the field.
+        let text = "bl_live_0000000000000000000000000000000000000000000";
+        let whole = format!(
+            "{text}{}",
+            String::from_utf8_lossy(&checksum(text.as_bytes()))
+        );
+        assert_eq!(
+            whole,
+            "bl_live_000000000000000000000000000000000000000000034Ah44"
+        );
+    }
+}

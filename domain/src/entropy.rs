@@ -1,0 +1,7 @@
+//! Chance, through one trait: secrets in production, one seed in tests.
+
+/// Draws random bytes. Production draws from the operating system.
+pub trait Entropy: Send + Sync + 'static {
+    /// Fills `bytes` with random bytes.
+    fn fill(&self, bytes: &mut [u8]);
+}

@@ -1,0 +1,204 @@
+//! Every error code there is: name, kind, title and the next step. The page
+//! `docs/errors.md` is this table, and a test keeps the two equal.
+
+/// What the caller should make of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The request cannot be read.
+    Malformed,
+    /// The request can be read and asks for something that cannot be.
+    Invalid,
+    /// The caller did not say who it is, or not believably.
+    Unauthenticated,
+    /// The caller may not do that.
+    Forbidden,
+    /// There is no such thing.
+    NotFound,
+    /// The path is there, the method is not.
+    MethodNotAllowed,
+    /// It contradicts what is there.
+    Conflict,
+    /// It has changed since the caller read it.
+    Stale,
+    /// The body is too large.
+    TooLarge,
+    /// The body is of a type that is not taken.
+    UnsupportedMediaType,
+    /// Too many requests.
+    TooMany,
+    /// Not now; try again.
+    Unavailable,
+    /// Ours.
+    Internal,
+}
+
+impl Kind {
+    /// The HTTP status of this kind: the one place where it is decided.
+    pub const fn http_status(self) -> u16 {
+        match self {
+            Self::Malformed => 400,
+            Self::Unauthenticated => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::Conflict => 409,
+            Self::Stale => 412,
+            Self::TooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::Invalid => 422,
+            Self::TooMany => 429,
+            Self::Internal => 500,
+            Self::Unavailable => 503,
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($variant:ident $name:literal $kind:ident $title:literal $next:literal)*) => {
+        /// A stable error code: what programs compare.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorCode {
+            $(#[doc = $title] $variant,)*
+        }
+
+        impl ErrorCode {
+            /// Every code, in the order of the catalogue.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The code as it is sent.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Its kind.
+            pub const fn kind(self) -> Kind {
+                match self { $(Self::$variant => Kind::$kind,)* }
+            }
+
+            /// What kind of problem it is, in a few words.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)* }
+            }
+
+            /// What to do next, unless the case at hand knows better.
+            pub const fn next_step(self) -> &'static str {
+                match self { $(Self::$variant => $next,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    MalformedRequest "malformed-request" Malformed
+        "The request cannot be read"
+        "Correct the request as the detail says and send it again."
+    InvalidField "invalid-field" Invalid
+        "A field has a value that cannot be"
+        "Correct the fields listed in errors and send the request again."
+    UnknownRegion "unknown-region" Invalid
+        "No shard stands in that region"
+        "Use a region of an existing shard (shard list), or add a shard there first."
+    UnknownZone "unknown-zone" Invalid
+        "No shard carries that zone"
+        "Use a zone of an existing shard (shard list), or tag a shard with it first."
+    NoEligibleShard "no-eligible-shard" Conflict
+        "No shard may take the slice"
+        "Read why each shard was ruled out, then add a shard or lift one of the reasons."
+    BadCredential "bad-credential" Unauthenticated
+        "The credential is missing or not accepted"
+        "Send a valid token or key; detail says what is wrong with this one."
+    MistypedCredential "mistyped-credential" Unauthenticated
+        "The credential has a typo"
+        "Its checksum does not fit: copy it again, whole."
+    MissingRole "missing-role" Forbidden
+        "The token's role does not allow that"
+        "Use a token with the role named in the detail."
+    MissingScope "missing-scope" Forbidden
+        "The key's scopes do not allow that"
+        "Use a key with the scope named in the detail."
+    TenantSuspended "tenant-suspended" Forbidden
+        "The tenant is suspended"
+        "Ask the operator to resume it (tenant resume)."
+    TenantClosed "tenant-closed" Conflict
+        "The tenant is closed"
+        "A closed tenant stays closed; create another under a new ID."
+    TenantNotFound "tenant-not-found" NotFound
+        "There is no such tenant"
+        "Look for it with tenant list."
+    TenantExists "tenant-exists" Conflict
+        "A tenant of that ID exists"
+        "Choose another ID; IDs of closed tenants are not given again."
+    ShardNotFound "shard-not-found" NotFound
+        "There is no such shard"
+        "Look for it with shard list."
+    ShardExists "shard-exists" Conflict
+        "A shard of that ID exists"
+        "Choose another ID, or change the shard that is there."
+    ShardUrlTaken "shard-url-taken" Conflict
+        "Another shard stores its data at that URL"
+        "Give the shard a URL of its own."
+    ShardNotEmpty "shard-not-empty" Conflict
+        "The shard still holds slices"
+        "Set it to draining and wait until it is empty."
+    KeyNotFound "key-not-found" NotFound
+        "There is no such key"
+        "Look for it with key list."
+    KeyNotActive "key-not-active" Conflict
+        "The key is revoked or expired"
+        "Create a new key."
+    TokenNotFound "token-not-found" NotFound
+        "There is no such token"
+        "Look for it with token list."
+    LastAdmin "last-admin" Conflict
+        "It is the last admin token that works"
+        "Create another admin token that does not expire first."
+    PinRefused "pin-refused" Conflict
+        "The tenant may not be on that shard"
+        "Pin it to a shard that nothing vetoes (placement explain)."
+    TooMany "limit-reached" Conflict
+        "A limit on how many there may be is reached"
+        "Remove what is no longer needed, or raise the limit."
+    Changed "changed-meanwhile" Stale
+        "It has changed since you read it"
+        "Read it again, and repeat the change with the new ETag."
+    IdempotencyMismatch "idempotency-mismatch" Invalid
+        "That Idempotency-Key was used for another request"
+        "Use a fresh Idempotency-Key for each new request."
+    NotFound "not-found" NotFound
+        "There is nothing here"
+        "See the list of paths in /admin/v1/openapi.json."
+    MethodNotAllowed "method-not-allowed" MethodNotAllowed
+        "The path does not take that method"
+        "See the list of paths in /admin/v1/openapi.json."
+    TooLarge "body-too-large" TooLarge
+        "The body is too large"
+        "Send less at once."
+    UnsupportedMediaType "unsupported-media-type" UnsupportedMediaType
+        "The body is not JSON"
+        "Send the body as JSON with Content-Type: application/json."
+    NoHistory "no-history" NotFound
+        "Nothing is recorded of that time"
+        "Ask for a time after the subject was created."
+    Busy "busy" Unavailable
+        "Too much is going on at once"
+        "Try again in a moment."
+    Unavailable "unavailable" Unavailable
+        "Not possible right now"
+        "Try again in a moment; /readyz says what is missing."
+    Internal "internal-error" Internal
+        "Something failed on our side"
+        "Try again; if it stays, the server's log has the cause."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = ErrorCode::ALL.iter().map(|code| code.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ErrorCode::ALL.len());
+    }
+}

@@ -1,0 +1,119 @@
+//! A tenant's API key, as the registry keeps it: everything but the secret.
+//!
+//! ```text
+//!   created ──► usable ──► expired   (its expiry passed)
+//!                  └─────► revoked   (within a second, everywhere)
+//!   rotated: a successor is made, and the old key expires after an overlap
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::id::{KeyId, TenantId};
+
+/// An API key without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApiKey {
+    /// Its public name.
+    #[serde(rename = "keyID")]
+    pub key_id: KeyId,
+    /// The tenant it speaks for.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its first characters, to recognise it by.
+    pub hint: String,
+    /// Live or test.
+    pub mode: KeyMode,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it stops working.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+    /// The key that took its place.
+    #[serde(
+        rename = "replacedBy",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub replaced_by: Option<KeyId>,
+}
+
+/// Whether a key is for real traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum KeyMode {
+    /// For real traffic.
+    Live,
+    /// For trying things out.
+    Test,
+}
+
+/// What a key may do.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Scope {
+    /// Cast votes.
+    Vote,
+    /// Read polls and results.
+    Read,
+    /// Create and close polls.
+    Polls,
+}
+
+impl Scope {
+    /// Every scope: what a key has when none is named.
+    pub const ALL: [Self; 3] = [Self::Vote, Self::Read, Self::Polls];
+
+    /// The scope's name, as in its JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Vote => "vote",
+            Self::Read => "read",
+            Self::Polls => "polls",
+        }
+    }
+}
+
+/// Whether a key works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum KeyStatus {
+    /// It works.
+    Active,
+    /// Its expiry has passed.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+impl ApiKey {
+    /// Whether it works at `now`.
+    pub fn status(&self, now: Timestamp) -> KeyStatus {
+        match (self.revoked_at, self.expires_at) {
+            (Some(_), _) => KeyStatus::Revoked,
+            (None, Some(end)) if end <= now => KeyStatus::Expired,
+            (None, _) => KeyStatus::Active,
+        }
+    }
+}

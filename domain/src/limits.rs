@@ -1,0 +1,18 @@
+//! What a tenant may use.
+
+use serde::{Deserialize, Serialize};
+
+/// A tenant's limits. An absent limit is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// Votes accepted per second.
+    #[schema(minimum = 1, maximum = 100_000_000)]
+    pub votes_per_second: Option<u64>,
+    /// Queries answered at the same time.
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    pub concurrent_queries: Option<u64>,
+    /// Days that closed polls are kept.
+    #[schema(minimum = 1, maximum = 36_500)]
+    pub retention_days: Option<u64>,
+}

@@ -1,0 +1,179 @@
+//! The verdict: where a slice belongs, and why.
+
+use super::fleet::{Fleet, ShardView, Subject};
+use super::score::{draw, might_exceed, score};
+use super::veto::{is_vetoed, standing};
+use crate::id::ShardId;
+use crate::residency::Standing;
+use crate::tenant::Pin;
+
+/// Where a slice belongs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// The shard; `None` when the rules leave none.
+    pub shard_id: Option<ShardId>,
+    /// Why that one.
+    pub why: Why,
+    /// For a slice that is placed anew: shards that score higher by weight
+    /// alone but were passed over because they are filling up.
+    pub passed_over: Vec<ShardId>,
+}
+
+/// Why a slice belongs where it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// An operator pinned it there.
+    Pinned,
+    /// It is there, and no eligible shard outscores it.
+    Stays,
+    /// It has the highest score of the eligible shards.
+    HighestScore,
+    /// The shard it is on may no longer hold it.
+    MustLeave,
+    /// No shard may hold it.
+    NoneEligible,
+}
+
+/// Decides where a slice belongs.
+///
+/// Placing twice is placing once: applied to its own result in an unchanged
+/// fleet it answers [`Why::Stays`].
+pub fn decide(fleet: &Fleet, subject: &Subject) -> Verdict {
+    if let Some(shard) = pinned(fleet, subject) {
+        return Verdict {
+            shard_id: Some(shard.id.clone()),
+            why: Why::Pinned,
+            passed_over: Vec::new(),
+        };
+    }
+    match holder(fleet, subject) {
+        Some(home) => stay_or_go(fleet, subject, home),
+        None => place(fleet, subject),
+    }
+}
+
+/// The pinned shard, if there is one and the rules allow it.
+fn pinned<'a>(fleet: &'a Fleet, subject: &Subject) -> Option<&'a ShardView> {
+    let Pin { shard_id, .. } = subject.pin.as_ref()?;
+    eligible(fleet.get(shard_id)?, subject).map(|(shard, _)| shard)
+}
+
+/// The shard that holds the slice, if the rules still allow it to.
+fn holder<'a>(fleet: &'a Fleet, subject: &Subject) -> Option<(&'a ShardView, Standing)> {
+    eligible(fleet.get(subject.current.as_ref()?)?, subject)
+}
+
+fn eligible<'a>(shard: &'a ShardView, subject: &Subject) -> Option<(&'a ShardView, Standing)> {
+    let standing = standing(shard, subject);
+    (!is_vetoed(shard, subject, standing)).then_some((shard, standing))
+}
+
+/// A placed slice leaves only for an eligible shard that outscores its holder
+/// by weight alone, or that stands in its home region when the holder does
+/// not. Pressure plays no part, and shards it once passed over do not attract
+/// it: so neither filling up nor emptying ever moves a tenant.
+fn stay_or_go(fleet: &Fleet, subject: &Subject, holder: (&ShardView, Standing)) -> Verdict {
+    let (home, home_standing) = holder;
+    let mut best = Best {
+        shard: home,
+        standing: home_standing,
+        score: score(home.weight, draw(subject.hash, home.hash)),
+    };
+    for shard in fleet.shards() {
+        if shard.id != home.id && !subject.passed_over.contains(&shard.id) {
+            best.challenge(shard, subject, shard.weight);
+        }
+    }
+    Verdict {
+        shard_id: Some(best.shard.id.clone()),
+        why: if best.shard.id == home.id {
+            Why::Stays
+        } else {
+            Why::HighestScore
+        },
+        passed_over: Vec::new(),
+    }
+}
+
+/// A slice without a holder goes to the highest score, where a shard that is
+/// filling up counts with a part of its weight.
+fn place(fleet: &Fleet, subject: &Subject) -> Verdict {
+    let mut best: Option<Best<'_>> = None;
+    for shard in fleet.shards() {
+        let weight = shard.weight * shard.pressure.preference();
+        match &mut best {
+            Some(best) => best.challenge(shard, subject, weight),
+            None => best = Best::first(shard, subject, weight),
+        }
+    }
+    let Some(best) = best else {
+        return Verdict {
+            shard_id: None,
+            why: Why::NoneEligible,
+            passed_over: Vec::new(),
+        };
+    };
+    Verdict {
+        passed_over: passed_over(fleet, subject, &best),
+        shard_id: Some(best.shard.id.clone()),
+        why: if subject.current.is_some() {
+            Why::MustLeave
+        } else {
+            Why::HighestScore
+        },
+    }
+}
+
+/// The eligible shards that would have won by weight alone.
+fn passed_over(fleet: &Fleet, subject: &Subject, winner: &Best<'_>) -> Vec<ShardId> {
+    let own = score(winner.shard.weight, draw(subject.hash, winner.shard.hash));
+    fleet
+        .shards()
+        .iter()
+        .filter(|shard| shard.id != winner.shard.id)
+        .filter(|shard| {
+            eligible(shard, subject).is_some_and(|(_, standing)| standing <= winner.standing)
+                && score(shard.weight, draw(subject.hash, shard.hash)) > own
+        })
+        .map(|shard| shard.id.clone())
+        .collect()
+}
+
+/// The best shard seen so far: the better standing first, then the score,
+/// then (never seen in practice) the lower id, which comes first in a fleet.
+struct Best<'a> {
+    shard: &'a ShardView,
+    standing: Standing,
+    score: f64,
+}
+
+impl<'a> Best<'a> {
+    fn first(shard: &'a ShardView, subject: &Subject, weight: f64) -> Option<Self> {
+        let (shard, standing) = eligible(shard, subject)?;
+        let score = score(weight, draw(subject.hash, shard.hash));
+        Some(Self {
+            shard,
+            standing,
+            score,
+        })
+    }
+
+    fn challenge(&mut self, shard: &'a ShardView, subject: &Subject, weight: f64) {
+        let standing = standing(shard, subject);
+        let draw = draw(subject.hash, shard.hash);
+        if standing > self.standing
+            || (standing == self.standing && !might_exceed(weight, draw, self.score))
+            || is_vetoed(shard, subject, standing)
+        {
+            return;
+        }
+        let score = score(weight, draw);
+        if standing < self.standing || score > self.score {
+            *self = Self {
+                shard,
+                standing,
+                score,
+            };
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The explanation: every shard with its score, what vetoed it, who pinned
+//! it, by how much the winner won, and what would change the verdict.
+
+use serde::{Deserialize, Serialize};
+
+use super::decide::{Verdict, Why, decide};
+use super::fleet::{Fleet, ShardView, Subject};
+use super::score::{draw, score};
+use super::veto::{Veto, standing, vetoes};
+use super::would_move::{WouldMove, would_move};
+use crate::id::{RegionId, ShardId, TenantId, ZoneId};
+use crate::residency::Standing;
+use crate::shard::{Pressure, ShardState};
+use crate::tenant::Pin;
+
+/// Why a slice is where it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Whose slice.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// Which of its slices.
+    pub slice: u32,
+    /// The shard it is on.
+    #[serde(rename = "shardID")]
+    pub shard_id: Option<ShardId>,
+    /// The shard it belongs on; differs from `shardID` while a move is due.
+    #[serde(rename = "preferredShardID")]
+    pub preferred_shard_id: Option<ShardId>,
+    /// Why it belongs there, in a sentence.
+    pub because: String,
+    /// By how much the preferred shard's score exceeds that of the best other
+    /// one; `null` when no other shard may hold the slice. Negative when a pin
+    /// or a rule, not the score, decided.
+    pub margin: Option<f64>,
+    /// The best other shard: the margin is the distance to it.
+    #[serde(rename = "runnerUpShardID")]
+    pub runner_up_shard_id: Option<ShardId>,
+    /// Every shard, those that may hold it first, then by score.
+    pub shards: Vec<ShardExplained>,
+    /// What would move it: each is true when tried.
+    pub would_move: Vec<WouldMove>,
+}
+
+/// One shard's part in an explanation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardExplained {
+    /// Which shard.
+    #[serde(rename = "shardID")]
+    pub shard_id: ShardId,
+    /// Its score for this slice: weight / -ln(draw).
+    pub score: f64,
+    /// The number in (0, 1) it drew for this slice.
+    pub draw: f64,
+    /// Its capacity weight.
+    pub weight: f64,
+    /// Where it stands.
+    pub region: RegionId,
+    /// Its tags.
+    pub zones: Vec<ZoneId>,
+    /// Its state.
+    pub state: ShardState,
+    /// Whether it is filling up. Counts only when a slice is placed anew.
+    pub pressure: Pressure,
+    /// How many slices it holds.
+    pub slices: u64,
+    /// How many it may hold.
+    pub max_slices: u64,
+    /// Why it may not hold this slice; empty when it may.
+    pub vetoes: Vec<Veto>,
+    /// Who pinned the slice to it, if someone did.
+    pub pinned: Option<Pin>,
+    /// The slice was placed while this shard was filling up, so it was passed
+    /// over then and does not attract the slice now.
+    pub passed_over: bool,
+    /// It stands in an approved secondary region: it is used only while no
+    /// home shard can be.
+    pub secondary: bool,
+}
+
+/// Explains where a slice belongs in a fleet.
+pub fn explain(fleet: &Fleet, subject: &Subject) -> Explanation {
+    let verdict = decide(fleet, subject);
+    let mut shards: Vec<_> = fleet
+        .shards()
+        .iter()
+        .map(|shard| explained(shard, subject))
+        .collect();
+    shards.sort_by(|one, two| {
+        let rank = |shard: &ShardExplained| (!shard.vetoes.is_empty(), shard.secondary);
+        rank(one)
+            .cmp(&rank(two))
+            .then(two.score.total_cmp(&one.score))
+            .then(one.shard_id.cmp(&two.shard_id))
+    });
+    let preferred = verdict.shard_id.as_ref();
+    let runner_up = shards.iter().find(|shard| {
+        shard.vetoes.is_empty() && !shard.passed_over && Some(&shard.shard_id) != preferred
+    });
+    let margin = preferred
+        .and_then(|id| shards.iter().find(|shard| shard.shard_id == *id))
+        .zip(runner_up)
+        .map(|(winner, other)| winner.score - other.score);
+    Explanation {
+        tenant_id: subject.tenant_id.clone(),
+        slice: subject.slice,
+        shard_id: subject.current.clone(),
+        preferred_shard_id: verdict.shard_id.clone(),
+        because: because(fleet, subject, &verdict),
+        margin,
+        runner_up_shard_id: runner_up.map(|shard| shard.shard_id.clone()),
+        would_move: would_move(fleet, subject, &verdict, &shards),
+        shards,
+    }
+}
+
+fn explained(shard: &ShardView, subject: &Subject) -> ShardExplained {
+    let draw = draw(subject.hash, shard.hash);
+    ShardExplained {
+        shard_id: shard.id.clone(),
+        score: score(shard.weight, draw),
+        draw,
+        weight: shard.weight,
+        region: shard.region.clone(),
+        zones: shard.zones.clone(),
+        state: shard.state,
+        pressure: shard.pressure,
+        slices: shard.slices,
+        max_slices: shard.max_slices,
+        vetoes: vetoes(shard, subject),
+        pinned: subject.pin.clone().filter(|pin| pin.shard_id == shard.id),
+        passed_over: subject.passed_over.contains(&shard.id),
+        secondary: standing(shard, subject) == Standing::Secondary,
+    }
+}
+
+fn because(fleet: &Fleet, subject: &Subject, verdict: &Verdict) -> String {
+    let Some(target) = &verdict.shard_id else {
+        return "no shard may hold it: every one is vetoed".to_owned();
+    };
+    let current = subject.current.as_ref();
+    let held = current.and_then(|id| fleet.get(id));
+    match (verdict.why, &subject.pin) {
+        (Why::Pinned, Some(pin)) => format!(
+            "{} pinned it to {target}{}",
+            pin.actor,
+            pin.reason
+                .as_ref()
+                .map(|reason| format!(" ({reason})"))
+                .unwrap_or_default()
+        ),
+        (Why::Stays, _) => {
+            let others = subject.passed_over.len();
+            let passed = if others == 0 {
+                String::new()
+            } else {
+                format!(
+                    ", apart from {others} passed over because it was filling up when the slice was placed"
+                )
+            };
+            format!("{target} has the highest score of the shards that may hold it{passed}")
+        }
+        (Why::MustLeave, _) => {
+            let from = current.map(ToString::to_string).unwrap_or_default();
+            let reasons = match held {
+                None => "is gone from the fleet".to_owned(),
+                Some(shard) => {
+                    let reasons: Vec<_> = vetoes(shard, subject)
+                        .into_iter()
+                        .map(|veto| veto.message)
+                        .collect();
+                    reasons.join(" and ")
+                }
+            };
+            format!("it must leave {from}, which {reasons}; {target} is next")
+        }
+        _ if current.is_some() => format!("{target} now outscores the shard it is on"),
+        _ => format!("{target} has the highest score of the shards that may hold it"),
+    }
+}

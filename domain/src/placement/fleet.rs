@@ -1,0 +1,170 @@
+//! The inputs of a placement: all shards at one revision, and one slice.
+
+use std::collections::BTreeMap;
+
+use super::score::{shard_hash, slice_hash};
+use crate::id::{RegionId, ShardId, TenantId, ZoneId};
+use crate::registry::slices_on;
+use crate::residency::Residency;
+use crate::shard::{Pressure, Shard, ShardState};
+use crate::tenant::{Pin, Tenant};
+
+/// A shard as placement sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShardView {
+    /// Which shard.
+    pub id: ShardId,
+    /// The hash of its name.
+    pub hash: u64,
+    /// Where it stands.
+    pub region: RegionId,
+    /// Its tags.
+    pub zones: Vec<ZoneId>,
+    /// Its capacity weight.
+    pub weight: f64,
+    /// Whether it takes slices.
+    pub state: ShardState,
+    /// Whether it is filling up.
+    pub pressure: Pressure,
+    /// How many slices it holds.
+    pub slices: u64,
+    /// How many it may hold.
+    pub max_slices: u64,
+}
+
+impl ShardView {
+    /// The view of a shard that holds so many slices.
+    pub fn new(shard: &Shard, slices: u64) -> Self {
+        Self {
+            hash: shard_hash(&shard.shard_id),
+            id: shard.shard_id.clone(),
+            region: shard.region.clone(),
+            zones: shard.zones.clone(),
+            weight: shard.weight,
+            state: shard.state,
+            pressure: shard.pressure,
+            slices,
+            max_slices: shard.max_slices,
+        }
+    }
+
+    /// How full it is: 1 is at its density limit.
+    pub fn utilisation(&self) -> f64 {
+        self.slices as f64 / self.max_slices.max(1) as f64
+    }
+}
+
+/// All shards at one revision of the fleet, in the order of their ids.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Fleet {
+    shards: Vec<ShardView>,
+}
+
+impl Fleet {
+    /// A fleet of these shards.
+    pub fn new(mut shards: Vec<ShardView>) -> Self {
+        shards.sort_by(|one, two| one.id.cmp(&two.id));
+        shards.dedup_by(|one, two| one.id == two.id);
+        Self { shards }
+    }
+
+    /// A fleet of the registry's shards and its tallies of slices.
+    pub fn from_records<'a>(
+        shards: impl IntoIterator<Item = &'a Shard>,
+        tallies: &BTreeMap<String, u64>,
+    ) -> Self {
+        let slices = |shard: &Shard| tallies.get(&slices_on(shard.shard_id.as_str()));
+        Self::new(
+            shards
+                .into_iter()
+                .map(|shard| ShardView::new(shard, slices(shard).copied().unwrap_or(0)))
+                .collect(),
+        )
+    }
+
+    /// The shards.
+    pub fn shards(&self) -> &[ShardView] {
+        &self.shards
+    }
+
+    /// One shard.
+    pub fn get(&self, id: &ShardId) -> Option<&ShardView> {
+        self.place_of(id).map(|place| &self.shards[place])
+    }
+
+    /// One shard, to be changed: for what-if questions.
+    pub fn get_mut(&mut self, id: &ShardId) -> Option<&mut ShardView> {
+        self.place_of(id).map(|place| &mut self.shards[place])
+    }
+
+    /// This fleet with one more shard, or with a shard replaced.
+    #[must_use]
+    pub fn with(mut self, shard: ShardView) -> Self {
+        match self.shards.binary_search_by(|have| have.id.cmp(&shard.id)) {
+            Ok(place) => self.shards[place] = shard,
+            Err(place) => self.shards.insert(place, shard),
+        }
+        self
+    }
+
+    /// This fleet without one of its shards.
+    #[must_use]
+    pub fn without(mut self, id: &ShardId) -> Self {
+        self.shards.retain(|shard| shard.id != *id);
+        self
+    }
+
+    pub(super) fn place_of(&self, id: &ShardId) -> Option<usize> {
+        self.shards.binary_search_by(|shard| shard.id.cmp(id)).ok()
+    }
+}
+
+/// One slice, with all that decides where it may be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// Whose slice.
+    pub tenant_id: TenantId,
+    /// Its number.
+    pub slice: u32,
+    /// The hash of its name.
+    pub hash: u64,
+    /// The tenant's home.
+    pub home_region: RegionId,
+    /// Where else it may be.
+    pub residency: Residency,
+    /// The tags it requires.
+    pub zones: Vec<ZoneId>,
+    /// Where an operator wants it.
+    pub pin: Option<Pin>,
+    /// Where it is; `None` before it is placed.
+    pub current: Option<ShardId>,
+    /// The shards it passed over when it was placed.
+    pub passed_over: Vec<ShardId>,
+}
+
+impl Subject {
+    /// A slice of a tenant; `None` when the tenant has no such slice.
+    pub fn of(tenant: &Tenant, slice: u32) -> Option<Self> {
+        let placed = tenant.slices.iter().find(|have| have.slice == slice)?;
+        Some(Self {
+            current: Some(placed.shard_id.clone()),
+            passed_over: placed.passed_over.clone(),
+            ..Self::unplaced(tenant, slice)
+        })
+    }
+
+    /// The slice as if it were to be placed for the first time.
+    pub fn unplaced(tenant: &Tenant, slice: u32) -> Self {
+        Self {
+            tenant_id: tenant.tenant_id.clone(),
+            slice,
+            hash: slice_hash(&tenant.tenant_id, slice),
+            home_region: tenant.home_region.clone(),
+            residency: tenant.residency.clone(),
+            zones: tenant.zones.clone(),
+            pin: tenant.pin.clone(),
+            current: None,
+            passed_over: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Counterfactuals: which single change would take a slice elsewhere, worked
+//! out from the scores and then tried on a copy of the fleet. What is said
+//! here has been seen to be true.
+
+use serde::{Deserialize, Serialize};
+
+use super::decide::{Verdict, decide};
+use super::explain::ShardExplained;
+use super::fleet::{Fleet, Subject};
+use crate::bounds::{WEIGHT_MAX, WEIGHT_MIN};
+use crate::id::ShardId;
+use crate::shard::ShardState;
+use crate::tenant::Pin;
+
+/// How many rivals are asked what weight they would need.
+const RIVALS: usize = 3;
+
+/// One change, and where the slice would belong after it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WouldMove {
+    /// The change.
+    #[serde(flatten)]
+    pub change: Change,
+    /// Where the slice would belong then.
+    #[serde(rename = "toShardID")]
+    pub to_shard_id: ShardId,
+    /// The change in a sentence.
+    pub sentence: String,
+    /// The command that makes the change; empty when nothing need be done.
+    pub command: String,
+}
+
+/// A change of one thing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "change", rename_all = "camelCase")]
+pub enum Change {
+    /// Nothing: it is due to move already.
+    None,
+    /// Another weight for a shard.
+    Weight {
+        /// Which shard.
+        #[serde(rename = "shardID")]
+        shard_id: ShardId,
+        /// Its weight now.
+        from: f64,
+        /// The weight at which the slice would move.
+        to: f64,
+    },
+    /// Another state for a shard.
+    State {
+        /// Which shard.
+        #[serde(rename = "shardID")]
+        shard_id: ShardId,
+        /// Its new state.
+        to: ShardState,
+    },
+    /// Taking the pin away.
+    Unpin,
+}
+
+pub(super) fn would_move(
+    fleet: &Fleet,
+    subject: &Subject,
+    verdict: &Verdict,
+    shards: &[ShardExplained],
+) -> Vec<WouldMove> {
+    let Some(preferred) = &verdict.shard_id else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    if subject
+        .current
+        .as_ref()
+        .is_some_and(|current| current != preferred)
+    {
+        found.push(WouldMove {
+            change: Change::None,
+            to_shard_id: preferred.clone(),
+            sentence: format!("it is due to move to {preferred} already"),
+            command: String::new(),
+        });
+    }
+    found.extend(
+        candidates(subject, preferred, shards)
+            .into_iter()
+            .filter_map(|change| tried(fleet, subject, preferred, change)),
+    );
+    found
+}
+
+/// Changes worth trying, the smallest first.
+fn candidates(subject: &Subject, preferred: &ShardId, shards: &[ShardExplained]) -> Vec<Change> {
+    if subject.pin.is_some() {
+        return vec![Change::Unpin];
+    }
+    let Some(winner) = shards.iter().find(|shard| shard.shard_id == *preferred) else {
+        return Vec::new();
+    };
+    let rivals = || {
+        shards.iter().filter(|shard| {
+            shard.shard_id != *preferred && shard.vetoes.is_empty() && !shard.passed_over
+        })
+    };
+    let mut changes: Vec<Change> = rivals()
+        .take(RIVALS)
+        .map(|rival| Change::Weight {
+            shard_id: rival.shard_id.clone(),
+            from: rival.weight,
+            to: just_above(rival.weight * winner.score / rival.score),
+        })
+        .collect();
+    changes.extend(rivals().next().map(|rival| Change::Weight {
+        shard_id: preferred.clone(),
+        from: winner.weight,
+        to: just_below(winner.weight * rival.score / winner.score),
+    }));
+    changes.push(Change::State {
+        shard_id: preferred.clone(),
+        to: ShardState::Draining,
+    });
+    // A shard that would win if it were back in service.
+    changes.extend(
+        shards
+            .iter()
+            .filter(|shard| shard.state != ShardState::Active && shard.score > winner.score)
+            .map(|shard| Change::State {
+                shard_id: shard.shard_id.clone(),
+                to: ShardState::Active,
+            }),
+    );
+    changes
+}
+
+/// Tries a change on a copy; `None` when it is out of bounds or changes
+/// nothing.
+fn tried(
+    fleet: &Fleet,
+    subject: &Subject,
+    preferred: &ShardId,
+    change: Change,
+) -> Option<WouldMove> {
+    let mut fleet = fleet.clone();
+    let mut subject = subject.clone();
+    change.apply(&mut fleet, &mut subject.pin)?;
+    let to_shard_id = decide(&fleet, &subject)
+        .shard_id
+        .filter(|to| to != preferred)?;
+    let (sentence, command) = words(&change, &subject, &to_shard_id);
+    Some(WouldMove {
+        change,
+        to_shard_id,
+        sentence,
+        command,
+    })
+}
+
+impl Change {
+    /// Makes the change; `None` when it cannot be made.
+    pub fn apply(&self, fleet: &mut Fleet, pin: &mut Option<Pin>) -> Option<()> {
+        match self {
+            Self::None => {}
+            Self::Weight { shard_id, to, .. } => {
+                if !(WEIGHT_MIN..=WEIGHT_MAX).contains(to) {
+                    return None;
+                }
+                fleet.get_mut(shard_id)?.weight = *to;
+            }
+            Self::State { shard_id, to } => fleet.get_mut(shard_id)?.state = *to,
+            Self::Unpin => *pin = None,
+        }
+        Some(())
+    }
+}
+
+fn words(change: &Change, subject: &Subject, to: &ShardId) -> (String, String) {
+    match change {
+        Change::None => (String::new(), String::new()),
+        Change::Weight {
+            shard_id,
+            from,
+            to: weight,
+        } => {
+            let verb = if weight > from { "raise" } else { "lower" };
+            let percent = (weight / from - 1.0) * 100.0;
+            (
+                format!(
+                    "{verb} the weight of {shard_id} from {from} to {weight} ({percent:+.1} %): it goes to {to}"
+                ),
+                format!("ballast shard weight {shard_id} {weight}"),
+            )
+        }
+        Change::State {
+            shard_id,
+            to: state,
+        } => (
+            match state {
+                ShardState::Active => {
+                    format!("bring {shard_id} back into service: it goes to {to}")
+                }
+                _ => format!("drain {shard_id}: it goes to {to}"),
+            },
+            format!("ballast shard state {shard_id} {}", state.name()),
+        ),
+        Change::Unpin => (
+            format!("take the pin away: it goes to {to}"),
+            format!("ballast placement unpin {}", subject.tenant_id),
+        ),
+    }
+}
+
+/// The next number of four digits strictly above `x`.
+fn just_above(x: f64) -> f64 {
+    let unit = unit_of(x);
+    tidy(((x / unit).floor() + 1.0) * unit)
+}
+
+/// The next number of four digits strictly below `x`.
+fn just_below(x: f64) -> f64 {
+    let unit = unit_of(x);
+    tidy(((x / unit).ceil() - 1.0) * unit)
+}
+
+/// One in the fourth digit of `x`.
+fn unit_of(x: f64) -> f64 {
+    10f64.powf(x.log10().floor() - 3.0)
+}
+
+/// Takes the dust of binary arithmetic away: 1.3000000000000003 is 1.3.
+fn tidy(x: f64) -> f64 {
+    format!("{x:.9}").parse().unwrap_or(x)
+}

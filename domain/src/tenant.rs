@@ -1,0 +1,134 @@
+//! A customer: identity, home, policy, limits — and where its slices are.
+//!
+//! ```text
+//!   created ──► active ◄──► suspended
+//!                  │            │
+//!                  └──► closed ◄┘      (final: the ID is never given again)
+//! ```
+//!
+//! The whole route map of a tenant is this one record, so that one
+//! compare-and-swap decides every change of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::clock::Timestamp;
+use crate::id::{RegionId, ShardId, TenantId, ZoneId};
+use crate::limits::Limits;
+use crate::residency::Residency;
+
+/// A tenant, as the registry keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Tenant {
+    /// Its name in every command and path.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// What people call it.
+    pub name: String,
+    /// The organisation it belongs to, as the operator knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub organisation: Option<String>,
+    /// Whether it is served.
+    pub status: TenantStatus,
+    /// The region its data lives in.
+    pub home_region: RegionId,
+    /// Where else its data may be.
+    pub residency: Residency,
+    /// Only shards that carry one of these tags may hold it; empty: any.
+    pub zones: Vec<ZoneId>,
+    /// What it may use.
+    pub limits: Limits,
+    /// Browser origins that may use its keys; `*` allows all.
+    pub cors_origins: Vec<String>,
+    /// Its slices and where they are.
+    pub slices: Vec<Slice>,
+    /// The shard an operator pinned it to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pin: Option<Pin>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// Whether a tenant is served.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum TenantStatus {
+    /// Served.
+    #[default]
+    Active,
+    /// Its keys are refused until it is resumed; its data stays.
+    Suspended,
+    /// Its keys are refused for ever.
+    Closed,
+}
+
+impl TenantStatus {
+    /// The status's name, as in its JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// The unit that is placed and moved: one tenant's data, or a part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Slice {
+    /// Its number within the tenant. Nearly every tenant has only slice 0.
+    pub slice: u32,
+    /// The shard that owns it.
+    #[serde(rename = "shardID")]
+    pub shard_id: ShardId,
+    /// Grows with every change of owner; every write carries it.
+    pub epoch: Epoch,
+    /// Shards that scored higher when it was placed but were filling up. They
+    /// do not attract it later, so a preference never turns into a move.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<ShardId>,
+    /// When it was placed there.
+    pub placed_at: Timestamp,
+}
+
+/// The number that fences writes: it grows with every change of a slice's
+/// owner, and a shard accepts a write only at the epoch it owns the slice at.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The epoch of a slice that has just been created.
+    pub const FIRST: Self = Self(1);
+}
+
+/// An operator's word that a tenant belongs on one shard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Pin {
+    /// The shard.
+    #[serde(rename = "shardID")]
+    pub shard_id: ShardId,
+    /// Who pinned it.
+    pub actor: Actor,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}

@@ -1,0 +1,71 @@
+//! An operator's token for the admin API, as the registry keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::id::TokenId;
+
+/// An admin token without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AdminToken {
+    /// Its public name.
+    #[serde(rename = "tokenID")]
+    pub token_id: TokenId,
+    /// Who or what uses it.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// Its first characters, to recognise it by.
+    pub hint: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it stops working.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// What a token may do. Each role may do all that the one before it may.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Role {
+    /// Looks.
+    Viewer,
+    /// Changes tenants, keys, shards and placement.
+    Operator,
+    /// Also hands out and revokes tokens.
+    Admin,
+}
+
+impl Role {
+    /// The role's name, as in its JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl AdminToken {
+    /// Whether it works at `now`.
+    pub fn works(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > now)
+    }
+}
