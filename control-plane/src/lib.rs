@@ -1,1 +1,4 @@
-//! todo
+//! x
+pub mod registry;
+#[cfg(test)]
+mod testing;

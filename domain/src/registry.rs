@@ -120,8 +120,9 @@ pub struct Write {
     pub expected: u64,
     /// Its new body; `None` removes it (its history stays).
     pub body: Option<String>,
-    /// The terms by which it is found from now on.
-    pub terms: Vec<String>,
+    /// The terms by which it is found from now on; `None` leaves them and the
+    /// tallies as they are.
+    pub terms: Option<Vec<String>>,
     /// The terms that are also counted.
     pub tallies: Vec<String>,
 }

@@ -1,0 +1,8 @@
+//! The registry: what is known of tenants, shards, keys and tokens.
+//!
+//! The port is [`ballast_domain::registry`]; here are its implementations and
+//! the one conformance suite that all of them pass. [`typed`] puts the
+//! domain's types over the port's JSON bodies.
+
+pub mod sqlite;
+pub mod typed;

@@ -1,0 +1,47 @@
+//! Stand-ins for time and chance in this room's tests.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use ballast_domain::{Clock, Entropy, Timestamp};
+
+/// A clock that moves only when told to.
+pub struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    /// A clock that stands at a fixed moment in 2026.
+    pub fn new() -> Self {
+        Self(AtomicI64::new(1_794_821_400_000))
+    }
+
+    /// Moves the clock; backwards too.
+    pub fn advance_ms(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Chance from one seed: the same run draws the same bytes.
+pub struct SeededEntropy(AtomicU64);
+
+impl SeededEntropy {
+    /// Chance that begins with this seed.
+    pub fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+}
+
+impl Entropy for SeededEntropy {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let mut x = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+            x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            chunk.copy_from_slice(&(x ^ (x >> 31)).to_le_bytes()[..chunk.len()]);
+        }
+    }
+}
