@@ -1,4 +1,34 @@
-//! x
+//! The control plane: who the tenants are, where they are, and who may ask.
+//!
+//! ```text
+//!   api/ ──► tenants, keys, shards, placements, tokens, events ──► registry
+//!            (what an operator can ask for, one file each)
+//!   keeper ── follows the registry's change feed: keeps the fleet in memory,
+//!             notes which shards are filling up, forgets old replies
+//!   route_source ── what routers read
+//! ```
+//! The API writes intent into the registry; whatever follows from it is found
+//! there by those who follow its feed. Nothing here calls a router.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod api;
+pub mod change;
+pub mod events;
+pub mod fleet;
+pub mod idempotency;
+pub mod intent;
+pub mod keeper;
+pub mod keys;
+pub mod placements;
+pub mod plane;
 pub mod registry;
+pub mod route_source;
+pub mod shards;
+pub mod tenants;
 #[cfg(test)]
 mod testing;
+pub mod tokens;
+pub mod validate;
+
+pub use plane::{ControlPlane, Settings};

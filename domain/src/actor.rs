@@ -8,7 +8,6 @@ use crate::id::TokenId;
 
 /// Who asked for a change: a token's holder, or Ballast itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Actor {
     /// The token's name, or the part of Ballast that acted (`ballast/up`).
     pub name: String,

@@ -13,7 +13,7 @@ use crate::id::{KeyId, TenantId};
 
 /// An API key without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ApiKey {
     /// Its public name.
     #[serde(rename = "keyID")]

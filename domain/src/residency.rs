@@ -5,20 +5,88 @@ use serde::{Deserialize, Serialize};
 use crate::id::RegionId;
 
 /// A tenant's residency policy.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(tag = "policy", rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Wire", into = "Wire")]
 pub enum Residency {
     /// Data stays in the home region; when it is down, so is the tenant.
     #[default]
     Strict,
     /// Data may also be in the approved secondary regions.
-    #[serde(rename_all = "camelCase")]
     Permitted {
-        /// The approved regions, home not among them.
+        /// The approved regions, home not among them; never empty.
         secondary_regions: Vec<RegionId>,
     },
     /// Data stays in the home region; operations wait there while it is down.
     Deferred,
+}
+
+/// Where a tenant's data may be, and what happens when its home is away.
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Wire {
+    /// `strict`: home only, and down when it is. `permitted`: also the
+    /// secondary regions. `deferred`: home only, operations wait.
+    policy: Policy,
+    /// The approved regions besides home; with `permitted` only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
+    secondary_regions: Vec<RegionId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum Policy {
+    Strict,
+    Permitted,
+    Deferred,
+}
+
+impl TryFrom<Wire> for Residency {
+    type Error = &'static str;
+    fn try_from(wire: Wire) -> Result<Self, &'static str> {
+        let secondary_regions = wire.secondary_regions;
+        match (wire.policy, secondary_regions.is_empty()) {
+            (Policy::Strict, true) => Ok(Self::Strict),
+            (Policy::Deferred, true) => Ok(Self::Deferred),
+            (Policy::Permitted, false) => Ok(Self::Permitted { secondary_regions }),
+            (Policy::Permitted, true) => Err("permitted needs at least one of secondaryRegions"),
+            (_, false) => Err("secondaryRegions goes with policy permitted only"),
+        }
+    }
+}
+
+impl From<Residency> for Wire {
+    fn from(residency: Residency) -> Self {
+        let (policy, secondary_regions) = match residency {
+            Residency::Strict => (Policy::Strict, Vec::new()),
+            Residency::Deferred => (Policy::Deferred, Vec::new()),
+            Residency::Permitted { secondary_regions } => (Policy::Permitted, secondary_regions),
+        };
+        Self {
+            policy,
+            secondary_regions,
+        }
+    }
+}
+
+impl utoipa::PartialSchema for Residency {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        Wire::schema()
+    }
+}
+
+impl utoipa::ToSchema for Residency {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Residency".into()
+    }
+    fn schemas(
+        schemas: &mut Vec<(
+            String,
+            utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>,
+        )>,
+    ) {
+        Wire::schemas(schemas);
+    }
 }
 
 /// How a region stands to a tenant. Lower is better, so that ranking by it

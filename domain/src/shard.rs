@@ -15,7 +15,7 @@ use crate::id::{RegionId, ShardId, ZoneId};
 
 /// A shard, as the registry keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Shard {
     /// Its name.
     #[serde(rename = "shardID")]

@@ -19,7 +19,7 @@ use crate::residency::Residency;
 
 /// A tenant, as the registry keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Tenant {
     /// Its name in every command and path.
     #[serde(rename = "tenantID")]
@@ -78,7 +78,7 @@ impl TenantStatus {
 
 /// The unit that is placed and moved: one tenant's data, or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Slice {
     /// Its number within the tenant. Nearly every tenant has only slice 0.
     pub slice: u32,
@@ -119,7 +119,7 @@ impl Epoch {
 
 /// An operator's word that a tenant belongs on one shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Pin {
     /// The shard.
     #[serde(rename = "shardID")]

@@ -7,7 +7,7 @@ use crate::id::TokenId;
 
 /// An admin token without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct AdminToken {
     /// Its public name.
     #[serde(rename = "tokenID")]

@@ -3,16 +3,16 @@
 use ballast_domain::registry::{
     ABSENT, Entity, Record, RecordKey, RecordQuery, Registry, StoreError, StoreResult, Write,
 };
+use serde::Serialize;
 
 /// A record with its version: what is read, changed and written back.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Versioned<T> {
-    /// The record's version: its ETag.
-    pub version: u64,
-    /// The revision of the commit that wrote it.
-    pub revision: u64,
     /// What it says.
+    #[serde(flatten)]
     pub value: T,
+    /// Its version: the ETag without quotes.
+    pub version: u64,
 }
 
 /// Reads a record's body.
@@ -20,9 +20,8 @@ pub fn decode<T: Entity>(record: &Record) -> StoreResult<Versioned<T>> {
     let value = serde_json::from_str(&record.body)
         .map_err(|source| StoreError::new("read a stored record", source))?;
     Ok(Versioned {
-        version: record.version,
-        revision: record.revision,
         value,
+        version: record.version,
     })
 }
 

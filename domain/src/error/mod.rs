@@ -10,6 +10,7 @@ mod problem;
 
 use std::fmt;
 
+use crate::registry::StoreError;
 pub use code::{ErrorCode, Kind};
 pub use problem::{FieldProblem, Problem};
 
@@ -102,6 +103,15 @@ impl Error {
             self.next.clone(),
             self.fields.clone(),
         )
+    }
+}
+
+/// The store being away is not the caller's fault and may pass.
+impl From<StoreError> for Error {
+    fn from(source: StoreError) -> Self {
+        let mut error = Self::new(ErrorCode::Unavailable, "the registry could not be reached");
+        error.source = Some(Box::new(source));
+        error.retry_after(1)
     }
 }
 

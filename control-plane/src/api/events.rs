@@ -1,0 +1,74 @@
+//! `/events`
+
+use axum::Json;
+use axum::extract::State;
+use ballast_domain::error::did_you_mean;
+use ballast_domain::registry::{EventQuery, Kind};
+use ballast_domain::{Error, Result, Timestamp};
+use serde::Deserialize;
+
+use super::caller::Viewer;
+use super::page::{self, Page};
+use super::problem::ApiError;
+use super::request::Params;
+use crate::events::{self, EventBody, kind_names};
+use crate::plane::ControlPlane;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Filter {
+    /// Only events of this kind: tenant, shard, key, token or fleet.
+    kind: Option<String>,
+    /// Only events of this one (with `kind`).
+    #[param(max_length = 63)]
+    id: Option<String>,
+    /// Only at or after this moment.
+    since: Option<Timestamp>,
+    /// Only at or before this moment.
+    until: Option<Timestamp>,
+    /// How many at the most; 100 when absent.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// List what was changed, newest first: who, when, why, before and after.
+#[utoipa::path(get, path = "/events", tag = "events", params(Filter),
+    responses((status = 200, body = Page<EventBody>)))]
+pub(super) async fn list(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Params(filter): Params<Filter>,
+) -> Result<Json<Page<EventBody>>, ApiError> {
+    let limit = page::limit(filter.limit)?;
+    let kind = filter.kind.as_deref().map(kind).transpose()?;
+    if filter.id.is_some() && kind.is_none() {
+        return Err(Error::invalid_field("?id", "it goes with kind").into());
+    }
+    let before = page::after(filter.cursor.as_deref())?
+        .map(|after| after.parse())
+        .transpose()
+        .map_err(|_| Error::invalid_field("?cursor", "it is not a nextCursor of this list"))?;
+    let query = EventQuery {
+        kind,
+        id: filter.id,
+        before,
+        since: filter.since,
+        until: filter.until,
+        limit: limit + 1,
+    };
+    let found = events::list(&plane, &query).await?;
+    Ok(Json(Page::of(found, limit, |event| {
+        event.event_id.to_string()
+    })))
+}
+
+fn kind(name: &str) -> Result<Kind> {
+    Kind::from_name(name).ok_or_else(|| {
+        let near = did_you_mean(name, kind_names());
+        let kinds = kind_names().join(", ");
+        Error::invalid_field("?kind", format!("{name:?} is none of {kinds}{near}"))
+    })
+}

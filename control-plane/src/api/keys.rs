@@ -1,0 +1,137 @@
+//! `/keys` and `/tenants/{tenantID}/keys`
+
+use axum::Json;
+use axum::extract::State;
+use ballast_domain::{KeyId, TenantId};
+use serde::Deserialize;
+
+use super::answer::{Answer, created, replayed, tagged};
+use super::caller::Viewer;
+use super::page::{self, Page};
+use super::problem::ApiError;
+use super::request::{Ask, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Reason};
+use crate::keys::{self, KeyBody, KeyPatch, NewKey, NewKeyBody, Rotation};
+use crate::plane::ControlPlane;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Filter {
+    /// Only keys of this tenant.
+    tenant: Option<TenantId>,
+    /// How many at the most; 100 when absent.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// A key that someone shows.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Shown {
+    /// The secret.
+    #[schema(max_length = 200)]
+    key: String,
+}
+
+/// Create a key for a tenant. The secret is in this answer and nowhere else.
+#[utoipa::path(post, path = "/tenants/{tenantID}/keys", tag = "keys",
+    params(("tenantID" = TenantId, Path), Reason, IdempotencyHeader),
+    request_body = NewKey, responses((status = 201, body = NewKeyBody)))]
+pub(super) async fn create(
+    State(plane): State<ControlPlane>,
+    Id(tenant): Id<TenantId>,
+    change: Change<NewKey>,
+) -> Answer {
+    let Change { intent, body, .. } = change;
+    if let Some(answer) = replayed(&plane, &intent).await? {
+        return Ok(answer);
+    }
+    let made = keys::create(&plane, &intent, &tenant, &body).await;
+    created(&plane, &intent, made).await
+}
+
+/// List keys, without their secrets.
+#[utoipa::path(get, path = "/keys", tag = "keys", params(Filter),
+    responses((status = 200, body = Page<KeyBody>)))]
+pub(super) async fn list(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Params(filter): Params<Filter>,
+) -> Result<Json<Page<KeyBody>>, ApiError> {
+    let limit = page::limit(filter.limit)?;
+    let after = page::after(filter.cursor.as_deref())?;
+    let found = keys::list(&plane, filter.tenant.as_ref(), after, limit + 1).await?;
+    Ok(Json(Page::of(found, limit, |body| {
+        body.key.value.key_id.to_string()
+    })))
+}
+
+/// Show a key, without its secret.
+#[utoipa::path(get, path = "/keys/{keyID}", tag = "keys", params(("keyID" = KeyId, Path)),
+    responses((status = 200, body = KeyBody)))]
+pub(super) async fn show(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Id(id): Id<KeyId>,
+) -> Answer {
+    let body = keys::get(&plane, &id).await?;
+    Ok(tagged(body.key.version, &body))
+}
+
+/// Change a key's name or scopes.
+#[utoipa::path(patch, path = "/keys/{keyID}", tag = "keys",
+    params(("keyID" = KeyId, Path), Reason, IfMatchHeader),
+    request_body = KeyPatch, responses((status = 200, body = KeyBody)))]
+pub(super) async fn update(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<KeyId>,
+    change: Change<KeyPatch>,
+) -> Answer {
+    let body = keys::update(&plane, &change.intent, &id, &change.if_match, &change.body).await?;
+    Ok(tagged(body.key.version, &body))
+}
+
+/// Make a successor; the old key works beside it until the overlap ends.
+#[utoipa::path(post, path = "/keys/{keyID}/rotate", tag = "keys",
+    params(("keyID" = KeyId, Path), Reason, IfMatchHeader, IdempotencyHeader),
+    request_body = Rotation, responses((status = 201, body = NewKeyBody)))]
+pub(super) async fn rotate(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<KeyId>,
+    change: Change<Rotation>,
+) -> Answer {
+    let Change {
+        intent,
+        if_match,
+        body,
+        ..
+    } = change;
+    if let Some(answer) = replayed(&plane, &intent).await? {
+        return Ok(answer);
+    }
+    let made = keys::rotate(&plane, &intent, &id, &if_match, &body).await;
+    created(&plane, &intent, made).await
+}
+
+/// End a key now.
+#[utoipa::path(post, path = "/keys/{keyID}/revoke", tag = "keys",
+    params(("keyID" = KeyId, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = KeyBody)))]
+pub(super) async fn revoke(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<KeyId>,
+    change: Change<Nothing>,
+) -> Answer {
+    let body = keys::revoke(&plane, &change.intent, &id, &change.if_match).await?;
+    Ok(tagged(body.key.version, &body))
+}
+
+/// Say whose key this is and whether it works. Nothing is changed.
+#[utoipa::path(post, path = "/keys/identify", tag = "keys", request_body = Shown,
+    responses((status = 200, body = KeyBody)))]
+pub(super) async fn identify(State(plane): State<ControlPlane>, Ask(shown): Ask<Shown>) -> Answer {
+    let body = keys::identify(&plane, &shown.key).await?;
+    Ok(tagged(body.key.version, &body))
+}

@@ -1,0 +1,81 @@
+//! The admin API, under `/admin/v1`: JSON over HTTP, described by its own
+//! OpenAPI document.
+//!
+//! ```text
+//!   request ──► caller (token → role) ──► request (body, If-Match, reason,
+//!               Idempotency-Key) ──► one function of a noun ──► answer
+//! ```
+//! Handlers hold no logic: each checks who asks, calls one function of the
+//! noun's module, and dresses the answer. One file per noun.
+
+mod answer;
+mod caller;
+mod events;
+mod keys;
+mod openapi;
+mod page;
+mod placement;
+mod problem;
+mod request;
+mod shards;
+mod tenants;
+mod tokens;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use ballast_domain::bounds::ADMIN_BODY_BYTES_MAX;
+use ballast_domain::{Error, ErrorCode};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use caller::ClientAddress;
+pub use openapi::document;
+pub use problem::{ApiError, catalogue_page};
+
+use crate::plane::ControlPlane;
+
+/// Where the admin API stands.
+pub const PREFIX: &str = "/admin/v1";
+
+/// The admin API, to be mounted at the root.
+pub fn router(plane: ControlPlane) -> Router {
+    let (router, document) = described().split_for_parts();
+    let document = openapi::finished(document);
+    router
+        .merge(openapi::pages(document))
+        .fallback(async || ApiError::from(Error::new(ErrorCode::NotFound, "there is no such path")))
+        .method_not_allowed_fallback(async || {
+            let detail = "the path is there, but it does not take this method";
+            ApiError::from(Error::new(ErrorCode::MethodNotAllowed, detail))
+        })
+        .layer(DefaultBodyLimit::max(ADMIN_BODY_BYTES_MAX))
+        .with_state(plane)
+}
+
+/// Every path with its description.
+fn described() -> OpenApiRouter<ControlPlane> {
+    let nouns = OpenApiRouter::new()
+        .routes(routes!(tenants::list, tenants::create))
+        .routes(routes!(tenants::show, tenants::update))
+        .routes(routes!(tenants::suspend))
+        .routes(routes!(tenants::resume))
+        .routes(routes!(tenants::close))
+        .routes(routes!(keys::create))
+        .routes(routes!(keys::list))
+        .routes(routes!(keys::show, keys::update))
+        .routes(routes!(keys::rotate))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(keys::identify))
+        .routes(routes!(shards::list, shards::add))
+        .routes(routes!(shards::show, shards::update, shards::remove))
+        .routes(routes!(placement::show))
+        .routes(routes!(placement::explain))
+        .routes(routes!(placement::pin, placement::unpin))
+        .routes(routes!(placement::preview))
+        .routes(routes!(placement::drift))
+        .routes(routes!(events::list))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(tokens::whoami));
+    OpenApiRouter::with_openapi(openapi::base()).nest(PREFIX, nouns)
+}

@@ -1,0 +1,78 @@
+//! Errors on the wire: RFC 9457 problem documents.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use ballast_domain::error::Kind;
+use ballast_domain::{Error, ErrorCode};
+
+/// An [`Error`] as an HTTP answer. It is logged here, once, when it is ours.
+#[derive(Debug)]
+pub struct ApiError(Box<Error>);
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl From<ballast_domain::registry::StoreError> for ApiError {
+    fn from(error: ballast_domain::registry::StoreError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let Self(error) = self;
+        if matches!(error.code(), ErrorCode::Internal | ErrorCode::Unavailable) {
+            let cause = std::error::Error::source(&*error)
+                .map(causes)
+                .unwrap_or_default();
+            tracing::error!(code = error.code().name(), cause, "{error}");
+        }
+        let problem = error.problem();
+        let status =
+            StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = error.retry_after_seconds() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if error.code().kind() == Kind::Unauthenticated {
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"ballast\""),
+            );
+        }
+        response
+    }
+}
+
+/// A cause and its own causes, in one line.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    std::iter::successors(Some(error), |error| error.source())
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+/// The page that a problem's `type` leads to; `None` for an unknown code.
+pub fn catalogue_page(code: &str) -> Option<Response> {
+    let code = ErrorCode::ALL.iter().find(|known| known.name() == code)?;
+    let page = format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>{name}</title>\
+         <style>body{{font:16px/1.5 system-ui;margin:3rem auto;max-width:40rem;padding:0 1rem}}</style>\
+         <h1><code>{name}</code></h1><p>{title} (HTTP {status}).</p><h2>What to do next</h2><p>{next}</p>",
+        name = code.name(),
+        title = code.title(),
+        status = code.kind().http_status(),
+        next = code.next_step(),
+    );
+    Some(Html(page).into_response())
+}

@@ -1,0 +1,94 @@
+//! `/shards`
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use ballast_domain::ShardId;
+use serde::Deserialize;
+
+use super::answer::{Answer, created, replayed, tagged};
+use super::caller::Viewer;
+use super::page::{self, Page};
+use super::problem::ApiError;
+use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Reason};
+use crate::plane::ControlPlane;
+use crate::shards::{self, NewShard, ShardBody, ShardPatch};
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Filter {
+    /// How many at the most; 100 when absent.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// List shards with the number of slices on each.
+#[utoipa::path(get, path = "/shards", tag = "shards", params(Filter),
+    responses((status = 200, body = Page<ShardBody>)))]
+pub(super) async fn list(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Params(filter): Params<Filter>,
+) -> Result<Json<Page<ShardBody>>, ApiError> {
+    let limit = page::limit(filter.limit)?;
+    let after = page::after(filter.cursor.as_deref())?.unwrap_or_default();
+    let found = shards::list(&plane).await?;
+    let id = |body: &ShardBody| body.shard.value.shard_id.to_string();
+    let rest = found
+        .into_iter()
+        .filter(|body| id(body) > after)
+        .take(limit as usize + 1);
+    Ok(Json(Page::of(rest.collect(), limit, id)))
+}
+
+/// Add a shard. Nobody moves; a preview says who would.
+#[utoipa::path(post, path = "/shards", tag = "shards", params(Reason, IdempotencyHeader),
+    request_body = NewShard, responses((status = 201, body = ShardBody)))]
+pub(super) async fn add(State(plane): State<ControlPlane>, change: Change<NewShard>) -> Answer {
+    let Change { intent, body, .. } = change;
+    if let Some(answer) = replayed(&plane, &intent).await? {
+        return Ok(answer);
+    }
+    let made = shards::add(&plane, &intent, &body).await;
+    created(&plane, &intent, made).await
+}
+
+/// Show a shard.
+#[utoipa::path(get, path = "/shards/{shardID}", tag = "shards",
+    params(("shardID" = ShardId, Path)), responses((status = 200, body = ShardBody)))]
+pub(super) async fn show(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Id(id): Id<ShardId>,
+) -> Answer {
+    let body = shards::get(&plane, &id).await?;
+    Ok(tagged(body.shard.version, &body))
+}
+
+/// Change a shard's weight, zones, density limit or state.
+#[utoipa::path(patch, path = "/shards/{shardID}", tag = "shards",
+    params(("shardID" = ShardId, Path), Reason, IfMatchHeader),
+    request_body = ShardPatch, responses((status = 200, body = ShardBody)))]
+pub(super) async fn update(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<ShardId>,
+    change: Change<ShardPatch>,
+) -> Answer {
+    let body = shards::update(&plane, &change.intent, &id, &change.if_match, &change.body).await?;
+    Ok(tagged(body.shard.version, &body))
+}
+
+/// Take an empty shard out of the fleet.
+#[utoipa::path(delete, path = "/shards/{shardID}", tag = "shards",
+    params(("shardID" = ShardId, Path), Reason, IfMatchHeader), responses((status = 204)))]
+pub(super) async fn remove(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<ShardId>,
+    change: Change<Nothing>,
+) -> Result<StatusCode, ApiError> {
+    shards::remove(&plane, &change.intent, &id, &change.if_match).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

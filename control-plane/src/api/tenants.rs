@@ -1,0 +1,136 @@
+//! `/tenants`
+
+use axum::Json;
+use axum::extract::State;
+use ballast_domain::tenant::{Tenant, TenantStatus};
+use ballast_domain::{RegionId, ShardId, TenantId};
+use serde::Deserialize;
+
+use super::answer::{Answer, created, replayed, tagged};
+use super::caller::Viewer;
+use super::page::{self, Page};
+use super::problem::ApiError;
+use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Reason};
+use crate::plane::ControlPlane;
+use crate::registry::typed::Versioned;
+use crate::tenants::{self, NewTenant, TenantFilter, TenantPatch};
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Filter {
+    /// Only tenants whose ID begins so.
+    #[param(max_length = 63)]
+    prefix: Option<String>,
+    /// Only tenants of this status.
+    #[param(inline)]
+    status: Option<TenantStatus>,
+    /// Only tenants whose home is this region.
+    region: Option<RegionId>,
+    /// Only tenants with a slice on this shard.
+    shard: Option<ShardId>,
+    /// How many at the most; 100 when absent.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// List tenants, in the order of their IDs.
+#[utoipa::path(get, path = "/tenants", tag = "tenants", params(Filter),
+    responses((status = 200, body = Page<Versioned<Tenant>>)))]
+pub(super) async fn list(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Params(filter): Params<Filter>,
+) -> Result<Json<Page<Versioned<Tenant>>>, ApiError> {
+    let limit = page::limit(filter.limit)?;
+    let after = page::after(filter.cursor.as_deref())?;
+    let filter = TenantFilter {
+        prefix: filter.prefix.unwrap_or_default(),
+        status: filter.status,
+        region: filter.region,
+        shard: filter.shard,
+    };
+    let found = tenants::list(&plane, &filter, after, limit + 1).await?;
+    Ok(Json(Page::of(found, limit, |tenant| {
+        tenant.value.tenant_id.to_string()
+    })))
+}
+
+/// Create a tenant and place it on a shard.
+#[utoipa::path(post, path = "/tenants", tag = "tenants", params(Reason, IdempotencyHeader),
+    request_body = NewTenant, responses((status = 201, body = Versioned<Tenant>)))]
+pub(super) async fn create(State(plane): State<ControlPlane>, change: Change<NewTenant>) -> Answer {
+    let Change { intent, body, .. } = change;
+    if let Some(answer) = replayed(&plane, &intent).await? {
+        return Ok(answer);
+    }
+    let made = tenants::create(&plane, &intent, body).await;
+    created(&plane, &intent, made).await
+}
+
+/// Show a tenant.
+#[utoipa::path(get, path = "/tenants/{tenantID}", tag = "tenants",
+    params(("tenantID" = TenantId, Path)), responses((status = 200, body = Versioned<Tenant>)))]
+pub(super) async fn show(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Id(id): Id<TenantId>,
+) -> Answer {
+    let tenant = tenants::get(&plane, &id).await?;
+    Ok(tagged(tenant.version, &tenant))
+}
+
+/// Change a tenant's names, home, residency, zones, limits or origins.
+#[utoipa::path(patch, path = "/tenants/{tenantID}", tag = "tenants",
+    params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
+    request_body = TenantPatch, responses((status = 200, body = Versioned<Tenant>)))]
+pub(super) async fn update(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<TenantId>,
+    change: Change<TenantPatch>,
+) -> Answer {
+    let tenant =
+        tenants::update(&plane, &change.intent, &id, &change.if_match, &change.body).await?;
+    Ok(tagged(tenant.version, &tenant))
+}
+
+/// Refuse a tenant's keys until it is resumed. Its data stays.
+#[utoipa::path(post, path = "/tenants/{tenantID}/suspend", tag = "tenants",
+    params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = Versioned<Tenant>)))]
+pub(super) async fn suspend(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<TenantId>,
+    change: Change<Nothing>,
+) -> Answer {
+    let tenant = tenants::suspend(&plane, &change.intent, &id, &change.if_match).await?;
+    Ok(tagged(tenant.version, &tenant))
+}
+
+/// Serve a suspended tenant again.
+#[utoipa::path(post, path = "/tenants/{tenantID}/resume", tag = "tenants",
+    params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = Versioned<Tenant>)))]
+pub(super) async fn resume(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<TenantId>,
+    change: Change<Nothing>,
+) -> Answer {
+    let tenant = tenants::resume(&plane, &change.intent, &id, &change.if_match).await?;
+    Ok(tagged(tenant.version, &tenant))
+}
+
+/// Close a tenant for ever. Its ID is never given again.
+#[utoipa::path(post, path = "/tenants/{tenantID}/close", tag = "tenants",
+    params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = Versioned<Tenant>)))]
+pub(super) async fn close(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<TenantId>,
+    change: Change<Nothing>,
+) -> Answer {
+    let tenant = tenants::close(&plane, &change.intent, &id, &change.if_match).await?;
+    Ok(tagged(tenant.version, &tenant))
+}

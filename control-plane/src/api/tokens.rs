@@ -1,0 +1,81 @@
+//! `/tokens` and `/whoami`
+
+use axum::Json;
+use axum::extract::State;
+use ballast_domain::TokenId;
+use ballast_domain::token::{AdminToken, Role};
+use serde::Deserialize;
+
+use super::answer::{Answer, created, replayed, tagged};
+use super::caller::Caller;
+use super::page::{self, Page};
+use super::problem::ApiError;
+use super::request::{
+    AsAdmin, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Reason,
+};
+use crate::plane::ControlPlane;
+use crate::registry::typed::Versioned;
+use crate::tokens::{self, NewToken, NewTokenBody};
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Paging {
+    /// How many at the most; 100 when absent.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// List tokens, without their secrets. Takes the role admin.
+#[utoipa::path(get, path = "/tokens", tag = "tokens", params(Paging),
+    responses((status = 200, body = Page<Versioned<AdminToken>>)))]
+pub(super) async fn list(
+    caller: Caller,
+    State(plane): State<ControlPlane>,
+    Params(paging): Params<Paging>,
+) -> Result<Json<Page<Versioned<AdminToken>>>, ApiError> {
+    caller.at_least(Role::Admin)?;
+    let limit = page::limit(paging.limit)?;
+    let after = page::after(paging.cursor.as_deref())?;
+    let found = tokens::list(&plane, after, limit + 1).await?;
+    Ok(Json(Page::of(found, limit, |token| {
+        token.value.token_id.to_string()
+    })))
+}
+
+/// Create a token. The secret is in this answer and nowhere else. Takes the
+/// role admin.
+#[utoipa::path(post, path = "/tokens", tag = "tokens", params(Reason, IdempotencyHeader),
+    request_body = NewToken, responses((status = 201, body = NewTokenBody)))]
+pub(super) async fn create(
+    State(plane): State<ControlPlane>,
+    change: Change<NewToken, AsAdmin>,
+) -> Answer {
+    let Change { intent, body, .. } = change;
+    if let Some(answer) = replayed(&plane, &intent).await? {
+        return Ok(answer);
+    }
+    let made = tokens::create(&plane, &intent, &body).await;
+    created(&plane, &intent, made).await
+}
+
+/// End a token now. Takes the role admin.
+#[utoipa::path(post, path = "/tokens/{tokenID}/revoke", tag = "tokens",
+    params(("tokenID" = TokenId, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = Versioned<AdminToken>)))]
+pub(super) async fn revoke(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<TokenId>,
+    change: Change<Nothing, AsAdmin>,
+) -> Answer {
+    let token = tokens::revoke(&plane, &change.intent, &id, &change.if_match).await?;
+    Ok(tagged(token.version, &token))
+}
+
+/// Say whose token this is and what it may do.
+#[utoipa::path(get, path = "/whoami", tag = "tokens", responses((status = 200, body = AdminToken)))]
+pub(super) async fn whoami(caller: Caller) -> Json<AdminToken> {
+    Json(caller.token)
+}

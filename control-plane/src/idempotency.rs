@@ -1,0 +1,138 @@
+//! `Idempotency-Key`: a create that is sent twice happens once and is
+//! answered twice with the same body.
+//!
+//! The answer is written in the commit of the create itself, so there is no
+//! moment at which one exists without the other. An answer may hold a secret
+//! that is shown once (a new API key), and the store must not be able to read
+//! it: so it is sealed under a key made from the caller's own token, of which
+//! the store has only a hash. Whoever repeats the request brings the token,
+//! and with it the key.
+
+use std::fmt;
+
+use ballast_domain::bounds::IDEMPOTENCY_HOURS;
+use ballast_domain::credential::Credential;
+use ballast_domain::registry::Reply;
+use ballast_domain::{Error, ErrorCode, Result, TokenId};
+use chacha20poly1305::aead::{Aead, KeyInit};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::plane::ControlPlane;
+
+const NONCE_BYTES: usize = 24;
+
+/// One request that is to be answered once.
+#[derive(Clone)]
+pub struct Idempotency {
+    id: String,
+    key: [u8; 32],
+    fingerprint: String,
+}
+
+/// What is sealed.
+#[derive(Serialize, Deserialize)]
+struct Sealed<'a> {
+    fingerprint: String,
+    #[serde(borrow)]
+    body: &'a RawValue,
+}
+
+impl Idempotency {
+    /// The request of this token and `Idempotency-Key`; `request` is its
+    /// method, path and body.
+    pub fn new(token_id: &TokenId, token: &Credential, key: &str, request: &[&[u8]]) -> Self {
+        let id = digest(&[
+            b"ballast/reply/id/1",
+            token_id.as_str().as_bytes(),
+            key.as_bytes(),
+        ]);
+        Self {
+            id: hex(&id[..16]),
+            key: digest(&[
+                b"ballast/reply/key/1",
+                token.expose().as_bytes(),
+                key.as_bytes(),
+            ]),
+            fingerprint: hex(&digest(request)),
+        }
+    }
+
+    /// The answer given before, if there was one.
+    pub async fn replay(&self, plane: &ControlPlane) -> Result<Option<Box<RawValue>>> {
+        let Some(reply) = plane.registry().reply(&self.id, plane.now()).await? else {
+            return Ok(None);
+        };
+        let unreadable = || Error::internal("read a remembered reply", "it does not open");
+        if reply.sealed.len() < NONCE_BYTES {
+            return Err(unreadable());
+        }
+        let (nonce, sealed) = reply.sealed.split_at(NONCE_BYTES);
+        let nonce = XNonce::try_from(nonce).map_err(|_| unreadable())?;
+        let clear = self
+            .cipher()
+            .decrypt(&nonce, sealed)
+            .map_err(|_| unreadable())?;
+        let Sealed { fingerprint, body } = serde_json::from_slice(&clear)
+            .map_err(|source| Error::internal("read a remembered reply", source))?;
+        if fingerprint != self.fingerprint {
+            return Err(Error::new(
+                ErrorCode::IdempotencyMismatch,
+                "this Idempotency-Key was sent before with another path or body",
+            ));
+        }
+        Ok(Some(body.to_owned()))
+    }
+
+    /// Seals an answer.
+    pub fn seal<T: Serialize>(&self, plane: &ControlPlane, answer: &T) -> Result<Reply> {
+        let failed = |source| Error::internal("remember the reply", source);
+        let body = serde_json::value::to_raw_value(answer).map_err(failed)?;
+        let clear = serde_json::to_vec(&Sealed {
+            fingerprint: self.fingerprint.clone(),
+            body: &body,
+        })
+        .map_err(failed)?;
+        let mut sealed = vec![0; NONCE_BYTES];
+        plane.entropy().fill(&mut sealed);
+        let nonce = XNonce::try_from(&sealed[..])
+            .map_err(|_| Error::internal("remember the reply", "the nonce has a wrong length"))?;
+        let closed = self
+            .cipher()
+            .encrypt(&nonce, &clear[..])
+            .map_err(|_| Error::internal("remember the reply", "the cipher refused"))?;
+        sealed.extend(closed);
+        Ok(Reply {
+            id: self.id.clone(),
+            sealed,
+            expires_at: plane.now().plus_seconds(IDEMPOTENCY_HOURS * 3_600),
+        })
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new(&self.key.into())
+    }
+}
+
+impl fmt::Debug for Idempotency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Idempotency({})", self.id)
+    }
+}
+
+/// The hash of several parts, each preceded by its length, so that no two
+/// lists of parts are hashed alike.
+fn digest(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,184 @@
+//! Changing a key: its name, its successor, its end.
+
+use ballast_domain::bounds::{KEYS_PER_TENANT_MAX, ROTATE_OVERLAP_SECONDS_MAX};
+use ballast_domain::error::ErrorCode;
+use ballast_domain::key::{ApiKey, KeyMode, KeyStatus, Scope};
+use ballast_domain::registry::{CommitError, Expect, Kind, hash_term, keys_of};
+use ballast_domain::{Error, KeyId, Result};
+use serde::Deserialize;
+
+use super::create::drawn;
+use super::{KeyBody, NewKey, NewKeyBody, fresh_body, read, with_use};
+use crate::change::{Attempts, Edit, IfMatch, commit_failed};
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+use crate::registry::typed;
+use crate::validate;
+
+/// What a caller wants changed; absent fields stay as they are.
+#[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KeyPatch {
+    /// What people call it.
+    #[schema(min_length = 1, max_length = 200)]
+    pub name: Option<String>,
+    /// What it may do.
+    #[schema(min_items = 1, max_items = 3)]
+    pub scopes: Option<Vec<Scope>>,
+}
+
+/// How a key is rotated.
+#[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rotation {
+    /// How long the old key still works, in seconds; the configured overlap
+    /// when absent, 0 to end it at once.
+    #[schema(minimum = 0, maximum = 7_776_000)]
+    pub overlap_seconds: Option<i64>,
+}
+
+/// Changes a key's name or scopes.
+pub async fn update(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &KeyId,
+    if_match: &IfMatch,
+    patch: &KeyPatch,
+) -> Result<KeyBody> {
+    if let Some(name) = &patch.name {
+        validate::name("/name", name)?;
+    }
+    if patch.scopes.as_ref().is_some_and(Vec::is_empty) {
+        return Err(Error::invalid_field(
+            "/scopes",
+            "a key without scopes can do nothing",
+        ));
+    }
+    edit(plane, intent, id, if_match, "key.update", |key| {
+        refuse_unless_active(plane, key)?;
+        key.name = patch.name.clone().or_else(|| key.name.clone());
+        if let Some(scopes) = &patch.scopes {
+            key.scopes.clone_from(scopes);
+            key.scopes.sort_unstable();
+            key.scopes.dedup();
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Ends a key now. Ending it again is fine.
+pub async fn revoke(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &KeyId,
+    if_match: &IfMatch,
+) -> Result<KeyBody> {
+    edit(plane, intent, id, if_match, "key.revoke", |key| {
+        key.revoked_at.get_or_insert(plane.now());
+        Ok(())
+    })
+    .await
+}
+
+/// Makes a successor with the same scopes; the old key works on beside it
+/// until the overlap ends.
+pub async fn rotate(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &KeyId,
+    if_match: &IfMatch,
+    rotation: &Rotation,
+) -> Result<NewKeyBody> {
+    let overlap = rotation
+        .overlap_seconds
+        .unwrap_or(plane.settings().rotate_overlap_seconds);
+    if !(0..=ROTATE_OVERLAP_SECONDS_MAX).contains(&overlap) {
+        let message = format!("{overlap} is not from 0 to {ROTATE_OVERLAP_SECONDS_MAX} (90 days)");
+        return Err(Error::invalid_field("/overlapSeconds", message));
+    }
+    let old = read(plane, id).await?;
+    if_match.check(old.version)?;
+    refuse_unless_active(plane, &old.value)?;
+    if let Some(successor) = &old.value.replaced_by {
+        let detail = format!("key {id} was rotated already: its successor is {successor}");
+        return Err(
+            Error::new(ErrorCode::KeyNotActive, detail).next("Rotate the successor instead.")
+        );
+    }
+    let (key, secret) = drawn(
+        plane,
+        &old.value.tenant_id,
+        &NewKey {
+            name: old.value.name.clone(),
+            scopes: Some(old.value.scopes.clone()),
+            test: old.value.mode == KeyMode::Test,
+            expires_at: None,
+        },
+    )?;
+    let end = plane.now().plus_seconds(overlap);
+    let mut retired = old.value.clone();
+    retired.replaced_by = Some(key.key_id.clone());
+    // A key that was to expire sooner still does.
+    retired.expires_at = Some(retired.expires_at.map_or(end, |sooner| sooner.min(end)));
+    let mut body = fresh_body(plane, key, &secret);
+    body.replaces = Some(id.clone());
+    body.overlap_ends_at = retired.expires_at;
+    let writes = vec![
+        typed::create(&body.body.key.value, vec![hash_term(&secret.hash())])?,
+        typed::update_keeping_terms(old.version, &retired)?,
+    ];
+    let tally = keys_of(old.value.tenant_id.as_str());
+    let expects = vec![Expect::TallyBelow(Kind::Key, tally, KEYS_PER_TENANT_MAX)];
+    let commit = intent.create(plane, "key.rotate", writes, expects, &body)?;
+    match plane.registry().commit(commit).await {
+        Ok(_) => Ok(body),
+        Err(CommitError::Conflict { .. }) => Err(Error::new(
+            ErrorCode::Changed,
+            format!("key {id} was changed by someone else at the same time"),
+        )),
+        Err(other) => Err(commit_failed(other)),
+    }
+}
+
+fn refuse_unless_active(plane: &ControlPlane, key: &ApiKey) -> Result<()> {
+    let state = match key.status(plane.now()) {
+        KeyStatus::Active => return Ok(()),
+        KeyStatus::Expired => "has expired",
+        KeyStatus::Revoked => "is revoked",
+    };
+    Err(Error::new(
+        ErrorCode::KeyNotActive,
+        format!("key {} {state}", key.key_id),
+    ))
+}
+
+async fn edit(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &KeyId,
+    if_match: &IfMatch,
+    action: &'static str,
+    mut edit: impl FnMut(&mut ApiKey) -> Result<()>,
+) -> Result<KeyBody> {
+    let mut attempts = Attempts::new(plane, intent, action, if_match);
+    loop {
+        let old = read(plane, id).await?;
+        let mut value = old.value.clone();
+        edit(&mut value)?;
+        let writes = if value == old.value {
+            Vec::new()
+        } else {
+            vec![typed::update_keeping_terms(old.version, &value)?]
+        };
+        let edit = Edit {
+            old: old.version,
+            value,
+            writes,
+            expects: Vec::new(),
+        };
+        if let Some(changed) = attempts.commit(edit).await? {
+            return Ok(with_use(plane, vec![changed]).await?.remove(0));
+        }
+    }
+}

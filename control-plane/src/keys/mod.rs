@@ -1,0 +1,136 @@
+//! API keys: create (shown once), list, name, rotate with overlap, revoke.
+
+mod change;
+mod create;
+
+pub use change::{KeyPatch, Rotation, revoke, rotate, update};
+pub use create::{NewKey, create};
+
+use ballast_domain::credential::{Credential, inspect};
+use ballast_domain::error::ErrorCode;
+use ballast_domain::key::{ApiKey, KeyStatus};
+use ballast_domain::registry::{Kind, RecordQuery, hash_term, keys_of};
+use ballast_domain::{Error, KeyId, Result, TenantId, Timestamp};
+use serde::Serialize;
+
+use crate::plane::ControlPlane;
+use crate::registry::typed::{self, Versioned};
+
+/// A key with what is known of it now.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyBody {
+    /// The key.
+    #[serde(flatten)]
+    pub key: Versioned<ApiKey>,
+    /// Whether it works.
+    pub status: KeyStatus,
+    /// When it was last used, to within a few seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<Timestamp>,
+}
+
+/// A new key, with the secret that is shown this once.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewKeyBody {
+    /// The secret. It is not stored and cannot be shown again.
+    #[schema(example = "bl_live_…")]
+    pub key: String,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub body: KeyBody,
+    /// The key it replaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<KeyId>,
+    /// When the replaced key stops working.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlap_ends_at: Option<Timestamp>,
+}
+
+/// One key.
+pub async fn get(plane: &ControlPlane, id: &KeyId) -> Result<KeyBody> {
+    let key = read(plane, id).await?;
+    Ok(with_use(plane, vec![key]).await?.remove(0))
+}
+
+pub(crate) async fn read(plane: &ControlPlane, id: &KeyId) -> Result<Versioned<ApiKey>> {
+    typed::get(plane.registry(), id.as_str())
+        .await?
+        .ok_or_else(|| {
+            Error::new(
+                ErrorCode::KeyNotFound,
+                format!("there is no key {:?}", id.as_str()),
+            )
+        })
+}
+
+/// A page of keys, of one tenant or of all, in the order of their ids.
+pub async fn list(
+    plane: &ControlPlane,
+    tenant: Option<&TenantId>,
+    after: Option<String>,
+    limit: u32,
+) -> Result<Vec<KeyBody>> {
+    if let Some(tenant) = tenant {
+        crate::tenants::get(plane, tenant).await?;
+    }
+    let query = RecordQuery {
+        terms: tenant
+            .map(|tenant| keys_of(tenant.as_str()))
+            .into_iter()
+            .collect(),
+        after,
+        ..RecordQuery::all(Kind::Key, limit)
+    };
+    with_use(plane, typed::list(plane.registry(), &query).await?).await
+}
+
+/// What an operator learns of a key that someone shows: whose it is and
+/// whether it works.
+pub async fn identify(plane: &ControlPlane, secret: &str) -> Result<KeyBody> {
+    let (_, hash) = inspect(secret.trim())
+        .map_err(|bad| Error::invalid_field("/key", format!("this is no key of ours: {bad}")))?;
+    let found = typed::find(plane.registry(), hash_term(&hash))
+        .await?
+        .ok_or_else(|| {
+            Error::new(
+                ErrorCode::KeyNotFound,
+                "the key is well formed, but no tenant has it: it was made elsewhere",
+            )
+        })?;
+    Ok(with_use(plane, vec![found]).await?.remove(0))
+}
+
+async fn with_use(plane: &ControlPlane, keys: Vec<Versioned<ApiKey>>) -> Result<Vec<KeyBody>> {
+    let ids: Vec<String> = keys
+        .iter()
+        .map(|key| key.value.key_id.to_string())
+        .collect();
+    let uses = plane.registry().last_used(Kind::Key, &ids).await?;
+    let now = plane.now();
+    Ok(keys
+        .into_iter()
+        .map(|key| KeyBody {
+            status: key.value.status(now),
+            last_used_at: uses.get(key.value.key_id.as_str()).copied(),
+            key,
+        })
+        .collect())
+}
+
+fn fresh_body(plane: &ControlPlane, key: ApiKey, secret: &Credential) -> NewKeyBody {
+    NewKeyBody {
+        key: secret.expose().to_owned(),
+        body: KeyBody {
+            status: key.status(plane.now()),
+            last_used_at: None,
+            key: Versioned {
+                value: key,
+                version: 1,
+            },
+        },
+        replaces: None,
+        overlap_ends_at: None,
+    }
+}

@@ -1,0 +1,415 @@
+//! Placement: where a tenant is, why, where it belongs, who would move.
+
+use ballast_domain::error::ErrorCode;
+use ballast_domain::placement::{Explanation, Fleet, ShardView, Subject, decide, explain};
+use ballast_domain::registry::{Entity, Kind, RecordKey, RecordQuery};
+use ballast_domain::tenant::{Pin, Slice, Tenant, TenantStatus};
+use ballast_domain::{Error, Result, ShardId, TenantId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::change::IfMatch;
+use crate::fleet::FleetSnapshot;
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+use crate::registry::typed::{self, Versioned};
+use crate::shards::{self, NewShard};
+use crate::{tenants, validate};
+
+/// Where a tenant's slices are and where they belong.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Placement {
+    /// Whose.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// The shard of its first slice: for nearly every tenant, all there is.
+    #[serde(rename = "shardID")]
+    pub shard_id: ShardId,
+    /// The shard that slice belongs on; differs while a move is due.
+    #[serde(rename = "preferredShardID")]
+    pub preferred_shard_id: Option<ShardId>,
+    /// All its slices.
+    pub slices: Vec<Slice>,
+    /// The shard an operator pinned it to.
+    pub pin: Option<Pin>,
+}
+
+/// Where a tenant is.
+pub async fn show(plane: &ControlPlane, id: &TenantId) -> Result<Versioned<Placement>> {
+    let tenant = tenants::get(plane, id).await?;
+    let snapshot = plane.fleet().snapshot();
+    let first = tenant.value.slices.first().ok_or_else(|| no_slice(id, 0))?;
+    let preferred = Subject::of(&tenant.value, first.slice)
+        .and_then(|subject| decide(&snapshot.fleet, &subject).shard_id);
+    Ok(Versioned {
+        version: tenant.version,
+        value: Placement {
+            tenant_id: id.clone(),
+            shard_id: first.shard_id.clone(),
+            preferred_shard_id: preferred,
+            slices: tenant.value.slices.clone(),
+            pin: tenant.value.pin.clone(),
+        },
+    })
+}
+
+/// Why a slice is where it is, now or at an earlier moment.
+pub async fn explained(
+    plane: &ControlPlane,
+    id: &TenantId,
+    slice: u32,
+    at: Option<Timestamp>,
+) -> Result<Explanation> {
+    let registry = plane.registry();
+    let (tenant, fleet) = match at {
+        None => (
+            tenants::get(plane, id).await?.value,
+            FleetSnapshot::read(registry).await?.fleet,
+        ),
+        Some(moment) => {
+            let revision = registry.revision_at(moment).await?;
+            let key = RecordKey::new(Kind::Tenant, id.as_str());
+            let Some(record) = registry.get_at(&key, revision).await? else {
+                // Tells "never" from "not yet".
+                tenants::get(plane, id).await?;
+                let detail = format!("tenant {:?} did not exist at {moment}", id.as_str());
+                return Err(Error::new(ErrorCode::NoHistory, detail));
+            };
+            let tenant: Versioned<Tenant> = typed::decode(&record)?;
+            (
+                tenant.value,
+                FleetSnapshot::read_at(registry, revision).await?,
+            )
+        }
+    };
+    let subject = Subject::of(&tenant, slice).ok_or_else(|| no_slice(id, slice))?;
+    Ok(explain(&fleet, &subject))
+}
+
+fn no_slice(id: &TenantId, slice: u32) -> Error {
+    let detail = format!("tenant {:?} has no slice {slice}", id.as_str());
+    Error::new(ErrorCode::NotFound, detail)
+}
+
+/// Says that a tenant belongs on one shard. It moves later, by a move.
+pub async fn pin(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+    shard_id: &ShardId,
+) -> Result<Versioned<Placement>> {
+    let snapshot = plane.fleet().refresh(plane.registry()).await?;
+    if snapshot.fleet.get(shard_id).is_none() {
+        return Err(shards::not_found(plane, shard_id));
+    }
+    tenants::change(plane, intent, id, if_match, "placement.pin", |tenant| {
+        tenant.pin = Some(Pin {
+            shard_id: shard_id.clone(),
+            actor: intent.actor.clone(),
+            reason: intent.reason.clone(),
+            at: plane.now(),
+        });
+        for slice in &tenant.slices {
+            refuse_vetoed(&snapshot.fleet, tenant, slice.slice, shard_id)?;
+        }
+        Ok(())
+    })
+    .await?;
+    show(plane, id).await
+}
+
+fn refuse_vetoed(fleet: &Fleet, tenant: &Tenant, slice: u32, shard_id: &ShardId) -> Result<()> {
+    let Some(subject) = Subject::of(tenant, slice) else {
+        return Ok(());
+    };
+    let told = explain(fleet, &subject);
+    let vetoes: Vec<&str> = told
+        .shards
+        .iter()
+        .filter(|shard| shard.shard_id == *shard_id)
+        .flat_map(|shard| shard.vetoes.iter().map(|veto| veto.message.as_str()))
+        .collect();
+    if vetoes.is_empty() {
+        Ok(())
+    } else {
+        let detail = format!("{shard_id} {}", vetoes.join(" and "));
+        Err(Error::new(ErrorCode::PinRefused, detail))
+    }
+}
+
+/// Takes a pin away; fine when there is none.
+pub async fn unpin(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+) -> Result<Versioned<Placement>> {
+    let now = tenants::get(plane, id).await?;
+    if now.value.pin.is_none() {
+        if_match.check(now.version)?;
+    } else {
+        tenants::change(plane, intent, id, if_match, "placement.unpin", |tenant| {
+            tenant.pin = None;
+            Ok(())
+        })
+        .await?;
+    }
+    show(plane, id).await
+}
+
+/// A change of the fleet to try out; exactly one of the fields is given.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FleetChange {
+    /// A shard that would be added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub add: Option<NewShard>,
+    /// A shard that would be removed or drained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remove: Option<ShardId>,
+    /// A shard that would get another weight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<WeightChange>,
+}
+
+/// Another weight for a shard.
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WeightChange {
+    /// Which shard.
+    #[serde(rename = "shardID")]
+    pub shard_id: ShardId,
+    /// Its weight.
+    #[schema(minimum = 0.001, maximum = 1_000_000)]
+    pub weight: f64,
+}
+
+/// Who would move.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Preview {
+    /// The slices that would move, in the order of their tenants.
+    pub items: Vec<PreviewedMove>,
+    /// Where the next page begins.
+    pub next_cursor: Option<String>,
+    /// How many slices there are.
+    pub slices_total: u64,
+    /// How many would move, on all pages.
+    pub moves_total: u64,
+    /// What each shard would win and lose.
+    pub shards: Vec<ShardTraffic>,
+}
+
+/// One slice that would move.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviewedMove {
+    /// Whose.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// Which of its slices.
+    pub slice: u32,
+    /// Where it is.
+    #[serde(rename = "fromShardID")]
+    pub from_shard_id: ShardId,
+    /// Where it would belong; `null` when no shard could hold it.
+    #[serde(rename = "toShardID")]
+    pub to_shard_id: Option<ShardId>,
+    /// It is due to move there already, whatever is decided now.
+    pub already_due: bool,
+}
+
+/// What a shard would win and lose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardTraffic {
+    /// Which shard.
+    #[serde(rename = "shardID")]
+    pub shard_id: ShardId,
+    /// Slices that would come.
+    pub gains: u64,
+    /// Slices that would go.
+    pub losses: u64,
+    /// Slices it would hold in the end.
+    pub slices_after: u64,
+    /// Slices it may hold.
+    pub max_slices: u64,
+}
+
+/// Which slices would move if the fleet were changed so; without a change,
+/// those that are due to move now. Nothing is moved.
+pub async fn preview(
+    plane: &ControlPlane,
+    change: Option<&FleetChange>,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Preview> {
+    let now = plane.fleet().refresh(plane.registry()).await?;
+    let then = match change {
+        None => now.fleet.clone(),
+        Some(change) => changed(plane, &now, change)?,
+    };
+    let mut tally = Tally::new(&now.fleet, &then);
+    let mut items = Vec::new();
+    let mut more = false;
+    let mut page_after: Option<String> = None;
+    loop {
+        let query = RecordQuery {
+            after: page_after.take(),
+            ..RecordQuery::all(Kind::Tenant, 1_000)
+        };
+        let page: Vec<Versioned<Tenant>> = typed::list(plane.registry(), &query).await?;
+        let Some(last) = page.last() else { break };
+        page_after = Some(last.value.record_id().to_owned());
+        for tenant in &page {
+            // A closed tenant waits to be purged where it is.
+            if tenant.value.status == TenantStatus::Closed {
+                continue;
+            }
+            let wanted = after.is_none_or(|after| tenant.value.tenant_id.as_str() > after);
+            for found in moves_of(&tenant.value, &now.fleet, &then, &mut tally) {
+                // All slices of one tenant stay on one page.
+                let room = items.len() < limit as usize
+                    || items
+                        .last()
+                        .is_some_and(|last: &PreviewedMove| last.tenant_id == found.tenant_id);
+                if wanted && room {
+                    items.push(found);
+                } else {
+                    more |= wanted;
+                }
+            }
+        }
+        // A million tenants take seconds: let others have the thread.
+        tokio::task::yield_now().await;
+    }
+    Ok(Preview {
+        next_cursor: items
+            .last()
+            .filter(|_| more)
+            .map(|last| last.tenant_id.to_string()),
+        items,
+        slices_total: tally.slices,
+        moves_total: tally.moves,
+        shards: tally.shards,
+    })
+}
+
+fn moves_of(tenant: &Tenant, now: &Fleet, then: &Fleet, tally: &mut Tally) -> Vec<PreviewedMove> {
+    let mut moves = Vec::new();
+    for slice in &tenant.slices {
+        let Some(subject) = Subject::of(tenant, slice.slice) else {
+            continue;
+        };
+        let belongs = decide(then, &subject).shard_id;
+        tally.slices += 1;
+        if belongs.as_ref() == Some(&slice.shard_id) {
+            continue;
+        }
+        let already_due = decide(now, &subject).shard_id == belongs;
+        tally.add(&slice.shard_id, belongs.as_ref());
+        moves.push(PreviewedMove {
+            tenant_id: tenant.tenant_id.clone(),
+            slice: slice.slice,
+            from_shard_id: slice.shard_id.clone(),
+            to_shard_id: belongs,
+            already_due,
+        });
+    }
+    moves
+}
+
+struct Tally {
+    slices: u64,
+    moves: u64,
+    shards: Vec<ShardTraffic>,
+}
+
+impl Tally {
+    fn new(now: &Fleet, then: &Fleet) -> Self {
+        let gone = now
+            .shards()
+            .iter()
+            .filter(|shard| then.get(&shard.id).is_none());
+        let shards = then.shards().iter().chain(gone).map(|shard| ShardTraffic {
+            shard_id: shard.id.clone(),
+            gains: 0,
+            losses: 0,
+            slices_after: shard.slices,
+            max_slices: shard.max_slices,
+        });
+        let mut shards: Vec<_> = shards.collect();
+        shards.sort_by(|one, two| one.shard_id.cmp(&two.shard_id));
+        Self {
+            slices: 0,
+            moves: 0,
+            shards,
+        }
+    }
+
+    fn add(&mut self, from: &ShardId, to: Option<&ShardId>) {
+        self.moves += 1;
+        if let Some(shard) = self.shard(from) {
+            shard.losses += 1;
+            shard.slices_after = shard.slices_after.saturating_sub(1);
+        }
+        if let Some(shard) = to.and_then(|to| self.shard(to)) {
+            shard.gains += 1;
+            shard.slices_after += 1;
+        }
+    }
+
+    fn shard(&mut self, id: &ShardId) -> Option<&mut ShardTraffic> {
+        let place = self
+            .shards
+            .binary_search_by(|shard| shard.shard_id.cmp(id))
+            .ok()?;
+        self.shards.get_mut(place)
+    }
+}
+
+/// The fleet after a change.
+fn changed(plane: &ControlPlane, now: &FleetSnapshot, change: &FleetChange) -> Result<Fleet> {
+    let fleet = now.fleet.clone();
+    match change {
+        FleetChange {
+            add: Some(new),
+            remove: None,
+            weight: None,
+        } => {
+            if fleet.get(&new.shard_id).is_some() {
+                let detail = format!("there is a shard {:?} already", new.shard_id.as_str());
+                return Err(Error::new(ErrorCode::ShardExists, detail));
+            }
+            Ok(fleet.with(ShardView::new(&shards::described(plane, new)?, 0)))
+        }
+        FleetChange {
+            add: None,
+            remove: Some(id),
+            weight: None,
+        } => {
+            if fleet.get(id).is_none() {
+                return Err(shards::not_found(plane, id));
+            }
+            Ok(fleet.without(id))
+        }
+        FleetChange {
+            add: None,
+            remove: None,
+            weight: Some(WeightChange { shard_id, weight }),
+        } => {
+            validate::weight("/weight/weight", *weight)?;
+            let mut fleet = fleet;
+            let Some(shard) = fleet.get_mut(shard_id) else {
+                return Err(shards::not_found(plane, shard_id));
+            };
+            shard.weight = *weight;
+            Ok(fleet)
+        }
+        _ => Err(Error::invalid_field(
+            "",
+            "give exactly one of add, remove and weight",
+        )),
+    }
+}

@@ -1,0 +1,100 @@
+//! What routers read: the registry through the [`RouteSource`] port.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ballast_domain::credential::CredentialHash;
+use ballast_domain::key::ApiKey;
+use ballast_domain::registry::{Kind, Registry, StoreError, StoreResult, hash_term};
+use ballast_domain::routes::{Grant, RouteSource, Stale, TenantRoute};
+use ballast_domain::shard::Shard;
+use ballast_domain::tenant::Tenant;
+use ballast_domain::{KeyId, RegionId, ShardId, TenantId, Timestamp};
+
+use crate::registry::typed;
+
+/// How many changes are looked at in one go.
+const FEED_PAGE: u32 = 1_000;
+
+/// Routes straight from a registry.
+#[derive(Clone)]
+pub struct RegistryRoutes {
+    registry: Arc<dyn Registry>,
+}
+
+impl RegistryRoutes {
+    /// Routes from this registry.
+    pub fn new(registry: Arc<dyn Registry>) -> Self {
+        Self { registry }
+    }
+}
+
+#[async_trait]
+impl RouteSource for RegistryRoutes {
+    async fn grant(&self, hash: &CredentialHash) -> StoreResult<Option<Arc<Grant>>> {
+        let found = typed::find::<ApiKey>(&*self.registry, hash_term(hash)).await?;
+        Ok(found.map(|key| {
+            Arc::new(Grant {
+                hash: *hash,
+                key: key.value,
+            })
+        }))
+    }
+
+    async fn tenant(&self, id: &TenantId) -> StoreResult<Option<Arc<TenantRoute>>> {
+        let found = typed::get::<Tenant>(&*self.registry, id.as_str()).await?;
+        Ok(found.map(|tenant| {
+            let Tenant {
+                tenant_id,
+                status,
+                home_region,
+                limits,
+                cors_origins,
+                slices,
+                ..
+            } = tenant.value;
+            Arc::new(TenantRoute {
+                tenant_id,
+                status,
+                home_region,
+                limits,
+                cors_origins,
+                slices,
+            })
+        }))
+    }
+
+    async fn shard_region(&self, id: &ShardId) -> StoreResult<Option<RegionId>> {
+        let found = typed::get::<Shard>(&*self.registry, id.as_str()).await?;
+        Ok(found.map(|shard| shard.value.region))
+    }
+
+    async fn stale_since(&self, revision: u64) -> StoreResult<(u64, Vec<Stale>)> {
+        self.registry.wait_past(revision).await?;
+        let events = self.registry.changes(revision, FEED_PAGE).await?;
+        let next = events.last().map_or(revision, |event| event.revision);
+        let bad = |source| StoreError::new("read a changed id", source);
+        let stale = events.into_iter().filter_map(|event| {
+            let id = &event.key.id;
+            match event.key.kind {
+                Kind::Key => Some(id.parse().map(Stale::Key)),
+                Kind::Tenant => Some(id.parse().map(Stale::Tenant)),
+                Kind::Shard => Some(id.parse().map(Stale::Shard)),
+                Kind::Token | Kind::Fleet => None,
+            }
+        });
+        Ok((next, stale.collect::<Result<_, _>>().map_err(bad)?))
+    }
+
+    async fn revision(&self) -> StoreResult<u64> {
+        self.registry.revision().await
+    }
+
+    async fn keys_used(&self, uses: Vec<(KeyId, Timestamp)>) -> StoreResult<()> {
+        let uses: Vec<_> = uses
+            .into_iter()
+            .map(|(id, at)| (id.to_string(), at))
+            .collect();
+        self.registry.mark_used(Kind::Key, &uses).await
+    }
+}

@@ -1,0 +1,226 @@
+//! Changing a tenant: limits, policy, names; suspend, resume, close.
+
+use ballast_domain::error::ErrorCode;
+use ballast_domain::limits::Limits;
+use ballast_domain::residency::Residency;
+use ballast_domain::tenant::{Tenant, TenantStatus};
+use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
+use serde::{Deserialize, Deserializer};
+
+use super::{create, get};
+use crate::change::{Attempts, Edit, IfMatch};
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+use crate::registry::typed::{self, Versioned};
+
+/// What a caller wants changed; absent fields stay as they are.
+#[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TenantPatch {
+    /// What people call it.
+    #[schema(min_length = 1, max_length = 200)]
+    pub name: Option<String>,
+    /// The organisation it belongs to; `null` forgets it.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
+    pub organisation: Option<Option<String>>,
+    /// The region its data lives in. The data itself moves later, by a move.
+    pub home_region: Option<RegionId>,
+    /// Where else its data may be.
+    pub residency: Option<Residency>,
+    /// Only shards that carry one of these tags may hold it.
+    #[schema(max_items = 32)]
+    pub zones: Option<Vec<ZoneId>>,
+    /// What it may use.
+    pub limits: Option<LimitsPatch>,
+    /// Browser origins that may use its keys.
+    #[schema(max_items = 32)]
+    pub cors_origins: Option<Vec<String>>,
+}
+
+/// Limits to change: a number sets one, `null` lifts it, absent leaves it.
+#[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LimitsPatch {
+    /// Votes accepted per second.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 100_000_000)]
+    pub votes_per_second: Option<Option<u64>>,
+    /// Queries answered at the same time.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 1_000_000)]
+    pub concurrent_queries: Option<Option<u64>>,
+    /// Days that closed polls are kept.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 36_500)]
+    pub retention_days: Option<Option<u64>>,
+}
+
+/// Tells `null` (`Some(None)`) from an absent field (`None`, by default).
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+impl TenantPatch {
+    fn apply(&self, tenant: &mut Tenant) {
+        let Self {
+            name,
+            organisation,
+            home_region,
+            residency,
+            zones,
+            limits,
+            cors_origins,
+        } = self.clone();
+        let Limits {
+            votes_per_second,
+            concurrent_queries,
+            retention_days,
+        } = &mut tenant.limits;
+        set(&mut tenant.name, name);
+        set(&mut tenant.organisation, organisation);
+        set(&mut tenant.home_region, home_region);
+        set(&mut tenant.residency, residency);
+        set(&mut tenant.zones, zones);
+        set(&mut tenant.cors_origins, cors_origins);
+        let limits = limits.unwrap_or_default();
+        set(votes_per_second, limits.votes_per_second);
+        set(concurrent_queries, limits.concurrent_queries);
+        set(retention_days, limits.retention_days);
+    }
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+/// Changes a tenant.
+pub async fn update(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+    patch: &TenantPatch,
+) -> Result<Versioned<Tenant>> {
+    change(plane, intent, id, if_match, "tenant.update", |tenant| {
+        patch.apply(tenant);
+        create::check(tenant, &plane.fleet().snapshot())
+    })
+    .await
+}
+
+/// Refuses a tenant's keys until it is resumed.
+pub async fn suspend(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+) -> Result<Versioned<Tenant>> {
+    set_status(
+        plane,
+        intent,
+        id,
+        if_match,
+        "tenant.suspend",
+        TenantStatus::Suspended,
+    )
+    .await
+}
+
+/// Serves a suspended tenant again.
+pub async fn resume(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+) -> Result<Versioned<Tenant>> {
+    set_status(
+        plane,
+        intent,
+        id,
+        if_match,
+        "tenant.resume",
+        TenantStatus::Active,
+    )
+    .await
+}
+
+/// Closes a tenant for ever.
+pub async fn close(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+) -> Result<Versioned<Tenant>> {
+    set_status(
+        plane,
+        intent,
+        id,
+        if_match,
+        "tenant.close",
+        TenantStatus::Closed,
+    )
+    .await
+}
+
+async fn set_status(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+    action: &'static str,
+    status: TenantStatus,
+) -> Result<Versioned<Tenant>> {
+    // A closed tenant is closed already: done, and no event.
+    let now = get(plane, id).await?;
+    if now.value.status == status {
+        if_match.check(now.version)?;
+        return Ok(now);
+    }
+    change(plane, intent, id, if_match, action, |tenant| {
+        tenant.status = status;
+        Ok(())
+    })
+    .await
+}
+
+/// Reads, changes and writes back. A caller that named the version it read is
+/// told when it is stale; for one that did not, the change is made to
+/// whatever is there.
+pub(crate) async fn change(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+    action: &'static str,
+    mut edit: impl FnMut(&mut Tenant) -> Result<()>,
+) -> Result<Versioned<Tenant>> {
+    let mut attempts = Attempts::new(plane, intent, action, if_match);
+    loop {
+        let old = get(plane, id).await?;
+        if old.value.status == TenantStatus::Closed {
+            let detail = format!("tenant {:?} is closed", id.as_str());
+            return Err(Error::new(ErrorCode::TenantClosed, detail));
+        }
+        let mut value = old.value.clone();
+        edit(&mut value)?;
+        let writes = if value == old.value {
+            Vec::new()
+        } else {
+            vec![typed::update(old.version, &value)?]
+        };
+        let edit = Edit {
+            old: old.version,
+            value,
+            writes,
+            expects: Vec::new(),
+        };
+        if let Some(done) = attempts.commit(edit).await? {
+            return Ok(done);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Creating a tenant: check, place, commit — and again if the fleet changed
+//! in between.
+
+use ballast_domain::error::ErrorCode;
+use ballast_domain::limits::Limits;
+use ballast_domain::placement::{Subject, decide, explain};
+use ballast_domain::registry::{ABSENT, CommitError, Expect, Kind, slices_on};
+use ballast_domain::residency::Residency;
+use ballast_domain::tenant::{Epoch, Slice, Tenant, TenantStatus};
+use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
+use serde::Deserialize;
+
+use crate::change;
+use crate::fleet::FleetSnapshot;
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+use crate::registry::typed::{self, Versioned};
+use crate::validate;
+
+/// How often a placement is decided anew because the fleet changed meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// What a caller says of a new tenant.
+#[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewTenant {
+    /// Its name in every command and path. It can never be changed or reused.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// What people call it; the ID when absent.
+    #[schema(min_length = 1, max_length = 200)]
+    pub name: Option<String>,
+    /// The organisation it belongs to.
+    #[schema(min_length = 1, max_length = 200)]
+    pub organisation: Option<String>,
+    /// The region its data lives in; the fleet's default region when absent.
+    pub home_region: Option<RegionId>,
+    /// Where else its data may be; strict when absent.
+    #[serde(default)]
+    pub residency: Option<Residency>,
+    /// Only shards that carry one of these tags may hold it.
+    #[serde(default)]
+    #[schema(max_items = 32)]
+    pub zones: Vec<ZoneId>,
+    /// What it may use; nothing is limited when absent.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Browser origins that may use its keys.
+    #[serde(default)]
+    #[schema(max_items = 32)]
+    pub cors_origins: Vec<String>,
+}
+
+/// Creates a tenant and places it.
+pub async fn create(
+    plane: &ControlPlane,
+    intent: &Intent,
+    new: NewTenant,
+) -> Result<Versioned<Tenant>> {
+    let mut snapshot = plane.fleet().snapshot();
+    for _ in 0..ATTEMPTS {
+        let tenant = placed(plane, &snapshot, &new)?;
+        let created = Versioned {
+            value: tenant,
+            version: ABSENT + 1,
+        };
+        let writes = vec![typed::create(&created.value, Vec::new())?];
+        let expects = expectations(&snapshot, &created.value);
+        let commit = intent.create(plane, "tenant.create", writes, expects, &created)?;
+        match plane.registry().commit(commit).await {
+            Ok(_) => return Ok(created),
+            Err(CommitError::Conflict { key, .. }) if key.kind == Kind::Tenant => {
+                let id = new.tenant_id.as_str();
+                let detail = format!("there is a tenant {id:?} already");
+                return Err(Error::new(ErrorCode::TenantExists, detail));
+            }
+            // The fleet changed, or the shard has filled up: decide anew.
+            Err(CommitError::Conflict { .. } | CommitError::LimitReached { .. }) => {
+                snapshot = plane.fleet().refresh(plane.registry()).await?;
+            }
+            Err(other) => return Err(change::commit_failed(other)),
+        }
+    }
+    Err(Error::new(
+        ErrorCode::Busy,
+        "the fleet kept changing while the tenant was placed",
+    )
+    .retry_after(1))
+}
+
+fn expectations(snapshot: &FleetSnapshot, tenant: &Tenant) -> Vec<Expect> {
+    let mut expects = vec![snapshot.unchanged()];
+    for slice in &tenant.slices {
+        if let Some(shard) = snapshot.fleet.get(&slice.shard_id) {
+            let tally = slices_on(shard.id.as_str());
+            expects.push(Expect::TallyBelow(Kind::Tenant, tally, shard.max_slices));
+        }
+    }
+    expects
+}
+
+/// The new tenant, checked and with its slice placed.
+fn placed(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Result<Tenant> {
+    let now = plane.now();
+    let mut tenant = Tenant {
+        tenant_id: new.tenant_id.clone(),
+        name: new
+            .name
+            .clone()
+            .unwrap_or_else(|| new.tenant_id.to_string()),
+        organisation: new.organisation.clone(),
+        status: TenantStatus::Active,
+        home_region: new
+            .home_region
+            .clone()
+            .unwrap_or_else(|| plane.settings().default_region.clone()),
+        residency: new.residency.clone().unwrap_or_default(),
+        zones: new.zones.clone(),
+        limits: new.limits,
+        cors_origins: new.cors_origins.clone(),
+        slices: Vec::new(),
+        pin: None,
+        created_at: now,
+    };
+    check(&tenant, snapshot)?;
+    let subject = Subject::unplaced(&tenant, 0);
+    let verdict = decide(&snapshot.fleet, &subject);
+    let Some(shard_id) = verdict.shard_id else {
+        return Err(no_shard(snapshot, &subject));
+    };
+    tenant.slices.push(Slice {
+        slice: 0,
+        shard_id,
+        epoch: Epoch::FIRST,
+        passed_over: verdict.passed_over,
+        placed_at: now,
+    });
+    Ok(tenant)
+}
+
+/// Checks all that a caller may set.
+pub(super) fn check(tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
+    validate::name("/name", &tenant.name)?;
+    if let Some(organisation) = &tenant.organisation {
+        validate::name("/organisation", organisation)?;
+    }
+    validate::known_region("/homeRegion", &tenant.home_region, snapshot)?;
+    validate::residency(&tenant.residency, &tenant.home_region, snapshot)?;
+    validate::known_zones("/zones", &tenant.zones, snapshot)?;
+    validate::limits(&tenant.limits)?;
+    validate::origins(&tenant.cors_origins)
+}
+
+/// Says of each shard why it was ruled out.
+fn no_shard(snapshot: &FleetSnapshot, subject: &Subject) -> Error {
+    const NAMED: usize = 8;
+    let told = explain(&snapshot.fleet, subject);
+    let mut reasons: Vec<String> = told
+        .shards
+        .iter()
+        .take(NAMED)
+        .map(|shard| {
+            let why: Vec<_> = shard
+                .vetoes
+                .iter()
+                .map(|veto| veto.message.as_str())
+                .collect();
+            format!("{} {}", shard.shard_id, why.join(" and "))
+        })
+        .collect();
+    if told.shards.len() > NAMED {
+        reasons.push(format!("and {} more", told.shards.len() - NAMED));
+    }
+    if reasons.is_empty() {
+        reasons.push("the fleet has no shards".to_owned());
+    }
+    let detail = format!(
+        "no shard may take tenant {:?}: {}",
+        subject.tenant_id.as_str(),
+        reasons.join("; ")
+    );
+    Error::new(ErrorCode::NoEligibleShard, detail)
+}

@@ -1,0 +1,231 @@
+//! Checks of what a caller sent, each with the place and the reason.
+
+use ballast_domain::bounds::{
+    CONCURRENT_QUERIES_MAX, NAME_CHARS_MAX, ORIGIN_CHARS_MAX, ORIGINS_MAX, RETENTION_DAYS_MAX,
+    SECONDARY_REGIONS_MAX, SLICES_PER_SHARD_MAX, VOTES_PER_SECOND_MAX, WEIGHT_MAX, WEIGHT_MIN,
+    ZONES_MAX,
+};
+use ballast_domain::error::did_you_mean;
+use ballast_domain::limits::Limits;
+use ballast_domain::residency::Residency;
+use ballast_domain::{Error, ErrorCode, RegionId, Result, Timestamp, ZoneId};
+
+use crate::fleet::FleetSnapshot;
+
+/// A text that people read: not empty, not long, no control characters.
+pub fn text(pointer: &str, value: &str, chars_max: usize) -> Result<()> {
+    if value.trim().is_empty() {
+        Err(Error::invalid_field(pointer, "it is empty"))
+    } else if value.chars().count() > chars_max {
+        Err(Error::invalid_field(
+            pointer,
+            format!("it is longer than {chars_max} characters"),
+        ))
+    } else if value.chars().any(char::is_control) {
+        Err(Error::invalid_field(
+            pointer,
+            "it has control characters in it",
+        ))
+    } else {
+        Ok(())
+    }
+}
+
+/// A display name.
+pub fn name(pointer: &str, value: &str) -> Result<()> {
+    text(pointer, value, NAME_CHARS_MAX)
+}
+
+/// A capacity weight.
+pub fn weight(pointer: &str, value: f64) -> Result<()> {
+    if value.is_finite() && (WEIGHT_MIN..=WEIGHT_MAX).contains(&value) {
+        Ok(())
+    } else {
+        Err(Error::invalid_field(
+            pointer,
+            format!("{value} is no weight: it must be a number from {WEIGHT_MIN} to {WEIGHT_MAX}"),
+        ))
+    }
+}
+
+/// A number that must be in 1..=max.
+pub fn count(pointer: &str, value: u64, max: u64) -> Result<()> {
+    if (1..=max).contains(&value) {
+        Ok(())
+    } else {
+        Err(Error::invalid_field(
+            pointer,
+            format!("{value} is not from 1 to {max}"),
+        ))
+    }
+}
+
+/// A density limit.
+pub fn max_slices(pointer: &str, value: u64) -> Result<()> {
+    count(pointer, value, SLICES_PER_SHARD_MAX)
+}
+
+/// A tenant's limits.
+pub fn limits(limits: &Limits) -> Result<()> {
+    let checks = [
+        (
+            "/limits/votesPerSecond",
+            limits.votes_per_second,
+            VOTES_PER_SECOND_MAX,
+        ),
+        (
+            "/limits/concurrentQueries",
+            limits.concurrent_queries,
+            CONCURRENT_QUERIES_MAX,
+        ),
+        (
+            "/limits/retentionDays",
+            limits.retention_days,
+            RETENTION_DAYS_MAX,
+        ),
+    ];
+    checks
+        .into_iter()
+        .filter_map(|(pointer, value, max)| value.map(|value| (pointer, value, max)))
+        .try_for_each(|(pointer, value, max)| count(pointer, value, max))
+}
+
+/// A list without repeats and not too long.
+pub fn distinct<T: PartialEq + std::fmt::Display>(
+    pointer: &str,
+    list: &[T],
+    max: usize,
+) -> Result<()> {
+    if list.len() > max {
+        return Err(Error::invalid_field(
+            pointer,
+            format!("it has more than {max} entries"),
+        ));
+    }
+    for (place, value) in list.iter().enumerate() {
+        if list[..place].contains(value) {
+            return Err(Error::invalid_field(
+                &format!("{pointer}/{place}"),
+                format!("{value} is in it twice"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Browser origins: `*`, or `scheme://host[:port]` without a path.
+pub fn origins(origins: &[String]) -> Result<()> {
+    distinct("/corsOrigins", origins, ORIGINS_MAX)?;
+    for (place, origin) in origins.iter().enumerate() {
+        if !is_origin(origin) {
+            return Err(Error::invalid_field(
+                &format!("/corsOrigins/{place}"),
+                format!("{origin:?} is no origin: write https://vote.example.com, or * for all"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_origin(origin: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    origin == "*"
+        || (origin.len() <= ORIGIN_CHARS_MAX
+            && ["https://", "http://"]
+                .iter()
+                .find_map(|scheme| origin.strip_prefix(scheme))
+                .is_some_and(|host| !host.is_empty() && host.chars().all(plain)))
+}
+
+/// A region that at least one shard stands in.
+pub fn known_region(pointer: &str, region: &RegionId, fleet: &FleetSnapshot) -> Result<()> {
+    let regions = fleet.regions();
+    if regions.contains(region) {
+        return Ok(());
+    }
+    let near = did_you_mean(region.as_str(), regions.iter().map(RegionId::as_str));
+    let message = format!("no shard stands in region {:?}{near}", region.as_str());
+    Err(Error::new(ErrorCode::UnknownRegion, message.clone()).at(pointer, message))
+}
+
+/// Zones of which each is carried by at least one shard.
+pub fn known_zones(pointer: &str, zones: &[ZoneId], fleet: &FleetSnapshot) -> Result<()> {
+    distinct(pointer, zones, ZONES_MAX)?;
+    let known = fleet.zones();
+    for (place, zone) in zones.iter().enumerate() {
+        if !known.contains(zone) {
+            let near = did_you_mean(zone.as_str(), known.iter().map(ZoneId::as_str));
+            let message = format!("no shard carries zone {:?}{near}", zone.as_str());
+            return Err(Error::new(ErrorCode::UnknownZone, message.clone())
+                .at(&format!("{pointer}/{place}"), message));
+        }
+    }
+    Ok(())
+}
+
+/// A residency policy whose regions are known and distinct.
+pub fn residency(residency: &Residency, home: &RegionId, fleet: &FleetSnapshot) -> Result<()> {
+    let pointer = "/residency/secondaryRegions";
+    let secondaries = residency.secondary_regions();
+    distinct(pointer, secondaries, SECONDARY_REGIONS_MAX)?;
+    for (place, region) in secondaries.iter().enumerate() {
+        let pointer = format!("{pointer}/{place}");
+        if region == home {
+            return Err(Error::invalid_field(
+                &pointer,
+                "it is the home region itself",
+            ));
+        }
+        known_region(&pointer, region, fleet)?;
+    }
+    Ok(())
+}
+
+/// A moment that lies ahead.
+pub fn future(pointer: &str, moment: Timestamp, now: Timestamp) -> Result<()> {
+    if moment > now {
+        Ok(())
+    } else {
+        Err(Error::invalid_field(
+            pointer,
+            format!("{moment} has passed"),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_that_cannot_be_are_refused() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9, 1e-9] {
+            assert!(weight("/weight", bad).is_err(), "{bad}");
+        }
+        for good in [0.001, 1.0, 2.5, 1e6] {
+            assert!(weight("/weight", good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn origins_are_scheme_and_host() {
+        for good in [
+            "*",
+            "https://a.example",
+            "http://localhost:3000",
+            "http://[::1]:80",
+        ] {
+            assert!(is_origin(good), "{good}");
+        }
+        for bad in [
+            "",
+            "a.example",
+            "https://",
+            "https://a/b",
+            "https://a b",
+            "null",
+        ] {
+            assert!(!is_origin(bad), "{bad}");
+        }
+    }
+}
