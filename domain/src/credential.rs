@@ -9,6 +9,7 @@
 //! hash of the whole text is ever stored: with 256 random bits there is
 //! nothing to guess, so no slow password hash is needed on the request path.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use sha2::{Digest, Sha256};
@@ -128,6 +129,29 @@ impl Credential {
 pub fn inspect(text: &str) -> Result<(Purpose, CredentialHash), BadCredential> {
     let purpose = check(text)?;
     Ok((purpose, hash(text)))
+}
+
+/// `text` with every credential in it cut down to its first characters: for
+/// whatever goes into a log or a trace.
+pub fn redacted(text: &str) -> Cow<'_, str> {
+    let Some(start) = Purpose::ALL
+        .iter()
+        .filter_map(|purpose| text.find(purpose.prefix()))
+        .min()
+    else {
+        return Cow::Borrowed(text);
+    };
+    let secret = &text[start..];
+    let end = secret
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(secret.len());
+    let shown = secret
+        .match_indices('_')
+        .nth(1)
+        .map_or(0, |(place, _)| place + 1);
+    let shown = (shown + 4).min(end);
+    let rest = redacted(&secret[end..]);
+    Cow::Owned(format!("{}{}…{rest}", &text[..start], &secret[..shown]))
 }
 
 fn check(text: &str) -> Result<Purpose, BadCredential> {
@@ -272,6 +296,21 @@ mod tests {
         let drawn = sample(Purpose::AdminToken);
         let shown = format!("{drawn:?} {:?}", drawn.hash());
         assert!(!shown.contains(&drawn.expose()[14..]), "{shown}");
+    }
+
+    #[test]
+    fn secrets_are_cut_out_of_text() {
+        let drawn = sample(Purpose::LiveKey);
+        let text = format!("/resolve?a=1&api_key={0}&b={0}", drawn.expose());
+        let clean = redacted(&text);
+        assert_eq!(clean.matches(&drawn.hint()).count(), 2, "{clean}");
+        assert!(!clean.contains(&drawn.expose()[12..]), "{clean}");
+        assert!(
+            clean.starts_with("/resolve?a=1&api_key=bl_live_"),
+            "{clean}"
+        );
+        assert_eq!(redacted("nothing here"), "nothing here");
+        assert_eq!(redacted("bl_live_"), "bl_live_…");
     }
 
     #[test]

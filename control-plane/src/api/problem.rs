@@ -1,8 +1,8 @@
 //! Errors on the wire: RFC 9457 problem documents.
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
-use ballast_domain::error::Kind;
+use ballast_domain::error::Wire;
 use ballast_domain::{Error, ErrorCode};
 
 /// An [`Error`] as an HTTP answer. It is logged here, once, when it is ours.
@@ -24,42 +24,23 @@ impl From<ballast_domain::registry::StoreError> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let Self(error) = self;
-        if matches!(error.code(), ErrorCode::Internal | ErrorCode::Unavailable) {
-            let cause = std::error::Error::source(&*error)
-                .map(causes)
-                .unwrap_or_default();
+        if let Some(cause) = error.log_line() {
             tracing::error!(code = error.code().name(), cause, "{error}");
         }
-        let problem = error.problem();
-        let status =
-            StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let Wire {
+            status,
+            headers,
+            body,
+        } = error.wire();
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, body).into_response();
-        let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(seconds) = error.retry_after_seconds() {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if error.code().kind() == Kind::Unauthenticated {
-            headers.insert(
-                header::WWW_AUTHENTICATE,
-                HeaderValue::from_static("Bearer realm=\"ballast\""),
-            );
+        for (name, value) in headers {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                response.headers_mut().insert(name, value);
+            }
         }
         response
     }
-}
-
-/// A cause and its own causes, in one line.
-fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    std::iter::successors(Some(error), |error| error.source())
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
 }
 
 /// The page that a problem's `type` leads to; `None` for an unknown code.

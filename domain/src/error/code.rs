@@ -116,6 +116,9 @@ codes! {
     MissingScope "missing-scope" Forbidden
         "The key's scopes do not allow that"
         "Use a key with the scope named in the detail."
+    OriginNotAllowed "origin-not-allowed" Forbidden
+        "The tenant does not allow that browser origin"
+        "Add the origin to the tenant (tenant update --cors-origin)."
     TenantSuspended "tenant-suspended" Forbidden
         "The tenant is suspended"
         "Ask the operator to resume it (tenant resume)."

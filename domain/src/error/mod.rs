@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::registry::StoreError;
 pub use code::{ErrorCode, Kind};
-pub use problem::{FieldProblem, Problem};
+pub use problem::{FieldProblem, Problem, Wire};
 
 /// A result whose error is fit to be shown.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -82,6 +82,13 @@ impl Error {
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    /// Adds the cause: for the log, not for the caller.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
         self
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ErrorCode;
+use super::{Error, ErrorCode, Kind};
 
 /// An error, as every API of Ballast answers it (`application/problem+json`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -54,5 +54,49 @@ impl Problem {
             next: next.unwrap_or_else(|| code.next_step().to_owned()),
             errors,
         }
+    }
+}
+
+/// A problem as an HTTP answer, for whatever server sends it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wire {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers, names in lower case.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body, JSON.
+    pub body: Vec<u8>,
+}
+
+impl Error {
+    /// This error as an HTTP answer.
+    pub fn wire(&self) -> Wire {
+        let problem = self.problem();
+        let mut headers = vec![
+            ("content-type", "application/problem+json".to_owned()),
+            ("cache-control", "no-store".to_owned()),
+        ];
+        if let Some(seconds) = self.retry_after_seconds() {
+            headers.push(("retry-after", seconds.to_string()));
+        }
+        if self.code().kind() == Kind::Unauthenticated {
+            headers.push(("www-authenticate", "Bearer realm=\"ballast\"".to_owned()));
+        }
+        Wire {
+            status: problem.status,
+            headers,
+            body: serde_json::to_vec(&problem).unwrap_or_default(),
+        }
+    }
+
+    /// What the log should say of it when it is ours to mend: the cause and
+    /// its own causes, in one line.
+    pub fn log_line(&self) -> Option<String> {
+        if !matches!(self.code(), ErrorCode::Internal | ErrorCode::Unavailable) {
+            return None;
+        }
+        let causes = std::iter::successors(std::error::Error::source(self), |error| error.source());
+        let line: Vec<String> = causes.map(ToString::to_string).collect();
+        Some(line.join(": "))
     }
 }

@@ -1,0 +1,137 @@
+//! Reading the file, with errors that say where and what to write instead.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use ballast_domain::error::did_you_mean;
+
+use super::{Config, validate};
+
+/// Where the file is looked for when none is named.
+const DEFAULT_FILE: &str = "ballast.toml";
+
+/// What is wrong with a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Which file.
+    pub file: PathBuf,
+    /// Which line, if it can be told.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Reads the named file, or `ballast.toml` if there is one, or the defaults.
+pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
+    let file = named.unwrap_or(Path::new(DEFAULT_FILE));
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Config::default());
+        }
+        Err(error) => {
+            return Err(ConfigError {
+                file: file.to_owned(),
+                line: None,
+                message: format!("cannot be read: {error}"),
+            });
+        }
+    };
+    parse(file, &text)
+}
+
+/// Reads and checks a file's text.
+pub fn parse(file: &Path, text: &str) -> Result<Config, ConfigError> {
+    let config: Config = toml::from_str(text).map_err(|error| ConfigError {
+        file: file.to_owned(),
+        line: error.span().map(|span| line_of(text, span.start)),
+        message: suggest(error.message()),
+    })?;
+    validate::check(&config).map_err(|(key, message)| ConfigError {
+        file: file.to_owned(),
+        line: line_of_key(text, key),
+        message: format!("{key}: {message}"),
+    })?;
+    Ok(config)
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// The line of `section.name`.
+fn line_of_key(text: &str, key: &str) -> Option<usize> {
+    let (section, name) = key.split_once('.')?;
+    let mut current = "";
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(header) = line.strip_prefix('[') {
+            current = header.trim_end_matches(']').trim();
+        } else if current == section && line.split('=').next().map(str::trim) == Some(name) {
+            return Some(number + 1);
+        }
+    }
+    None
+}
+
+/// Adds the nearest valid key to the parser's word on an unknown one.
+fn suggest(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    match quoted.next() {
+        Some(unknown) if message.contains("unknown") => {
+            format!("{message}{}", did_you_mean(unknown, quoted))
+        }
+        _ => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse(Path::new("ballast.toml"), text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_typo_is_told_with_file_line_and_the_nearest_key() {
+        let error = error("[server]\nlisten = \"127.0.0.1:1\"\ntls_crt = \"x\"\n");
+        assert!(error.starts_with("ballast.toml:3: "), "{error}");
+        assert!(error.contains("did you mean \"tls_cert\"?"), "{error}");
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_told_with_their_line() {
+        for (text, expected) in [
+            ("[placement]\nbusy_at = 0.5\ncalm_at = 0.9\n", "ballast.toml:3: placement.calm_at"),
+            ("[server]\nlisten = \"nowhere\"\n", "ballast.toml:2: server.listen"),
+            ("[server]\ntls_cert = \"a.pem\"\n", "ballast.toml:2: server.tls_cert"),
+            ("[keys]\nrotate_overlap = \"soon\"\n", "ballast.toml:2: "),
+            ("[keys]\nplaces = [\"cookie:k\"]\n", "ballast.toml:2: keys.places"),
+            ("[fleet]\nshards = 0\n", "ballast.toml:2: fleet.shards"),
+            ("[fleet]\nshards = -1\n", "ballast.toml:2: "),
+            ("[fleet]\nregion = \"No Region\"\n", "ballast.toml:2: "),
+            ("[server\n", "ballast.toml:1: "),
+        ] {
+            let error = error(text);
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_empty_file_is_the_defaults_and_the_defaults_are_valid() {
+        assert_eq!(parse(Path::new("x"), ""), Ok(Config::default()));
+    }
+}

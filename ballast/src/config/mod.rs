@@ -1,0 +1,234 @@
+//! The configuration file: `ballast.toml`, all of it optional.
+//!
+//! Settings are plain data with a doc line each, unknown keys are refused
+//! with file, line and the nearest valid key, and everything is checked once,
+//! here. What is given on the command line wins over the file.
+
+mod command;
+mod duration;
+mod load;
+mod validate;
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ballast_domain::RegionId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use command::{ConfigCommand, run};
+pub use duration::Human;
+pub use load::{ConfigError, load};
+
+/// Everything that can be set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How Ballast is reached.
+    pub server: Server,
+    /// What the fleet looks like at the first start.
+    pub fleet: Fleet,
+    /// When shards count as filling up.
+    pub placement: Placement,
+    /// API keys.
+    pub keys: Keys,
+    /// What the router keeps in memory.
+    pub router: Router,
+    /// What is logged.
+    pub log: Log,
+}
+
+/// How Ballast is reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    /// Address and port to listen on; port 0 takes any free one.
+    pub listen: String,
+    /// Where everything is stored.
+    pub data_dir: PathBuf,
+    /// Where clients reach this server, if not at `listen`.
+    pub public_url: Option<String>,
+    /// Certificate chain (PEM); with `tls_key`, Ballast speaks HTTPS.
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM).
+    pub tls_key: Option<PathBuf>,
+    /// Proxies whose X-Forwarded-For is believed: addresses or networks
+    /// (`10.0.0.0/8`).
+    pub trusted_proxies: Vec<String>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:8080".to_owned(),
+            data_dir: "ballast-data".into(),
+            public_url: None,
+            tls_cert: None,
+            tls_key: None,
+            trusted_proxies: Vec::new(),
+        }
+    }
+}
+
+/// What the fleet looks like at the first start. Later it is changed by
+/// `ballast shard`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Fleet {
+    /// The region of the first shards, and the home of tenants that name none.
+    #[schemars(with = "String")]
+    pub region: RegionId,
+    /// How many embedded shards the first start makes.
+    #[schemars(range(min = 1, max = 1000))]
+    pub shards: u32,
+}
+
+impl Default for Fleet {
+    fn default() -> Self {
+        #[allow(clippy::unwrap_used, reason = "a constant, and a test reads it")]
+        let region = "local".parse().unwrap();
+        Self { region, shards: 4 }
+    }
+}
+
+/// When shards count as filling up: a busy shard gets fewer new tenants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Placement {
+    /// Busy at or above this share of its density limit.
+    #[schemars(range(min = 0.01, max = 1.0))]
+    pub busy_at: f64,
+    /// Calm again at or below this share; below `busy_at`.
+    #[schemars(range(min = 0.0, max = 0.99))]
+    pub calm_at: f64,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        let thresholds = ballast_domain::shard::PressureThresholds::default();
+        Self { busy_at: thresholds.busy_at, calm_at: thresholds.calm_at }
+    }
+}
+
+/// API keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keys {
+    /// How long a rotated key works beside its successor.
+    pub rotate_overlap: Human,
+    /// Where a request's key is looked for, in this order: `bearer`,
+    /// `header:NAME`, `query:NAME`.
+    pub places: Vec<String>,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self {
+            rotate_overlap: Human::hours(24),
+            places: ["header:x-api-key", "bearer", "query:api_key"].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+/// What the router keeps in memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Router {
+    /// How many keys, and how many tenants, are kept at the most.
+    #[schemars(range(min = 100, max = 100_000_000))]
+    pub cache_entries: usize,
+    /// How long one is kept before it is read again. Changes are pushed, so
+    /// this only matters when the control plane cannot be reached.
+    pub cache_ttl: Human,
+}
+
+impl Default for Router {
+    fn default() -> Self {
+        Self { cache_entries: 100_000, cache_ttl: Human::minutes(5) }
+    }
+}
+
+/// What is logged, always to stderr.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// Which messages: `info`, `debug`, or per module
+    /// (`info,ballast_router=debug`). RUST_LOG wins over it.
+    pub filter: String,
+    /// How they are written.
+    pub format: LogFormat,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { filter: "info".to_owned(), format: LogFormat::Text }
+    }
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// A network in CIDR form, or one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl std::str::FromStr for Network {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("{text:?} is no address or network such as 10.0.0.0/8");
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits.parse::<u8>().map_err(|_| bad())?)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| bad())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(most);
+        if bits <= most { Ok(Self { address, bits }) } else { Err(bad()) }
+    }
+}
+
+impl Network {
+    /// Whether an address is in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        fn wide(address: IpAddr) -> (u128, u8) {
+            match address {
+                IpAddr::V4(v4) => (u128::from(u32::from(v4)), 32),
+                IpAddr::V6(v6) => (u128::from(v6), 128),
+            }
+        }
+        let ((own, own_bits), (other, other_bits)) = (wide(self.address), wide(address.to_canonical()));
+        let shift = u32::from(own_bits - self.bits);
+        own_bits == other_bits && own.checked_shr(shift) == other.checked_shr(shift)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_contain_what_is_in_them() {
+        let network: Network = "10.1.0.0/16".parse().unwrap();
+        assert!(network.contains("10.1.2.3".parse().unwrap()));
+        assert!(!network.contains("10.2.2.3".parse().unwrap()));
+        assert!(network.contains("::ffff:10.1.2.3".parse().unwrap()));
+        let one: Network = "::1".parse().unwrap();
+        assert!(one.contains("::1".parse().unwrap()));
+        assert!(!one.contains("::2".parse().unwrap()));
+        let all: Network = "0.0.0.0/0".parse().unwrap();
+        assert!(all.contains("1.2.3.4".parse().unwrap()));
+        for bad in ["", "10.0.0.0/33", "ten", "10.0.0.0/x"] {
+            assert!(bad.parse::<Network>().is_err(), "{bad}");
+        }
+    }
+}

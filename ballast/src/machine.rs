@@ -1,0 +1,34 @@
+//! This machine's clock and chance: the one place where they are read.
+
+use ballast_domain::{Clock, Entropy, Timestamp};
+
+/// The operating system's clock.
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "this is where the clock is read")]
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let ms = since.map_or(0, |since| since.as_millis());
+        Timestamp::from_unix_ms(i64::try_from(ms).unwrap_or(i64::MAX))
+    }
+}
+
+/// The operating system's random numbers.
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    #[allow(clippy::disallowed_methods, reason = "this is where chance is drawn")]
+    #[allow(clippy::panic, reason = "a secret without randomness must not be made")]
+    fn fill(&self, bytes: &mut [u8]) {
+        if let Err(error) = getrandom::fill(bytes) {
+            panic!("the operating system has no random numbers: {error}");
+        }
+    }
+}
+
+/// A stopwatch, for latencies.
+#[allow(clippy::disallowed_methods, reason = "this is where time is measured")]
+pub fn stopwatch() -> std::time::Instant {
+    std::time::Instant::now()
+}

@@ -1,0 +1,77 @@
+//! The way in: every request to the router passes here.
+//!
+//! ```text
+//!   preflight? ──► answered
+//!   key in the request ──► keyring ──► tenant ──► status ──► origin ──► on
+//! ```
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State as Given};
+use axum::middleware::Next;
+use axum::response::Response;
+use ballast_domain::credential::CredentialHash;
+use ballast_domain::routes::{Grant, TenantRoute};
+use ballast_domain::tenant::TenantStatus;
+use ballast_domain::{Error, ErrorCode, Result};
+
+use crate::keyring::read_key;
+use crate::{RouterError, State, cors};
+
+/// What a request was let in with; handlers find it in its extensions.
+#[derive(Clone)]
+pub(crate) struct Access {
+    /// The key. Its scopes are checked by each handler.
+    #[allow(dead_code, reason = "resolving takes no scope; votes will")]
+    pub(crate) grant: Arc<Grant>,
+    /// The tenant.
+    pub(crate) tenant: Arc<TenantRoute>,
+}
+
+/// Lets a request in or refuses it.
+pub(crate) async fn admit(
+    Given(state): Given<State>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, RouterError> {
+    if cors::is_preflight(request.method(), request.headers()) {
+        return Ok(cors::preflight(request.headers()));
+    }
+    let key = key_of(&state, &request)?;
+    let access = judge(&state, key).await?;
+    let origin = cors::allowed(request.headers(), &access.tenant.cors_origins)?;
+    request.extensions_mut().insert(access);
+    let mut response = next.run(request).await;
+    if let Some(origin) = origin {
+        cors::expose(&mut response, origin);
+    }
+    Ok(response)
+}
+
+/// The hash of the key in a request. The key itself is not kept.
+fn key_of(state: &State, request: &Request) -> Result<CredentialHash> {
+    let places = &state.parts.settings.key_places;
+    let Some(key) = places.find(request.headers(), request.uri()) else {
+        let detail = "there is no API key in the request";
+        let next = format!("Send it in one of: {}.", places.in_words());
+        return Err(Error::new(ErrorCode::BadCredential, detail).next(next));
+    };
+    read_key(&key)
+}
+
+async fn judge(state: &State, key: CredentialHash) -> Result<Access> {
+    let now = state.parts.clock.now();
+    let grant = state.parts.keyring.check(&key, now).await?;
+    let tenant = state.parts.routes.tenant(&grant.key.tenant_id, now).await?;
+    match tenant.status {
+        TenantStatus::Active => Ok(Access { grant, tenant }),
+        TenantStatus::Suspended => Err(Error::new(
+            ErrorCode::TenantSuspended,
+            "the tenant of this key is suspended",
+        )),
+        TenantStatus::Closed => Err(Error::new(
+            ErrorCode::BadCredential,
+            "the tenant of this key is closed",
+        )),
+    }
+}

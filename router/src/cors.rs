@@ -1,0 +1,104 @@
+//! Browsers: which origins may use a tenant's keys.
+//!
+//! A preflight carries no key, so it is answered for any origin; the request
+//! that follows does carry one, and is refused before anything happens if the
+//! tenant does not allow its origin.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use ballast_domain::{Error, ErrorCode, Result};
+
+const METHODS: &str = "GET, POST, PATCH, DELETE";
+const HEADERS: &str =
+    "authorization, content-type, idempotency-key, if-match, last-event-id, voter-id, x-api-key";
+const EXPOSED: &str = "ballast-epoch, ballast-region, ballast-shard, ballast-tenant, etag, \
+    ratelimit, ratelimit-policy, retry-after";
+const MAX_AGE_SECONDS: &str = "600";
+
+/// Whether a request is a browser's preflight.
+pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to a preflight.
+pub(crate) fn preflight(headers: &HeaderMap) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let answer = response.headers_mut();
+    if let Some(origin) = headers.get(header::ORIGIN) {
+        answer.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    let mut set = |name: HeaderName, value| answer.insert(name, HeaderValue::from_static(value));
+    set(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    set(header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+    set(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE_SECONDS);
+    set(header::VARY, "origin");
+    response
+}
+
+/// The origin to name in the answer: `None` when the request is not another
+/// site's; refused when the tenant does not allow it.
+pub(crate) fn allowed(headers: &HeaderMap, origins: &[String]) -> Result<Option<HeaderValue>> {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(None);
+    };
+    let text = origin.to_str().unwrap_or_default();
+    if is_own(text, headers) {
+        Ok(None)
+    } else if origins
+        .iter()
+        .any(|known| known == "*" || known.eq_ignore_ascii_case(text))
+    {
+        Ok(Some(origin.clone()))
+    } else {
+        let shown: String = text.chars().take(100).collect();
+        let detail = format!("the tenant does not allow requests from pages of {shown:?}");
+        Err(Error::new(ErrorCode::OriginNotAllowed, detail))
+    }
+}
+
+/// Whether the page was served by this very server.
+fn is_own(origin: &str, headers: &HeaderMap) -> bool {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    host.is_some() && origin.split_once("://").map(|(_, authority)| authority) == host
+}
+
+/// Lets the page read the answer.
+pub(crate) fn expose(response: &mut Response, origin: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static(EXPOSED),
+    );
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(origin: &'static str, origins: &[&str]) -> Result<Option<HeaderValue>> {
+        let headers = [
+            (header::ORIGIN, HeaderValue::from_static(origin)),
+            (header::HOST, HeaderValue::from_static("vote.example:8080")),
+        ];
+        let origins: Vec<String> = origins.iter().map(ToString::to_string).collect();
+        allowed(&headers.into_iter().collect(), &origins)
+    }
+
+    #[test]
+    fn only_named_origins_and_our_own_may_ask() {
+        assert!(
+            judged("https://a.example", &["https://a.example"])
+                .unwrap()
+                .is_some()
+        );
+        assert!(judged("https://a.example", &["*"]).unwrap().is_some());
+        assert!(judged("http://vote.example:8080", &[]).unwrap().is_none());
+        assert!(judged("https://b.example", &["https://a.example"]).is_err());
+        assert!(judged("null", &["https://a.example"]).is_err());
+        assert!(allowed(&HeaderMap::new(), &[]).unwrap().is_none());
+    }
+}

@@ -1,0 +1,174 @@
+//! Where in a request its API key is.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use axum::http::{HeaderMap, HeaderName, Uri, header};
+
+/// One place where a key may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// `Authorization: Bearer <key>`.
+    Bearer,
+    /// A header whose value is the key.
+    Header(HeaderName),
+    /// A query parameter whose value is the key.
+    Query(String),
+}
+
+/// Why a text names no place for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadKeyPlace(String);
+
+impl std::fmt::Display for BadKeyPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{:?} is no place for a key: write bearer, header:NAME or query:NAME",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for BadKeyPlace {}
+
+impl FromStr for KeyPlace {
+    type Err = BadKeyPlace;
+    fn from_str(text: &str) -> Result<Self, BadKeyPlace> {
+        let bad = || BadKeyPlace(text.chars().take(80).collect());
+        match text.split_once(':') {
+            None if text == "bearer" => Ok(Self::Bearer),
+            Some(("header", name)) => name.parse().map(Self::Header).map_err(|_| bad()),
+            Some(("query", name)) if is_plain(name) => Ok(Self::Query(name.to_owned())),
+            _ => Err(bad()),
+        }
+    }
+}
+
+/// A name that needs no escaping in a query string.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c))
+}
+
+/// The places where a key is looked for, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyPlaces(pub Vec<KeyPlace>);
+
+impl Default for KeyPlaces {
+    fn default() -> Self {
+        Self(vec![
+            KeyPlace::Header(HeaderName::from_static("x-api-key")),
+            KeyPlace::Bearer,
+            KeyPlace::Query("api_key".to_owned()),
+        ])
+    }
+}
+
+impl KeyPlaces {
+    /// The key in a request: the first place that has one.
+    pub(crate) fn find<'r>(&self, headers: &'r HeaderMap, uri: &'r Uri) -> Option<Cow<'r, str>> {
+        self.0.iter().find_map(|place| match place {
+            KeyPlace::Bearer => bearer(headers).map(Cow::Borrowed),
+            KeyPlace::Header(name) => headers
+                .get(name)?
+                .to_str()
+                .ok()
+                .map(str::trim)
+                .map(Cow::Borrowed),
+            KeyPlace::Query(name) => in_query(uri.query()?, name),
+        })
+    }
+
+    /// The places in words, for an error message.
+    pub(crate) fn in_words(&self) -> String {
+        let words: Vec<String> = self
+            .0
+            .iter()
+            .map(|place| match place {
+                KeyPlace::Bearer => "Authorization: Bearer <key>".to_owned(),
+                KeyPlace::Header(name) => format!("header {name}"),
+                KeyPlace::Query(name) => format!("query parameter {name}"),
+            })
+            .collect();
+        words.join(", ")
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+/// Keys are plain ASCII, so a value that would need decoding is none.
+fn in_query<'r>(query: &'r str, name: &str) -> Option<Cow<'r, str>> {
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| Cow::Borrowed(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(
+        places: &KeyPlaces,
+        headers: &[(&'static str, &'static str)],
+        uri: &str,
+    ) -> Option<String> {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
+            .collect();
+        places
+            .find(&headers, &uri.parse().unwrap())
+            .map(Cow::into_owned)
+    }
+
+    #[test]
+    fn every_place_is_looked_at_in_order() {
+        let places = KeyPlaces::default();
+        let all = [("x-api-key", "one"), ("authorization", "bearer two")];
+        assert_eq!(
+            found(&places, &all, "/?api_key=three").as_deref(),
+            Some("one")
+        );
+        assert_eq!(
+            found(&places, &all[1..], "/?api_key=three").as_deref(),
+            Some("two")
+        );
+        assert_eq!(
+            found(&places, &[], "/?a=b&api_key=three").as_deref(),
+            Some("three")
+        );
+        assert_eq!(found(&places, &[("authorization", "Basic x")], "/"), None);
+    }
+
+    #[test]
+    fn places_are_configured_by_name() {
+        assert_eq!("bearer".parse(), Ok(KeyPlace::Bearer));
+        assert_eq!("query:k".parse(), Ok(KeyPlace::Query("k".to_owned())));
+        assert_eq!(
+            "header:X-Key".parse(),
+            Ok(KeyPlace::Header(HeaderName::from_static("x-key")))
+        );
+        for bad in [
+            "",
+            "cookie:k",
+            "query:",
+            "query:a b",
+            "header:",
+            "header:a b",
+        ] {
+            assert!(bad.parse::<KeyPlace>().is_err(), "{bad}");
+        }
+    }
+}

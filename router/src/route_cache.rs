@@ -1,0 +1,125 @@
+//! Tenant → where it is, from memory; the same life as the keyring's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ballast_domain::routes::{RouteSource, TenantRoute};
+use ballast_domain::{Error, ErrorCode, RegionId, Result, ShardId, TenantId, Timestamp};
+use quick_cache::sync::Cache;
+
+/// Shards whose region is kept.
+const SHARDS: usize = 10_000;
+
+pub(crate) struct RouteCache {
+    source: Arc<dyn RouteSource>,
+    tenants: Cache<TenantId, Kept<Arc<TenantRoute>>>,
+    regions: Cache<ShardId, Kept<RegionId>>,
+    /// As in the keyring: an answer under way meanwhile is not kept.
+    forgotten: AtomicU64,
+    ttl_ms: i64,
+}
+
+#[derive(Clone)]
+struct Kept<T> {
+    value: T,
+    read_ms: i64,
+}
+
+impl RouteCache {
+    pub(crate) fn new(source: Arc<dyn RouteSource>, entries: usize, ttl_ms: i64) -> Self {
+        Self {
+            source,
+            tenants: Cache::new(entries),
+            regions: Cache::new(SHARDS),
+            forgotten: AtomicU64::new(0),
+            ttl_ms,
+        }
+    }
+
+    /// Where a tenant is.
+    pub(crate) async fn tenant(&self, id: &TenantId, now: Timestamp) -> Result<Arc<TenantRoute>> {
+        if let Some(kept) = self
+            .tenants
+            .get(id)
+            .filter(|kept| self.is_fresh(kept.read_ms, now))
+        {
+            return Ok(kept.value);
+        }
+        let before = self.forgotten.load(Ordering::Acquire);
+        let route = match self.source.tenant(id).await {
+            Ok(answer) => answer.ok_or_else(|| gone(id.as_str()))?,
+            Err(away) => {
+                return self
+                    .tenants
+                    .get(id)
+                    .map(|kept| kept.value)
+                    .ok_or_else(|| away.into());
+            }
+        };
+        self.tenants.insert(
+            id.clone(),
+            Kept {
+                value: route.clone(),
+                read_ms: now.unix_ms(),
+            },
+        );
+        if self.forgotten.load(Ordering::Acquire) != before {
+            self.tenants.remove(id);
+        }
+        Ok(route)
+    }
+
+    /// The region a shard stands in.
+    pub(crate) async fn region(&self, id: &ShardId, now: Timestamp) -> Result<RegionId> {
+        if let Some(kept) = self
+            .regions
+            .get(id)
+            .filter(|kept| self.is_fresh(kept.read_ms, now))
+        {
+            return Ok(kept.value);
+        }
+        let before = self.forgotten.load(Ordering::Acquire);
+        let region = match self.source.shard_region(id).await {
+            Ok(answer) => answer.ok_or_else(|| gone(id.as_str()))?,
+            Err(away) => {
+                return self
+                    .regions
+                    .get(id)
+                    .map(|kept| kept.value)
+                    .ok_or_else(|| away.into());
+            }
+        };
+        self.regions.insert(
+            id.clone(),
+            Kept {
+                value: region.clone(),
+                read_ms: now.unix_ms(),
+            },
+        );
+        if self.forgotten.load(Ordering::Acquire) != before {
+            self.regions.remove(id);
+        }
+        Ok(region)
+    }
+
+    pub(crate) fn forget_tenant(&self, id: &TenantId) {
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        self.tenants.remove(id);
+    }
+
+    pub(crate) fn forget_shard(&self, id: &ShardId) {
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        self.regions.remove(id);
+    }
+
+    fn is_fresh(&self, read_ms: i64, now: Timestamp) -> bool {
+        now.unix_ms() < read_ms.saturating_add(self.ttl_ms)
+    }
+}
+
+/// A key or a route points at something that is not there: ours to mend.
+fn gone(id: &str) -> Error {
+    Error::new(ErrorCode::Unavailable, "the route is incomplete")
+        .next("Try again; if it stays, the server's log names what is missing.")
+        .because(format!("a route points at {id}, which is not there"))
+}
