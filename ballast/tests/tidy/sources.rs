@@ -1,0 +1,77 @@
+//! The sources: docs at every door, no file that swallows the house, no
+//! second clippy.toml, no path that is true on one machine only.
+
+use crate::house::{files, files_ending, read, report};
+
+/// Beyond this a file is several.
+const LINES_MAX: usize = 700;
+
+/// Places that exist on one machine and not on the reader's. (Written in two
+/// halves, so that this file does not name them either.)
+const ELSEWHERE: [&str; 3] = [
+    concat!("/wo", "rk/"),
+    concat!("/Us", "ers/"),
+    concat!("../sh", "ared"),
+];
+
+#[test]
+fn every_module_opens_with_its_docs() {
+    let mut findings = Vec::new();
+    for path in files_ending(".rs") {
+        if path.contains("/src/") && !read(&path).starts_with("//!") {
+            findings.push(format!(
+                "{path}: begin with `//!`: what the module is, and what it is not"
+            ));
+        }
+    }
+    report(findings);
+}
+
+#[test]
+fn no_file_swallows_the_house() {
+    let mut findings = Vec::new();
+    for path in files_ending(".rs") {
+        let lines = read(&path).lines().count();
+        if lines > LINES_MAX {
+            findings.push(format!(
+                "{path} has {lines} lines, more than {LINES_MAX}: split this room"
+            ));
+        }
+    }
+    report(findings);
+}
+
+#[test]
+fn there_is_one_clippy_configuration() {
+    let mut findings = Vec::new();
+    let ours = files();
+    if !ours.contains("clippy.toml") {
+        findings.push("clippy.toml is gone from the root: it bans the direct clock".to_owned());
+    }
+    for path in &ours {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if path != "clippy.toml" && ["clippy.toml", ".clippy.toml"].contains(&name) {
+            findings.push(format!(
+                "{path} silently replaces the root's: remove it, put what it says into clippy.toml"
+            ));
+        }
+    }
+    report(findings);
+}
+
+#[test]
+fn nothing_names_a_place_on_one_machine() {
+    let mut findings = Vec::new();
+    for path in files() {
+        let text = read(&path);
+        for (number, line) in text.lines().enumerate() {
+            for place in ELSEWHERE.iter().filter(|place| line.contains(**place)) {
+                findings.push(format!(
+                    "{path}:{}: take out {place:?}: the reader does not have it",
+                    number + 1
+                ));
+            }
+        }
+    }
+    report(findings);
+}
