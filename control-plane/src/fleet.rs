@@ -99,6 +99,11 @@ impl FleetSnapshot {
         }
     }
 
+    /// Whether there has never been a fleet here.
+    pub fn is_new(&self) -> bool {
+        self.version == ABSENT
+    }
+
     /// The regions that shards stand in.
     pub fn regions(&self) -> BTreeSet<RegionId> {
         self.shards

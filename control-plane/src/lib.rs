@@ -13,6 +13,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod api;
+pub mod bootstrap;
 pub mod change;
 pub mod events;
 pub mod fleet;

@@ -193,25 +193,17 @@ pub async fn any(plane: &ControlPlane) -> Result<bool> {
         .is_empty())
 }
 
-/// Makes `secret` the first admin token. For the first start.
-pub async fn install_first(plane: &ControlPlane, secret: &Credential) -> Result<()> {
-    let intent = Intent::ballast("up", "first start");
+/// The write that makes `secret` the first admin token.
+pub(crate) fn first(plane: &ControlPlane, secret: &Credential) -> Result<Write> {
     let (_, write) = minted(plane, secret, FIRST_NAME, Role::Admin, None)?;
-    let commit = intent.commit("token.create", vec![write], Vec::new());
-    plane
-        .registry()
-        .commit(commit)
-        .await
-        .map_err(commit_failed)?;
-    Ok(())
+    Ok(write)
 }
 
 /// Makes a new first admin token and ends those made so before: what is lost
 /// may be in the wrong hands. Tokens that people made stay.
 pub async fn reset(plane: &ControlPlane) -> Result<Credential> {
     let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
-    let (_, write) = minted(plane, &secret, FIRST_NAME, Role::Admin, None)?;
-    let mut writes = vec![write];
+    let mut writes = vec![first(plane, &secret)?];
     let mut after = None;
     loop {
         let page = list(plane, after, 500).await?;

@@ -1,13 +1,14 @@
 //! `ballast config check`, `ballast config schema`, `ballast config show`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Subcommand;
+use serde::Serialize;
 use serde_json::json;
 
 use super::{Config, load};
-use crate::cli::output::Output;
+use crate::cli::failure::Verdict;
+use crate::cli::output::Screen;
 
 /// What can be asked of the configuration.
 #[derive(Debug, Subcommand)]
@@ -28,33 +29,50 @@ pub enum ConfigCommand {
 }
 
 /// Runs one of them.
-pub fn run(command: &ConfigCommand, output: &Output) -> anyhow::Result<ExitCode> {
+pub fn run(command: &ConfigCommand, screen: &Screen) -> anyhow::Result<Verdict> {
     match command {
-        ConfigCommand::Check { file } => return check(file, output),
-        ConfigCommand::Schema => output.json(&schemars::schema_for!(Config))?,
+        ConfigCommand::Check { file } => return check(file, screen),
+        ConfigCommand::Schema => print_json(screen, &schemars::schema_for!(Config))?,
         ConfigCommand::Show { file } => {
             let config = load(file.as_deref())?;
-            if output.is_json() {
-                output.json(&config)?;
+            if screen.json {
+                print_json(screen, &config)?;
             } else {
-                output.text(&toml::to_string_pretty(&config)?)?;
+                print(screen, &toml::to_string_pretty(&config)?)?;
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Verdict::Done)
 }
 
-fn check(file: &PathBuf, output: &Output) -> anyhow::Result<ExitCode> {
+fn check(file: &PathBuf, screen: &Screen) -> anyhow::Result<Verdict> {
     let (valid, line, message) = match load(Some(file)) {
         Ok(_) => (true, None, None),
         Err(error) => (false, error.line, Some(error.to_string())),
     };
-    if output.is_json() {
-        output.json(&json!({ "valid": valid, "file": file, "line": line, "message": message }))?;
+    if screen.json {
+        print_json(
+            screen,
+            &json!({ "valid": valid, "file": file, "line": line, "message": message }),
+        )?;
     } else if let Some(message) = message {
-        output.note(&message);
+        screen.note(&message);
     } else {
-        output.text(&format!("{} is valid", file.display()))?;
+        print(screen, &format!("{} is valid", file.display()))?;
     }
-    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if valid {
+        Verdict::Done
+    } else {
+        Verdict::Negative
+    })
+}
+
+fn print_json<T: Serialize>(screen: &Screen, value: &T) -> anyhow::Result<()> {
+    print(screen, &serde_json::to_string_pretty(value)?)
+}
+
+fn print(screen: &Screen, text: &str) -> anyhow::Result<()> {
+    screen
+        .data(text.as_bytes())
+        .map_err(|_| anyhow::anyhow!("stdout is closed"))
 }

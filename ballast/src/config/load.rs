@@ -68,7 +68,12 @@ pub fn parse(file: &Path, text: &str) -> Result<Config, ConfigError> {
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+    text.as_bytes()
+        .iter()
+        .take(offset)
+        .filter(|byte| **byte == b'\n')
+        .count()
+        + 1
 }
 
 /// The line of `section.name`.
@@ -102,7 +107,9 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        parse(Path::new("ballast.toml"), text).unwrap_err().to_string()
+        parse(Path::new("ballast.toml"), text)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
@@ -115,11 +122,23 @@ mod tests {
     #[test]
     fn values_that_cannot_be_are_told_with_their_line() {
         for (text, expected) in [
-            ("[placement]\nbusy_at = 0.5\ncalm_at = 0.9\n", "ballast.toml:3: placement.calm_at"),
-            ("[server]\nlisten = \"nowhere\"\n", "ballast.toml:2: server.listen"),
-            ("[server]\ntls_cert = \"a.pem\"\n", "ballast.toml:2: server.tls_cert"),
+            (
+                "[placement]\nbusy_at = 0.5\ncalm_at = 0.9\n",
+                "ballast.toml:3: placement.calm_at",
+            ),
+            (
+                "[server]\nlisten = \"nowhere\"\n",
+                "ballast.toml:2: server.listen",
+            ),
+            (
+                "[server]\ntls_cert = \"a.pem\"\n",
+                "ballast.toml:2: server.tls_cert",
+            ),
             ("[keys]\nrotate_overlap = \"soon\"\n", "ballast.toml:2: "),
-            ("[keys]\nplaces = [\"cookie:k\"]\n", "ballast.toml:2: keys.places"),
+            (
+                "[keys]\nplaces = [\"cookie:k\"]\n",
+                "ballast.toml:2: keys.places",
+            ),
             ("[fleet]\nshards = 0\n", "ballast.toml:2: fleet.shards"),
             ("[fleet]\nshards = -1\n", "ballast.toml:2: "),
             ("[fleet]\nregion = \"No Region\"\n", "ballast.toml:2: "),

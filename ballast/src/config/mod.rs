@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 pub use command::{ConfigCommand, run};
 pub use duration::Human;
-pub use load::{ConfigError, load};
+pub use load::load;
+pub use validate::{address, check};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -106,7 +107,10 @@ pub struct Placement {
 impl Default for Placement {
     fn default() -> Self {
         let thresholds = ballast_domain::shard::PressureThresholds::default();
-        Self { busy_at: thresholds.busy_at, calm_at: thresholds.calm_at }
+        Self {
+            busy_at: thresholds.busy_at,
+            calm_at: thresholds.calm_at,
+        }
     }
 }
 
@@ -125,7 +129,9 @@ impl Default for Keys {
     fn default() -> Self {
         Self {
             rotate_overlap: Human::hours(24),
-            places: ["header:x-api-key", "bearer", "query:api_key"].map(str::to_owned).to_vec(),
+            places: ["header:x-api-key", "bearer", "query:api_key"]
+                .map(str::to_owned)
+                .to_vec(),
         }
     }
 }
@@ -144,7 +150,10 @@ pub struct Router {
 
 impl Default for Router {
     fn default() -> Self {
-        Self { cache_entries: 100_000, cache_ttl: Human::minutes(5) }
+        Self {
+            cache_entries: 100_000,
+            cache_ttl: Human::minutes(5),
+        }
     }
 }
 
@@ -161,7 +170,10 @@ pub struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { filter: "info".to_owned(), format: LogFormat::Text }
+        Self {
+            filter: "info".to_owned(),
+            format: LogFormat::Text,
+        }
     }
 }
 
@@ -193,7 +205,11 @@ impl std::str::FromStr for Network {
         let address: IpAddr = address.parse().map_err(|_| bad())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(most);
-        if bits <= most { Ok(Self { address, bits }) } else { Err(bad()) }
+        if bits <= most {
+            Ok(Self { address, bits })
+        } else {
+            Err(bad())
+        }
     }
 }
 
@@ -206,7 +222,8 @@ impl Network {
                 IpAddr::V6(v6) => (u128::from(v6), 128),
             }
         }
-        let ((own, own_bits), (other, other_bits)) = (wide(self.address), wide(address.to_canonical()));
+        let ((own, own_bits), (other, other_bits)) =
+            (wide(self.address), wide(address.to_canonical()));
         let shift = u32::from(own_bits - self.bits);
         own_bits == other_bits && own.checked_shr(shift) == other.checked_shr(shift)
     }

@@ -19,7 +19,10 @@ pub fn check(config: &Config) -> Result<(), Finding> {
         return Err(("fleet.shards", "must be from 1 to 1000".to_owned()));
     }
     if !(100..=100_000_000).contains(&config.router.cache_entries) {
-        return Err(("router.cache_entries", "must be from 100 to 100000000".to_owned()));
+        return Err((
+            "router.cache_entries",
+            "must be from 100 to 100000000".to_owned(),
+        ));
     }
     if config.router.cache_ttl.0 < Duration::from_secs(1) {
         return Err(("router.cache_ttl", "must be at least 1s".to_owned()));
@@ -33,23 +36,34 @@ fn server(config: &Config) -> Result<(), Finding> {
     let server = &config.server;
     address(&server.listen).map_err(|message| ("server.listen", message))?;
     if server.tls_cert.is_some() != server.tls_key.is_some() {
-        let key = if server.tls_cert.is_some() { "server.tls_cert" } else { "server.tls_key" };
+        let key = if server.tls_cert.is_some() {
+            "server.tls_cert"
+        } else {
+            "server.tls_key"
+        };
         return Err((key, "tls_cert and tls_key go together".to_owned()));
     }
     for proxy in &server.trusted_proxies {
-        proxy.parse::<Network>().map_err(|message| ("server.trusted_proxies", message))?;
+        proxy
+            .parse::<Network>()
+            .map_err(|message| ("server.trusted_proxies", message))?;
     }
     if let Some(url) = &server.public_url
         && !(url.starts_with("http://") || url.starts_with("https://"))
     {
-        return Err(("server.public_url", format!("{url:?} is no http:// or https:// URL")));
+        return Err((
+            "server.public_url",
+            format!("{url:?} is no http:// or https:// URL"),
+        ));
     }
     Ok(())
 }
 
 /// Reads `ADDR:PORT`.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
-    let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let named = text
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"));
     named
         .as_deref()
         .unwrap_or(text)
@@ -63,7 +77,10 @@ fn placement(config: &Config) -> Result<(), Finding> {
         return Err(("placement.busy_at", format!("{busy} is not from 0.01 to 1")));
     }
     if !(0.0..busy).contains(&calm) {
-        return Err(("placement.calm_at", format!("{calm} is not from 0 to below busy_at ({busy})")));
+        return Err((
+            "placement.calm_at",
+            format!("{calm} is not from 0 to below busy_at ({busy})"),
+        ));
     }
     Ok(())
 }
@@ -77,7 +94,9 @@ fn keys(config: &Config) -> Result<(), Finding> {
         return Err(("keys.places", "name at least one place".to_owned()));
     }
     for place in &config.keys.places {
-        place.parse::<KeyPlace>().map_err(|error| ("keys.places", error.to_string()))?;
+        place
+            .parse::<KeyPlace>()
+            .map_err(|error| ("keys.places", error.to_string()))?;
     }
     Ok(())
 }

@@ -114,11 +114,13 @@ impl SqliteRegistry {
 
     /// Waits for queued commits and closes the file.
     pub async fn close(&self) {
+        // The writer goes last: the last connection to close moves what is in
+        // the log into the file, and a reader may not.
+        self.readers.close().await;
         let (done, closed) = tokio::sync::oneshot::channel();
         if self.queue.send(writer::Job::Close(done)).await.is_ok() {
             let _ = closed.await;
         }
-        self.readers.close().await;
     }
 }
 

@@ -1,0 +1,86 @@
+//! Where a request came from, behind the proxies that are trusted.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::HeaderMap;
+use axum::middleware::Next;
+use axum::response::Response;
+use ballast_control_plane::api::ClientAddress;
+use tokio::sync::watch;
+
+use crate::config::Network;
+
+/// The proxies that are trusted now.
+pub type TrustedProxies = watch::Receiver<Vec<Network>>;
+
+/// Notes the client's address with the request.
+pub async fn note(
+    State(trusted): State<TrustedProxies>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if let Some(ConnectInfo(peer)) = request
+        .extensions()
+        .get::<ConnectInfo<SocketAddr>>()
+        .copied()
+    {
+        let address = client(
+            peer.ip().to_canonical(),
+            request.headers(),
+            &trusted.borrow(),
+        );
+        request.extensions_mut().insert(ClientAddress(address));
+    }
+    next.run(request).await
+}
+
+/// Walks X-Forwarded-For from the near end for as long as each hop is a
+/// proxy that is trusted: what an untrusted one wrote is not believed.
+fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+    let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
+    let hops: Vec<&str> = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .collect();
+    let mut address = peer;
+    for hop in hops.iter().rev() {
+        if !is_trusted(address) {
+            break;
+        }
+        match hop.trim().parse::<IpAddr>() {
+            Ok(next) => address = next.to_canonical(),
+            Err(_) => break,
+        }
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(peer: &str, forwarded: &'static str, trusted: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-for", forwarded.parse().unwrap());
+        let trusted: Vec<Network> = trusted.iter().map(|text| text.parse().unwrap()).collect();
+        client(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        assert_eq!(judged("9.9.9.9", "1.1.1.1", &[]), "9.9.9.9");
+        assert_eq!(judged("10.0.0.1", "1.1.1.1", &["10.0.0.0/8"]), "1.1.1.1");
+        assert_eq!(
+            judged("10.0.0.1", "6.6.6.6, 1.1.1.1", &["10.0.0.0/8"]),
+            "1.1.1.1"
+        );
+        assert_eq!(
+            judged("10.0.0.1", "1.1.1.1, 10.0.0.2", &["10.0.0.0/8"]),
+            "1.1.1.1"
+        );
+        assert_eq!(judged("10.0.0.1", "nonsense", &["10.0.0.0/8"]), "10.0.0.1");
+    }
+}

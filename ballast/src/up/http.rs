@@ -1,0 +1,111 @@
+//! All paths on one listener, and what every request passes through.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use ballast_control_plane::ControlPlane;
+use ballast_control_plane::api::{self, ApiError};
+use ballast_domain::credential::redacted;
+use ballast_domain::{Error, ErrorCode};
+use ballast_router as router;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::timeout::TimeoutLayer;
+
+use super::client_address::{self, TrustedProxies};
+use super::metrics::Metrics;
+use super::parts::Parts;
+use crate::machine::stopwatch;
+
+/// The longest an admin request may take.
+const ADMIN_PATIENCE: Duration = Duration::from_secs(120);
+
+/// The whole application.
+pub fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> Router {
+    let admin = api::router(parts.plane.clone()).layer(TimeoutLayer::with_status_code(
+        StatusCode::SERVICE_UNAVAILABLE,
+        ADMIN_PATIENCE,
+    ));
+    let health = Router::new()
+        .route("/", get(async || Redirect::to("/admin/v1/docs/")))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .with_state(parts.plane.clone());
+    let measured = Router::new()
+        .route("/metrics", get(exposed))
+        .with_state(metrics.clone());
+    router::router(parts.router.clone())
+        .merge(health)
+        .merge(measured)
+        .route("/problems/{code}", get(problem))
+        .merge(admin)
+        .layer(from_fn(secure))
+        .layer(from_fn_with_state(trusted, client_address::note))
+        .layer(from_fn_with_state(metrics, observe))
+        .layer(CatchPanicLayer::custom(|_| {
+            ApiError::from(Error::internal("answer the request", "a handler panicked"))
+                .into_response()
+        }))
+}
+
+/// Ready: the registry answers.
+async fn ready(State(plane): State<ControlPlane>) -> Result<&'static str, ApiError> {
+    plane
+        .registry()
+        .tallies(ballast_domain::registry::Kind::Token, "")
+        .await?;
+    Ok("ready\n")
+}
+
+async fn exposed(State(metrics): State<Metrics>) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], metrics.text()).into_response()
+}
+
+/// The page that a problem's `type` leads to.
+async fn problem(Path(code): Path<String>) -> Result<Response, ApiError> {
+    api::catalogue_page(&code)
+        .ok_or_else(|| Error::new(ErrorCode::NotFound, "there is no such problem code").into())
+}
+
+/// Headers that keep a browser from misreading an answer.
+async fn secure(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let set = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ];
+    for (name, value) in set {
+        headers
+            .entry(name)
+            .or_insert(axum::http::HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Counts and logs a request. Query strings may hold API keys: what is logged
+/// is redacted, and the metrics know only the path's pattern.
+async fn observe(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
+    let watch = stopwatch();
+    let method = request.method().clone();
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("unmatched", MatchedPath::as_str)
+        .to_owned();
+    let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().to_string());
+    let response = next.run(request).await;
+    let elapsed = watch.elapsed();
+    metrics.request(&method, route, response.status(), elapsed);
+    if let Some(uri) = uri {
+        let (status, ms) = (response.status().as_u16(), elapsed.as_millis());
+        tracing::debug!(%method, uri = %redacted(&uri), status, ms, "request");
+    }
+    response
+}

@@ -1,0 +1,187 @@
+//! The one listener: plain or TLS, bound before anything is announced.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use axum::Router;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use axum_server::{Handle, Server as HttpServer};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::config::{Config, Server, address};
+
+/// How long requests under way may take to end when told to stop.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long a client may take to send the head of a request.
+const HEAD_PATIENCE: Duration = Duration::from_secs(15);
+
+/// A bound listener.
+pub struct Listener {
+    tcp: TcpListener,
+    address: SocketAddr,
+    tls: Option<Tls>,
+}
+
+/// The certificate in use.
+#[derive(Clone)]
+pub struct Tls {
+    /// What is served; reloading changes it for new connections.
+    pub config: RustlsConfig,
+    /// The certificate chain's file.
+    pub cert: PathBuf,
+    /// The private key's file.
+    pub key: PathBuf,
+}
+
+impl Listener {
+    /// Binds the configured address and reads the certificate.
+    pub async fn bind(server: &Server) -> anyhow::Result<Self> {
+        let wanted = address(&server.listen).map_err(anyhow::Error::msg)?;
+        let tls = match (&server.tls_cert, &server.tls_key) {
+            (Some(cert), Some(key)) => {
+                let config = RustlsConfig::from_pem_file(cert, key)
+                    .await
+                    .with_context(|| {
+                        format!(
+                            "read the certificate {} and its key {}",
+                            cert.display(),
+                            key.display()
+                        )
+                    })?;
+                Some(Tls {
+                    config,
+                    cert: cert.clone(),
+                    key: key.clone(),
+                })
+            }
+            _ => None,
+        };
+        // The standard library sets SO_REUSEADDR, so a port whose last owner
+        // was killed a moment ago can be bound.
+        let tcp = match TcpListener::bind(wanted) {
+            Ok(tcp) => tcp,
+            Err(error) => bail!("cannot listen on {wanted}: {error}; choose another with --listen"),
+        };
+        tcp.set_nonblocking(true)?;
+        let address = tcp.local_addr()?;
+        Ok(Self { tcp, address, tls })
+    }
+
+    /// The certificate in use, if any.
+    pub fn tls(&self) -> Option<Tls> {
+        self.tls.clone()
+    }
+
+    /// Where clients reach it.
+    pub fn public_url(&self, config: &Config) -> String {
+        match &config.server.public_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => {
+                let scheme = if self.tls.is_some() { "https" } else { "http" };
+                format!("{scheme}://{}", reachable(self.address))
+            }
+        }
+    }
+
+    /// Serves `app` until stopped.
+    pub fn serve(self, app: Router) -> Serving {
+        let handle = Handle::new();
+        let (done, ended) = watch::channel(None);
+        let (serving, address) = (handle.clone(), self.address);
+        tokio::spawn(async move {
+            let outcome = self.run(app, serving).await;
+            done.send_replace(Some(outcome.map_err(|error| error.to_string())));
+        });
+        Serving {
+            handle,
+            address,
+            ended,
+        }
+    }
+
+    async fn run(self, app: Router, handle: Handle<SocketAddr>) -> std::io::Result<()> {
+        let app = app.into_make_service_with_connect_info::<SocketAddr>();
+        let mut server = axum_server::from_tcp(self.tcp)?.handle(handle);
+        be_patient(&mut server);
+        match self.tls {
+            None => server.serve(app).await,
+            Some(tls) => {
+                server
+                    .acceptor(RustlsAcceptor::new(tls.config))
+                    .serve(app)
+                    .await
+            }
+        }
+    }
+}
+
+fn be_patient(server: &mut HttpServer<SocketAddr>) {
+    server
+        .http_builder()
+        .http1()
+        .timer(hyper_util::rt::TokioTimer::new())
+        .header_read_timeout(HEAD_PATIENCE);
+}
+
+/// The address as a client on this machine writes it.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// A server that runs.
+pub struct Serving {
+    handle: Handle<SocketAddr>,
+    /// The address it listens on.
+    pub address: SocketAddr,
+    ended: watch::Receiver<Option<Result<(), String>>>,
+}
+
+impl Serving {
+    /// Waits until the server ends by itself, which is a failure.
+    pub async fn ended(&self) -> anyhow::Result<()> {
+        let mut ended = self.ended.clone();
+        let outcome = ended
+            .wait_for(Option::is_some)
+            .await
+            .map(|outcome| outcome.clone());
+        match outcome {
+            Ok(Some(Err(error))) => bail!(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes no new requests and waits for those under way.
+    pub async fn stop(&self) {
+        self.handle.graceful_shutdown(Some(GRACE));
+        let mut ended = self.ended.clone();
+        let _ = ended.wait_for(Option::is_some).await;
+    }
+}
+
+/// Resolves at the first Ctrl-C or SIGTERM; the second one ends the process
+/// at once.
+pub fn until_told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            std::process::exit(130);
+        });
+    })
+}

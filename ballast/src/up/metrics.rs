@@ -1,0 +1,101 @@
+//! What is measured, in OpenMetrics text. Labels are bounded: path patterns,
+//! methods and status codes, never ids.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+/// Counts and latencies. Cheap to clone.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<RwLock<Registry>>,
+    requests: Family<RequestLabels, Counter>,
+    latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    route: String,
+    status: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+/// From half a millisecond to eight seconds.
+const BUCKETS_SECONDS: [f64; 15] = [
+    0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.0, 2.0, 4.0,
+    8.0,
+];
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("ballast");
+        let requests = Family::default();
+        let latency =
+            Family::new_with_constructor((|| Histogram::new(BUCKETS_SECONDS)) as fn() -> Histogram);
+        registry.register("http_requests", "Requests answered", requests.clone());
+        registry.register(
+            "http_request_duration_seconds",
+            "How long requests took",
+            latency.clone(),
+        );
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "This program", version);
+        Self {
+            registry: Arc::new(RwLock::new(registry)),
+            requests,
+            latency,
+        }
+    }
+}
+
+impl Metrics {
+    /// Counts a request.
+    pub fn request(&self, method: &Method, route: String, status: StatusCode, elapsed: Duration) {
+        let labels = RequestLabels {
+            method: known(method),
+            route: route.clone(),
+            status: u32::from(status.as_u16()),
+        };
+        self.requests.get_or_create(&labels).inc();
+        self.latency
+            .get_or_create(&RouteLabels { route })
+            .observe(elapsed.as_secs_f64());
+    }
+
+    /// Everything measured, as text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+        if encode(&mut text, &registry).is_err() {
+            tracing::error!("metrics could not be written");
+        }
+        text
+    }
+}
+
+/// A client may invent methods; the label must not grow with them.
+fn known(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "HEAD" => "HEAD",
+        "OPTIONS" => "OPTIONS",
+        _ => "other",
+    }
+}

@@ -1,0 +1,70 @@
+//! `ballast up`: everything in one process, on one listener.
+//!
+//! ```text
+//!   lock the data directory ──► open the registry ──► first start? shards
+//!   and token ──► bind ──► serve ──► say where everything is ──► … ──► stop
+//! ```
+//! This is the composition root: here, and only here, the rooms meet.
+
+mod args;
+mod client_address;
+mod first_start;
+mod greeting;
+mod http;
+mod listener;
+mod lock;
+mod logging;
+mod metrics;
+mod parts;
+mod reload;
+mod reset;
+
+pub use args::UpArgs;
+pub use reset::reset_token;
+
+use anyhow::Context;
+
+use crate::cli::failure::Verdict;
+use crate::cli::output::Screen;
+use crate::config::{self, Config};
+
+/// Runs until told to stop.
+pub async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdict> {
+    let config = settled(args)?;
+    let lock = lock::DataDir::take(&config.server.data_dir)?;
+    let log = logging::start(&config.log)?;
+    let listener = listener::Listener::bind(&config.server).await?;
+    let parts = parts::Parts::open(&config, lock.path(), listener.public_url(&config)).await?;
+    let token = first_start::prepare(
+        &parts.plane,
+        &config,
+        args.admin_token_file.as_deref(),
+        screen,
+    )
+    .await?;
+    let metrics = metrics::Metrics::default();
+    let reload = reload::Reload::new(args, config.clone(), &parts, log, listener.tls());
+    let app = http::app(&parts, metrics, reload.trusted_proxies());
+    let stopping = listener::until_told_to_stop()?;
+    let tasks = parts.start().await?;
+    let serving = listener.serve(app);
+    greeting::ready(screen, &serving, &parts, &config, &token);
+    tokio::select! {
+        () = stopping => tracing::info!("stopping"),
+        () = reload.watch() => {}
+        ended = serving.ended() => ended.context("serve requests")?,
+    }
+    serving.stop().await;
+    tasks.stop();
+    parts.close().await;
+    drop(lock);
+    Ok(Verdict::Done)
+}
+
+/// The configuration with the command line's word over the file's.
+fn settled(args: &UpArgs) -> anyhow::Result<Config> {
+    let mut config = config::load(args.config.as_deref())?;
+    args.apply(&mut config);
+    config::check(&config).map_err(|(key, message)| anyhow::anyhow!("{key}: {message}"))?;
+    Ok(config)
+}

@@ -1,0 +1,148 @@
+//! Changing settings while running: SIGHUP reads the configuration again, and
+//! a new certificate is noticed by itself.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use ballast_control_plane::ControlPlane;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::args::UpArgs;
+use super::client_address::TrustedProxies;
+use super::listener::Tls;
+use super::logging::{self, LogHandle};
+use super::parts::{Parts, settings};
+use super::settled;
+use crate::config::{Config, Network};
+
+/// How often the certificate's files are looked at.
+const LOOK_AT_CERTIFICATE: Duration = Duration::from_secs(5);
+
+/// What can be changed while running.
+pub struct Reload {
+    args: UpArgs,
+    started_with: Config,
+    plane: ControlPlane,
+    log: LogHandle,
+    tls: Option<Tls>,
+    proxies: watch::Sender<Vec<Network>>,
+}
+
+impl Reload {
+    /// Ready to reload what was started.
+    pub fn new(
+        args: &UpArgs,
+        config: Config,
+        parts: &Parts,
+        log: LogHandle,
+        tls: Option<Tls>,
+    ) -> Self {
+        Self {
+            args: args.clone(),
+            proxies: watch::Sender::new(networks(&config)),
+            started_with: config,
+            plane: parts.plane.clone(),
+            log,
+            tls,
+        }
+    }
+
+    /// The proxies that are trusted, as they change.
+    pub fn trusted_proxies(&self) -> TrustedProxies {
+        self.proxies.subscribe()
+    }
+
+    /// Reloads whenever there is reason to; never ends.
+    pub async fn watch(&self) {
+        let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+            tracing::error!("SIGHUP cannot be heard: settings change by restart only");
+            return std::future::pending().await;
+        };
+        let mut certificate = self.certificate_times();
+        loop {
+            tokio::select! {
+                _ = hangup.recv() => {
+                    self.settings();
+                    self.certificate().await;
+                }
+                () = tokio::time::sleep(LOOK_AT_CERTIFICATE) => {
+                    let now = self.certificate_times();
+                    if now != certificate {
+                        certificate = now;
+                        self.certificate().await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn settings(&self) {
+        let config = match settled(&self.args) {
+            Ok(config) => config,
+            Err(error) => {
+                return tracing::error!(%error, "the configuration is not valid: the old settings stay");
+            }
+        };
+        self.plane.set_settings(settings(&config));
+        self.proxies.send_replace(networks(&config));
+        match logging::filter(&config.log) {
+            Ok(filter) => drop(self.log.reload(filter)),
+            Err(error) => tracing::error!(%error, "the log filter stays as it was"),
+        }
+        for section in needing_restart(&self.started_with, &config) {
+            tracing::warn!(section, "a changed setting takes effect at the next start");
+        }
+        tracing::info!("settings reloaded");
+    }
+
+    async fn certificate(&self) {
+        let Some(tls) = &self.tls else { return };
+        match tls.config.reload_from_pem_file(&tls.cert, &tls.key).await {
+            Ok(()) => tracing::info!("certificate reloaded"),
+            Err(error) => {
+                tracing::error!(%error, "the new certificate cannot be read: the old one stays")
+            }
+        }
+    }
+
+    fn certificate_times(&self) -> Vec<Option<SystemTime>> {
+        let time = |file: &Path| {
+            std::fs::metadata(file)
+                .and_then(|found| found.modified())
+                .ok()
+        };
+        self.tls
+            .iter()
+            .flat_map(|tls| [time(&tls.cert), time(&tls.key)])
+            .collect()
+    }
+}
+
+fn networks(config: &Config) -> Vec<Network> {
+    let proxies = &config.server.trusted_proxies;
+    proxies
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .collect()
+}
+
+/// The sections with settings that are read at the start only.
+fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    let mut fixed = new.server.clone();
+    fixed
+        .trusted_proxies
+        .clone_from(&old.server.trusted_proxies);
+    let changed = [
+        ("server", old.server != fixed),
+        ("fleet.shards", old.fleet.shards != new.fleet.shards),
+        ("keys.places", old.keys.places != new.keys.places),
+        ("router", old.router != new.router),
+        ("log.format", old.log.format != new.log.format),
+    ];
+    changed
+        .into_iter()
+        .filter(|(_, changed)| *changed)
+        .map(|(section, _)| section)
+        .collect()
+}

@@ -1,0 +1,47 @@
+//! `ballast token reset`: a new admin token for a stopped instance.
+
+use std::path::{Path, PathBuf};
+
+use ballast_control_plane::tokens;
+use serde_json::json;
+
+use super::first_start::write_secret;
+use super::lock::DataDir;
+use super::parts::open_plane;
+use crate::cli::failure::Verdict;
+use crate::cli::output::Screen;
+use crate::config;
+
+/// Makes a new admin token and ends the one that was lost.
+pub async fn reset_token(
+    data_dir: Option<&Path>,
+    file: Option<&Path>,
+    screen: &Screen,
+) -> anyhow::Result<Verdict> {
+    let config = config::load(None)?;
+    let data_dir: PathBuf = data_dir.unwrap_or(&config.server.data_dir).to_owned();
+    if !data_dir.join("registry.db").exists() {
+        anyhow::bail!(
+            "{} holds no Ballast data; name its --data-dir",
+            data_dir.display()
+        );
+    }
+    let lock = DataDir::take(&data_dir)?;
+    let (registry, plane) = open_plane(&config, lock.path()).await?;
+    let secret = tokens::reset(&plane).await?;
+    registry.close().await;
+    if let Some(file) = file {
+        write_secret(file, &secret)?;
+    }
+    let text = match (screen.json, file) {
+        (true, Some(file)) => json!({ "tokenFile": file }).to_string(),
+        (true, None) => json!({ "token": secret.expose() }).to_string(),
+        (false, Some(file)) => format!("a new admin token is in {}", file.display()),
+        (false, None) => secret.expose().to_owned(),
+    };
+    screen.hint("a new admin token was made, shown this once; the lost one no longer works");
+    screen
+        .data(text.as_bytes())
+        .map_err(|_| anyhow::anyhow!("stdout is closed"))?;
+    Ok(Verdict::Done)
+}

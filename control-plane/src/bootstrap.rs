@@ -1,0 +1,53 @@
+//! The first start: a fleet of embedded shards and the first admin token, in
+//! one commit, so that a crash leaves either nothing or all of it.
+
+use ballast_domain::credential::Credential;
+use ballast_domain::registry::{CommitError, Kind, Write};
+use ballast_domain::{Error, ErrorCode, Result};
+
+use crate::change::commit_failed;
+use crate::fleet::FleetSnapshot;
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+use crate::registry::typed;
+use crate::shards::{NewShard, described};
+use crate::tokens;
+
+/// Whether this registry has never been started.
+pub async fn is_needed(plane: &ControlPlane) -> Result<bool> {
+    let snapshot = FleetSnapshot::read(plane.registry()).await?;
+    Ok(snapshot.is_new() && !tokens::any(plane).await?)
+}
+
+/// Makes `count` embedded shards in the default region, and `secret` the
+/// first admin token.
+pub async fn run(plane: &ControlPlane, count: u32, secret: &Credential) -> Result<()> {
+    let snapshot = FleetSnapshot::read(plane.registry()).await?;
+    let mut writes: Vec<Write> = vec![snapshot.touched(), tokens::first(plane, secret)?];
+    for number in 1..=count {
+        let shard_id = format!("shard-{number}")
+            .parse()
+            .map_err(|bad| Error::internal("name a shard", bad))?;
+        let shard = NewShard {
+            shard_id,
+            url: None,
+            region: None,
+            zones: Vec::new(),
+            weight: None,
+            max_slices: None,
+        };
+        writes.push(typed::create(&described(plane, &shard)?, Vec::new())?);
+    }
+    let commit = Intent::ballast("up", "first start").commit("fleet.create", writes, Vec::new());
+    match plane.registry().commit(commit).await {
+        Ok(_) => {
+            plane.fleet().refresh(plane.registry()).await?;
+            Ok(())
+        }
+        Err(CommitError::Conflict { key, .. }) if key.kind == Kind::Fleet => Err(Error::new(
+            ErrorCode::Busy,
+            "another process has just started this fleet",
+        )),
+        Err(other) => Err(commit_failed(other)),
+    }
+}
