@@ -1,0 +1,2 @@
+//! todo
+fn main() {}
