@@ -343,7 +343,7 @@ pub(crate) async fn what_is_written_is_read_verbatim<F: Fixture>() {
                     token_id: None,
                     address: Some(format!("{text}\0nul")),
                 },
-                reason: Some(text.to_owned()),
+                reason: Some(format!("{text}\0nul")),
                 ..commit(vec![write])
             })
             .await
@@ -364,7 +364,7 @@ pub(crate) async fn what_is_written_is_read_verbatim<F: Fixture>() {
         let event = &events[0];
         assert_eq!(event.key, record.key);
         assert_eq!(event.after.as_ref(), Some(&body));
-        assert_eq!(event.reason.as_deref(), Some(text));
+        assert_eq!(event.reason, Some(format!("{text}\0nul")));
         assert_eq!(event.actor.name, text);
         assert_eq!(event.actor.address, Some(format!("{text}\0nul")));
     }
