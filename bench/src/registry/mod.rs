@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_domain::{Clock, Timestamp};
+use questions::Answer;
 
 use crate::options::Options;
 use crate::sample;
@@ -32,26 +33,35 @@ impl Clock for Ticking {
 
 /// What was measured of one registry.
 struct Measured {
-    tenants: usize,
+    side: Side,
     creates_per_second: f64,
     disk_bytes: u64,
     resident_bytes: u64,
     open: Samples,
-    answers: Vec<(&'static str, Samples)>,
+}
+
+/// An open registry and how many tenants it has.
+struct Side {
+    registry: SqliteRegistry,
+    tenants: usize,
 }
 
 /// Prints the tables.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
-    let few = measure(FEW.min(options.tenants), options).await?;
-    let many = measure(options.tenants, options).await?;
+    let temporary = tempfile::tempdir().context("make a directory")?;
+    let directory = options.keep.as_deref().unwrap_or(temporary.path());
+    let few = measure(FEW.min(options.tenants), directory).await?;
+    let many = measure(options.tenants, directory).await?;
     print_sizes(&few, &many);
-    print_latencies(&few, &many);
+    let answers = questions::ask([&few.side, &many.side]).await?;
+    print_latencies(&few, &many, &answers);
+    few.side.registry.close().await;
+    many.side.registry.close().await;
     Ok(())
 }
 
-async fn measure(tenants: usize, options: &Options) -> anyhow::Result<Measured> {
-    let temporary = tempfile::tempdir().context("make a directory")?;
-    let directory = options.keep.as_deref().unwrap_or(temporary.path());
+/// Fills a registry; what it is asked, it is asked beside the other one.
+async fn measure(tenants: usize, directory: &Path) -> anyhow::Result<Measured> {
     let path = directory.join(format!("registry-{tenants}.db"));
     let resident_before = resident_bytes();
 
@@ -70,16 +80,13 @@ async fn measure(tenants: usize, options: &Options) -> anyhow::Result<Measured> 
         registry.close().await;
     }
     let registry = open(&path).await?;
-    let answers = questions::ask(&registry, tenants).await?;
-    let resident_bytes = resident_bytes().saturating_sub(resident_before);
-    registry.close().await;
+    questions::warm_up(&registry, tenants).await?;
     Ok(Measured {
-        tenants,
+        side: Side { registry, tenants },
+        resident_bytes: resident_bytes().saturating_sub(resident_before),
         creates_per_second,
         disk_bytes,
-        resident_bytes,
         open: opening,
-        answers,
     })
 }
 
@@ -110,7 +117,7 @@ fn print_sizes(few: &Measured, many: &Measured) {
     );
     row(
         "bytes on disk per tenant",
-        &|one| one.disk_bytes as f64 / one.tenants as f64,
+        &|one| one.disk_bytes as f64 / one.side.tenants as f64,
         "",
     );
     row(
@@ -120,17 +127,17 @@ fn print_sizes(few: &Measured, many: &Measured) {
     );
     row(
         "resident bytes grown per tenant",
-        &|one| one.resident_bytes as f64 / one.tenants as f64,
+        &|one| one.resident_bytes as f64 / one.side.tenants as f64,
         "",
     );
     row("open", &|one| millis(one.open.median()), " ms");
     table.print("registry: size");
 }
 
-fn print_latencies(few: &Measured, many: &Measured) {
+fn print_latencies(few: &Measured, many: &Measured, answers: &[Answer]) {
     let (few_head, many_head) = (heading(few), heading(many));
     let mut table = Table::new(&["", &few_head, "p99", &many_head, "p99", "ratio of medians"]);
-    for ((label, few), (_, many)) in few.answers.iter().zip(&many.answers) {
+    for (label, [few, many]) in answers {
         let told = |samples: &Samples| {
             [samples.median(), samples.quantile(0.99)]
                 .map(|time| format!("{:.1} µs", time.as_secs_f64() * 1e6))
@@ -150,7 +157,7 @@ fn print_latencies(few: &Measured, many: &Measured) {
 }
 
 fn heading(measured: &Measured) -> String {
-    format!("{} tenants", thousands(measured.tenants as u64))
+    format!("{} tenants", thousands(measured.side.tenants as u64))
 }
 
 fn millis(time: Duration) -> f64 {

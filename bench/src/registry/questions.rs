@@ -1,4 +1,7 @@
 //! What is asked of a registry all day, and how long the answers take.
+//!
+//! Two registries are asked the same by turns, so that a noisy moment of the
+//! machine meets both.
 
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_domain::Timestamp;
@@ -6,6 +9,7 @@ use ballast_domain::registry::{
     EventQuery, Kind, RecordKey, RecordQuery, Registry, StoreResult, slices_on,
 };
 
+use super::Side;
 use crate::sample;
 use crate::stopwatch::{Samples, Stopwatch};
 
@@ -15,85 +19,137 @@ const PAGE: u32 = 100;
 const RECORDS: usize = 5_000;
 const PAGES: usize = 500;
 
-/// Asks everything; returns how long each question took, many times.
-pub(super) async fn ask(
-    registry: &SqliteRegistry,
-    tenants: usize,
-) -> anyhow::Result<Vec<(&'static str, Samples)>> {
-    let some = |n: usize| sample::tenant_id(sample::mixed(n) % tenants);
-    let key = |n: usize| RecordKey::new(Kind::Tenant, some(n));
-    let middle = registry.revision().await? / 2;
-    let mut answers = Vec::new();
+/// A question, and how long it took on either side.
+pub(super) type Answer = (&'static str, [Samples; 2]);
 
-    let samples = timed(RECORDS, async |n| registry.get(&key(n)).await).await?;
-    answers.push(("get", samples));
-    let samples = timed(RECORDS, async |n| registry.get_at(&key(n), middle).await).await?;
-    answers.push(("get at a past revision", samples));
-    for (label, terms, after) in lists() {
-        let samples = timed(PAGES, async |n| {
-            let query = RecordQuery {
-                terms: terms.clone(),
-                after: after.then(|| some(n)),
-                ..RecordQuery::all(Kind::Tenant, PAGE)
-            };
-            registry.list(&query).await
-        });
-        answers.push((label, samples.await?));
+/// A question.
+enum Question {
+    Get,
+    GetAt,
+    List { terms: Vec<String>, middle: bool },
+    Tallies,
+    TalliesAt,
+    Changes,
+    Events(EventQuery),
+    RevisionAt,
+}
+
+/// Asks both sides everything.
+pub(super) async fn ask(sides: [&Side; 2]) -> StoreResult<Vec<Answer>> {
+    let mut answers = Vec::new();
+    for (label, question) in questions() {
+        let times = match question {
+            Question::Get | Question::GetAt | Question::RevisionAt => RECORDS,
+            _ => PAGES,
+        };
+        let mut samples = [const { Samples::new() }; 2];
+        // A tenth as many go before, unseen.
+        for n in 0..times + times / 10 {
+            for (side, samples) in sides.iter().zip(&mut samples) {
+                let watch = Stopwatch::start();
+                once(side, &question, n).await?;
+                if n >= times / 10 {
+                    samples.add(watch.elapsed());
+                }
+            }
+        }
+        answers.push((label, samples));
     }
-    let samples = timed(PAGES, async |_| {
-        registry.tallies(Kind::Tenant, "shard:").await
-    })
-    .await?;
-    answers.push(("tallies of 100 shards", samples));
-    let samples = timed(PAGES, async |_| {
-        registry.tallies_at(Kind::Tenant, "shard:", middle).await
-    });
-    answers.push(("tallies at a past revision", samples.await?));
-    let samples = timed(PAGES, async |_| registry.changes(middle, PAGE).await).await?;
-    answers.push(("changes, 100 from the middle", samples));
-    for (label, query) in logs() {
-        let samples = timed(PAGES, async |n| {
-            let id = query.id.as_ref().map(|_| some(n));
-            registry
-                .events(&EventQuery {
-                    id,
-                    ..query.clone()
-                })
-                .await
-        });
-        answers.push((label, samples.await?));
-    }
-    let moment = Timestamp::from_unix_ms(sample::AT.unix_ms() + 10);
-    let samples = timed(RECORDS, async |_| registry.revision_at(moment).await).await?;
-    answers.push(("revision at a moment", samples));
     Ok(answers)
 }
 
-/// Lists of tenants: terms, and whether from somewhere in the middle.
-fn lists() -> Vec<(&'static str, Vec<String>, bool)> {
+/// Asks one registry everything a few times, so that its caches are full.
+pub(super) async fn warm_up(registry: &SqliteRegistry, tenants: usize) -> StoreResult<()> {
+    let side = Side {
+        registry: registry.clone(),
+        tenants,
+    };
+    for (_, question) in questions() {
+        for n in 0..PAGES {
+            once(&side, &question, n).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn once(side: &Side, question: &Question, n: usize) -> StoreResult<usize> {
+    let Side { registry, tenants } = side;
+    let some = || sample::tenant_id(sample::mixed(n) % tenants);
+    let key = || RecordKey::new(Kind::Tenant, some());
+    let middle = *tenants as u64 / 2;
+    Ok(match question {
+        Question::Get => registry.get(&key()).await?.into_iter().count(),
+        Question::GetAt => registry.get_at(&key(), middle).await?.into_iter().count(),
+        Question::List {
+            terms,
+            middle: from_middle,
+        } => {
+            let query = RecordQuery {
+                terms: terms.clone(),
+                after: from_middle.then(some),
+                ..RecordQuery::all(Kind::Tenant, PAGE)
+            };
+            registry.list(&query).await?.len()
+        }
+        Question::Tallies => registry.tallies(Kind::Tenant, "shard:").await?.len(),
+        Question::TalliesAt => {
+            let tallies = registry.tallies_at(Kind::Tenant, "shard:", middle);
+            tallies.await?.len()
+        }
+        Question::Changes => registry.changes(middle, PAGE).await?.len(),
+        Question::Events(query) => {
+            let id = query.id.as_ref().map(|_| some());
+            let query = EventQuery {
+                id,
+                ..query.clone()
+            };
+            registry.events(&query).await?.len()
+        }
+        Question::RevisionAt => {
+            let moment = Timestamp::from_unix_ms(sample::AT.unix_ms() + 10);
+            usize::from(registry.revision_at(moment).await? > 0)
+        }
+    })
+}
+
+fn questions() -> Vec<(&'static str, Question)> {
+    let mut questions = vec![
+        ("get", Question::Get),
+        ("get at a past revision", Question::GetAt),
+    ];
+    questions.extend(lists());
+    questions.extend([
+        ("tallies of 100 shards", Question::Tallies),
+        ("tallies at a past revision", Question::TalliesAt),
+        ("changes, 100 from the middle", Question::Changes),
+    ]);
+    questions.extend(logs());
+    questions.push(("revision at a moment", Question::RevisionAt));
+    questions
+}
+
+/// Lists of tenants: the first page, or one that begins anywhere.
+fn lists() -> impl Iterator<Item = (&'static str, Question)> {
     let region = |name: &str| format!("region:{name}");
     let status = |name: &str| format!("status:{name}");
     // Shard 7 stands in `us`.
     let shard = || slices_on("shard-7");
-    vec![
+    let (active, suspended) = (status("active"), status("suspended"));
+    [
         ("list, first page", vec![], false),
-        ("list, a page in the middle", vec![], true),
+        ("list, any page", vec![], true),
         ("list by region", vec![region("eu")], false),
-        ("list by region, in the middle", vec![region("eu")], true),
-        ("list by a rare status", vec![status("suspended")], false),
+        ("list by region, any page", vec![region("eu")], true),
+        ("list by a rare status", vec![suspended.clone()], false),
         (
             "list by region and status",
-            vec![region("eu"), status("active")],
+            vec![region("eu"), active.clone()],
             true,
         ),
-        (
-            "list by shard and status",
-            vec![shard(), status("active")],
-            false,
-        ),
+        ("list by shard and status", vec![shard(), active], false),
         (
             "list by shard and a rare status",
-            vec![shard(), status("suspended")],
+            vec![shard(), suspended],
             false,
         ),
         (
@@ -102,10 +158,12 @@ fn lists() -> Vec<(&'static str, Vec<String>, bool)> {
             false,
         ),
     ]
+    .into_iter()
+    .map(|(label, terms, middle)| (label, Question::List { terms, middle }))
 }
 
 /// Pages of the audit log.
-fn logs() -> Vec<(&'static str, EventQuery)> {
+fn logs() -> impl Iterator<Item = (&'static str, Question)> {
     let newest = EventQuery {
         limit: PAGE,
         ..EventQuery::default()
@@ -118,27 +176,12 @@ fn logs() -> Vec<(&'static str, EventQuery)> {
         id: Some(String::new()),
         ..of(Kind::Tenant)
     };
-    vec![
+    [
         ("events, newest 100", newest.clone()),
         ("events of tenants, newest 100", of(Kind::Tenant)),
         ("events of shards, newest 100", of(Kind::Shard)),
         ("events of one tenant", of_one),
     ]
-}
-
-/// How long each of so many askings takes; a tenth as many go before, unseen.
-async fn timed<T>(
-    times: usize,
-    mut question: impl AsyncFnMut(usize) -> StoreResult<T>,
-) -> StoreResult<Samples> {
-    for n in 0..times / 10 {
-        question(n).await?;
-    }
-    let mut samples = Samples::new();
-    for n in 0..times {
-        let watch = Stopwatch::start();
-        std::hint::black_box(question(n).await?);
-        samples.add(watch.elapsed());
-    }
-    Ok(samples)
+    .map(|(label, query)| (label, Question::Events(query)))
+    .into_iter()
 }

@@ -33,6 +33,10 @@ use tokio::sync::{mpsc, watch};
 
 /// Readers at the same time. They mostly wait for the page cache.
 const READERS: u32 = 4;
+/// The page caches of the writer and of each reader, in SQLite's way of
+/// saying KiB. They hold the inner pages of the trees of a million tenants.
+const WRITER_CACHE: &str = "-32768";
+const READER_CACHE: &str = "-8192";
 /// How long a statement waits for a lock that another process holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// How often a waiter for a change looks up although nobody woke it.
@@ -89,13 +93,13 @@ impl SqliteRegistry {
             .optimize_on_close(true, Some(400));
         let writing = SqlitePoolOptions::new()
             .max_connections(1)
-            .connect_with(options.clone())
+            .connect_with(options.clone().pragma("cache_size", WRITER_CACHE))
             .await
             .map_err(|source| failed(source.into()))?;
         migrate(&writing, path).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
-            .connect_with(options.read_only(true))
+            .connect_with(options.read_only(true).pragma("cache_size", READER_CACHE))
             .await
             .map_err(|source| failed(source.into()))?;
         let connection = writing

@@ -21,7 +21,7 @@ const LAST: &str = "\u{10ffff}";
 const AFTER: &str = "coalesce((SELECT first_sequence FROM commits WHERE revision > ?1
     ORDER BY revision LIMIT 1), 9223372036854775807)";
 /// How far the probes for the rarest term count.
-const PROBE: i64 = 1_000;
+const PROBE: i64 = 500;
 
 pub(super) async fn get(pool: &SqlitePool, key: &RecordKey) -> Rows<Option<Record>> {
     let row: Option<RecordRow> = sqlx::query_as(
@@ -48,10 +48,10 @@ pub(super) async fn list(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<Rec
             sql.push(
                 "terms t CROSS JOIN records r ON r.kind = t.kind AND r.id = t.id AND t.kind = ",
             );
-            sql.push_bind(kind).push(" AND t.term = ").push_bind(*first);
+            sql.push_bind(kind).push(" AND t.term = ").push_bind(first);
             for term in rest {
                 sql.push(" AND EXISTS (SELECT 1 FROM terms o WHERE o.kind = t.kind AND o.id = t.id AND o.term = ");
-                sql.push_bind(*term).push(")");
+                sql.push_bind(term).push(")");
             }
             &mut sql
         }
@@ -75,25 +75,26 @@ pub(super) async fn list(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<Rec
 }
 
 /// The query's terms, the one with the fewest records first, so that a rare
-/// term is never looked for among all records that have a common one.
-async fn rarest_first<'q>(pool: &SqlitePool, query: &'q RecordQuery) -> Rows<Vec<&'q str>> {
+/// term is never looked for among all records that have a common one. What is
+/// tallied is counted already; other terms are counted up to [`PROBE`].
+async fn rarest_first(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<String>> {
     if query.terms.len() < 2 {
-        return Ok(query.terms.iter().map(String::as_str).collect());
+        return Ok(query.terms.clone());
     }
-    let mut counted = Vec::with_capacity(query.terms.len());
-    for term in &query.terms {
-        let (count,): (i64,) = sqlx::query_as(
-            "SELECT count(*) FROM (SELECT 1 FROM terms WHERE kind = ? AND term = ? LIMIT ?)",
-        )
-        .bind(query.kind as u8)
-        .bind(term)
-        .bind(PROBE)
-        .fetch_one(pool)
-        .await?;
-        counted.push((count, term.as_str()));
-    }
-    counted.sort_by_key(|(count, _)| *count);
-    Ok(counted.into_iter().map(|(_, term)| term).collect())
+    let mut counted: Vec<(String, Option<i64>, i64)> = sqlx::query_as(
+        "SELECT w.value,
+                (SELECT t.count FROM tallies t WHERE t.kind = ?1 AND t.tally = w.value),
+                (SELECT count(*) FROM (
+                     SELECT 1 FROM terms t WHERE t.kind = ?1 AND t.term = w.value LIMIT ?2))
+         FROM json_each(?3) w",
+    )
+    .bind(query.kind as u8)
+    .bind(PROBE)
+    .bind(json!(query.terms).to_string())
+    .fetch_all(pool)
+    .await?;
+    counted.sort_by_key(|(_, tally, probe)| (*probe, tally.unwrap_or(i64::MAX)));
+    Ok(counted.into_iter().map(|(term, ..)| term).collect())
 }
 
 pub(super) async fn tallies(
