@@ -231,9 +231,10 @@ struct EventFields {
     after: Option<String>,
 }
 
-const SELECT_EVENTS: &str = "SELECT e.sequence, e.revision, c.at_ms, c.actor, c.action, c.reason,
+const SELECT_EVENTS: &str = "SELECT e.sequence, e.revision, c.at_ms, a.actor, c.action, c.reason,
         e.kind, e.id, e.version, p.body AS before, e.body AS after
-    FROM events e JOIN commits c ON c.revision = e.revision
+    FROM events e CROSS JOIN commits c ON c.revision = e.revision
+    CROSS JOIN actors a ON a.id = c.actor
     LEFT JOIN events p ON p.sequence = e.previous WHERE ";
 
 pub(super) async fn changes(pool: &SqlitePool, revision: u64, limit: u32) -> Rows<Vec<Event>> {

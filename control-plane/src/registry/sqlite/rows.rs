@@ -125,8 +125,15 @@ async fn insert_log(connection: &mut SqliteConnection, batch: &Batch) -> Rows<()
     }));
     run(
         connection,
+        "INSERT OR IGNORE INTO actors (actor) SELECT DISTINCT value ->> 3 FROM json_each(?)",
+        commits.clone(),
+    )
+    .await?;
+    run(
+        connection,
         "INSERT INTO commits (revision, at_ms, action, actor, reason, first_sequence)
-         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+         SELECT value ->> 0, value ->> 1, value ->> 2,
+                (SELECT id FROM actors WHERE actor = value ->> 3), value ->> 4, value ->> 5
          FROM json_each(?)",
         commits,
     )
