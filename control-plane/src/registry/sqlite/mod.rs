@@ -116,13 +116,14 @@ impl SqliteRegistry {
         })
     }
 
-    /// Waits for queued commits and closes the file.
+    /// Waits for queued commits and closes the file, which then is all there
+    /// is: the last to leave writes the log back, and only a writer can.
     pub async fn close(&self) {
+        self.readers.close().await;
         let (done, closed) = tokio::sync::oneshot::channel();
         if self.queue.send(writer::Job::Close(done)).await.is_ok() {
             let _ = closed.await;
         }
-        self.readers.close().await;
     }
 }
 
@@ -337,6 +338,18 @@ mod tests {
             panic!("an older program opened a newer file");
         };
         assert!(error.to_string().contains("newer Ballast"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_closed_registry_is_one_file() {
+        let fixture = SqliteFixture::fresh().await;
+        let store = fixture.open().await;
+        crate::registry::conformance::seed_fleet(&store).await;
+        store.tallies(Kind::Tenant, "").await.unwrap();
+        store.close().await;
+        let files = std::fs::read_dir(fixture.directory.path()).unwrap();
+        let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+        assert_eq!(names, ["registry.db"]);
     }
 
     #[tokio::test]
