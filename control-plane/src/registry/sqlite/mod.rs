@@ -37,6 +37,9 @@ const READERS: u32 = 4;
 /// saying KiB. They hold the inner pages of the trees of a million tenants.
 const WRITER_CACHE: &str = "-32768";
 const READER_CACHE: &str = "-8192";
+/// How long the log grows before it is written back: 64 MiB of pages. A group
+/// of creates touches thousands of pages, and the next ones touch them again.
+const LOG_PAGES: &str = "16384";
 /// How long a statement waits for a lock that another process holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// How often a waiter for a change looks up although nobody woke it.
@@ -93,7 +96,12 @@ impl SqliteRegistry {
             .optimize_on_close(true, Some(400));
         let writing = SqlitePoolOptions::new()
             .max_connections(1)
-            .connect_with(options.clone().pragma("cache_size", WRITER_CACHE))
+            .connect_with(
+                options
+                    .clone()
+                    .pragma("cache_size", WRITER_CACHE)
+                    .pragma("wal_autocheckpoint", LOG_PAGES),
+            )
             .await
             .map_err(|source| failed(source.into()))?;
         migrate(&writing, path).await?;
