@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use ballast_domain::{Clock, Entropy, Timestamp};
 
 /// A clock that moves only when told to.
-pub struct ManualClock(AtomicI64);
+pub(crate) struct ManualClock(AtomicI64);
 
 impl ManualClock {
     /// A clock that stands at a fixed moment in 2026.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicI64::new(1_794_821_400_000))
     }
 
     /// Moves the clock; backwards too.
-    pub fn advance_ms(&self, ms: i64) {
+    pub(crate) fn advance_ms(&self, ms: i64) {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
 }
@@ -26,11 +26,11 @@ impl Clock for ManualClock {
 }
 
 /// Chance from one seed: the same run draws the same bytes.
-pub struct SeededEntropy(AtomicU64);
+pub(crate) struct SeededEntropy(AtomicU64);
 
 impl SeededEntropy {
     /// Chance that begins with this seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 }

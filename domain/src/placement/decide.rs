@@ -5,6 +5,7 @@ use super::score::{draw, might_exceed, score};
 use super::veto::{is_vetoed, standing};
 use crate::id::ShardId;
 use crate::residency::Standing;
+use crate::shard::Pressure;
 use crate::tenant::Pin;
 
 /// Where a slice belongs.
@@ -124,16 +125,17 @@ fn place(fleet: &Fleet, subject: &Subject) -> Verdict {
     }
 }
 
-/// The eligible shards that would have won by weight alone.
+/// The eligible shards that would have won by weight alone. A calm shard is
+/// never among them: it was weighed with all its weight, and lost.
 fn passed_over(fleet: &Fleet, subject: &Subject, winner: &Best<'_>) -> Vec<ShardId> {
     let own = score(winner.shard.weight, draw(subject.hash, winner.shard.hash));
     fleet
         .shards()
         .iter()
-        .filter(|shard| shard.id != winner.shard.id)
+        .filter(|shard| shard.pressure != Pressure::Calm && shard.id != winner.shard.id)
         .filter(|shard| {
-            eligible(shard, subject).is_some_and(|(_, standing)| standing <= winner.standing)
-                && score(shard.weight, draw(subject.hash, shard.hash)) > own
+            score(shard.weight, draw(subject.hash, shard.hash)) > own
+                && eligible(shard, subject).is_some_and(|(_, standing)| standing <= winner.standing)
         })
         .map(|shard| shard.id.clone())
         .collect()
@@ -159,10 +161,16 @@ impl<'a> Best<'a> {
     }
 
     fn challenge(&mut self, shard: &'a ShardView, subject: &Subject, weight: f64) {
-        let standing = standing(shard, subject);
         let draw = draw(subject.hash, shard.hash);
+        let might_win = might_exceed(weight, draw, self.score);
+        // Numbers before names: nothing stands better than home, so most
+        // shards are out of it before their region is even looked at.
+        if !might_win && self.standing == Standing::Home {
+            return;
+        }
+        let standing = standing(shard, subject);
         if standing > self.standing
-            || (standing == self.standing && !might_exceed(weight, draw, self.score))
+            || (standing == self.standing && !might_win)
             || is_vetoed(shard, subject, standing)
         {
             return;
