@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   cargo run --release -p ballast-bench -- placement
+//!   cargo run --release -p ballast-bench -- keys
 //!   cargo run --release -p ballast-bench -- registry --tenants 100000
 //! ```
 //! One file per benchmark. They measure; nothing here is asserted.
@@ -10,6 +11,7 @@
 // Printing is what this program is for.
 #![allow(clippy::print_stdout)]
 
+mod keys;
 mod options;
 mod placement;
 mod registry;
@@ -28,6 +30,7 @@ async fn main() -> anyhow::Result<()> {
     for benchmark in &options.benchmarks {
         match benchmark {
             Benchmark::Placement => placement::run()?,
+            Benchmark::Keys => keys::run().await?,
             Benchmark::Registry => registry::run(&options).await?,
         }
     }

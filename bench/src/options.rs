@@ -10,6 +10,7 @@ Usage: ballast-bench [BENCHMARK]... [OPTIONS]
 
 Benchmarks (all of them when none is named):
   placement      deciding where a new slice goes, beside crate hrw-hash
+  keys           checking an API key in memory, beside the bare hash
   registry       a SQLite registry with 10,000 tenants beside one with many
 
 Options:
@@ -21,15 +22,17 @@ Options:
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Benchmark {
     Placement,
+    Keys,
     Registry,
 }
 
 impl Benchmark {
-    const ALL: [Self; 2] = [Self::Placement, Self::Registry];
+    const ALL: [Self; 3] = [Self::Placement, Self::Keys, Self::Registry];
 
     fn name(self) -> &'static str {
         match self {
             Self::Placement => "placement",
+            Self::Keys => "keys",
             Self::Registry => "registry",
         }
     }
