@@ -1,0 +1,219 @@
+//! How a command can end other than well, and with which exit code.
+//!
+//! ```text
+//!   0 done    1 refused, or a negative verdict    2 usage    3 unreachable
+//! ```
+
+use std::process::ExitCode;
+
+use ballast_domain::error::{FieldProblem, Problem};
+
+use super::output::Screen;
+
+/// How a command that ran to its end came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is done, or the answer is yes.
+    Done,
+    /// The answer is no.
+    Negative,
+}
+
+impl Verdict {
+    pub(crate) fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Done => 0,
+            Self::Negative => 1,
+        })
+    }
+}
+
+/// Why a command did not do what it should.
+#[derive(Debug)]
+pub(crate) struct Failure(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    exit: u8,
+    problem: Problem,
+    /// The server's own document, byte for byte.
+    document: Option<String>,
+}
+
+impl Failure {
+    fn new(exit: u8, code: &str, title: &str, detail: String, next: &str) -> Self {
+        let problem = Problem {
+            kind: format!("/problems/{code}"),
+            title: title.to_owned(),
+            status: 0,
+            code: code.to_owned(),
+            detail,
+            next: next.to_owned(),
+            errors: Vec::new(),
+        };
+        Self(Box::new(Inner {
+            exit,
+            problem,
+            document: None,
+        }))
+    }
+
+    /// The server said no.
+    pub(crate) fn refused(problem: Problem, document: String) -> Self {
+        Self(Box::new(Inner {
+            exit: 1,
+            problem,
+            document: Some(document),
+        }))
+    }
+
+    /// We say no, in the server's stead.
+    pub(crate) fn refused_here(code: &str, title: &str, detail: String, next: &str) -> Self {
+        Self::new(1, code, title, detail, next)
+    }
+
+    /// The command cannot be meant as it was typed.
+    pub(crate) fn usage(detail: impl Into<String>, next: &str) -> Self {
+        Self::new(
+            2,
+            "usage",
+            "The command cannot be run like that",
+            detail.into(),
+            next,
+        )
+    }
+
+    /// There is nobody there, or nobody we can understand.
+    pub(crate) fn unreachable(detail: String, next: &str) -> Self {
+        Self::new(
+            3,
+            "unreachable",
+            "The server cannot be reached",
+            detail,
+            next,
+        )
+    }
+
+    /// Something failed on this machine.
+    pub(crate) fn local(detail: String) -> Self {
+        Self::new(
+            1,
+            "local-failure",
+            "Something failed on this machine",
+            detail,
+            "Correct what the detail says and try again.",
+        )
+    }
+
+    /// Whoever read our output has gone: nobody to tell, nothing wrong.
+    pub(crate) fn reader_gone() -> Self {
+        Self::new(0, "reader-gone", "", String::new(), "")
+    }
+
+    /// The exit code.
+    pub(crate) fn exit(&self) -> u8 {
+        self.0.exit
+    }
+
+    /// The stable code.
+    #[cfg(test)]
+    pub(crate) fn code(&self) -> &str {
+        &self.0.problem.code
+    }
+
+    /// The problem document.
+    pub(crate) fn document(&self) -> String {
+        let made = || serde_json::to_string(&self.0.problem).unwrap_or_default();
+        self.0.document.clone().unwrap_or_else(made)
+    }
+
+    /// Tells it on stderr.
+    pub(crate) fn tell(&self, screen: &Screen) -> ExitCode {
+        if self.0.exit > 0 {
+            if screen.json {
+                screen.note(&self.document());
+            } else {
+                screen.note(&human(&self.0.problem, screen));
+            }
+        }
+        ExitCode::from(self.0.exit)
+    }
+}
+
+/// A problem for a person: what kind, what exactly, what to do next.
+fn human(problem: &Problem, screen: &Screen) -> String {
+    let mut lines = vec![format!(
+        "{} {}",
+        screen.red("error:"),
+        screen.bold(&problem.title)
+    )];
+    if !problem.detail.is_empty() {
+        lines.push(format!("  {}", problem.detail.replace('\n', "\n  ")));
+    }
+    for FieldProblem { pointer, message } in &problem.errors {
+        if !problem.detail.contains(message.as_str()) {
+            lines.push(format!("  {}: {message}", pointer.trim_start_matches('/')));
+        }
+    }
+    let next = next_step(problem);
+    if !next.is_empty() {
+        lines.push(format!("  {} {next}", screen.dim("next:")));
+    }
+    lines.join("\n")
+}
+
+/// The next step as something that can be typed here.
+fn next_step(problem: &Problem) -> &str {
+    match problem.code.as_str() {
+        "tenant-not-found" => "see which there are: ballast tenant list",
+        "shard-not-found" => "see which there are: ballast shard list",
+        "key-not-found" => "see which there are: ballast key list",
+        "token-not-found" => "see which there are: ballast token list",
+        "unknown-region" | "unknown-zone" => {
+            "ballast shard list shows the regions and zones of the shards"
+        }
+        "changed-meanwhile" => "show it again, and repeat with --if-match and its version now",
+        "idempotency-mismatch" => "give another --idempotency-key, or leave it out",
+        "shard-not-empty" => {
+            "ballast shard state ID draining, and wait until ballast shard show ID says 0 slices"
+        }
+        "pin-refused" => "ballast placement explain TENANT shows the shards that nothing vetoes",
+        "last-admin" => "first: ballast token create --role admin --name NAME",
+        "key-not-active" if problem.next.starts_with("Create") => "ballast key create TENANT",
+        "missing-role" => "ballast token whoami shows the role of the token you used",
+        _ => &problem.next,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_told_with_its_next_step_and_no_field_twice() {
+        let problem = Problem {
+            kind: "/problems/invalid-field".into(),
+            title: "A field has a value that cannot be".into(),
+            status: 422,
+            code: "invalid-field".into(),
+            detail: "weight: 0 is not from 0.001 to 1000000".into(),
+            next: "Correct it.".into(),
+            errors: vec![
+                FieldProblem {
+                    pointer: "/weight".into(),
+                    message: "0 is not from 0.001 to 1000000".into(),
+                },
+                FieldProblem {
+                    pointer: "/zones/0".into(),
+                    message: "it is empty".into(),
+                },
+            ],
+        };
+        insta::assert_snapshot!(human(&problem, &Screen::plain()), @r"
+        error: A field has a value that cannot be
+          weight: 0 is not from 0.001 to 1000000
+          zones/0: it is empty
+          next: Correct it.
+        ");
+    }
+}
