@@ -23,7 +23,7 @@ use cli::output::Screen;
 /// Ballast keeps many tenants on a fleet of shards. These commands talk to the
 /// admin API of a running instance.
 #[derive(Debug, Parser)]
-#[command(name = "ballast", version, propagate_version = true)]
+#[command(name = "ballast", version)]
 #[command(max_term_width = 100, after_help = cli::help::TOP)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 struct Cli {

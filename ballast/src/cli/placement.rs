@@ -74,6 +74,8 @@ impl Verb {
                 let request = Request::get(&["tenants", &tenant, "placement"]);
                 let reply = client.send(request).await?;
                 view::show(screen, &reply, placements::facts)?;
+                let why = format!("why: ballast placement explain {tenant}");
+                screen.hint(&screen.dim(&why));
             }
             Self::Explain {
                 tenant,

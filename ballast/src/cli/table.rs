@@ -3,7 +3,8 @@
 
 use ballast_domain::Timestamp;
 use comfy_table::{
-    Attribute, Cell, CellAlignment, ContentArrangement, Row, Table as Comfy, presets,
+    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table as Comfy,
+    presets,
 };
 
 use super::output::Screen;
@@ -13,12 +14,14 @@ use super::time;
 pub(crate) struct Table<'a> {
     table: Comfy,
     right: Vec<bool>,
+    whole: Vec<bool>,
     screen: &'a Screen,
 }
 
 impl<'a> Table<'a> {
     /// A table with these columns; one whose name begins with `#` holds
-    /// numbers and is set to the right.
+    /// numbers and is set to the right; one that begins with `!` holds what
+    /// people copy. Neither is ever broken.
     pub(crate) fn new(screen: &'a Screen, columns: &[&str]) -> Self {
         let mut table = Comfy::new();
         table.load_style(presets::NOTHING);
@@ -34,14 +37,17 @@ impl<'a> Table<'a> {
             table.force_no_tty();
         }
         let right: Vec<bool> = columns.iter().map(|name| name.starts_with('#')).collect();
+        let whole = columns.iter().map(|name| name.starts_with(['#', '!']));
+        let whole: Vec<bool> = whole.collect();
         let cells = columns.iter().zip(&right).map(|(name, right)| {
-            let name = name.trim_start_matches('#').to_uppercase();
+            let name = name.trim_start_matches(['#', '!']).to_uppercase();
             aligned(Cell::new(name), *right).add_attribute(Attribute::Dim)
         });
         table.set_header(cells.collect::<Vec<_>>());
         Self {
             table,
             right,
+            whole,
             screen,
         }
     }
@@ -67,15 +73,18 @@ impl<'a> Table<'a> {
         });
         let mut row = Row::from(cells.collect::<Vec<_>>());
         if self.screen.terminal {
-            row.max_height(2);
+            row.max_height(3);
         }
         self.table.add_row(row);
     }
 
     /// The table's text.
     pub(crate) fn text(mut self) -> String {
-        for column in self.table.column_iter_mut() {
+        for (column, whole) in self.table.column_iter_mut().zip(&self.whole) {
             column.set_padding((0, 2));
+            if *whole {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
         }
         self.table
             .lines()
@@ -116,7 +125,7 @@ pub(crate) fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -167,7 +176,7 @@ mod tests {
         let mut screen = Screen::plain();
         let mut draw = |terminal| {
             screen.terminal = terminal;
-            let mut table = Table::new(&screen, &["id", "#slices", "name"]);
+            let mut table = Table::new(&screen, &["!id", "#slices", "name"]);
             table.row(["acme", "1,000", &"very long ".repeat(20)]);
             table.text()
         };

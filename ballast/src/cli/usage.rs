@@ -48,8 +48,6 @@ fn document(error: &clap::Error) -> Failure {
 mod tests {
     use clap::Parser;
 
-    use super::*;
-
     #[test]
     fn a_bad_command_line_is_a_problem_document() {
         let error = crate::Cli::try_parse_from(["ballast", "tenant", "crate"]).unwrap_err();

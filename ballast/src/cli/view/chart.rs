@@ -92,15 +92,16 @@ pub(crate) fn value(value: f64) -> String {
 /// A bar of eighths of a column.
 fn blocks(share: f64, width: usize, kind: Kind) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let over = share > 1.0;
     let share = if share.is_finite() {
         share.clamp(0.0, 1.0)
     } else {
         0.0
     };
-    // The largest integer here is eight times a terminal's width.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let eighths = (share * (width * 8) as f64).round() as usize;
-    let drawn = if kind == Kind::Out {
+    let drawn = if kind == Kind::Out && over {
+        format!("{}»", "░".repeat(width - 1))
+    } else if kind == Kind::Out {
         "░".repeat(eighths.div_ceil(8).max(1))
     } else {
         let rest = EIGHTHS.get(eighths.max(1) % 8).unwrap_or(&"");
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(blocks(1.0, 4, Kind::Winner), "████");
         assert_eq!(blocks(0.5, 4, Kind::Rival), "██  ");
         assert_eq!(blocks(0.0, 4, Kind::Rival), "▏   ", "never nothing");
-        assert_eq!(blocks(9.0, 4, Kind::Out), "░░░░", "never over the edge");
+        assert_eq!(blocks(9.0, 4, Kind::Out), "░░░»", "never over the edge");
         assert_eq!(blocks(f64::NAN, 4, Kind::Rival), "▏   ");
     }
 

@@ -8,7 +8,9 @@ use crate::cli::table::{Table, moment};
 
 /// Many events.
 pub(crate) fn table(screen: &Screen, events: &[Event]) -> String {
-    let columns = ["#event", "when", "who", "action", "what", "changed", "why"];
+    let columns = [
+        "#event", "!when", "who", "!action", "!what", "changed", "why",
+    ];
     let mut table = Table::new(screen, &columns);
     for event in events {
         table.row([
@@ -16,12 +18,21 @@ pub(crate) fn table(screen: &Screen, events: &[Event]) -> String {
             moment(screen, event.at),
             event.actor.to_string(),
             event.action.clone(),
-            format!("{} {}", event.kind, event.id),
+            what(event),
             changed(&event.before, &event.after),
             event.reason.clone().unwrap_or_default(),
         ]);
     }
     table.text()
+}
+
+/// What it happened to; there is only one fleet.
+fn what(event: &Event) -> String {
+    if event.kind == event.id {
+        event.kind.clone()
+    } else {
+        format!("{} {}", event.kind, event.id)
+    }
 }
 
 /// The fields that differ: `weight 1 → 2`, or only the name of a larger one.

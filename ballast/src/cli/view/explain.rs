@@ -27,7 +27,7 @@ pub(crate) fn text(
     }
     let headline = chart::wrapped(&clean(&headline(told, at.is_some())), screen.width);
     parts.push(screen.bold(&headline.join("\n")));
-    parts.push(bars(screen, told, all));
+    parts.push(bars(screen, told, at.is_some(), all));
     parts.extend(margin(told).map(|words| chart::wrapped(&words, screen.width).join("\n")));
     parts.push(changes(screen, told, at.is_some(), all));
     parts.join("\n\n")
@@ -49,7 +49,7 @@ fn headline(told: &Explanation, past: bool) -> String {
             format!("{subject} {is} on {shard}, and {belongs} there: {because}.")
         }
         (Some(shard), Some(preferred)) => format!(
-            "{subject} {is} on {shard}, but {belongs} on {preferred}, where it {is} due to move: {because}."
+            "{subject} {is} on {shard}, but {belongs} on {preferred} and {is} due to move there: {because}."
         ),
         (Some(shard), None) => format!("{subject} {is} on {shard}, but {because}."),
         (None, Some(preferred)) => {
@@ -59,7 +59,7 @@ fn headline(told: &Explanation, past: bool) -> String {
     }
 }
 
-fn bars(screen: &Screen, told: &Explanation, all: bool) -> String {
+fn bars(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String {
     if told.shards.is_empty() {
         return "The fleet has no shards.".to_owned();
     }
@@ -74,7 +74,7 @@ fn bars(screen: &Screen, told: &Explanation, all: bool) -> String {
         .filter(|(place, shard)| all || *place < SHARDS_SHOWN || is_named(shard))
         .map(|(_, shard)| shard)
         .collect();
-    let drawn: Vec<Bar> = shown.iter().map(|shard| bar(told, shard)).collect();
+    let drawn: Vec<Bar> = shown.iter().map(|shard| bar(told, shard, past)).collect();
     let mut text = chart::draw(screen, &drawn);
     let rest = told.shards.len() - shown.len();
     if rest > 0 {
@@ -84,7 +84,7 @@ fn bars(screen: &Screen, told: &Explanation, all: bool) -> String {
     text
 }
 
-fn bar(told: &Explanation, shard: &ShardExplained) -> Bar {
+fn bar(told: &Explanation, shard: &ShardExplained, past: bool) -> Bar {
     let id = Some(&shard.shard_id);
     let kind = if id == told.preferred_shard_id.as_ref() {
         Kind::Winner
@@ -95,11 +95,14 @@ fn bar(told: &Explanation, shard: &ShardExplained) -> Bar {
     };
     let mut notes = Vec::new();
     let here = id == told.shard_id.as_ref();
-    match (here, kind) {
-        (true, _) => notes.push("it is here".to_owned()),
-        (false, Kind::Winner) => notes.push("it belongs here".to_owned()),
-        _ => {}
-    }
+    let place = match (here, kind, past) {
+        (true, _, false) => Some("it is here"),
+        (true, _, true) => Some("it was here"),
+        (false, Kind::Winner, false) => Some("it belongs here"),
+        (false, Kind::Winner, true) => Some("it belonged here"),
+        _ => None,
+    };
+    notes.extend(place.map(str::to_owned));
     if let Some(pin) = &shard.pinned {
         let reason = pin.reason.as_ref();
         let reason = reason
@@ -117,9 +120,8 @@ fn bar(told: &Explanation, shard: &ShardExplained) -> Bar {
     if shard.pressure == Pressure::Busy {
         notes.push("filling up".to_owned());
     }
-    // Equal weights say nothing.
-    let first = told.shards.first().map(|shard| shard.weight);
-    if told.shards.iter().any(|other| Some(other.weight) != first) {
+    // The usual weight says nothing.
+    if shard.weight != 1.0 {
         notes.push(format!("weight {}", shard.weight));
     }
     Bar {

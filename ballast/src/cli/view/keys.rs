@@ -38,7 +38,7 @@ pub(crate) fn secret(screen: &Screen, reply: &Reply) -> Result<(), Failure> {
 
 fn scopes(body: &KeyBody) -> String {
     let names: Vec<&str> = body.key.scopes.iter().map(|scope| scope.name()).collect();
-    names.join(",")
+    names.join(", ")
 }
 
 fn mode(body: &KeyBody) -> &'static str {
@@ -51,15 +51,7 @@ fn mode(body: &KeyBody) -> &'static str {
 /// Many keys.
 pub(crate) fn table(screen: &Screen, keys: &[KeyBody]) -> String {
     let columns = [
-        "key",
-        "tenant",
-        "status",
-        "mode",
-        "scopes",
-        "hint",
-        "name",
-        "last used",
-        "expires",
+        "!key", "tenant", "status", "scopes", "!hint", "name", "used", "expires",
     ];
     let mut table = Table::new(screen, &columns);
     for body in keys {
@@ -69,7 +61,6 @@ pub(crate) fn table(screen: &Screen, keys: &[KeyBody]) -> String {
             body.key.key_id.to_string(),
             body.key.tenant_id.to_string(),
             body.status.clone(),
-            mode(body).to_owned(),
             scopes(body),
             body.key.hint.clone(),
             body.key.name.clone().unwrap_or_else(|| "–".to_owned()),

@@ -44,8 +44,6 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Placement>) -> String {
             moment(screen, slice.placed_at),
         ]);
     }
-    text.push_str(&format!("\n\n{}\n\n", table.text()));
-    let why = format!("why: ballast placement explain {tenant_id}");
-    text.push_str(&screen.dim(&why));
+    text.push_str(&format!("\n\n{}", table.text()));
     text
 }

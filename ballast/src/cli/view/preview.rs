@@ -22,10 +22,12 @@ pub(crate) fn text(screen: &Screen, told: &Preview, question: Question) -> Strin
     let mut parts = vec![screen.bold(&headline(told, question))];
     let homeless = told.moves_total - gains(told).min(told.moves_total);
     if homeless > 0 {
-        parts.push(screen.red(&format!(
-            "{} of them would fit nowhere: no shard may hold them.",
-            number(homeless)
-        )));
+        let words = match (homeless, told.moves_total) {
+            (1, 1) => "It would fit nowhere: no shard may hold it.".to_owned(),
+            (all, moves) if all == moves => "No shard may hold them.".to_owned(),
+            (some, _) => format!("{} of them would fit nowhere.", number(some)),
+        };
+        parts.push(screen.red(&words));
     }
     if told.moves_total > 0 {
         parts.push(traffic(screen, told));
@@ -86,7 +88,7 @@ fn traffic(screen: &Screen, told: &Preview) -> String {
     touched.sort_by_key(|shard| std::cmp::Reverse(shard.gains + shard.losses));
     let mut table = Table::new(
         screen,
-        &["shard", "#gains", "#loses", "#would hold", "#limit"],
+        &["!shard", "#gains", "#loses", "#would hold", "#limit"],
     );
     let signed = |sign: &str, n: u64| match n {
         0 => "–".to_owned(),
@@ -112,7 +114,7 @@ fn traffic(screen: &Screen, told: &Preview) -> String {
 fn moves(screen: &Screen, told: &Preview) -> String {
     let sliced = told.items.iter().any(|item| item.slice > 0);
     let due = told.items.iter().any(|item| item.already_due);
-    let mut columns = vec!["tenant"];
+    let mut columns = vec!["!tenant"];
     columns.extend(sliced.then_some("#slice"));
     columns.extend(["from", "to"]);
     columns.extend(due.then_some(""));

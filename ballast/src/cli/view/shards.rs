@@ -35,7 +35,7 @@ pub(crate) fn added(_: &Screen, body: &ShardBody) -> String {
 /// Many shards.
 pub(crate) fn table(screen: &Screen, shards: &[ShardBody]) -> String {
     let columns = [
-        "shard", "state", "region", "zones", "#weight", "#slices", "#limit", "#full", "data",
+        "!shard", "state", "region", "zones", "#weight", "#slices", "#limit", "#full",
     ];
     let mut table = Table::new(screen, &columns);
     for body in shards {
@@ -49,7 +49,6 @@ pub(crate) fn table(screen: &Screen, shards: &[ShardBody]) -> String {
             number(body.slices),
             number(shard.max_slices),
             fill(body),
-            shard.url.clone(),
         ];
         if shard.state == ShardState::Active {
             table.row(row);
