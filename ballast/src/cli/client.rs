@@ -5,13 +5,14 @@ use std::path::Path;
 
 use ballast_domain::error::Problem;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH};
-use reqwest::{Certificate, Method, Url, redirect};
+use reqwest::{Method, Url, redirect};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::args::{Creation, Guard, Paging};
 use super::failure::Failure;
 use super::globals::Globals;
+use super::trust;
 
 /// Where `ballast up` leaves the first token when nobody says otherwise.
 const TOKEN_FILE: &str = "ballast-data/admin-token";
@@ -128,7 +129,7 @@ impl Client {
             .timeout(globals.timeout)
             .connect_timeout(globals.timeout);
         if let Some(file) = &globals.ca_cert {
-            builder = builder.tls_certs_only(certificates(file)?);
+            builder = builder.tls_backend_preconfigured(trust::only(file)?);
         } else if base.scheme() == "http" {
             // No certificates are needed, so none need be there.
             builder = builder.tls_certs_only([]);
@@ -250,10 +251,13 @@ impl Client {
                 "--timeout waits longer; --url or BALLAST_URL says where the server is",
             );
         }
-        Failure::unreachable(
-            format!("{base}: {}", innermost(&bad)),
-            "is the server running there? --url or BALLAST_URL says where it is",
-        )
+        let cause = innermost(&bad);
+        let next = if cause.contains("certificate") {
+            "--ca-cert or BALLAST_CA_CERT names the certificates to trust"
+        } else {
+            "is the server running there? --url or BALLAST_URL says where it is"
+        };
+        Failure::unreachable(format!("{base}: {cause}"), next)
     }
 
     /// The failure in an answer, however odd the answer is.
@@ -347,24 +351,6 @@ fn bearer(token: &str) -> Result<HeaderValue, Failure> {
     })?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-fn certificates(file: &Path) -> Result<Vec<Certificate>, Failure> {
-    let bad = |why: String| {
-        Failure::usage(
-            format!(
-                "the certificates in {} cannot be read: {why}",
-                file.display()
-            ),
-            "--ca-cert names a PEM file with the certificates to trust",
-        )
-    };
-    let pem = std::fs::read(file).map_err(|error| bad(error.to_string()))?;
-    let found = Certificate::from_pem_bundle(&pem).map_err(|error| bad(innermost(&error)))?;
-    if found.is_empty() {
-        return Err(bad("there is none in it".to_owned()));
-    }
-    Ok(found)
 }
 
 /// The cause at the bottom: "connection refused", not "error sending request".

@@ -153,10 +153,11 @@ impl Verb {
                 keys::secret(screen, &reply)?;
             }
             Self::List { tenant, paging } => {
-                let request = Request::get(&["keys"]).query("tenant", tenant);
+                let whose = tenant.as_deref().unwrap_or("TENANT");
+                let empty = format!("no keys yet; create one: ballast key create {whose}");
+                let request = Request::get(&["keys"]).query("tenant", tenant.as_ref());
                 let reply = client.list(request, &paging, PAGE_ITEMS_MAX).await?;
-                let empty = "no keys yet; create one: ballast key create TENANT";
-                view::list::<KeyBody>(screen, &reply, keys::table, empty)?;
+                view::list::<KeyBody>(screen, &reply, keys::table, &empty)?;
             }
             Self::Show { key_id } => {
                 let reply = client.send(Request::get(&["keys", &key_id])).await?;

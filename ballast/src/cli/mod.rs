@@ -27,6 +27,7 @@ pub(crate) mod table;
 pub(crate) mod tenant;
 pub(crate) mod time;
 pub(crate) mod token;
+pub(crate) mod trust;
 pub(crate) mod usage;
 pub(crate) mod view;
 

@@ -176,6 +176,15 @@ pub(crate) struct Filter {
     shard: Option<String>,
 }
 
+impl Filter {
+    fn is_any(&self) -> bool {
+        self.status.is_some()
+            || [&self.prefix, &self.region, &self.shard]
+                .iter()
+                .any(|text| text.is_some())
+    }
+}
+
 impl Settings {
     fn fields(&self, lifted: &Lifted) -> Fields {
         let policy = self
@@ -240,8 +249,12 @@ impl Verb {
                 screen.hint(&screen.dim(&next.unwrap_or_default()));
             }
             Self::List { filter, paging } => {
+                let empty = if filter.is_any() {
+                    "no tenants match; without filters: ballast tenant list"
+                } else {
+                    "no tenants yet; create one: ballast tenant create acme"
+                };
                 let reply = list(remote, filter, &paging).await?;
-                let empty = "no tenants yet; create one: ballast tenant create acme";
                 view::list::<Versioned<Tenant>>(screen, &reply, tenants::table, empty)?;
             }
             Self::Show { id } => {
