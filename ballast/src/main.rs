@@ -1,7 +1,8 @@
 //! `ballast`, the one binary: what the operator types.
 //!
 //! ```text
-//!   main ──► Command ──► cli/<noun> ──► client ──► the admin API
+//!   main ──► Command ──► up: everything in one process
+//!                   └──► cli/<noun> ──► client ──► the admin API
 //! ```
 //! A further command is one variant of [`Command`] and one arm of
 //! [`Command::run`].
@@ -9,6 +10,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod cli;
+mod config;
+mod machine;
+mod up;
 
 use std::process::ExitCode;
 
@@ -20,8 +24,8 @@ use cli::output::Screen;
 
 /// Says where every tenant is, and why.
 ///
-/// Ballast keeps many tenants on a fleet of shards. These commands talk to the
-/// admin API of a running instance.
+/// Ballast keeps many tenants on a fleet of shards. `ballast up` runs it; the
+/// other commands talk to the admin API of a running instance.
 #[derive(Debug, Parser)]
 #[command(name = "ballast", version)]
 #[command(max_term_width = 100, after_help = cli::help::TOP)]
@@ -35,6 +39,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run Ballast: router, admin API and embedded shards in one process
+    #[command(after_help = cli::help::UP)]
+    Up(up::UpArgs),
     /// Create, list, show, change, suspend, resume and close tenants
     #[command(subcommand)]
     Tenant(cli::tenant::Verb),
@@ -53,6 +60,9 @@ enum Command {
     /// Create, list and revoke tokens of the admin API
     #[command(subcommand)]
     Token(cli::token::Verb),
+    /// Check, show and describe the configuration file
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Write a completion script for a shell
     Completions(cli::completions::Args),
 }
@@ -62,15 +72,27 @@ impl Command {
         // The commands that need no running instance come first.
         let remote = || cli::Remote::new(globals, screen);
         match self {
+            Self::Up(args) => up::run(&args, screen).await.map_err(local),
+            Self::Config(command) => config::run(&command, screen).map_err(local),
+            Self::Token(cli::token::Verb::Reset { data_dir, file }) => {
+                up::reset_token(data_dir.as_deref(), file.as_deref(), screen)
+                    .await
+                    .map_err(local)
+            }
             Self::Completions(args) => args.run(Cli::command(), screen),
             Self::Tenant(verb) => verb.run(&remote()?).await,
             Self::Key(verb) => verb.run(&remote()?).await,
             Self::Shard(verb) => verb.run(&remote()?).await,
             Self::Placement(verb) => verb.run(&remote()?).await,
             Self::Event(verb) => verb.run(&remote()?).await,
-            Self::Token(verb) => verb.run(&remote()?).await,
+            Self::Token(cli::token::Verb::Running(verb)) => verb.run(&remote()?).await,
         }
     }
+}
+
+/// Something failed on this machine; the causes are told in one line.
+fn local(error: anyhow::Error) -> Failure {
+    Failure::local(format!("{error:#}"))
 }
 
 fn main() -> ExitCode {

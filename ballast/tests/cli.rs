@@ -3,43 +3,24 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Output, Stdio};
 
-use ballast_control_plane::intent::Intent;
-use ballast_control_plane::registry::sqlite::SqliteRegistry;
-use ballast_control_plane::shards::{self, NewShard};
-use ballast_control_plane::{ControlPlane, Settings, api, tokens};
-use ballast_domain::credential::{Credential, Purpose};
-use ballast_domain::shard::PressureThresholds;
-use ballast_domain::{Clock, Entropy, Timestamp};
 use serde_json::Value;
 
-struct Machine;
-
-impl Clock for Machine {
-    #[allow(clippy::disallowed_methods, reason = "the binary reads the same clock")]
-    fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap();
-        Timestamp::from_unix_ms(since.as_millis().try_into().unwrap())
-    }
-}
-
-impl Entropy for Machine {
-    fn fill(&self, bytes: &mut [u8]) {
-        getrandom::fill(bytes).unwrap();
-    }
-}
-
-/// A served control plane with three shards, and the way to ask it.
+/// A running instance with three shards, and the way to ask it.
 struct Instance {
     url: String,
     token: String,
     dir: tempfile::TempDir,
-    _runtime: tokio::runtime::Runtime,
+    server: Child,
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
 }
 
 struct Ran {
@@ -60,46 +41,27 @@ impl Ran {
 
 impl Instance {
     fn start() -> Self {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("registry.db");
-        let (url, token) = runtime.block_on(async move {
-            let registry = SqliteRegistry::open(&path, Arc::new(Machine))
-                .await
-                .unwrap();
-            let settings = Settings {
-                default_region: "local".parse().unwrap(),
-                pressure: PressureThresholds::default(),
-                rotate_overlap_seconds: 86_400,
-            };
-            let plane = ControlPlane::open(
-                Arc::new(registry),
-                Arc::new(Machine),
-                Arc::new(Machine),
-                settings,
-            )
-            .await
+        std::fs::write(dir.path().join("ballast.toml"), "[fleet]\nshards = 3\n").unwrap();
+        let mut server = Command::new(env!("CARGO_BIN_EXE_ballast"))
+            .args(["up", "--json", "--listen", "127.0.0.1:0"])
+            .args(["--data-dir", "served", "--admin-token-file", "served-token"])
+            .current_dir(dir.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .stdin(Stdio::null())
+            .spawn()
             .unwrap();
-            let secret = Credential::generate(Purpose::AdminToken, &Machine);
-            tokens::install_first(&plane, &secret).await.unwrap();
-            for n in 1..=3 {
-                let new: NewShard =
-                    serde_json::from_value(serde_json::json!({"shardID": format!("shard-{n}")}))
-                        .unwrap();
-                shards::add(&plane, &Intent::ballast("test", "start"), &new)
-                    .await
-                    .unwrap();
-            }
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let url = format!("http://{}{}", listener.local_addr().unwrap(), api::PREFIX);
-            tokio::spawn(async move { axum::serve(listener, api::router(plane)).await });
-            (url, secret.expose().to_owned())
-        });
+        let mut line = String::new();
+        let stdout = server.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        let token = std::fs::read_to_string(dir.path().join("served-token")).unwrap();
         Self {
-            url,
-            token,
+            url: ready["admin"].as_str().unwrap().to_owned(),
+            token: token.trim().to_owned(),
             dir,
-            _runtime: runtime,
+            server,
         }
     }
 

@@ -280,6 +280,8 @@ impl RecordQuery {
 pub struct EventQuery {
     /// Only of this kind.
     pub kind: Option<Kind>,
+    /// None of this kind.
+    pub hidden: Option<Kind>,
     /// Only of this record (with `kind`).
     pub id: Option<String>,
     /// Only before this sequence number: the cursor.

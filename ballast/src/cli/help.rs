@@ -2,6 +2,7 @@
 
 pub(crate) const TOP: &str = "\
 Examples:
+  ballast up                              run everything; data in ./ballast-data
   ballast tenant create acme              create a tenant; it is placed on a shard
   ballast key create acme                 give it an API key
   ballast placement explain acme          where it is, why, and what would move it
@@ -20,6 +21,35 @@ Exit codes:
   1  refused by the server, or the answer is no
   2  the command cannot be run like that
   3  the server cannot be reached";
+
+pub(crate) const UP: &str = "\
+Examples:
+  ballast up
+  ballast up --listen 0.0.0.0:8080 --data-dir /var/lib/ballast
+  ballast up --json --listen 127.0.0.1:0 --admin-token-file token
+  ballast up --tls-cert cert.pem --tls-key key.pem
+
+Stops cleanly on Ctrl-C or SIGTERM; reads its configuration again on SIGHUP.";
+pub(crate) const CONFIG: &str = "\
+Examples:
+  ballast config check
+  ballast config show
+  ballast config schema > ballast.schema.json";
+pub(crate) const CONFIG_CHECK: &str = "\
+Examples:
+  ballast config check
+  ballast config check /etc/ballast/ballast.toml --json";
+pub(crate) const CONFIG_SCHEMA: &str = "\
+Examples:
+  ballast config schema > ballast.schema.json";
+pub(crate) const CONFIG_SHOW: &str = "\
+Examples:
+  ballast config show
+  ballast config show ballast.toml --json";
+pub(crate) const TOKEN_RESET: &str = "\
+Examples:
+  ballast token reset --data-dir ballast-data
+  ballast token reset --data-dir ballast-data --file token";
 
 pub(crate) const COMPLETIONS: &str = "\
 Examples:

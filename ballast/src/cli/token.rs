@@ -1,4 +1,6 @@
-//! `token`: create (the secret is shown once), list, revoke, whoami.
+//! `token`: create (the secret is shown once), list, revoke, whoami, reset.
+
+use std::path::PathBuf;
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use ballast_domain::token::AdminToken;
@@ -18,6 +20,23 @@ use super::{Remote, help};
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::TOKEN)]
 pub(crate) enum Verb {
+    #[command(flatten)]
+    Running(RunningVerb),
+    /// Make a new admin token for a stopped instance; the lost one ends
+    #[command(after_help = help::TOKEN_RESET)]
+    Reset {
+        /// Where the instance stores its data [default: ./ballast-data]
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
+        /// Write the token to this file (mode 0600) instead of printing it
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+/// What is asked of a running instance.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunningVerb {
     /// Create a token; the secret is shown this once
     #[command(after_help = help::TOKEN_CREATE)]
     Create {
@@ -63,7 +82,7 @@ pub(crate) enum Role {
     Admin,
 }
 
-impl Verb {
+impl RunningVerb {
     /// Does it.
     pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
         let (screen, client) = (&remote.screen, &remote.client);

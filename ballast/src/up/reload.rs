@@ -20,7 +20,7 @@ use crate::config::{Config, Network};
 const LOOK_AT_CERTIFICATE: Duration = Duration::from_secs(5);
 
 /// What can be changed while running.
-pub struct Reload {
+pub(crate) struct Reload {
     args: UpArgs,
     started_with: Config,
     plane: ControlPlane,
@@ -31,7 +31,7 @@ pub struct Reload {
 
 impl Reload {
     /// Ready to reload what was started.
-    pub fn new(
+    pub(crate) fn new(
         args: &UpArgs,
         config: Config,
         parts: &Parts,
@@ -49,12 +49,12 @@ impl Reload {
     }
 
     /// The proxies that are trusted, as they change.
-    pub fn trusted_proxies(&self) -> TrustedProxies {
+    pub(crate) fn trusted_proxies(&self) -> TrustedProxies {
         self.proxies.subscribe()
     }
 
     /// Reloads whenever there is reason to; never ends.
-    pub async fn watch(&self) {
+    pub(crate) async fn watch(&self) {
         let Ok(mut hangup) = signal(SignalKind::hangup()) else {
             tracing::error!("SIGHUP cannot be heard: settings change by restart only");
             return std::future::pending().await;

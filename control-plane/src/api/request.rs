@@ -233,8 +233,7 @@ fn decode<T: Payload>(headers: &HeaderMap, bytes: &[u8]) -> Result<T> {
             "." => String::new(),
             path => format!(
                 "/{}",
-                path.replace('.', "/")
-                    .replace('[', "/")
+                path.replace(['.', '['], "/")
                     .replace(']', "")
                     .replace("//", "/")
             ),

@@ -159,18 +159,25 @@ pub(crate) async fn events_are_filtered<F: Fixture>() {
     let begin = logged(&fixture, &store).await;
     let at = |ms: i64| Some(Timestamp::from_unix_ms(begin.unix_ms() + ms));
     let all = store.events(&newest(100)).await.unwrap();
-    let kinds = [None, Some(Kind::Tenant), Some(Kind::Shard), Some(Kind::Key)];
+    let kinds = [
+        (None, None),
+        (None, Some(Kind::Tenant)),
+        (Some(Kind::Tenant), None),
+        (Some(Kind::Shard), Some(Kind::Key)),
+        (Some(Kind::Key), Some(Kind::Key)),
+    ];
     let names = [None, Some("a"), Some("b"), Some("z")];
     let times = [None, at(-1), at(0), at(1), at(1_000), at(2_500), at(9_000)];
     let cursors = [None, Some(0), Some(all[2].sequence), Some(1_000)];
     // Every combination, beside the same question asked of the whole log.
-    for kind in kinds {
+    for (kind, hidden) in kinds {
         for id in names.iter().filter(|id| kind.is_some() || id.is_none()) {
             for since in times {
                 for until in times {
                     for before in cursors {
                         let query = EventQuery {
                             kind,
+                            hidden,
                             id: id.map(str::to_owned),
                             before,
                             since,
@@ -180,6 +187,7 @@ pub(crate) async fn events_are_filtered<F: Fixture>() {
                         let expected: Vec<&Event> = all
                             .iter()
                             .filter(|event| kind.is_none_or(|kind| event.key.kind == kind))
+                            .filter(|event| hidden != Some(event.key.kind))
                             .filter(|event| id.is_none_or(|id| event.key.id == id))
                             .filter(|event| since.is_none_or(|since| event.at >= since))
                             .filter(|event| until.is_none_or(|until| event.at <= until))

@@ -263,6 +263,9 @@ pub(super) async fn events(pool: &SqlitePool, query: &EventQuery) -> Rows<Vec<Ev
             sql.push(" AND e.id = ").push_bind(id);
         }
     }
+    if let Some(hidden) = query.hidden {
+        sql.push(" AND e.kind <> ").push_bind(hidden as u8);
+    }
     if let Some(before) = query.before {
         sql.push(" AND e.sequence < ")
             .push_bind(before.cast_signed());
