@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) router: Router,
     /// What is logged.
     pub(crate) log: Log,
+    /// Where traces go.
+    pub(crate) traces: Traces,
 }
 
 /// How Ballast is reached.
@@ -173,6 +175,27 @@ impl Default for Log {
         Self {
             filter: "info".to_owned(),
             format: LogFormat::Text,
+        }
+    }
+}
+
+/// Where traces go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Traces {
+    /// An OpenTelemetry collector that speaks OTLP over HTTP:
+    /// `http://127.0.0.1:4318`. Takes a build with the feature `otlp`.
+    pub(crate) otlp_endpoint: Option<String>,
+    /// The share of requests that are traced.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(crate) sample: f64,
+}
+
+impl Default for Traces {
+    fn default() -> Self {
+        Self {
+            otlp_endpoint: None,
+            sample: 1.0,
         }
     }
 }

@@ -27,6 +27,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Finding> {
     if config.router.cache_ttl.0 < Duration::from_secs(1) {
         return Err(("router.cache_ttl", "must be at least 1s".to_owned()));
     }
+    traces(config)?;
     tracing_subscriber::EnvFilter::try_new(&config.log.filter)
         .map(drop)
         .map_err(|error| ("log.filter", error.to_string()))
@@ -49,7 +50,7 @@ fn server(config: &Config) -> Result<(), Finding> {
             .map_err(|message| ("server.trusted_proxies", message))?;
     }
     if let Some(url) = &server.public_url
-        && !(url.starts_with("http://") || url.starts_with("https://"))
+        && !is_http(url)
     {
         return Err((
             "server.public_url",
@@ -69,6 +70,25 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
         .unwrap_or(text)
         .parse()
         .map_err(|_| format!("{text:?} is no ADDRESS:PORT such as 127.0.0.1:8080 or [::]:8080"))
+}
+
+fn traces(config: &Config) -> Result<(), Finding> {
+    if let Some(url) = &config.traces.otlp_endpoint
+        && !is_http(url)
+    {
+        let message = format!("{url:?} is no http:// or https:// URL");
+        return Err(("traces.otlp_endpoint", message));
+    }
+    let sample = config.traces.sample;
+    if (0.0..=1.0).contains(&sample) {
+        Ok(())
+    } else {
+        Err(("traces.sample", format!("{sample} is not from 0 to 1")))
+    }
+}
+
+fn is_http(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
 }
 
 fn placement(config: &Config) -> Result<(), Finding> {

@@ -15,6 +15,7 @@ use ballast_domain::{Error, ErrorCode};
 use ballast_router as router;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutLayer;
+use tracing::Instrument;
 
 use super::client_address::{self, TrustedProxies};
 use super::metrics::Metrics;
@@ -100,7 +101,10 @@ async fn observe(State(metrics): State<Metrics>, request: Request, next: Next) -
         .map_or("unmatched", MatchedPath::as_str)
         .to_owned();
     let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().to_string());
-    let response = next.run(request).await;
+    // The span names the pattern, not the path: neither ids nor keys in it.
+    let span = tracing::info_span!("request", %method, route, status = tracing::field::Empty);
+    let response = next.run(request).instrument(span.clone()).await;
+    span.record("status", response.status().as_u16());
     let elapsed = watch.elapsed();
     metrics.request(&method, route, response.status(), elapsed);
     if let Some(uri) = uri {

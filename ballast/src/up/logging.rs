@@ -1,4 +1,5 @@
-//! Logs, always to stderr; what is logged can be changed while running.
+//! Logs, always to stderr, and traces, to a collector if one is named. What
+//! is logged can be changed while running.
 
 use std::io::IsTerminal;
 
@@ -7,31 +8,49 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use crate::config::{Log, LogFormat};
+use super::traces::Traces;
+use crate::config::{Config, Log, LogFormat};
 
-/// The way to change what is logged.
-pub(crate) type LogHandle = reload::Handle<EnvFilter, Registry>;
+/// The way to change what is logged, and the traces to end at the end.
+pub(crate) struct Logging {
+    filter: reload::Handle<EnvFilter, Registry>,
+    /// Where traces go.
+    pub(crate) traces: Traces,
+}
 
-/// Starts logging.
-pub(crate) fn start(log: &Log) -> anyhow::Result<LogHandle> {
-    let (filter, handle) = reload::Layer::new(filter(log)?);
-    let lines = fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    let lines = match log.format {
-        LogFormat::Text => lines.boxed(),
-        LogFormat::Json => lines.json().boxed(),
-    };
-    tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
-        .try_init()
-        .context("start logging")?;
-    Ok(handle)
+impl Logging {
+    /// Starts logging and tracing.
+    pub(crate) fn start(config: &Config) -> anyhow::Result<Self> {
+        let (filter, handle) = reload::Layer::new(filter(&config.log)?);
+        let lines = fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal());
+        let lines = match config.log.format {
+            LogFormat::Text => lines.boxed(),
+            LogFormat::Json => lines.json().boxed(),
+        };
+        let mut traces = Traces::open(&config.traces)?;
+        tracing_subscriber::registry()
+            .with(filter)
+            .with(traces.layer())
+            .with(lines)
+            .try_init()
+            .context("start logging")?;
+        Ok(Self {
+            filter: handle,
+            traces,
+        })
+    }
+
+    /// Changes what is logged.
+    pub(crate) fn reload(&self, log: &Log) -> anyhow::Result<()> {
+        self.filter.reload(filter(log)?)?;
+        Ok(())
+    }
 }
 
 /// The filter of the environment, or of the configuration.
-pub(crate) fn filter(log: &Log) -> anyhow::Result<EnvFilter> {
+fn filter(log: &Log) -> anyhow::Result<EnvFilter> {
     match std::env::var("RUST_LOG") {
         Ok(text) if !text.is_empty() => EnvFilter::try_new(text).context("read RUST_LOG"),
         _ => EnvFilter::try_new(&log.filter).context("read log.filter"),

@@ -18,9 +18,12 @@ mod metrics;
 mod parts;
 mod reload;
 mod reset;
+mod traces;
 
 pub(crate) use args::UpArgs;
 pub(crate) use reset::reset_token;
+
+use std::sync::Arc;
 
 use anyhow::Context;
 
@@ -32,7 +35,7 @@ use crate::config::{self, Config};
 pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdict> {
     let config = settled(args)?;
     let lock = lock::DataDir::take(&config.server.data_dir)?;
-    let log = logging::start(&config.log)?;
+    let logging = Arc::new(logging::Logging::start(&config)?);
     let listener = listener::Listener::bind(&config.server).await?;
     let parts = parts::Parts::open(&config, lock.path(), listener.public_url(&config)).await?;
     let token = first_start::prepare(
@@ -43,7 +46,13 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     )
     .await?;
     let metrics = metrics::Metrics::default();
-    let reload = reload::Reload::new(args, config.clone(), &parts, log, listener.tls());
+    let reload = reload::Reload::new(
+        args,
+        config.clone(),
+        &parts,
+        logging.clone(),
+        listener.tls(),
+    );
     let app = http::app(&parts, metrics, reload.trusted_proxies());
     let stopping = listener::until_told_to_stop()?;
     let tasks = parts.start().await?;
@@ -57,6 +66,8 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     serving.stop().await;
     tasks.stop();
     parts.close().await;
+    // It waits for the collector, so it is kept off the runtime's threads.
+    let _ = tokio::task::spawn_blocking(move || logging.traces.finish()).await;
     drop(lock);
     Ok(Verdict::Done)
 }

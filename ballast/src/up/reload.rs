@@ -2,6 +2,7 @@
 //! a new certificate is noticed by itself.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ballast_control_plane::ControlPlane;
@@ -11,7 +12,7 @@ use tokio::sync::watch;
 use super::args::UpArgs;
 use super::client_address::TrustedProxies;
 use super::listener::Tls;
-use super::logging::{self, LogHandle};
+use super::logging::Logging;
 use super::parts::{Parts, settings};
 use super::settled;
 use crate::config::{Config, Network};
@@ -24,7 +25,7 @@ pub(crate) struct Reload {
     args: UpArgs,
     started_with: Config,
     plane: ControlPlane,
-    log: LogHandle,
+    logging: Arc<Logging>,
     tls: Option<Tls>,
     proxies: watch::Sender<Vec<Network>>,
 }
@@ -35,7 +36,7 @@ impl Reload {
         args: &UpArgs,
         config: Config,
         parts: &Parts,
-        log: LogHandle,
+        logging: Arc<Logging>,
         tls: Option<Tls>,
     ) -> Self {
         Self {
@@ -43,7 +44,7 @@ impl Reload {
             proxies: watch::Sender::new(networks(&config)),
             started_with: config,
             plane: parts.plane.clone(),
-            log,
+            logging,
             tls,
         }
     }
@@ -86,9 +87,8 @@ impl Reload {
         };
         self.plane.set_settings(settings(&config));
         self.proxies.send_replace(networks(&config));
-        match logging::filter(&config.log) {
-            Ok(filter) => drop(self.log.reload(filter)),
-            Err(error) => tracing::error!(%error, "the log filter stays as it was"),
+        if let Err(error) = self.logging.reload(&config.log) {
+            tracing::error!(%error, "the log filter stays as it was");
         }
         for section in needing_restart(&self.started_with, &config) {
             tracing::warn!(section, "a changed setting takes effect at the next start");
@@ -139,6 +139,7 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("keys.places", old.keys.places != new.keys.places),
         ("router", old.router != new.router),
         ("log.format", old.log.format != new.log.format),
+        ("traces", old.traces != new.traces),
     ];
     changed
         .into_iter()

@@ -50,7 +50,10 @@ fn headline(told: &Preview, question: Question) -> String {
     let are = if slices == 1 { "slice" } else { "slices" };
     if moves == 0 {
         return match question {
+            _ if slices == 0 => "There are no tenants yet, so nothing would move.".to_owned(),
+            Question::Preview if slices == 1 => "The one slice would stay where it is.".to_owned(),
             Question::Preview => format!("None of the {} {are} would move.", number(slices)),
+            Question::Drift if slices == 1 => "The one slice is where it belongs.".to_owned(),
             Question::Drift => format!("All {} {are} are where they belong.", number(slices)),
         };
     }
