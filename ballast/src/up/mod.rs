@@ -46,12 +46,13 @@ pub async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdict> {
     let reload = reload::Reload::new(args, config.clone(), &parts, log, listener.tls());
     let app = http::app(&parts, metrics, reload.trusted_proxies());
     let stopping = listener::until_told_to_stop()?;
+    let hangups = reload::hear_hangups()?;
     let tasks = parts.start().await?;
     let serving = listener.serve(app);
     greeting::ready(screen, &serving, &parts, &config, &token);
     tokio::select! {
         () = stopping => tracing::info!("stopping"),
-        () = reload.watch() => {}
+        () = reload.watch(hangups) => {}
         ended = serving.ended() => ended.context("serve requests")?,
     }
     serving.stop().await;
