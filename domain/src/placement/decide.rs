@@ -2,7 +2,7 @@
 
 use super::fleet::{Fleet, ShardView, Subject};
 use super::score::{draw, might_exceed, score};
-use super::veto::{is_vetoed, standing};
+use super::veto::{is_vetoed, is_vetoed_even_if_empty, standing};
 use crate::id::ShardId;
 use crate::residency::Standing;
 use crate::tenant::Pin;
@@ -15,7 +15,7 @@ pub struct Verdict {
     /// Why that one.
     pub why: Why,
     /// For a slice that is placed anew: shards that score higher by weight
-    /// alone but were passed over because they are filling up.
+    /// alone but were passed over because they are filling up or full.
     pub passed_over: Vec<ShardId>,
 }
 
@@ -124,7 +124,9 @@ fn place(fleet: &Fleet, subject: &Subject) -> Verdict {
     }
 }
 
-/// The eligible shards that would have won by weight alone.
+/// The shards that would have won by weight alone, had they not been filling
+/// up or full: room that they have later does not attract the slice. (A shard
+/// of better standing does, once it has room: home is where it belongs.)
 fn passed_over(fleet: &Fleet, subject: &Subject, winner: &Best<'_>) -> Vec<ShardId> {
     let own = score(winner.shard.weight, draw(subject.hash, winner.shard.hash));
     fleet
@@ -132,7 +134,9 @@ fn passed_over(fleet: &Fleet, subject: &Subject, winner: &Best<'_>) -> Vec<Shard
         .iter()
         .filter(|shard| shard.id != winner.shard.id)
         .filter(|shard| {
-            eligible(shard, subject).is_some_and(|(_, standing)| standing <= winner.standing)
+            let standing = standing(shard, subject);
+            standing == winner.standing
+                && !is_vetoed_even_if_empty(shard, subject, standing)
                 && score(shard.weight, draw(subject.hash, shard.hash)) > own
         })
         .map(|shard| shard.id.clone())
