@@ -43,6 +43,7 @@ pub fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> Router {
         .merge(measured)
         .route("/problems/{code}", get(problem))
         .merge(admin)
+        .method_not_allowed_fallback(wrong_method)
         .layer(from_fn(secure))
         .layer(from_fn_with_state(trusted, client_address::note))
         .layer(from_fn_with_state(metrics, observe))
@@ -70,6 +71,12 @@ async fn exposed(State(metrics): State<Metrics>) -> Response {
 async fn problem(Path(code): Path<String>) -> Result<Response, ApiError> {
     api::catalogue_page(&code)
         .ok_or_else(|| Error::new(ErrorCode::NotFound, "there is no such problem code").into())
+}
+
+/// The same answer as the admin API's, on every other path.
+async fn wrong_method() -> ApiError {
+    let detail = "the path is there, but it does not take this method";
+    Error::new(ErrorCode::MethodNotAllowed, detail).into()
 }
 
 /// Headers that keep a browser from misreading an answer.
