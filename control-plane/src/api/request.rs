@@ -218,8 +218,7 @@ fn decode<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T> {
             "." => String::new(),
             path => format!(
                 "/{}",
-                path.replace('.', "/")
-                    .replace('[', "/")
+                path.replace(['.', '['], "/")
                     .replace(']', "")
                     .replace("//", "/")
             ),
