@@ -3,7 +3,7 @@
 use ballast_domain::{Clock, Entropy, Timestamp};
 
 /// The operating system's clock.
-pub struct SystemClock;
+pub(crate) struct SystemClock;
 
 impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is where the clock is read")]
@@ -15,7 +15,7 @@ impl Clock for SystemClock {
 }
 
 /// The operating system's random numbers.
-pub struct SystemEntropy;
+pub(crate) struct SystemEntropy;
 
 impl Entropy for SystemEntropy {
     #[allow(clippy::disallowed_methods, reason = "this is where chance is drawn")]
@@ -29,6 +29,6 @@ impl Entropy for SystemEntropy {
 
 /// A stopwatch, for latencies.
 #[allow(clippy::disallowed_methods, reason = "this is where time is measured")]
-pub fn stopwatch() -> std::time::Instant {
+pub(crate) fn stopwatch() -> std::time::Instant {
     std::time::Instant::now()
 }

@@ -1,4 +1,11 @@
-//! `ballast`, the one binary.
+//! `ballast`, the one binary: what the operator types.
+//!
+//! ```text
+//!   main ──► Command ──► up: everything in one process
+//!                   └──► cli/<noun> ──► client ──► the admin API
+//! ```
+//! A further command is one variant of [`Command`] and one arm of
+//! [`Command::run`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -9,14 +16,20 @@ mod up;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use cli::failure::{Failure, Verdict};
 use cli::globals::Globals;
 use cli::output::Screen;
 
 /// Says where every tenant is, and why.
+///
+/// Ballast keeps many tenants on a fleet of shards. `ballast up` runs it; the
+/// other commands talk to the admin API of a running instance.
 #[derive(Debug, Parser)]
+#[command(name = "ballast", version)]
+#[command(max_term_width = 100, after_help = cli::help::TOP)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
     #[command(flatten)]
     globals: Globals,
@@ -26,16 +39,53 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run Ballast: router, admin API and embedded shards in one process
+    #[command(after_help = cli::help::UP)]
     Up(up::UpArgs),
+    /// Create, list, show, change, suspend, resume and close tenants
+    #[command(subcommand)]
+    Tenant(cli::tenant::Verb),
+    /// Create, list, change, rotate, revoke and identify API keys
+    #[command(subcommand)]
+    Key(cli::key::Verb),
+    /// Add, list, show, change and remove shards
+    #[command(subcommand)]
+    Shard(cli::shard::Verb),
+    /// Show, explain, pin and preview where tenants are placed
+    #[command(subcommand)]
+    Placement(cli::placement::Verb),
+    /// List what was changed: who, when, why
+    #[command(subcommand)]
+    Event(cli::event::Verb),
+    /// Create, list and revoke tokens of the admin API
+    #[command(subcommand)]
+    Token(cli::token::Verb),
+    /// Check, show and describe the configuration file
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Write a completion script for a shell
+    Completions(cli::completions::Args),
 }
 
 impl Command {
-    async fn run(self, _globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
+    async fn run(self, globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
+        // The commands that need no running instance come first.
+        let remote = || cli::Remote::new(globals, screen);
         match self {
             Self::Up(args) => up::run(&args, screen).await.map_err(local),
             Self::Config(command) => config::run(&command, screen).map_err(local),
+            Self::Token(cli::token::Verb::Reset { data_dir, file }) => {
+                up::reset_token(data_dir.as_deref(), file.as_deref(), screen)
+                    .await
+                    .map_err(local)
+            }
+            Self::Completions(args) => args.run(Cli::command(), screen),
+            Self::Tenant(verb) => verb.run(&remote()?).await,
+            Self::Key(verb) => verb.run(&remote()?).await,
+            Self::Shard(verb) => verb.run(&remote()?).await,
+            Self::Placement(verb) => verb.run(&remote()?).await,
+            Self::Event(verb) => verb.run(&remote()?).await,
+            Self::Token(cli::token::Verb::Running(verb)) => verb.run(&remote()?).await,
         }
     }
 }
@@ -48,7 +98,10 @@ fn local(error: anyhow::Error) -> Failure {
 fn main() -> ExitCode {
     // The only provider in the build; a second call would be the only way to fail.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return cli::usage::told(&error),
+    };
     let screen = Screen::detect(&cli.globals);
     let done = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -136,3 +136,60 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use ballast_domain::credential::Purpose;
+
+    use super::*;
+    use crate::intent::Intent;
+    use crate::keys::{self, NewKey};
+    use crate::tenants::{self, NewTenant};
+    use crate::testing;
+
+    fn request(token: &Credential, body: &str) -> Idempotency {
+        let id = "tok-1".parse().unwrap();
+        Idempotency::new(&id, token, "retry-1", &[b"POST", b"/keys", body.as_bytes()])
+    }
+
+    async fn with_key(token: &Credential, plane: &ControlPlane) -> String {
+        let mut intent = Intent::ballast("test", "a reason");
+        let new: NewTenant = serde_json::from_str(r#"{"tenantID":"acme"}"#).unwrap();
+        tenants::create(plane, &intent, new).await.unwrap();
+        intent.idempotency = Some(request(token, "{}"));
+        let tenant = "acme".parse().unwrap();
+        let made = keys::create(plane, &intent, &tenant, &NewKey::default())
+            .await
+            .unwrap();
+        made.key
+    }
+
+    #[tokio::test]
+    async fn a_repeated_create_shows_the_same_secret_again() {
+        let (_directory, plane, token) = testing::plane().await;
+        let secret = with_key(&token, &plane).await;
+        let again = request(&token, "{}").replay(&plane).await.unwrap().unwrap();
+        assert!(again.get().contains(&secret));
+        let other = request(&token, r#"{"test":true}"#)
+            .replay(&plane)
+            .await
+            .unwrap_err();
+        assert_eq!(other.code(), ErrorCode::IdempotencyMismatch);
+    }
+
+    #[tokio::test]
+    async fn whoever_has_the_files_cannot_read_the_secret() {
+        let (directory, plane, token) = testing::plane().await;
+        let secret = with_key(&token, &plane).await;
+        for file in std::fs::read_dir(directory.path()).unwrap() {
+            let bytes = std::fs::read(file.unwrap().path()).unwrap();
+            for hidden in [secret.as_bytes(), token.expose().as_bytes()] {
+                let found = bytes.windows(hidden.len()).any(|window| window == hidden);
+                assert!(!found, "a secret is on disk in clear");
+            }
+        }
+        // Another token under the same name of the request opens nothing.
+        let stranger = Credential::generate(Purpose::AdminToken, plane.entropy());
+        assert!(request(&stranger, "{}").replay(&plane).await.is_err());
+    }
+}

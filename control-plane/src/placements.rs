@@ -197,6 +197,8 @@ pub struct Preview {
     pub slices_total: u64,
     /// How many would move, on all pages.
     pub moves_total: u64,
+    /// How many of these are due to move already, whatever is decided now.
+    pub already_due_total: u64,
     /// What each shard would win and lose.
     pub shards: Vec<ShardTraffic>,
 }
@@ -292,6 +294,7 @@ pub async fn preview(
         items,
         slices_total: tally.slices,
         moves_total: tally.moves,
+        already_due_total: tally.already_due,
         shards: tally.shards,
     })
 }
@@ -308,6 +311,7 @@ fn moves_of(tenant: &Tenant, now: &Fleet, then: &Fleet, tally: &mut Tally) -> Ve
             continue;
         }
         let already_due = decide(now, &subject).shard_id == belongs;
+        tally.already_due += u64::from(already_due);
         tally.add(&slice.shard_id, belongs.as_ref());
         moves.push(PreviewedMove {
             tenant_id: tenant.tenant_id.clone(),
@@ -322,6 +326,7 @@ fn moves_of(tenant: &Tenant, now: &Fleet, then: &Fleet, tally: &mut Tally) -> Ve
 
 struct Tally {
     slices: u64,
+    already_due: u64,
     moves: u64,
     shards: Vec<ShardTraffic>,
 }
@@ -343,6 +348,7 @@ impl Tally {
         shards.sort_by(|one, two| one.shard_id.cmp(&two.shard_id));
         Self {
             slices: 0,
+            already_due: 0,
             moves: 0,
             shards,
         }

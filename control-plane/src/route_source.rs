@@ -31,14 +31,9 @@ impl RegistryRoutes {
 
 #[async_trait]
 impl RouteSource for RegistryRoutes {
-    async fn grant(&self, hash: &CredentialHash) -> StoreResult<Option<Arc<Grant>>> {
+    async fn grant(&self, hash: &CredentialHash) -> StoreResult<Option<Grant>> {
         let found = typed::find::<ApiKey>(&*self.registry, hash_term(hash)).await?;
-        Ok(found.map(|key| {
-            Arc::new(Grant {
-                hash: *hash,
-                key: key.value,
-            })
-        }))
+        Ok(found.map(|key| Grant::new(*hash, &key.value)))
     }
 
     async fn tenant(&self, id: &TenantId) -> StoreResult<Option<Arc<TenantRoute>>> {

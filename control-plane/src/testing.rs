@@ -1,20 +1,25 @@
 //! Stand-ins for time and chance in this room's tests.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use ballast_domain::credential::{Credential, Purpose};
+use ballast_domain::shard::PressureThresholds;
 use ballast_domain::{Clock, Entropy, Timestamp};
 
+use crate::registry::sqlite::SqliteRegistry;
+
 /// A clock that moves only when told to.
-pub struct ManualClock(AtomicI64);
+pub(crate) struct ManualClock(AtomicI64);
 
 impl ManualClock {
     /// A clock that stands at a fixed moment in 2026.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(AtomicI64::new(1_794_821_400_000))
     }
 
     /// Moves the clock; backwards too.
-    pub fn advance_ms(&self, ms: i64) {
+    pub(crate) fn advance_ms(&self, ms: i64) {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
 }
@@ -26,11 +31,11 @@ impl Clock for ManualClock {
 }
 
 /// Chance from one seed: the same run draws the same bytes.
-pub struct SeededEntropy(AtomicU64);
+pub(crate) struct SeededEntropy(AtomicU64);
 
 impl SeededEntropy {
     /// Chance that begins with this seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 }
@@ -44,4 +49,24 @@ impl Entropy for SeededEntropy {
             chunk.copy_from_slice(&(x ^ (x >> 31)).to_le_bytes()[..chunk.len()]);
         }
     }
+}
+
+/// A control plane over a fresh registry, with three shards and a token.
+pub(crate) async fn plane() -> (tempfile::TempDir, crate::ControlPlane, Credential) {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new());
+    let file = directory.path().join("registry.db");
+    let registry = SqliteRegistry::open(&file, clock.clone()).await.unwrap();
+    let settings = crate::Settings {
+        default_region: "local".parse().unwrap(),
+        pressure: PressureThresholds::default(),
+        rotate_overlap_seconds: 86_400,
+    };
+    let entropy = Arc::new(SeededEntropy::new(7));
+    let plane = crate::ControlPlane::open(Arc::new(registry), clock, entropy, settings)
+        .await
+        .unwrap();
+    let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
+    crate::bootstrap::run(&plane, 3, &secret).await.unwrap();
+    (directory, plane, secret)
 }

@@ -107,13 +107,41 @@ pub enum KeyStatus {
     Revoked,
 }
 
+impl KeyStatus {
+    /// Whether a key of this fate works at `now`.
+    pub fn of(revoked: bool, expires_at: Option<Timestamp>, now: Timestamp) -> Self {
+        match expires_at {
+            _ if revoked => Self::Revoked,
+            Some(end) if end <= now => Self::Expired,
+            _ => Self::Active,
+        }
+    }
+}
+
 impl ApiKey {
     /// Whether it works at `now`.
     pub fn status(&self, now: Timestamp) -> KeyStatus {
-        match (self.revoked_at, self.expires_at) {
-            (Some(_), _) => KeyStatus::Revoked,
-            (None, Some(end)) if end <= now => KeyStatus::Expired,
-            (None, _) => KeyStatus::Active,
-        }
+        KeyStatus::of(self.revoked_at.is_some(), self.expires_at, now)
+    }
+}
+
+/// Several scopes, in one byte.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScopeSet(u8);
+
+impl ScopeSet {
+    /// Whether a scope is among them.
+    pub fn has(self, scope: Scope) -> bool {
+        self.0 & (1 << scope as u8) != 0
+    }
+}
+
+impl FromIterator<Scope> for ScopeSet {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        Self(
+            scopes
+                .into_iter()
+                .fold(0, |bits, scope| bits | (1 << scope as u8)),
+        )
     }
 }

@@ -8,6 +8,8 @@
 //!
 //! A type moves in when a second room needs it, not before.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 pub mod actor;
 pub mod bounds;
 pub mod clock;

@@ -158,9 +158,11 @@ pub struct Commit {
     pub reason: Option<String>,
     /// What else must hold.
     pub expects: Vec<Expect>,
-    /// The records written.
+    /// The records written, each of them once. A commit without any only asks
+    /// and answers: it has no revision of its own and returns the last one.
     pub writes: Vec<Write>,
-    /// The answer to remember with it.
+    /// The answer to remember with it. An answer that has expired does not
+    /// stand in its way.
     pub reply: Option<Reply>,
 }
 
@@ -278,6 +280,8 @@ impl RecordQuery {
 pub struct EventQuery {
     /// Only of this kind.
     pub kind: Option<Kind>,
+    /// None of this kind.
+    pub hidden: Option<Kind>,
     /// Only of this record (with `kind`).
     pub id: Option<String>,
     /// Only before this sequence number: the cursor.
@@ -302,13 +306,15 @@ pub trait Registry: Send + Sync + 'static {
     /// A page of records, in the order of their ids.
     async fn list(&self, query: &RecordQuery) -> StoreResult<Vec<Record>>;
 
-    /// The tallies of this kind whose names begin with `prefix`.
+    /// The tallies of this kind whose names begin with `prefix`, those that
+    /// count anything.
     async fn tallies(&self, kind: Kind, prefix: &str) -> StoreResult<BTreeMap<String, u64>>;
 
     /// The revision of the last commit.
     async fn revision(&self) -> StoreResult<u64>;
 
-    /// Returns once there is a commit after `revision`.
+    /// Returns once there is a commit after `revision`; after a long quiet
+    /// also without one, so that the caller looks up and asks again.
     async fn wait_past(&self, revision: u64) -> StoreResult<()>;
 
     /// The change feed: the events of the commits after `revision`, oldest
@@ -336,7 +342,7 @@ pub trait Registry: Send + Sync + 'static {
         revision: u64,
     ) -> StoreResult<BTreeMap<String, u64>>;
 
-    /// The remembered answer to a request, unless `now` is past its expiry.
+    /// The remembered answer to a request, unless it has expired at `now`.
     async fn reply(&self, id: &str, now: Timestamp) -> StoreResult<Option<Reply>>;
 
     /// Forgets expired replies.

@@ -12,24 +12,45 @@ use async_trait::async_trait;
 use crate::clock::Timestamp;
 use crate::credential::CredentialHash;
 use crate::id::{KeyId, RegionId, ShardId, TenantId};
-use crate::key::{ApiKey, Scope};
+use crate::key::{ApiKey, KeyStatus, ScopeSet};
 use crate::limits::Limits;
 use crate::registry::StoreError;
 use crate::tenant::{Slice, TenantStatus};
 
-/// What a key allows: the answer to a look-up by hash.
+/// What a key allows: the answer to a look-up by hash. Routers keep very many
+/// of these, so it holds only what a request needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The whole hash, compared in constant time after the look-up.
     pub hash: CredentialHash,
-    /// The key.
-    pub key: ApiKey,
+    /// The key's public name.
+    pub key_id: KeyId,
+    /// The tenant it speaks for.
+    pub tenant_id: TenantId,
+    /// What it may do.
+    pub scopes: ScopeSet,
+    /// When it stops working.
+    pub expires_at: Option<Timestamp>,
+    /// Whether it was revoked.
+    pub revoked: bool,
 }
 
 impl Grant {
-    /// Whether the key has this scope.
-    pub fn allows(&self, scope: Scope) -> bool {
-        self.key.scopes.contains(&scope)
+    /// What a key allows.
+    pub fn new(hash: CredentialHash, key: &ApiKey) -> Self {
+        Self {
+            hash,
+            key_id: key.key_id.clone(),
+            tenant_id: key.tenant_id.clone(),
+            scopes: key.scopes.iter().copied().collect(),
+            expires_at: key.expires_at,
+            revoked: key.revoked_at.is_some(),
+        }
+    }
+
+    /// Whether the key works at `now`.
+    pub fn status(&self, now: Timestamp) -> KeyStatus {
+        KeyStatus::of(self.revoked, self.expires_at, now)
     }
 }
 
@@ -66,7 +87,7 @@ pub enum Stale {
 #[async_trait]
 pub trait RouteSource: Send + Sync + 'static {
     /// The key with this hash, whatever its status.
-    async fn grant(&self, hash: &CredentialHash) -> Result<Option<Arc<Grant>>, StoreError>;
+    async fn grant(&self, hash: &CredentialHash) -> Result<Option<Grant>, StoreError>;
 
     /// A tenant's route.
     async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError>;

@@ -11,11 +11,11 @@ use axum::extract::{Request, State as Given};
 use axum::middleware::Next;
 use axum::response::Response;
 use ballast_domain::credential::CredentialHash;
-use ballast_domain::routes::{Grant, TenantRoute};
+use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::TenantStatus;
 use ballast_domain::{Error, ErrorCode, Result};
 
-use crate::keyring::read_key;
+use crate::keyring::{Held, read_key};
 use crate::{RouterError, State, cors};
 
 /// What a request was let in with; handlers find it in its extensions.
@@ -23,7 +23,7 @@ use crate::{RouterError, State, cors};
 pub(crate) struct Access {
     /// The key. Its scopes are checked by each handler.
     #[allow(dead_code, reason = "resolving takes no scope; votes will")]
-    pub(crate) grant: Arc<Grant>,
+    pub(crate) key: Arc<Held>,
     /// The tenant.
     pub(crate) tenant: Arc<TenantRoute>,
 }
@@ -37,8 +37,8 @@ pub(crate) async fn admit(
     if cors::is_preflight(request.method(), request.headers()) {
         return Ok(cors::preflight(request.headers()));
     }
-    let key = key_of(&state, &request)?;
-    let access = judge(&state, key).await?;
+    let hash = key_of(&state, &request)?;
+    let access = judge(&state, hash).await?;
     let origin = cors::allowed(request.headers(), &access.tenant.cors_origins)?;
     request.extensions_mut().insert(access);
     let mut response = next.run(request).await;
@@ -59,12 +59,12 @@ fn key_of(state: &State, request: &Request) -> Result<CredentialHash> {
     read_key(&key)
 }
 
-async fn judge(state: &State, key: CredentialHash) -> Result<Access> {
+async fn judge(state: &State, hash: CredentialHash) -> Result<Access> {
     let now = state.parts.clock.now();
-    let grant = state.parts.keyring.check(&key, now).await?;
-    let tenant = state.parts.routes.tenant(&grant.key.tenant_id, now).await?;
+    let key = state.parts.keyring.check(&hash, now).await?;
+    let tenant = state.parts.routes.tenant(&key.tenant_id, now).await?;
     match tenant.status {
-        TenantStatus::Active => Ok(Access { grant, tenant }),
+        TenantStatus::Active => Ok(Access { key, tenant }),
         TenantStatus::Suspended => Err(Error::new(
             ErrorCode::TenantSuspended,
             "the tenant of this key is suspended",

@@ -10,6 +10,7 @@
 //!                └───► forgotten when the source says it changed
 //! ```
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,22 +23,32 @@ use quick_cache::sync::Cache;
 /// The keys that were used lately.
 pub struct Keyring {
     source: Arc<dyn RouteSource>,
-    entries: Cache<u128, Arc<Entry>>,
+    entries: Cache<u128, Arc<Held>>,
     /// Which entry is a key's: the source tells changes by key id.
     handles: Cache<KeyId, u128>,
     /// Grows with everything forgotten, so that an answer that was under way
     /// meanwhile is not kept.
     forgotten: AtomicU64,
     /// Keys that were used since the last [`Keyring::take_uses`].
-    used: Mutex<Vec<Arc<Entry>>>,
+    used: Mutex<Vec<Arc<Held>>>,
     ttl_ms: i64,
 }
 
-struct Entry {
-    grant: Arc<Grant>,
+/// A key that is held in memory: one allocation, so that a check touches as
+/// little memory as it can.
+#[derive(Debug)]
+pub struct Held {
+    grant: Grant,
     read_ms: i64,
     used_ms: AtomicI64,
     noted: AtomicBool,
+}
+
+impl Deref for Held {
+    type Target = Grant;
+    fn deref(&self) -> &Grant {
+        &self.grant
+    }
 }
 
 impl Keyring {
@@ -54,31 +65,30 @@ impl Keyring {
     }
 
     /// What the key with this hash allows, if it works now.
-    pub async fn check(&self, hash: &CredentialHash, now: Timestamp) -> Result<Arc<Grant>> {
+    pub async fn check(&self, hash: &CredentialHash, now: Timestamp) -> Result<Arc<Held>> {
         let entry = match self.kept(hash, now) {
             Some(entry) => entry,
             None => self.ask(hash, now).await?,
         };
-        let grant = &entry.grant;
-        if !grant.hash.matches(hash) {
+        if !entry.hash.matches(hash) {
             return Err(unknown());
         }
-        match grant.key.status(now) {
+        match entry.status(now) {
             KeyStatus::Active => {}
             KeyStatus::Expired => return Err(refused("the key has expired")),
             KeyStatus::Revoked => return Err(refused("the key was revoked")),
         }
         self.note_use(&entry, now);
-        Ok(entry.grant.clone())
+        Ok(entry)
     }
 
-    fn kept(&self, hash: &CredentialHash, now: Timestamp) -> Option<Arc<Entry>> {
+    fn kept(&self, hash: &CredentialHash, now: Timestamp) -> Option<Arc<Held>> {
         self.entries
             .get(&hash.handle())
             .filter(|entry| now.unix_ms() < entry.read_ms.saturating_add(self.ttl_ms))
     }
 
-    async fn ask(&self, hash: &CredentialHash, now: Timestamp) -> Result<Arc<Entry>> {
+    async fn ask(&self, hash: &CredentialHash, now: Timestamp) -> Result<Arc<Held>> {
         let before = self.forgotten.load(Ordering::Acquire);
         let answer = match self.source.grant(hash).await {
             Ok(answer) => answer,
@@ -91,14 +101,13 @@ impl Keyring {
             self.entries.remove(&hash.handle());
             return Err(unknown());
         };
-        let entry = Arc::new(Entry {
+        let entry = Arc::new(Held {
             read_ms: now.unix_ms(),
             used_ms: AtomicI64::new(0),
             noted: AtomicBool::new(false),
             grant,
         });
-        self.handles
-            .insert(entry.grant.key.key_id.clone(), hash.handle());
+        self.handles.insert(entry.key_id.clone(), hash.handle());
         self.entries.insert(hash.handle(), entry.clone());
         if self.forgotten.load(Ordering::Acquire) != before {
             self.entries.remove(&hash.handle());
@@ -114,7 +123,7 @@ impl Keyring {
         }
     }
 
-    fn note_use(&self, entry: &Arc<Entry>, now: Timestamp) {
+    fn note_use(&self, entry: &Arc<Held>, now: Timestamp) {
         entry.used_ms.store(now.unix_ms(), Ordering::Relaxed);
         // The list is touched once per key and interval, not per request.
         if !entry.noted.swap(true, Ordering::Relaxed) {
@@ -132,7 +141,7 @@ impl Keyring {
             .map(|entry| {
                 entry.noted.store(false, Ordering::Relaxed);
                 let at = Timestamp::from_unix_ms(entry.used_ms.load(Ordering::Relaxed));
-                (entry.grant.key.key_id.clone(), at)
+                (entry.key_id.clone(), at)
             })
             .collect()
     }
@@ -178,7 +187,7 @@ mod tests {
         Keyring::new(source.clone(), 100, 60_000)
     }
 
-    async fn check(keyring: &Keyring, key: &str, now: Timestamp) -> Result<Arc<Grant>> {
+    async fn check(keyring: &Keyring, key: &str, now: Timestamp) -> Result<Arc<Held>> {
         keyring.check(&read_key(key)?, now).await
     }
 
@@ -189,7 +198,7 @@ mod tests {
         let keyring = keyring(&source);
         for _ in 0..3 {
             let grant = check(&keyring, &secret, NOW).await.unwrap();
-            assert_eq!(grant.key.key_id, id);
+            assert_eq!(grant.key_id, id);
         }
         assert_eq!(source.asked(), 1);
         assert_eq!(keyring.take_uses(), vec![(id, NOW)]);
@@ -214,7 +223,7 @@ mod tests {
         let (secret, id) = source.add_key("acme");
         let keyring = keyring(&source);
         check(&keyring, &secret, NOW).await.unwrap();
-        source.change_key(&id, |key| key.revoked_at = Some(NOW));
+        source.change_key(&id, |key| key.revoked = true);
         assert!(
             check(&keyring, &secret, NOW).await.is_ok(),
             "kept until told"
@@ -235,7 +244,7 @@ mod tests {
         let changed = id.clone();
         source.before_next_answer(move || told.forget(&changed));
         check(&keyring, &secret, NOW).await.unwrap();
-        source.change_key(&id, |key| key.revoked_at = Some(NOW));
+        source.change_key(&id, |key| key.revoked = true);
         assert!(check(&keyring, &secret, NOW).await.is_err());
     }
 

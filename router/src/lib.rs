@@ -36,7 +36,7 @@ use ballast_domain::routes::RouteSource;
 
 pub use follow::follow;
 pub use key_in_request::{KeyPlace, KeyPlaces};
-pub use keyring::{Keyring, read_key};
+pub use keyring::{Held, Keyring, read_key};
 pub use problem::RouterError;
 
 use crate::route_cache::RouteCache;

@@ -34,7 +34,7 @@ type Hook = Box<dyn FnOnce() + Send>;
 /// A source whose answers and absences a test decides.
 #[derive(Default)]
 pub(crate) struct FakeSource {
-    keys: Mutex<HashMap<[u8; 32], Arc<Grant>>>,
+    keys: Mutex<HashMap<[u8; 32], Grant>>,
     asked: AtomicUsize,
     away: AtomicBool,
     hook: Mutex<Option<Hook>>,
@@ -59,19 +59,14 @@ impl FakeSource {
         };
         let id = key.key_id.clone();
         let hash = secret.hash();
-        keys.insert(*hash.bytes(), Arc::new(Grant { hash, key }));
+        keys.insert(*hash.bytes(), Grant::new(hash, &key));
         (secret.expose().to_owned(), id)
     }
 
-    pub(crate) fn change_key(&self, id: &KeyId, change: impl FnOnce(&mut ApiKey)) {
+    pub(crate) fn change_key(&self, id: &KeyId, change: impl FnOnce(&mut Grant)) {
         let mut keys = self.keys.lock().unwrap();
-        let grant = keys
-            .values_mut()
-            .find(|grant| grant.key.key_id == *id)
-            .unwrap();
-        let mut changed = Grant::clone(grant);
-        change(&mut changed.key);
-        *grant = Arc::new(changed);
+        let grant = keys.values_mut().find(|grant| grant.key_id == *id).unwrap();
+        change(grant);
     }
 
     pub(crate) fn asked(&self) -> usize {
@@ -89,7 +84,7 @@ impl FakeSource {
 
 #[async_trait]
 impl RouteSource for FakeSource {
-    async fn grant(&self, hash: &CredentialHash) -> Result<Option<Arc<Grant>>, StoreError> {
+    async fn grant(&self, hash: &CredentialHash) -> Result<Option<Grant>, StoreError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.away.load(Ordering::SeqCst) {
             return Err(StoreError::new("ask", "away"));

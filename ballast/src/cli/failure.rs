@@ -115,12 +115,6 @@ impl Failure {
         self.0.exit
     }
 
-    /// The stable code.
-    #[cfg(test)]
-    pub(crate) fn code(&self) -> &str {
-        &self.0.problem.code
-    }
-
     /// The problem document.
     pub(crate) fn document(&self) -> String {
         let made = || serde_json::to_string(&self.0.problem).unwrap_or_default();

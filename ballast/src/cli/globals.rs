@@ -14,6 +14,7 @@ pub(crate) struct Globals {
         global = true,
         value_name = "URL",
         env = "BALLAST_URL",
+        hide_env_values = true,
         help_heading = "Connection"
     )]
     #[arg(default_value = "http://127.0.0.1:8080/admin/v1")]
@@ -27,6 +28,7 @@ pub(crate) struct Globals {
         global = true,
         value_name = "FILE",
         env = "BALLAST_CA_CERT",
+        hide_env_values = true,
         help_heading = "Connection"
     )]
     pub(crate) ca_cert: Option<PathBuf>,

@@ -41,7 +41,7 @@ impl Screen {
         Self {
             json: globals.json,
             terminal,
-            color: terminal && !globals.no_color && !refused,
+            color: terminal && io::stderr().is_terminal() && !globals.no_color && !refused,
             width: width.unwrap_or(WIDTH_DEFAULT).max(40),
             now: now(),
         }

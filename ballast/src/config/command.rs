@@ -8,20 +8,25 @@ use serde_json::json;
 
 use super::{Config, load};
 use crate::cli::failure::Verdict;
+use crate::cli::help;
 use crate::cli::output::Screen;
 
 /// What can be asked of the configuration.
 #[derive(Debug, Subcommand)]
-pub enum ConfigCommand {
+#[command(after_help = help::CONFIG)]
+pub(crate) enum ConfigCommand {
     /// Check a configuration file without starting anything
+    #[command(after_help = help::CONFIG_CHECK)]
     Check {
         /// The file
         #[arg(default_value = "ballast.toml")]
         file: PathBuf,
     },
     /// Print the JSON Schema of the configuration file
+    #[command(after_help = help::CONFIG_SCHEMA)]
     Schema,
     /// Print the settings in force, defaults included
+    #[command(after_help = help::CONFIG_SHOW)]
     Show {
         /// The file; ballast.toml if there is one
         file: Option<PathBuf>,
@@ -29,7 +34,7 @@ pub enum ConfigCommand {
 }
 
 /// Runs one of them.
-pub fn run(command: &ConfigCommand, screen: &Screen) -> anyhow::Result<Verdict> {
+pub(crate) fn run(command: &ConfigCommand, screen: &Screen) -> anyhow::Result<Verdict> {
     match command {
         ConfigCommand::Check { file } => return check(file, screen),
         ConfigCommand::Schema => print_json(screen, &schemars::schema_for!(Config))?,

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 /// A duration written as `24h` or `5min`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Human(pub Duration);
+pub(crate) struct Human(pub Duration);
 
 impl Human {
     /// So many hours.
-    pub const fn hours(hours: u64) -> Self {
+    pub(crate) const fn hours(hours: u64) -> Self {
         Self(Duration::from_secs(hours * 3_600))
     }
 
     /// So many minutes.
-    pub const fn minutes(minutes: u64) -> Self {
+    pub(crate) const fn minutes(minutes: u64) -> Self {
         Self(Duration::from_secs(minutes * 60))
     }
 }

@@ -12,13 +12,13 @@ const DEFAULT_FILE: &str = "ballast.toml";
 
 /// What is wrong with a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigError {
+pub(crate) struct ConfigError {
     /// Which file.
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// Which line, if it can be told.
-    pub line: Option<usize>,
+    pub(crate) line: Option<usize>,
     /// What is wrong.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl fmt::Display for ConfigError {
@@ -34,7 +34,7 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 /// Reads the named file, or `ballast.toml` if there is one, or the defaults.
-pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
+pub(crate) fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
     let file = named.unwrap_or(Path::new(DEFAULT_FILE));
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
@@ -53,7 +53,7 @@ pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
 }
 
 /// Reads and checks a file's text.
-pub fn parse(file: &Path, text: &str) -> Result<Config, ConfigError> {
+pub(crate) fn parse(file: &Path, text: &str) -> Result<Config, ConfigError> {
     let config: Config = toml::from_str(text).map_err(|error| ConfigError {
         file: file.to_owned(),
         line: error.span().map(|span| line_of(text, span.start)),

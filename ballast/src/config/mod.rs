@@ -16,46 +16,46 @@ use ballast_domain::RegionId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use command::{ConfigCommand, run};
-pub use duration::Human;
-pub use load::load;
-pub use validate::{address, check};
+pub(crate) use command::{ConfigCommand, run};
+pub(crate) use duration::Human;
+pub(crate) use load::load;
+pub(crate) use validate::{address, check};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Config {
+pub(crate) struct Config {
     /// How Ballast is reached.
-    pub server: Server,
+    pub(crate) server: Server,
     /// What the fleet looks like at the first start.
-    pub fleet: Fleet,
+    pub(crate) fleet: Fleet,
     /// When shards count as filling up.
-    pub placement: Placement,
+    pub(crate) placement: Placement,
     /// API keys.
-    pub keys: Keys,
+    pub(crate) keys: Keys,
     /// What the router keeps in memory.
-    pub router: Router,
+    pub(crate) router: Router,
     /// What is logged.
-    pub log: Log,
+    pub(crate) log: Log,
 }
 
 /// How Ballast is reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Server {
+pub(crate) struct Server {
     /// Address and port to listen on; port 0 takes any free one.
-    pub listen: String,
+    pub(crate) listen: String,
     /// Where everything is stored.
-    pub data_dir: PathBuf,
+    pub(crate) data_dir: PathBuf,
     /// Where clients reach this server, if not at `listen`.
-    pub public_url: Option<String>,
+    pub(crate) public_url: Option<String>,
     /// Certificate chain (PEM); with `tls_key`, Ballast speaks HTTPS.
-    pub tls_cert: Option<PathBuf>,
+    pub(crate) tls_cert: Option<PathBuf>,
     /// The certificate's private key (PEM).
-    pub tls_key: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
     /// Proxies whose X-Forwarded-For is believed: addresses or networks
     /// (`10.0.0.0/8`).
-    pub trusted_proxies: Vec<String>,
+    pub(crate) trusted_proxies: Vec<String>,
 }
 
 impl Default for Server {
@@ -75,13 +75,13 @@ impl Default for Server {
 /// `ballast shard`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Fleet {
+pub(crate) struct Fleet {
     /// The region of the first shards, and the home of tenants that name none.
     #[schemars(with = "String")]
-    pub region: RegionId,
+    pub(crate) region: RegionId,
     /// How many embedded shards the first start makes.
     #[schemars(range(min = 1, max = 1000))]
-    pub shards: u32,
+    pub(crate) shards: u32,
 }
 
 impl Default for Fleet {
@@ -95,13 +95,13 @@ impl Default for Fleet {
 /// When shards count as filling up: a busy shard gets fewer new tenants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Placement {
+pub(crate) struct Placement {
     /// Busy at or above this share of its density limit.
     #[schemars(range(min = 0.01, max = 1.0))]
-    pub busy_at: f64,
+    pub(crate) busy_at: f64,
     /// Calm again at or below this share; below `busy_at`.
     #[schemars(range(min = 0.0, max = 0.99))]
-    pub calm_at: f64,
+    pub(crate) calm_at: f64,
 }
 
 impl Default for Placement {
@@ -117,12 +117,12 @@ impl Default for Placement {
 /// API keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Keys {
+pub(crate) struct Keys {
     /// How long a rotated key works beside its successor.
-    pub rotate_overlap: Human,
+    pub(crate) rotate_overlap: Human,
     /// Where a request's key is looked for, in this order: `bearer`,
     /// `header:NAME`, `query:NAME`.
-    pub places: Vec<String>,
+    pub(crate) places: Vec<String>,
 }
 
 impl Default for Keys {
@@ -139,13 +139,13 @@ impl Default for Keys {
 /// What the router keeps in memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Router {
+pub(crate) struct Router {
     /// How many keys, and how many tenants, are kept at the most.
     #[schemars(range(min = 100, max = 100_000_000))]
-    pub cache_entries: usize,
+    pub(crate) cache_entries: usize,
     /// How long one is kept before it is read again. Changes are pushed, so
     /// this only matters when the control plane cannot be reached.
-    pub cache_ttl: Human,
+    pub(crate) cache_ttl: Human,
 }
 
 impl Default for Router {
@@ -160,12 +160,12 @@ impl Default for Router {
 /// What is logged, always to stderr.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Log {
+pub(crate) struct Log {
     /// Which messages: `info`, `debug`, or per module
     /// (`info,ballast_router=debug`). RUST_LOG wins over it.
-    pub filter: String,
+    pub(crate) filter: String,
     /// How they are written.
-    pub format: LogFormat,
+    pub(crate) format: LogFormat,
 }
 
 impl Default for Log {
@@ -180,7 +180,7 @@ impl Default for Log {
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     /// For people.
     Text,
     /// One JSON object per line.
@@ -189,7 +189,7 @@ pub enum LogFormat {
 
 /// A network in CIDR form, or one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub(crate) struct Network {
     address: IpAddr,
     bits: u8,
 }
@@ -215,7 +215,7 @@ impl std::str::FromStr for Network {
 
 impl Network {
     /// Whether an address is in it.
-    pub fn contains(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         fn wide(address: IpAddr) -> (u128, u8) {
             match address {
                 IpAddr::V4(v4) => (u128::from(u32::from(v4)), 32),

@@ -11,7 +11,7 @@ use super::{Config, Network};
 type Finding = (&'static str, String);
 
 /// The first thing that cannot be, with its key.
-pub fn check(config: &Config) -> Result<(), Finding> {
+pub(crate) fn check(config: &Config) -> Result<(), Finding> {
     server(config)?;
     placement(config)?;
     keys(config)?;
@@ -60,7 +60,7 @@ fn server(config: &Config) -> Result<(), Finding> {
 }
 
 /// Reads `ADDR:PORT`.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let named = text
         .strip_prefix("localhost:")
         .map(|port| format!("127.0.0.1:{port}"));

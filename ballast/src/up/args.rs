@@ -8,33 +8,33 @@ use crate::config::Config;
 
 /// Run Ballast: router, admin API and embedded shards in one process
 #[derive(Debug, Clone, Args)]
-pub struct UpArgs {
+pub(crate) struct UpArgs {
     /// Configuration file [default: ballast.toml if there is one]
     #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     /// Where everything is stored [default: ./ballast-data]
     #[arg(long, value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
+    pub(crate) data_dir: Option<PathBuf>,
     /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
-    pub listen: Option<String>,
+    pub(crate) listen: Option<String>,
     /// Where the first start writes the admin token (mode 0600) instead of printing it
     #[arg(long, value_name = "FILE")]
-    pub admin_token_file: Option<PathBuf>,
+    pub(crate) admin_token_file: Option<PathBuf>,
     /// Certificate chain (PEM): speak HTTPS; read again when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub tls_cert: Option<PathBuf>,
+    pub(crate) tls_cert: Option<PathBuf>,
     /// The certificate's private key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub tls_key: Option<PathBuf>,
+    pub(crate) tls_key: Option<PathBuf>,
     /// Proxy whose X-Forwarded-For is believed: an address or a network; may be repeated
     #[arg(long = "trusted-proxy", value_name = "CIDR")]
-    pub trusted_proxies: Vec<String>,
+    pub(crate) trusted_proxies: Vec<String>,
 }
 
 impl UpArgs {
     /// Puts what was given here over what the file says.
-    pub fn apply(&self, config: &mut Config) {
+    pub(crate) fn apply(&self, config: &mut Config) {
         let server = &mut config.server;
         if let Some(data_dir) = &self.data_dir {
             server.data_dir.clone_from(data_dir);

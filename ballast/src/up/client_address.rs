@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use crate::config::Network;
 
 /// The proxies that are trusted now.
-pub type TrustedProxies = watch::Receiver<Vec<Network>>;
+pub(crate) type TrustedProxies = watch::Receiver<Vec<Network>>;
 
 /// Notes the client's address with the request.
-pub async fn note(
+pub(crate) async fn note(
     State(trusted): State<TrustedProxies>,
     mut request: Request,
     next: Next,

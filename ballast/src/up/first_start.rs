@@ -19,7 +19,7 @@ use crate::cli::output::Screen;
 use crate::config::Config;
 
 /// What became of the admin token.
-pub enum Token {
+pub(crate) enum Token {
     /// This is not the first start: it is where it was.
     Old,
     /// It is to be printed, this once.
@@ -29,7 +29,7 @@ pub enum Token {
 }
 
 /// Does what a first start does, if this is one.
-pub async fn prepare(
+pub(crate) async fn prepare(
     plane: &ControlPlane,
     config: &Config,
     file: Option<&Path>,
@@ -85,7 +85,7 @@ fn written(plane: &ControlPlane, file: &Path) -> anyhow::Result<Credential> {
 
 /// Writes a secret to a file that only its owner may read: whole or not at
 /// all, and on disk before anyone relies on it.
-pub fn write_secret(file: &Path, secret: &Credential) -> anyhow::Result<()> {
+pub(crate) fn write_secret(file: &Path, secret: &Credential) -> anyhow::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let draft = file.with_file_name(name);

@@ -10,7 +10,13 @@ use crate::cli::output::Screen;
 use crate::config::Config;
 
 /// Says where everything is: one JSON line, or a few lines for people.
-pub fn ready(screen: &Screen, serving: &Serving, parts: &Parts, config: &Config, token: &Token) {
+pub(crate) fn ready(
+    screen: &Screen,
+    serving: &Serving,
+    parts: &Parts,
+    config: &Config,
+    token: &Token,
+) {
     let base = parts.public_url();
     let admin = format!("{base}{PREFIX}");
     tracing::info!(address = %serving.address, data_dir = %parts.data_dir.display(), "ready");

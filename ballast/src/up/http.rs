@@ -25,7 +25,7 @@ use crate::machine::stopwatch;
 const ADMIN_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The whole application.
-pub fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> Router {
+pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> Router {
     let admin = api::router(parts.plane.clone()).layer(TimeoutLayer::with_status_code(
         StatusCode::SERVICE_UNAVAILABLE,
         ADMIN_PATIENCE,

@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(10);
 const HEAD_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A bound listener.
-pub struct Listener {
+pub(crate) struct Listener {
     tcp: TcpListener,
     address: SocketAddr,
     tls: Option<Tls>,
@@ -27,18 +27,18 @@ pub struct Listener {
 
 /// The certificate in use.
 #[derive(Clone)]
-pub struct Tls {
+pub(crate) struct Tls {
     /// What is served; reloading changes it for new connections.
-    pub config: RustlsConfig,
+    pub(crate) config: RustlsConfig,
     /// The certificate chain's file.
-    pub cert: PathBuf,
+    pub(crate) cert: PathBuf,
     /// The private key's file.
-    pub key: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 impl Listener {
     /// Binds the configured address and reads the certificate.
-    pub async fn bind(server: &Server) -> anyhow::Result<Self> {
+    pub(crate) async fn bind(server: &Server) -> anyhow::Result<Self> {
         let wanted = address(&server.listen).map_err(anyhow::Error::msg)?;
         let tls = match (&server.tls_cert, &server.tls_key) {
             (Some(cert), Some(key)) => {
@@ -71,12 +71,12 @@ impl Listener {
     }
 
     /// The certificate in use, if any.
-    pub fn tls(&self) -> Option<Tls> {
+    pub(crate) fn tls(&self) -> Option<Tls> {
         self.tls.clone()
     }
 
     /// Where clients reach it.
-    pub fn public_url(&self, config: &Config) -> String {
+    pub(crate) fn public_url(&self, config: &Config) -> String {
         match &config.server.public_url {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => {
@@ -87,7 +87,7 @@ impl Listener {
     }
 
     /// Serves `app` until stopped.
-    pub fn serve(self, app: Router) -> Serving {
+    pub(crate) fn serve(self, app: Router) -> Serving {
         let handle = Handle::new();
         let (done, ended) = watch::channel(None);
         let (serving, address) = (handle.clone(), self.address);
@@ -137,16 +137,16 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// A server that runs.
-pub struct Serving {
+pub(crate) struct Serving {
     handle: Handle<SocketAddr>,
     /// The address it listens on.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     ended: watch::Receiver<Option<Result<(), String>>>,
 }
 
 impl Serving {
     /// Waits until the server ends by itself, which is a failure.
-    pub async fn ended(&self) -> anyhow::Result<()> {
+    pub(crate) async fn ended(&self) -> anyhow::Result<()> {
         let mut ended = self.ended.clone();
         let outcome = ended
             .wait_for(Option::is_some)
@@ -159,7 +159,7 @@ impl Serving {
     }
 
     /// Takes no new requests and waits for those under way.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.handle.graceful_shutdown(Some(GRACE));
         let mut ended = self.ended.clone();
         let _ = ended.wait_for(Option::is_some).await;
@@ -168,7 +168,7 @@ impl Serving {
 
 /// Resolves at the first Ctrl-C or SIGTERM; the second one ends the process
 /// at once.
-pub fn until_told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn until_told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     Ok(async move {

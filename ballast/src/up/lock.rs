@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 /// A data directory that is ours alone.
-pub struct DataDir {
+pub(crate) struct DataDir {
     path: PathBuf,
     /// Held, not read: dropping it unlocks.
     _file: File,
@@ -18,7 +18,7 @@ pub struct DataDir {
 
 impl DataDir {
     /// Makes the directory if need be and locks it.
-    pub fn take(directory: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn take(directory: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(directory)
             .with_context(|| format!("make the data directory {}", directory.display()))?;
         let path = fs::canonicalize(directory)
@@ -53,7 +53,7 @@ impl DataDir {
     }
 
     /// Where it is, absolute.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -10,10 +10,10 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 use crate::config::{Log, LogFormat};
 
 /// The way to change what is logged.
-pub type LogHandle = reload::Handle<EnvFilter, Registry>;
+pub(crate) type LogHandle = reload::Handle<EnvFilter, Registry>;
 
 /// Starts logging.
-pub fn start(log: &Log) -> anyhow::Result<LogHandle> {
+pub(crate) fn start(log: &Log) -> anyhow::Result<LogHandle> {
     let (filter, handle) = reload::Layer::new(filter(log)?);
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
@@ -31,7 +31,7 @@ pub fn start(log: &Log) -> anyhow::Result<LogHandle> {
 }
 
 /// The filter of the environment, or of the configuration.
-pub fn filter(log: &Log) -> anyhow::Result<EnvFilter> {
+pub(crate) fn filter(log: &Log) -> anyhow::Result<EnvFilter> {
     match std::env::var("RUST_LOG") {
         Ok(text) if !text.is_empty() => EnvFilter::try_new(text).context("read RUST_LOG"),
         _ => EnvFilter::try_new(&log.filter).context("read log.filter"),

@@ -15,7 +15,7 @@ use prometheus_client::registry::Registry;
 
 /// Counts and latencies. Cheap to clone.
 #[derive(Clone)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     registry: Arc<RwLock<Registry>>,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
@@ -63,7 +63,13 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts a request.
-    pub fn request(&self, method: &Method, route: String, status: StatusCode, elapsed: Duration) {
+    pub(crate) fn request(
+        &self,
+        method: &Method,
+        route: String,
+        status: StatusCode,
+        elapsed: Duration,
+    ) {
         let labels = RequestLabels {
             method: known(method),
             route: route.clone(),
@@ -76,7 +82,7 @@ impl Metrics {
     }
 
     /// Everything measured, as text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
         if encode(&mut text, &registry).is_err() {

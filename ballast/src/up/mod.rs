@@ -19,8 +19,8 @@ mod parts;
 mod reload;
 mod reset;
 
-pub use args::UpArgs;
-pub use reset::reset_token;
+pub(crate) use args::UpArgs;
+pub(crate) use reset::reset_token;
 
 use anyhow::Context;
 
@@ -29,7 +29,7 @@ use crate::cli::output::Screen;
 use crate::config::{self, Config};
 
 /// Runs until told to stop.
-pub async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdict> {
     let config = settled(args)?;
     let lock = lock::DataDir::take(&config.server.data_dir)?;
     let log = logging::start(&config.log)?;

@@ -15,24 +15,24 @@ use crate::config::Config;
 use crate::machine::{SystemClock, SystemEntropy};
 
 /// What runs.
-pub struct Parts {
+pub(crate) struct Parts {
     /// Where the data is.
-    pub data_dir: PathBuf,
+    pub(crate) data_dir: PathBuf,
     /// The control plane.
-    pub plane: ControlPlane,
+    pub(crate) plane: ControlPlane,
     /// The router.
-    pub router: router::State,
+    pub(crate) router: router::State,
     public_url: String,
     registry: SqliteRegistry,
     routes: RegistryRoutes,
 }
 
 /// The tasks in the background.
-pub struct Tasks(Vec<AbortHandle>);
+pub(crate) struct Tasks(Vec<AbortHandle>);
 
 impl Tasks {
     /// Ends them. Each may end at any point: what they do is done in commits.
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         for task in self.0 {
             task.abort();
         }
@@ -40,7 +40,7 @@ impl Tasks {
 }
 
 /// The control plane's settings out of the configuration.
-pub fn settings(config: &Config) -> Settings {
+pub(crate) fn settings(config: &Config) -> Settings {
     let overlap = config.keys.rotate_overlap.0.as_secs();
     Settings {
         default_region: config.fleet.region.clone(),
@@ -53,7 +53,7 @@ pub fn settings(config: &Config) -> Settings {
 }
 
 /// Opens the registry and the control plane over it.
-pub async fn open_plane(
+pub(crate) async fn open_plane(
     config: &Config,
     data_dir: &Path,
 ) -> anyhow::Result<(SqliteRegistry, ControlPlane)> {
@@ -71,7 +71,7 @@ pub async fn open_plane(
 
 impl Parts {
     /// Opens everything.
-    pub async fn open(
+    pub(crate) async fn open(
         config: &Config,
         data_dir: &Path,
         public_url: String,
@@ -102,12 +102,12 @@ impl Parts {
     }
 
     /// Where clients reach this process.
-    pub fn public_url(&self) -> &str {
+    pub(crate) fn public_url(&self) -> &str {
         &self.public_url
     }
 
     /// Starts what runs in the background.
-    pub async fn start(&self) -> anyhow::Result<Tasks> {
+    pub(crate) async fn start(&self) -> anyhow::Result<Tasks> {
         // From here on every change is heard: nothing is kept from before.
         let revision = self.routes.revision().await?;
         Ok(Tasks(vec![
@@ -117,7 +117,7 @@ impl Parts {
     }
 
     /// Closes what must be closed.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.router.finish().await;
         self.registry.close().await;
     }

@@ -21,12 +21,12 @@ const LOOK_AT_CERTIFICATE: Duration = Duration::from_secs(5);
 
 /// Hears SIGHUP from now on. Until then it would end the process, so this
 /// comes before anyone is told that it runs.
-pub fn hear_hangups() -> std::io::Result<Signal> {
+pub(crate) fn hear_hangups() -> std::io::Result<Signal> {
     signal(SignalKind::hangup())
 }
 
 /// What can be changed while running.
-pub struct Reload {
+pub(crate) struct Reload {
     args: UpArgs,
     started_with: Config,
     plane: ControlPlane,
@@ -37,7 +37,7 @@ pub struct Reload {
 
 impl Reload {
     /// Ready to reload what was started.
-    pub fn new(
+    pub(crate) fn new(
         args: &UpArgs,
         config: Config,
         parts: &Parts,
@@ -55,12 +55,12 @@ impl Reload {
     }
 
     /// The proxies that are trusted, as they change.
-    pub fn trusted_proxies(&self) -> TrustedProxies {
+    pub(crate) fn trusted_proxies(&self) -> TrustedProxies {
         self.proxies.subscribe()
     }
 
     /// Reloads whenever there is reason to; never ends.
-    pub async fn watch(&self, mut hangup: Signal) {
+    pub(crate) async fn watch(&self, mut hangup: Signal) {
         let mut certificate = self.certificate_times();
         loop {
             tokio::select! {

@@ -13,7 +13,7 @@ use crate::cli::output::Screen;
 use crate::config;
 
 /// Makes a new admin token and ends the one that was lost.
-pub async fn reset_token(
+pub(crate) async fn reset_token(
     data_dir: Option<&Path>,
     file: Option<&Path>,
     screen: &Screen,

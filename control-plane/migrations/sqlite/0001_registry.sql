@@ -1,11 +1,18 @@
 -- The registry. Events are the truth: a record's body is stored once, in the
 -- event that wrote it, and everything else here is an index of the events.
 
+-- Written once each: few act often, and a name with its token and address is
+-- longer than all else that is known of a commit.
+CREATE TABLE actors (
+    id    INTEGER PRIMARY KEY,
+    actor TEXT NOT NULL UNIQUE         -- JSON
+) STRICT;
+
 CREATE TABLE commits (
     revision       INTEGER PRIMARY KEY,
     at_ms          INTEGER NOT NULL,
     action         TEXT    NOT NULL,
-    actor          TEXT    NOT NULL,   -- JSON
+    actor          INTEGER NOT NULL,   -- its id among the actors
     reason         TEXT,
     first_sequence INTEGER NOT NULL    -- its events are this one and the next ones
 ) STRICT;
@@ -125,7 +132,7 @@ WHERE r.kind = 3 AND r.live;
 CREATE VIEW view_events AS
 SELECT e.sequence,
        datetime(c.at_ms / 1000, 'unixepoch') AS at,
-       c.actor ->> '$.name' AS actor,
+       a.actor ->> '$.name' AS actor,
        c.action,
        c.reason,
        CASE e.kind WHEN 1 THEN 'tenant' WHEN 2 THEN 'shard' WHEN 3 THEN 'key'
@@ -134,5 +141,6 @@ SELECT e.sequence,
        e.version,
        p.body AS before,
        e.body AS after
-FROM events e JOIN commits c ON c.revision = e.revision
+FROM events e CROSS JOIN commits c ON c.revision = e.revision
+CROSS JOIN actors a ON a.id = c.actor
 LEFT JOIN events p ON p.sequence = e.previous;

@@ -52,6 +52,8 @@ pub(super) async fn list(
         .transpose()
         .map_err(|_| Error::invalid_field("?cursor", "it is not a nextCursor of this list"))?;
     let query = EventQuery {
+        // The fleet's guard changes with every shard: shown when asked for.
+        hidden: kind.is_none().then_some(Kind::Fleet),
         kind,
         id: filter.id,
         before,

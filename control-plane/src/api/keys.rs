@@ -9,9 +9,16 @@ use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
 use super::page::{self, Page};
 use super::problem::ApiError;
-use super::request::{Ask, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Reason};
+use super::request::{
+    Ask, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
+};
 use crate::keys::{self, KeyBody, KeyPatch, NewKey, NewKeyBody, Rotation};
 use crate::plane::ControlPlane;
+
+impl Payload for NewKey {}
+impl Payload for KeyPatch {}
+impl Payload for Rotation {}
+impl Payload for Shown {}
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

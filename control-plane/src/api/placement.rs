@@ -11,10 +11,13 @@ use super::answer::{Answer, tagged};
 use super::caller::Viewer;
 use super::page;
 use super::problem::ApiError;
-use super::request::{Ask, Change, Id, IfMatchHeader, Nothing, Params, Reason};
+use super::request::{Ask, Change, Id, IfMatchHeader, Nothing, Params, Payload, Reason};
 use crate::placements::{self, FleetChange, Placement, Preview};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
+
+impl Payload for NewPin {}
+impl Payload for FleetChange {}
 
 /// Show where a tenant is and where it belongs.
 #[utoipa::path(get, path = "/tenants/{tenantID}/placement", tag = "placement",

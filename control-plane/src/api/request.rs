@@ -127,12 +127,22 @@ pub(super) struct Change<T, R = AsOperator> {
     pub(super) role: PhantomData<R>,
 }
 
+/// What a body may say.
+pub(super) trait Payload: DeserializeOwned {
+    /// Whether there must be a body at all.
+    const REQUIRED: bool = true;
+}
+
+impl Payload for Nothing {
+    const REQUIRED: bool = false;
+}
+
 /// No body, or an empty object.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
-impl<T: DeserializeOwned, R: Least> FromRequest<ControlPlane> for Change<T, R> {
+impl<T: Payload, R: Least> FromRequest<ControlPlane> for Change<T, R> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, plane: &ControlPlane) -> Result<Self, ApiError> {
@@ -172,7 +182,7 @@ impl<T: DeserializeOwned, R: Least> FromRequest<ControlPlane> for Change<T, R> {
 /// A question that needs a body.
 pub(super) struct Ask<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<ControlPlane> for Ask<T> {
+impl<T: Payload> FromRequest<ControlPlane> for Ask<T> {
     type Rejection = ApiError;
     async fn from_request(request: Request, plane: &ControlPlane) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
@@ -197,12 +207,17 @@ async fn read(request: Request) -> Result<Bytes> {
         })
 }
 
-fn decode<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T> {
-    let bytes = if bytes.is_empty() {
-        b"{}"
-    } else {
-        refuse_other_types(headers)?;
-        bytes
+fn decode<T: Payload>(headers: &HeaderMap, bytes: &[u8]) -> Result<T> {
+    let bytes = match bytes {
+        b"" if T::REQUIRED => {
+            let detail = "there is no body; send a JSON object, {} at least";
+            return Err(Error::new(ErrorCode::MalformedRequest, detail));
+        }
+        b"" => b"{}",
+        _ => {
+            refuse_other_types(headers)?;
+            bytes
+        }
     };
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let body = serde_path_to_error::deserialize(&mut json).map_err(|bad| {

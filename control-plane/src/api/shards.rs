@@ -10,9 +10,14 @@ use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
 use super::page::{self, Page};
 use super::problem::ApiError;
-use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Reason};
+use super::request::{
+    Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
+};
 use crate::plane::ControlPlane;
 use crate::shards::{self, NewShard, ShardBody, ShardPatch};
+
+impl Payload for NewShard {}
+impl Payload for ShardPatch {}
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -2,18 +2,24 @@
 
 use axum::Json;
 use axum::extract::State;
+use ballast_domain::bounds::ID_CHARS_MAX;
 use ballast_domain::tenant::{Tenant, TenantStatus};
-use ballast_domain::{RegionId, ShardId, TenantId};
+use ballast_domain::{Error, RegionId, ShardId, TenantId};
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
 use super::page::{self, Page};
 use super::problem::ApiError;
-use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Reason};
+use super::request::{
+    Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
+};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 use crate::tenants::{self, NewTenant, TenantFilter, TenantPatch};
+
+impl Payload for NewTenant {}
+impl Payload for TenantPatch {}
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -46,8 +52,13 @@ pub(super) async fn list(
 ) -> Result<Json<Page<Versioned<Tenant>>>, ApiError> {
     let limit = page::limit(filter.limit)?;
     let after = page::after(filter.cursor.as_deref())?;
+    let prefix = filter.prefix.unwrap_or_default();
+    if prefix.chars().count() > ID_CHARS_MAX {
+        let message = format!("it is longer than {ID_CHARS_MAX} characters");
+        return Err(Error::invalid_field("?prefix", message).into());
+    }
     let filter = TenantFilter {
-        prefix: filter.prefix.unwrap_or_default(),
+        prefix,
         status: filter.status,
         region: filter.region,
         shard: filter.shard,

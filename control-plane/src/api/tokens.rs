@@ -11,11 +11,13 @@ use super::caller::Caller;
 use super::page::{self, Page};
 use super::problem::ApiError;
 use super::request::{
-    AsAdmin, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Reason,
+    AsAdmin, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
 };
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 use crate::tokens::{self, NewToken, NewTokenBody};
+
+impl Payload for NewToken {}
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

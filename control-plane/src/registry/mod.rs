@@ -4,5 +4,7 @@
 //! the one conformance suite that all of them pass. [`typed`] puts the
 //! domain's types over the port's JSON bodies.
 
+#[cfg(test)]
+pub(crate) mod conformance;
 pub mod sqlite;
 pub mod typed;

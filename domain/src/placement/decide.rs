@@ -5,6 +5,7 @@ use super::score::{draw, might_exceed, score};
 use super::veto::{is_vetoed, is_vetoed_even_if_empty, standing};
 use crate::id::ShardId;
 use crate::residency::Standing;
+use crate::shard::Pressure;
 use crate::tenant::Pin;
 
 /// Where a slice belongs.
@@ -126,18 +127,21 @@ fn place(fleet: &Fleet, subject: &Subject) -> Verdict {
 
 /// The shards that would have won by weight alone, had they not been filling
 /// up or full: room that they have later does not attract the slice. (A shard
-/// of better standing does, once it has room: home is where it belongs.)
+/// of better standing does, once it has room: home is where it belongs.) A calm
+/// shard with room is never among them: it was weighed with all its weight,
+/// and lost.
 fn passed_over(fleet: &Fleet, subject: &Subject, winner: &Best<'_>) -> Vec<ShardId> {
     let own = score(winner.shard.weight, draw(subject.hash, winner.shard.hash));
     fleet
         .shards()
         .iter()
+        .filter(|shard| shard.pressure != Pressure::Calm || shard.slices >= shard.max_slices)
         .filter(|shard| shard.id != winner.shard.id)
         .filter(|shard| {
-            let standing = standing(shard, subject);
-            standing == winner.standing
-                && !is_vetoed_even_if_empty(shard, subject, standing)
-                && score(shard.weight, draw(subject.hash, shard.hash)) > own
+            score(shard.weight, draw(subject.hash, shard.hash)) > own && {
+                let standing = standing(shard, subject);
+                standing == winner.standing && !is_vetoed_even_if_empty(shard, subject, standing)
+            }
         })
         .map(|shard| shard.id.clone())
         .collect()
@@ -163,10 +167,16 @@ impl<'a> Best<'a> {
     }
 
     fn challenge(&mut self, shard: &'a ShardView, subject: &Subject, weight: f64) {
-        let standing = standing(shard, subject);
         let draw = draw(subject.hash, shard.hash);
+        let might_win = might_exceed(weight, draw, self.score);
+        // Numbers before names: nothing stands better than home, so most
+        // shards are out of it before their region is even looked at.
+        if !might_win && self.standing == Standing::Home {
+            return;
+        }
+        let standing = standing(shard, subject);
         if standing > self.standing
-            || (standing == self.standing && !might_exceed(weight, draw, self.score))
+            || (standing == self.standing && !might_win)
             || is_vetoed(shard, subject, standing)
         {
             return;

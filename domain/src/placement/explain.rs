@@ -152,15 +152,16 @@ fn because(fleet: &Fleet, subject: &Subject, verdict: &Verdict) -> String {
                 .unwrap_or_default()
         ),
         (Why::Stays, _) => {
-            let others = subject.passed_over.len();
-            let passed = if others == 0 {
-                String::new()
-            } else {
-                format!(
-                    ", apart from {others} passed over because it was filling up when the slice was placed"
-                )
+            let passed: Vec<_> = subject.passed_over.iter().map(ShardId::as_str).collect();
+            let except = match passed.as_slice() {
+                [] => String::new(),
+                [one] => format!(" ({one} was filling up when it was placed)"),
+                several => format!(
+                    " ({} were filling up when it was placed)",
+                    several.join(", ")
+                ),
             };
-            format!("{target} has the highest score of the shards that may hold it{passed}")
+            format!("{target} has the highest score of the shards that may hold it{except}")
         }
         (Why::MustLeave, _) => {
             let from = current.map(ToString::to_string).unwrap_or_default();

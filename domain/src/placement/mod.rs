@@ -7,13 +7,13 @@
 //! Everything here is a pure function of the [`Fleet`] and the [`Subject`].
 //!
 //! * Each shard draws a number from the slice's name and its own
-//!   ([`score`]); the highest weighted draw wins. Adding a shard moves only
+//!   ([`score()`]); the highest weighted draw wins. Adding a shard moves only
 //!   what it wins, in proportion to its weight; removing one moves only what
 //!   it held.
 //! * Rules come before scores ([`veto`]): region by residency, zones, state,
 //!   density.
 //! * A *new* slice prefers calm shards to busy ones. A *placed* slice ignores
-//!   that preference and remembers the shards it passed over ([`decide`]), so
+//!   that preference and remembers the shards it passed over ([`decide()`]), so
 //!   filling up never makes a tenant move and a tenant that was just placed
 //!   is never asked to move at once.
 

@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ballast_domain::Timestamp;
+use ballast_domain::bounds::COMMIT_WRITES_MAX;
 use ballast_domain::registry::{
-    ABSENT, Commit, CommitError, Expect, Kind, RecordKey, Reply, Write,
+    ABSENT, Commit, CommitError, Expect, Kind, RecordKey, Reply, StoreError, Write,
 };
 
 /// What is known of a record that the group mentions.
@@ -23,7 +24,7 @@ pub(super) struct Known {
 }
 
 /// What the store holds of all that a group mentions.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) records: HashMap<RecordKey, Known>,
     pub(super) tallies: HashMap<(Kind, String), u64>,
@@ -58,7 +59,7 @@ pub(super) struct EventRow {
 }
 
 /// The rows a group writes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Batch {
     pub(super) commits: Vec<CommitRow>,
     pub(super) events: Vec<EventRow>,
@@ -71,7 +72,7 @@ pub(super) struct Batch {
 }
 
 /// The next numbers to give out.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) revision: u64,
     pub(super) sequence: u64,
@@ -88,16 +89,20 @@ impl Batch {
         mut commit: Commit,
     ) -> Result<u64, CommitError> {
         check(view, &commit)?;
+        if let Some(reply) = commit.reply.take() {
+            view.replies.insert(reply.id.clone());
+            self.replies.push(reply);
+        }
+        if commit.writes.is_empty() {
+            // Nothing to tell the followers of the feed.
+            return Ok(counters.revision);
+        }
         counters.revision += 1;
         let revision = counters.revision;
         let first_sequence = counters.sequence + 1;
         for write in std::mem::take(&mut commit.writes) {
             counters.sequence += 1;
             self.write(view, revision, counters.sequence, write);
-        }
-        if let Some(reply) = commit.reply.take() {
-            view.replies.insert(reply.id.clone());
-            self.replies.push(reply);
         }
         self.commits.push(CommitRow {
             revision,
@@ -184,6 +189,13 @@ fn check(view: &View, commit: &Commit) -> Result<(), CommitError> {
     {
         return Err(CommitError::AlreadyAnswered);
     }
+    if commit.writes.len() > COMMIT_WRITES_MAX {
+        return Err(StoreError::new("commit to the registry", "it writes too many records").into());
+    }
+    let mut written = HashSet::with_capacity(commit.writes.len());
+    if !commit.writes.iter().all(|write| written.insert(&write.key)) {
+        return Err(StoreError::new("commit to the registry", "a record is written twice").into());
+    }
     let expected = commit
         .writes
         .iter()
@@ -218,4 +230,248 @@ fn check(view: &View, commit: &Commit) -> Result<(), CommitError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ballast_domain::Actor;
+
+    const AT: Timestamp = Timestamp::from_unix_ms(1_794_821_400_000);
+
+    /// A group under way.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Group {
+        view: View,
+        batch: Batch,
+        counters: Counters,
+    }
+
+    impl Group {
+        /// A group after revision 10, when 20 events had happened and `acme`
+        /// was on shard 1, at version 3.
+        fn new() -> Self {
+            let acme = Known {
+                version: 3,
+                live: true,
+                sequence: 20,
+                terms: texts(&["region:eu"]),
+                tallies: texts(&["shard:1"]),
+            };
+            let mut view = View::default();
+            view.records.insert(key("acme"), acme);
+            view.tallies.insert((Kind::Tenant, "shard:1".into()), 5);
+            view.replies.insert("answered".into());
+            let counters = Counters {
+                revision: 10,
+                sequence: 20,
+            };
+            Self {
+                view,
+                batch: Batch::default(),
+                counters,
+            }
+        }
+
+        fn take(&mut self, commit: Commit) -> Result<u64, CommitError> {
+            self.batch
+                .take(&mut self.view, &mut self.counters, AT, commit)
+        }
+
+        fn count(&self, tally: &str) -> Option<u64> {
+            let count = self.batch.tallies.get(&(Kind::Tenant, tally.to_owned()));
+            count.copied()
+        }
+
+        fn has_term(&self, term: &str, id: &str) -> Option<bool> {
+            let term = (Kind::Tenant, term.to_owned(), id.to_owned());
+            self.batch.terms.get(&term).copied()
+        }
+    }
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn key(id: &str) -> RecordKey {
+        RecordKey::new(Kind::Tenant, id)
+    }
+
+    fn put(id: &str, expected: u64, terms: &[&str], tallies: &[&str]) -> Write {
+        Write {
+            key: key(id),
+            expected,
+            body: Some("{}".to_owned()),
+            terms: Some(texts(terms)),
+            tallies: texts(tallies),
+        }
+    }
+
+    fn remove(id: &str, expected: u64) -> Write {
+        Write {
+            body: None,
+            ..put(id, expected, &[], &[])
+        }
+    }
+
+    fn commit(writes: Vec<Write>) -> Commit {
+        Commit {
+            actor: Actor::ballast("test"),
+            action: "tenant.change",
+            reason: None,
+            expects: Vec::new(),
+            writes,
+            reply: None,
+        }
+    }
+
+    fn answering(request: &str, writes: Vec<Write>) -> Commit {
+        Commit {
+            reply: Some(Reply {
+                id: request.to_owned(),
+                sealed: Vec::new(),
+                expires_at: AT,
+            }),
+            ..commit(writes)
+        }
+    }
+
+    fn expecting(expect: Expect) -> Commit {
+        Commit {
+            expects: vec![expect],
+            ..answering("new", vec![put("b", ABSENT, &["t"], &["shard:1"])])
+        }
+    }
+
+    #[test]
+    fn a_refused_commit_leaves_everything_as_it_was() {
+        let tally = |limit| Expect::TallyBelow(Kind::Tenant, "shard:1".into(), limit);
+        let good = || put("b", ABSENT, &["t"], &["shard:1"]);
+        let too_many = (0..=COMMIT_WRITES_MAX).map(|n| put(&n.to_string(), ABSENT, &[], &[]));
+        let refused = [
+            commit(vec![good(), put("acme", 2, &[], &[])]),
+            commit(vec![good(), remove("nobody", 1)]),
+            commit(vec![good(), good()]),
+            commit(too_many.collect()),
+            answering("answered", vec![good()]),
+            answering("new", vec![good(), put("acme", ABSENT, &[], &[])]),
+            expecting(Expect::Version(key("acme"), 2)),
+            expecting(Expect::Version(key("nobody"), 1)),
+            expecting(tally(5)),
+            expecting(tally(0)),
+        ];
+        let mut group = Group::new();
+        group
+            .take(commit(vec![put("c", ABSENT, &[], &[])]))
+            .unwrap();
+        let mut untouched = Group::new();
+        let first = commit(vec![put("c", ABSENT, &[], &[])]);
+        untouched.take(first).unwrap();
+        for commit in refused {
+            let told = format!("{:?} {:?}", commit.expects, commit.reply);
+            assert!(group.take(commit).is_err(), "{told}");
+            assert_eq!(group, untouched, "{told}");
+        }
+        // The next one gets the very next numbers.
+        assert_eq!(group.take(expecting(tally(6))).unwrap(), 12);
+        assert_eq!(group.batch.events[1].sequence, 22);
+    }
+
+    #[test]
+    fn a_commit_sees_those_before_it_in_its_group() {
+        let mut group = Group::new();
+        let change = |version| commit(vec![put("acme", version, &["region:eu"], &["shard:1"])]);
+        assert_eq!(group.take(change(3)).unwrap(), 11);
+        assert!(group.take(change(3)).is_err());
+        assert_eq!(group.take(change(4)).unwrap(), 12);
+        // Two events, each with the one before it, but one record row.
+        let told: Vec<_> = group
+            .batch
+            .events
+            .iter()
+            .map(|event| (event.sequence, event.version, event.previous))
+            .collect();
+        assert_eq!(told, [(21, 4, Some(20)), (22, 5, Some(21))]);
+        assert_eq!(group.batch.records.len(), 1);
+        let record = &group.batch.records[&key("acme")];
+        assert_eq!((record.version, record.sequence), (5, 22));
+        // A tally that stays what it was is not written.
+        assert_eq!(group.count("shard:1"), None);
+        assert!(group.batch.tally_history.is_empty());
+        // Answered in the group is answered.
+        group.take(answering("new", vec![])).unwrap();
+        let again = group.take(answering("new", vec![put("z", ABSENT, &[], &[])]));
+        assert!(matches!(again, Err(CommitError::AlreadyAnswered)));
+    }
+
+    #[test]
+    fn a_record_that_moves_twice_is_counted_where_it_ends() {
+        let mut group = Group::new();
+        let on = |version, tallies: &[&str]| commit(vec![put("acme", version, &[], tallies)]);
+        group.take(on(3, &["shard:2", "shard:2"])).unwrap();
+        group.take(on(4, &["shard:2", "shard:3"])).unwrap();
+        assert_eq!(group.count("shard:1"), Some(4));
+        assert_eq!(group.count("shard:2"), Some(1));
+        assert_eq!(group.count("shard:3"), Some(1));
+        assert_eq!(group.has_term("region:eu", "acme"), Some(false));
+        assert_eq!(group.has_term("shard:1", "acme"), Some(false));
+        assert_eq!(group.has_term("shard:2", "acme"), Some(true));
+        // The history has each revision's last word.
+        let history: Vec<_> = group
+            .batch
+            .tally_history
+            .iter()
+            .map(|((_, tally, revision), count)| (tally.as_str(), *revision, *count))
+            .collect();
+        let expected = [
+            ("shard:1", 11, 4),
+            ("shard:2", 11, 2),
+            ("shard:2", 12, 1),
+            ("shard:3", 12, 1),
+        ];
+        assert_eq!(history, expected);
+    }
+
+    #[test]
+    fn a_record_created_and_removed_in_one_group_leaves_its_events() {
+        let mut group = Group::new();
+        let made = put("b", ABSENT, &["t"], &["shard:1"]);
+        group.take(commit(vec![made.clone()])).unwrap();
+        group.take(commit(vec![remove("b", 1)])).unwrap();
+        assert_eq!(group.batch.events.len(), 2);
+        assert_eq!(group.has_term("t", "b"), Some(false));
+        assert_eq!(group.count("shard:1"), Some(5));
+        let record = &group.batch.records[&key("b")];
+        assert_eq!((record.version, record.live), (2, false));
+        assert!(group.take(commit(vec![remove("b", 2)])).is_err());
+        // And it can come back, one version on.
+        group.take(commit(vec![made])).unwrap();
+        assert_eq!(group.batch.records[&key("b")].version, 3);
+        assert_eq!(group.has_term("t", "b"), Some(true));
+        assert_eq!(group.count("shard:1"), Some(6));
+    }
+
+    #[test]
+    fn terms_are_kept_where_the_write_does_not_name_them() {
+        let mut group = Group::new();
+        let kept = Write {
+            terms: None,
+            ..put("acme", 3, &[], &["shard:9"])
+        };
+        group.take(commit(vec![kept])).unwrap();
+        let record = &group.batch.records[&key("acme")];
+        assert_eq!(record.terms, ["region:eu"]);
+        assert_eq!(record.tallies, ["shard:1"]);
+        assert_eq!(group.has_term("region:eu", "acme"), Some(true));
+        assert_eq!(group.count("shard:9"), None);
+    }
+
+    #[test]
+    fn a_commit_without_writes_takes_no_number() {
+        let mut group = Group::new();
+        assert_eq!(group.take(answering("new", vec![])).unwrap(), 10);
+        assert_eq!(group.counters, Group::new().counters);
+        assert!(group.batch.commits.is_empty());
+        assert_eq!(group.batch.replies.len(), 1);
+    }
 }

@@ -16,8 +16,12 @@ type RecordRow = (i64, String, i64, i64, String);
 
 /// Sorts after every id and term: they are ASCII.
 const LAST: &str = "\u{10ffff}";
+/// The first sequence number after revision `?1`: where to go on, and what
+/// the past ends before.
+const AFTER: &str = "coalesce((SELECT first_sequence FROM commits WHERE revision > ?1
+    ORDER BY revision LIMIT 1), 9223372036854775807)";
 /// How far the probes for the rarest term count.
-const PROBE: i64 = 1_000;
+const PROBE: i64 = 500;
 
 pub(super) async fn get(pool: &SqlitePool, key: &RecordKey) -> Rows<Option<Record>> {
     let row: Option<RecordRow> = sqlx::query_as(
@@ -44,10 +48,10 @@ pub(super) async fn list(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<Rec
             sql.push(
                 "terms t CROSS JOIN records r ON r.kind = t.kind AND r.id = t.id AND t.kind = ",
             );
-            sql.push_bind(kind).push(" AND t.term = ").push_bind(*first);
+            sql.push_bind(kind).push(" AND t.term = ").push_bind(first);
             for term in rest {
                 sql.push(" AND EXISTS (SELECT 1 FROM terms o WHERE o.kind = t.kind AND o.id = t.id AND o.term = ");
-                sql.push_bind(*term).push(")");
+                sql.push_bind(term).push(")");
             }
             &mut sql
         }
@@ -71,25 +75,26 @@ pub(super) async fn list(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<Rec
 }
 
 /// The query's terms, the one with the fewest records first, so that a rare
-/// term is never looked for among all records that have a common one.
-async fn rarest_first<'q>(pool: &SqlitePool, query: &'q RecordQuery) -> Rows<Vec<&'q str>> {
+/// term is never looked for among all records that have a common one. What is
+/// tallied is counted already; other terms are counted up to [`PROBE`].
+async fn rarest_first(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<String>> {
     if query.terms.len() < 2 {
-        return Ok(query.terms.iter().map(String::as_str).collect());
+        return Ok(query.terms.clone());
     }
-    let mut counted = Vec::with_capacity(query.terms.len());
-    for term in &query.terms {
-        let (count,): (i64,) = sqlx::query_as(
-            "SELECT count(*) FROM (SELECT 1 FROM terms WHERE kind = ? AND term = ? LIMIT ?)",
-        )
-        .bind(query.kind as u8)
-        .bind(term)
-        .bind(PROBE)
-        .fetch_one(pool)
-        .await?;
-        counted.push((count, term.as_str()));
-    }
-    counted.sort_by_key(|(count, _)| *count);
-    Ok(counted.into_iter().map(|(_, term)| term).collect())
+    let mut counted: Vec<(String, Option<i64>, i64)> = sqlx::query_as(
+        "SELECT w.value,
+                (SELECT t.count FROM tallies t WHERE t.kind = ?1 AND t.tally = w.value),
+                (SELECT count(*) FROM (
+                     SELECT 1 FROM terms t WHERE t.kind = ?1 AND t.term = w.value LIMIT ?2))
+         FROM json_each(?3) w",
+    )
+    .bind(query.kind as u8)
+    .bind(PROBE)
+    .bind(json!(query.terms).to_string())
+    .fetch_all(pool)
+    .await?;
+    counted.sort_by_key(|(_, tally, probe)| (*probe, tally.unwrap_or(i64::MAX)));
+    Ok(counted.into_iter().map(|(term, ..)| term).collect())
 }
 
 pub(super) async fn tallies(
@@ -98,7 +103,8 @@ pub(super) async fn tallies(
     prefix: &str,
 ) -> Rows<BTreeMap<String, u64>> {
     let rows: Vec<(String, i64)> = sqlx::query_as(
-        "SELECT tally, count FROM tallies WHERE kind = ? AND tally >= ? AND tally < ?",
+        "SELECT tally, count FROM tallies
+         WHERE kind = ? AND tally >= ? AND tally < ?",
     )
     .bind(kind as u8)
     .bind(prefix)
@@ -146,15 +152,16 @@ pub(super) async fn get_at(
     key: &RecordKey,
     revision: u64,
 ) -> Rows<Option<Record>> {
-    let row: Option<(i64, String, i64, i64, Option<String>)> = sqlx::query_as(
-        "SELECT kind, id, version, revision, body FROM events
-         WHERE kind = ? AND id = ? AND revision <= ? ORDER BY sequence DESC LIMIT 1",
-    )
-    .bind(key.kind as u8)
-    .bind(&key.id)
-    .bind(revision.cast_signed())
-    .fetch_optional(pool)
-    .await?;
+    let row: Option<(i64, String, i64, i64, Option<String>)> =
+        sqlx::query_as(sqlx::AssertSqlSafe(format!(
+            "SELECT kind, id, version, revision, body FROM events
+             WHERE kind = ?2 AND id = ?3 AND sequence < {AFTER} ORDER BY sequence DESC LIMIT 1"
+        )))
+        .bind(revision.cast_signed())
+        .bind(key.kind as u8)
+        .bind(&key.id)
+        .fetch_optional(pool)
+        .await?;
     row.and_then(|(kind, id, version, revision, body)| {
         body.map(|body| record((kind, id, version, revision, body)))
     })
@@ -162,13 +169,13 @@ pub(super) async fn get_at(
 }
 
 pub(super) async fn list_at(pool: &SqlitePool, kind: Kind, revision: u64) -> Rows<Vec<Record>> {
-    let rows: Vec<RecordRow> = sqlx::query_as(
+    let rows: Vec<RecordRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
         "SELECT e.kind, e.id, e.version, e.revision, e.body
          FROM records r CROSS JOIN events e ON e.sequence = (
              SELECT max(p.sequence) FROM events p
-             WHERE p.kind = r.kind AND p.id = r.id AND p.revision <= ?)
-         WHERE r.kind = ? AND e.body IS NOT NULL ORDER BY r.id",
-    )
+             WHERE p.kind = r.kind AND p.id = r.id AND p.sequence < {AFTER})
+         WHERE r.kind = ?2 AND e.body IS NOT NULL ORDER BY r.id"
+    )))
     .bind(revision.cast_signed())
     .bind(kind as u8)
     .fetch_all(pool)
@@ -224,28 +231,24 @@ struct EventFields {
     after: Option<String>,
 }
 
-const SELECT_EVENTS: &str = "SELECT e.sequence, e.revision, c.at_ms, c.actor, c.action, c.reason,
+const SELECT_EVENTS: &str = "SELECT e.sequence, e.revision, c.at_ms, a.actor, c.action, c.reason,
         e.kind, e.id, e.version, p.body AS before, e.body AS after
-    FROM events e JOIN commits c ON c.revision = e.revision
+    FROM events e CROSS JOIN commits c ON c.revision = e.revision
+    CROSS JOIN actors a ON a.id = c.actor
     LEFT JOIN events p ON p.sequence = e.previous WHERE ";
 
 pub(super) async fn changes(pool: &SqlitePool, revision: u64, limit: u32) -> Rows<Vec<Event>> {
-    // Whole commits only: up to the end of the commit in which the limit falls.
+    // Whole commits only: up to the end of the commit in which the limit
+    // falls. There are no gaps between sequence numbers.
     let rows: Vec<EventFields> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-        "{SELECT_EVENTS} e.sequence >= (
-             SELECT first_sequence FROM commits WHERE revision > ?1 ORDER BY revision LIMIT 1)
-         AND e.revision <= coalesce((
-             SELECT l.revision FROM events l WHERE l.sequence >= (
-                 SELECT first_sequence FROM commits WHERE revision > ?1 ORDER BY revision LIMIT 1)
-             ORDER BY l.sequence LIMIT 1 OFFSET ?2), 9223372036854775807)
-         ORDER BY e.sequence LIMIT ?3"
+        "{SELECT_EVENTS} e.sequence >= {AFTER} AND e.sequence < coalesce((
+             SELECT first_sequence FROM commits WHERE revision > (
+                 SELECT l.revision FROM events l WHERE l.sequence = {AFTER} + ?2)
+             ORDER BY revision LIMIT 1), 9223372036854775807)
+         ORDER BY e.sequence"
     )))
     .bind(revision.cast_signed())
     .bind(limit.saturating_sub(1))
-    .bind(
-        i64::from(limit)
-            + i64::try_from(ballast_domain::bounds::COMMIT_WRITES_MAX).unwrap_or(i64::MAX),
-    )
     .fetch_all(pool)
     .await?;
     rows.into_iter().map(event).collect()
@@ -260,6 +263,9 @@ pub(super) async fn events(pool: &SqlitePool, query: &EventQuery) -> Rows<Vec<Ev
             sql.push(" AND e.id = ").push_bind(id);
         }
     }
+    if let Some(hidden) = query.hidden {
+        sql.push(" AND e.kind <> ").push_bind(hidden as u8);
+    }
     if let Some(before) = query.before {
         sql.push(" AND e.sequence < ")
             .push_bind(before.cast_signed());
@@ -271,8 +277,6 @@ pub(super) async fn events(pool: &SqlitePool, query: &EventQuery) -> Rows<Vec<Ev
     }
     if let Some(until) = query.until {
         let revision = revision_at(pool, until).await?;
-        sql.push(" AND e.revision <= ")
-            .push_bind(revision.cast_signed());
         sql.push(
             " AND e.sequence < coalesce((SELECT first_sequence FROM commits WHERE revision > ",
         );
@@ -287,6 +291,7 @@ pub(super) async fn events(pool: &SqlitePool, query: &EventQuery) -> Rows<Vec<Ev
 
 fn counts(rows: Vec<(String, i64)>) -> BTreeMap<String, u64> {
     rows.into_iter()
+        .filter(|(_, count)| *count > 0)
         .map(|(tally, count)| (tally, count.cast_unsigned()))
         .collect()
 }

@@ -76,30 +76,32 @@ pub(super) async fn tallies_of(
         .collect()
 }
 
+/// Which of these requests have an answer that has not expired.
 pub(super) async fn replies_of(
     connection: &mut SqliteConnection,
     ids: &[&str],
+    now: Timestamp,
 ) -> Rows<HashSet<String>> {
     if ids.is_empty() {
         return Ok(HashSet::new());
     }
-    let rows: Vec<(String,)> =
-        sqlx::query_as("SELECT r.id FROM json_each(?) w CROSS JOIN replies r ON r.id = w.value")
-            .bind(array(ids.iter().map(|id| json!(id))))
-            .fetch_all(connection)
-            .await?;
+    let rows: Vec<(String,)> = sqlx::query_as(
+        "SELECT r.id FROM json_each(?) w CROSS JOIN replies r ON r.id = w.value
+         WHERE r.expires_ms > ?",
+    )
+    .bind(array(ids.iter().map(|id| json!(id))))
+    .bind(now.unix_ms())
+    .fetch_all(connection)
+    .await?;
     Ok(rows.into_iter().map(|(id,)| id).collect())
 }
 
 /// Writes a group's rows.
 pub(super) async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Rows<()> {
-    if batch.commits.is_empty() {
-        return Ok(());
-    }
     insert_log(connection, batch).await?;
     insert_indexes(connection, batch).await?;
     for reply in &batch.replies {
-        sqlx::query("INSERT INTO replies (id, expires_ms, sealed) VALUES (?, ?, ?)")
+        sqlx::query("INSERT OR REPLACE INTO replies (id, expires_ms, sealed) VALUES (?, ?, ?)")
             .bind(&reply.id)
             .bind(reply.expires_at.unix_ms())
             .bind(&reply.sealed)
@@ -123,8 +125,15 @@ async fn insert_log(connection: &mut SqliteConnection, batch: &Batch) -> Rows<()
     }));
     run(
         connection,
+        "INSERT OR IGNORE INTO actors (actor) SELECT DISTINCT value ->> 3 FROM json_each(?)",
+        commits.clone(),
+    )
+    .await?;
+    run(
+        connection,
         "INSERT INTO commits (revision, at_ms, action, actor, reason, first_sequence)
-         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+         SELECT value ->> 0, value ->> 1, value ->> 2,
+                (SELECT id FROM actors WHERE actor = value ->> 3), value ->> 4, value ->> 5
          FROM json_each(?)",
         commits,
     )

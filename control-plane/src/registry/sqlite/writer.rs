@@ -125,7 +125,7 @@ impl State {
         let at = self.clock.now().max(self.last_at);
         let mut counters = self.counters;
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
-        let mut view = read_view(&mut transaction, &commits).await?;
+        let mut view = read_view(&mut transaction, &commits, at).await?;
         let mut batch = Batch::default();
         let outcomes = commits
             .into_iter()
@@ -151,6 +151,7 @@ impl State {
 async fn read_view(
     connection: &mut SqliteConnection,
     commits: &[Commit],
+    at: Timestamp,
 ) -> Result<View, sqlx::Error> {
     let mut keys = Vec::new();
     let mut tallies = Vec::new();
@@ -181,7 +182,7 @@ async fn read_view(
     tallies.extend(held.iter().map(|(kind, tally)| (*kind, tally.as_str())));
     Ok(View {
         tallies: rows::tallies_of(connection, &tallies).await?,
-        replies: rows::replies_of(connection, &replies).await?,
+        replies: rows::replies_of(connection, &replies, at).await?,
         records,
     })
 }

@@ -1,0 +1,245 @@
+//! The examples under every `--help`.
+
+pub(crate) const TOP: &str = "\
+Examples:
+  ballast up                              run everything; data in ./ballast-data
+  ballast tenant create acme              create a tenant; it is placed on a shard
+  ballast key create acme                 give it an API key
+  ballast placement explain acme          where it is, why, and what would move it
+  ballast shard list                      the fleet
+  ballast tenant list --json | jq .       everything, for programs
+
+Environment:
+  BALLAST_URL      the admin URL; --url wins
+  BALLAST_TOKEN    the token; --token-file wins
+  BALLAST_CA_CERT  certificates to trust; --ca-cert wins
+  NO_COLOR         no colours
+Without a token in either place, the file ballast-data/admin-token is read if it is there.
+
+Exit codes:
+  0  done
+  1  refused by the server, or the answer is no
+  2  the command cannot be run like that
+  3  the server cannot be reached";
+
+pub(crate) const UP: &str = "\
+Examples:
+  ballast up
+  ballast up --listen 0.0.0.0:8080 --data-dir /var/lib/ballast
+  ballast up --json --listen 127.0.0.1:0 --admin-token-file token
+  ballast up --tls-cert cert.pem --tls-key key.pem
+
+Stops cleanly on Ctrl-C or SIGTERM; reads its configuration again on SIGHUP.";
+pub(crate) const CONFIG: &str = "\
+Examples:
+  ballast config check
+  ballast config show
+  ballast config schema > ballast.schema.json";
+pub(crate) const CONFIG_CHECK: &str = "\
+Examples:
+  ballast config check
+  ballast config check /etc/ballast/ballast.toml --json";
+pub(crate) const CONFIG_SCHEMA: &str = "\
+Examples:
+  ballast config schema > ballast.schema.json";
+pub(crate) const CONFIG_SHOW: &str = "\
+Examples:
+  ballast config show
+  ballast config show ballast.toml --json";
+pub(crate) const TOKEN_RESET: &str = "\
+Examples:
+  ballast token reset --data-dir ballast-data
+  ballast token reset --data-dir ballast-data --file token";
+
+pub(crate) const COMPLETIONS: &str = "\
+Examples:
+  ballast completions bash > ~/.local/share/bash-completion/completions/ballast
+  ballast completions zsh > ~/.zfunc/_ballast
+  ballast completions fish > ~/.config/fish/completions/ballast.fish";
+
+pub(crate) const TENANT: &str = "\
+Examples:
+  ballast tenant create acme --name 'Acme Inc'
+  ballast tenant list --status active --shard shard-2
+  ballast tenant update acme --votes-per-second 500";
+pub(crate) const TENANT_CREATE: &str = "\
+Examples:
+  ballast tenant create acme
+  ballast tenant create acme --region eu --residency strict --votes-per-second 500
+  ballast tenant create acme --region eu --secondary-region us --secondary-region ap
+  ballast tenant create acme --idempotency-key order-4711 --reason 'signed up'";
+pub(crate) const TENANT_LIST: &str = "\
+Examples:
+  ballast tenant list --prefix ac
+  ballast tenant list --shard shard-2 --all --json";
+pub(crate) const TENANT_SHOW: &str = "\
+Examples:
+  ballast tenant show acme
+  ballast tenant show acme --json | jq .limits";
+pub(crate) const TENANT_UPDATE: &str = "\
+What is not named stays as it is; a list that is named replaces the list that is there.
+
+Examples:
+  ballast tenant update acme --votes-per-second 500 --reason 'load test'
+  ballast tenant update acme --no-votes-per-second
+  ballast tenant update acme --cors-origin https://acme.example --if-match 3";
+pub(crate) const TENANT_SUSPEND: &str = "\
+Examples:
+  ballast tenant suspend acme --reason 'invoice 4711 unpaid'";
+pub(crate) const TENANT_RESUME: &str = "\
+Examples:
+  ballast tenant resume acme --reason 'invoice 4711 paid'";
+pub(crate) const TENANT_CLOSE: &str = "\
+Asks on a terminal; elsewhere --yes is needed.
+
+Examples:
+  ballast tenant close acme
+  ballast tenant close acme --yes --reason 'contract ended'";
+
+pub(crate) const KEY: &str = "\
+Examples:
+  ballast key create acme
+  ballast key list acme
+  ballast key rotate acme key-4f1c9a0b7e2d8a63 --overlap 24h";
+pub(crate) const KEY_CREATE: &str = "\
+The secret goes to stdout, everything else to stderr. Without flags it is a live key with all
+scopes that never expires.
+
+Examples:
+  ballast key create acme
+  KEY=$(ballast key create acme --scopes vote,read --name web)
+  ballast key create acme --test --expires 30d --json";
+pub(crate) const KEY_LIST: &str = "\
+Examples:
+  ballast key list
+  ballast key list acme --json";
+pub(crate) const KEY_SHOW: &str = "\
+Examples:
+  ballast key show key-4f1c9a0b7e2d8a63";
+pub(crate) const KEY_UPDATE: &str = "\
+Examples:
+  ballast key update key-4f1c9a0b7e2d8a63 --name web --scopes vote,read";
+pub(crate) const KEY_ROTATE: &str = "\
+Examples:
+  ballast key rotate key-4f1c9a0b7e2d8a63
+  ballast key rotate acme key-4f1c9a0b7e2d8a63 --overlap 24h";
+pub(crate) const KEY_REVOKE: &str = "\
+Examples:
+  ballast key revoke key-4f1c9a0b7e2d8a63 --reason leaked
+  ballast key revoke acme key-4f1c9a0b7e2d8a63";
+pub(crate) const KEY_IDENTIFY: &str = "\
+A secret given as an argument stays in the shell's history; stdin does not.
+
+Examples:
+  ballast key identify < found-key.txt
+  pbpaste | ballast key identify -";
+
+pub(crate) const SHARD: &str = "\
+Examples:
+  ballast shard list
+  ballast placement preview add shard-5     who would move, before it is added
+  ballast shard add shard-5 --weight 2
+  ballast shard state shard-2 draining";
+pub(crate) const SHARD_ADD: &str = "\
+--url is where the admin API is; where the shard's data is, is --data-url.
+
+Examples:
+  ballast shard add shard-5
+  ballast shard add shard-5 --region eu --zone ekb --weight 2 --max-slices 50000
+  ballast shard add shard-5 --data-url file:shards/shard-5";
+pub(crate) const SHARD_LIST: &str = "\
+Examples:
+  ballast shard list
+  ballast shard list --all --json | jq '.items[].shardID'";
+pub(crate) const SHARD_SHOW: &str = "\
+Examples:
+  ballast shard show shard-1";
+pub(crate) const SHARD_WEIGHT: &str = "\
+Examples:
+  ballast shard weight shard-1 2.5
+  ballast placement preview weight shard-1 2.5     who would move, before it is done";
+pub(crate) const SHARD_ZONES: &str = "\
+Examples:
+  ballast shard zones shard-1 ekb gold
+  ballast shard zones shard-1                      no zones";
+pub(crate) const SHARD_STATE: &str = "\
+Examples:
+  ballast shard state shard-2 draining --reason 'disk is old'
+  ballast shard state shard-2 active";
+pub(crate) const SHARD_UPDATE: &str = "\
+Examples:
+  ballast shard update shard-1 --weight 2 --max-slices 50000 --if-match 4";
+pub(crate) const SHARD_REMOVE: &str = "\
+Asks on a terminal; elsewhere --yes is needed. Only an empty shard can be removed.
+
+Examples:
+  ballast placement preview remove shard-4         who would have to move
+  ballast shard remove shard-4 --yes";
+
+pub(crate) const PLACEMENT: &str = "\
+Examples:
+  ballast placement explain acme
+  ballast placement preview add shard-5 --weight 2
+  ballast placement drift";
+pub(crate) const PLACEMENT_SHOW: &str = "\
+Examples:
+  ballast placement show acme";
+pub(crate) const PLACEMENT_EXPLAIN: &str = "\
+Examples:
+  ballast placement explain acme
+  ballast placement explain acme --at '2h ago'
+  ballast placement explain acme --at 2026-11-16T09:30:00Z --json";
+pub(crate) const PLACEMENT_PIN: &str = "\
+Examples:
+  ballast placement pin acme shard-2 --reason 'beside its sister'";
+pub(crate) const PLACEMENT_UNPIN: &str = "\
+Examples:
+  ballast placement unpin acme";
+pub(crate) const PLACEMENT_PREVIEW: &str = "\
+Examples:
+  ballast placement preview add shard-5 --weight 2
+  ballast placement preview remove shard-4
+  ballast placement preview weight shard-1 0.5 --all";
+pub(crate) const PLACEMENT_DRIFT: &str = "\
+Examples:
+  ballast placement drift
+  ballast placement drift --all --json";
+pub(crate) const PREVIEW_ADD: &str = "\
+Examples:
+  ballast placement preview add shard-5
+  ballast placement preview add shard-5 --region eu --weight 2 --all";
+pub(crate) const PREVIEW_REMOVE: &str = "\
+Examples:
+  ballast placement preview remove shard-4";
+pub(crate) const PREVIEW_WEIGHT: &str = "\
+Examples:
+  ballast placement preview weight shard-1 0.5";
+
+pub(crate) const EVENT: &str = "\
+Examples:
+  ballast event list --since 2h";
+pub(crate) const EVENT_LIST: &str = "\
+Examples:
+  ballast event list --since 2h
+  ballast event list --kind tenant --id acme
+  ballast event list --since 2026-11-01 --until 2026-11-16 --all --json";
+
+pub(crate) const TOKEN: &str = "\
+Examples:
+  ballast token whoami
+  ballast token create --role operator --name deploy --expires 90d";
+pub(crate) const TOKEN_CREATE: &str = "\
+The secret goes to stdout, everything else to stderr.
+
+Examples:
+  ballast token create --role viewer --name grafana
+  ballast token create --role operator --name deploy --expires 90d > deploy.token";
+pub(crate) const TOKEN_LIST: &str = "\
+Examples:
+  ballast token list";
+pub(crate) const TOKEN_REVOKE: &str = "\
+Examples:
+  ballast token revoke tok-4f1c9a0b7e2d8a63 --reason 'laptop lost'";
+pub(crate) const TOKEN_WHOAMI: &str = "\
+Examples:
+  ballast token whoami";

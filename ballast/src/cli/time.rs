@@ -1,0 +1,138 @@
+//! Times as people type and read them. What time it is arrives as data.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use ballast_domain::Timestamp;
+
+/// A moment as it is typed: a time, or a distance from now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// A time.
+    At(Timestamp),
+    /// So far from now.
+    Off(Duration),
+}
+
+impl When {
+    /// The moment, a distance being in the past.
+    pub(crate) fn past(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(moment) => moment,
+            Self::Off(distance) => shifted(now, distance, -1),
+        }
+    }
+
+    /// The moment, a distance being in the future.
+    pub(crate) fn future(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(moment) => moment,
+            Self::Off(distance) => shifted(now, distance, 1),
+        }
+    }
+}
+
+fn shifted(now: Timestamp, distance: Duration, sign: i64) -> Timestamp {
+    let ms = i64::try_from(distance.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_unix_ms(now.unix_ms().saturating_add(ms.saturating_mul(sign)))
+}
+
+impl FromStr for When {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text == "now" {
+            return Ok(Self::Off(Duration::ZERO));
+        }
+        if let Ok(moment) = text.parse() {
+            return Ok(Self::At(moment));
+        }
+        // A day is a moment too: its beginning.
+        if text.len() == 10
+            && let Ok(moment) = format!("{text}T00:00:00Z").parse()
+        {
+            return Ok(Self::At(moment));
+        }
+        let distance = text.strip_suffix("ago").unwrap_or(text).trim();
+        humantime::parse_duration(distance)
+            .map(Self::Off)
+            .map_err(|_| "a time is such as 2026-11-16T09:30:00Z, 2026-11-16, 30d or 2h".to_owned())
+    }
+}
+
+/// Whole seconds of a duration such as `24h`.
+pub(crate) fn seconds(text: &str) -> Result<i64, String> {
+    humantime::parse_duration(text)
+        .map_err(|_| "a duration is such as 24h, 90m or 7d; 0s is none".to_owned())
+        .and_then(|duration| i64::try_from(duration.as_secs()).map_err(|bad| bad.to_string()))
+}
+
+/// `3 min ago`, `in 2 days`: how far a moment is from now.
+pub(crate) fn relative(moment: Timestamp, now: Timestamp) -> String {
+    let seconds = (now.unix_ms() - moment.unix_ms()) / 1_000;
+    let distance = seconds.unsigned_abs();
+    let (count, unit) = match distance {
+        0..5 => return "just now".to_owned(),
+        5..60 => (distance, "s"),
+        60..3_600 => (distance / 60, "min"),
+        3_600..172_800 => (distance / 3_600, "h"),
+        172_800..5_184_000 => (distance / 86_400, "days"),
+        5_184_000..63_072_000 => (distance / 2_592_000, "months"),
+        _ => (distance / 31_536_000, "years"),
+    };
+    if seconds >= 0 {
+        format!("{count} {unit} ago")
+    } else {
+        format!("in {count} {unit}")
+    }
+}
+
+/// `2026-11-16 09:30:00 UTC`.
+pub(crate) fn exact(moment: Timestamp) -> String {
+    let text = moment.to_string();
+    match text.split_once('T') {
+        Some((day, time)) => format!("{day} {} UTC", time.get(..8).unwrap_or(time)),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_794_821_400_000);
+
+    #[test]
+    fn moments_are_read_as_people_type_them() {
+        let hours_ago = Timestamp::from_unix_ms(NOW.unix_ms() - 7_200_000);
+        for text in ["2h", "2h ago", " 2 hours ago ", "120min"] {
+            let when: When = text.parse().unwrap();
+            assert_eq!(when.past(NOW), hours_ago, "{text}");
+        }
+        assert_eq!("now".parse::<When>().unwrap().past(NOW), NOW);
+        let day: When = "2026-11-16".parse().unwrap();
+        assert_eq!(day.future(NOW).to_string(), "2026-11-16T00:00:00.000Z");
+        let month: When = "30d".parse().unwrap();
+        assert_eq!(month.future(NOW), NOW.plus_seconds(30 * 86_400));
+        for bad in ["", "yesterday", "2026-13-01", "2 parsecs"] {
+            assert!(bad.parse::<When>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn distances_are_told_in_one_unit() {
+        let told = |seconds| relative(NOW.plus_seconds(seconds), NOW);
+        assert_eq!(told(-2), "just now");
+        assert_eq!(told(-200), "3 min ago");
+        assert_eq!(told(-90_000), "25 h ago");
+        assert_eq!(told(86_400 * 30), "in 30 days");
+        assert_eq!(told(-86_400 * 800), "2 years ago");
+    }
+
+    #[test]
+    fn an_overlap_is_a_duration() {
+        assert_eq!(seconds("24h"), Ok(86_400));
+        assert_eq!(seconds("0s"), Ok(0));
+        assert!(seconds("soon").is_err());
+    }
+}

@@ -1,0 +1,67 @@
+//! What answers look like to a person: text out of bodies, nothing else. One
+//! file per noun.
+
+pub(crate) mod chart;
+pub(crate) mod events;
+pub(crate) mod explain;
+pub(crate) mod keys;
+pub(crate) mod placements;
+pub(crate) mod preview;
+pub(crate) mod shards;
+pub(crate) mod tenants;
+pub(crate) mod tokens;
+
+use serde::de::DeserializeOwned;
+
+use super::args::Fields;
+use super::body::Page;
+use super::client::Reply;
+use super::failure::Failure;
+use super::output::Screen;
+
+/// Shows an answer: the body itself with `--json`, else the text of it.
+pub(crate) fn show<T: DeserializeOwned>(
+    screen: &Screen,
+    reply: &Reply,
+    text: impl FnOnce(&Screen, &T) -> String,
+) -> Result<(), Failure> {
+    if screen.json {
+        screen.data(&reply.bytes)
+    } else {
+        screen.data(text(screen, &reply.read()?).as_bytes())
+    }
+}
+
+/// Shows a list; an empty one says what to do next.
+pub(crate) fn list<T: DeserializeOwned>(
+    screen: &Screen,
+    reply: &Reply,
+    text: impl FnOnce(&Screen, &[T]) -> String,
+    empty: &str,
+) -> Result<(), Failure> {
+    if screen.json {
+        return screen.data(&reply.bytes);
+    }
+    let page: Page<T> = reply.read()?;
+    if page.items.is_empty() {
+        screen.note(empty);
+        return Ok(());
+    }
+    screen.data(text(screen, &page.items).as_bytes())?;
+    if let Some(cursor) = page.next_cursor {
+        let more = format!("there are more: --all, or the next page with --cursor {cursor}");
+        screen.note(&screen.dim(&more));
+    }
+    Ok(())
+}
+
+/// Refuses a change that changes nothing.
+pub(crate) fn refuse_nothing(fields: &Fields) -> Result<(), Failure> {
+    if fields.is_empty() {
+        return Err(Failure::usage(
+            "it was not said what to change",
+            "--help shows what can be changed",
+        ));
+    }
+    Ok(())
+}

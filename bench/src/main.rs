@@ -1,0 +1,38 @@
+//! The benchmarks of Ballast: each prints a table with its reference measured
+//! in the same run.
+//!
+//! ```text
+//!   cargo run --release -p ballast-bench -- placement
+//!   cargo run --release -p ballast-bench -- keys
+//!   cargo run --release -p ballast-bench -- registry --tenants 100000
+//! ```
+//! One file per benchmark. They measure; nothing here is asserted.
+
+// Printing is what this program is for.
+#![allow(clippy::print_stdout)]
+
+mod keys;
+mod options;
+mod placement;
+mod registry;
+mod sample;
+mod stopwatch;
+mod table;
+
+use options::{Benchmark, Options};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let Some(options) = Options::parse(std::env::args().skip(1))? else {
+        println!("{}", options::USAGE);
+        return Ok(());
+    };
+    for benchmark in &options.benchmarks {
+        match benchmark {
+            Benchmark::Placement => placement::run()?,
+            Benchmark::Keys => keys::run().await?,
+            Benchmark::Registry => registry::run(&options).await?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Records are found by their terms and by the beginning of their ids, in the
+//! order of their ids, page by page.
+
+use ballast_domain::registry::{ABSENT, Kind, RecordKey, RecordQuery, Registry, Write};
+
+use super::*;
+
+fn all(limit: u32) -> RecordQuery {
+    RecordQuery::all(Kind::Tenant, limit)
+}
+
+pub(crate) async fn a_term_finds_its_records<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    let shard = Write {
+        key: RecordKey::new(Kind::Shard, "a"),
+        ..create_with_terms("a", &["region:eu"])
+    };
+    let writes = vec![
+        create_with_terms("a", &["region:eu", "status:active"]),
+        create_with_terms("b", &["region:us", "status:active"]),
+        create("c"),
+        shard,
+    ];
+    done(&store, writes).await;
+    assert_eq!(found(&store, &["region:eu"]).await, ["a"]);
+    assert_eq!(found(&store, &["status:active"]).await, ["a", "b"]);
+    // The whole term, not a part of it.
+    assert_eq!(found(&store, &["region:e"]).await, [""; 0]);
+    assert_eq!(found(&store, &["region:eu2"]).await, [""; 0]);
+    assert_eq!(found(&store, &["REGION:EU"]).await, [""; 0]);
+    assert_eq!(found(&store, &[]).await, ["a", "b", "c"]);
+}
+
+pub(crate) async fn terms_are_kept_replaced_and_taken_away<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    done(&store, vec![create_with_terms("a", &["one", "two"])]).await;
+    // Kept.
+    done(&store, vec![keeping_terms(put("a", 1, body(1)))]).await;
+    assert_eq!(found(&store, &["one", "two"]).await, ["a"]);
+    // Replaced, in part.
+    let replaced = with_terms(put("a", 2, body(2)), &["two", "three"]);
+    done(&store, vec![replaced]).await;
+    assert_eq!(found(&store, &["one"]).await, [""; 0]);
+    assert_eq!(found(&store, &["two", "three"]).await, ["a"]);
+    // What is found is the record as it is now.
+    let query = RecordQuery {
+        terms: texts(&["three"]),
+        ..all(10)
+    };
+    let records = store.list(&query).await.unwrap();
+    assert_eq!((records[0].version, &*records[0].body), (3, &*body(2)));
+    // Emptied.
+    done(&store, vec![put("a", 3, body(3))]).await;
+    assert_eq!(found(&store, &["two"]).await, [""; 0]);
+    // Removed with the record, and not back with its next life.
+    done(&store, vec![with_terms(put("a", 4, body(4)), &["four"])]).await;
+    done(&store, vec![remove("a", 5)]).await;
+    assert_eq!(found(&store, &["four"]).await, [""; 0]);
+    done(&store, vec![keeping_terms(put("a", ABSENT, body(7)))]).await;
+    assert_eq!(found(&store, &["four"]).await, [""; 0]);
+    assert_eq!(found(&store, &[]).await, ["a"]);
+}
+
+pub(crate) async fn records_come_in_the_order_of_their_ids<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    // The order of the bytes, whatever the order of writing.
+    let mut names = ["b", "a-2", "a", "a_2", "a-10", "ab", "Z", "é", "10", "9"];
+    let writes = names.iter().map(|id| create_with_terms(id, &["t"]));
+    done(&store, writes.collect()).await;
+    names.sort_unstable();
+    assert_eq!(found(&store, &[]).await, names);
+    assert_eq!(found(&store, &["t"]).await, names);
+}
+
+pub(crate) async fn pages_follow_each_other<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    let names: Vec<String> = (0..25).map(|n| format!("t-{n:02}")).collect();
+    let writes = names.iter().map(|id| create_with_terms(id, &["t", "u"]));
+    done(&store, writes.collect()).await;
+    done(&store, vec![remove("t-07", 1), remove("t-24", 1)]).await;
+    let left: Vec<&str> = names
+        .iter()
+        .map(String::as_str)
+        .filter(|id| *id != "t-07" && *id != "t-24")
+        .collect();
+    for terms in [texts(&[]), texts(&["t"]), texts(&["t", "u"])] {
+        let mut seen = Vec::new();
+        let mut after = None;
+        for _ in 0..4 {
+            let query = RecordQuery {
+                terms: terms.clone(),
+                after: after.clone(),
+                ..all(7)
+            };
+            let page = store.list(&query).await.unwrap();
+            assert!(page.len() <= 7);
+            after = page.last().map(|last| last.key.id.clone());
+            seen.extend(page.into_iter().map(|one| one.key.id));
+        }
+        assert_eq!(seen, left, "{terms:?}");
+    }
+    // A page may begin after an id that is not there.
+    let query = RecordQuery {
+        after: Some("t-07".to_owned()),
+        ..all(1)
+    };
+    assert_eq!(ids(&store.list(&query).await.unwrap()), ["t-08"]);
+    assert_eq!(store.list(&all(0)).await.unwrap(), vec![]);
+}
+
+pub(crate) async fn a_prefix_narrows_a_list<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    let names = ["ab", "abc", "abd", "ab-1", "ab%", "ab_", "ac", "aé", "b"];
+    let writes = names.iter().map(|id| create_with_terms(id, &["t"]));
+    done(&store, writes.collect()).await;
+    for terms in [texts(&[]), texts(&["t"])] {
+        let list = async |prefix: &str, after: Option<&str>, limit| {
+            let query = RecordQuery {
+                terms: terms.clone(),
+                id_prefix: prefix.to_owned(),
+                after: after.map(str::to_owned),
+                ..all(limit)
+            };
+            let records = store.list(&query).await.unwrap();
+            records
+                .into_iter()
+                .map(|one| one.key.id)
+                .collect::<Vec<_>>()
+        };
+        let under_ab = ["ab", "ab%", "ab-1", "ab_", "abc", "abd"];
+        assert_eq!(list("ab", None, 10).await, under_ab);
+        assert_eq!(list("ab", None, 3).await, under_ab[..3]);
+        assert_eq!(list("ab", Some("ab-1"), 10).await, under_ab[3..]);
+        assert_eq!(list("ab", Some("a"), 10).await, under_ab);
+        assert_eq!(list("ab", Some("b"), 10).await, [""; 0]);
+        assert_eq!(list("ab%", None, 10).await, ["ab%"]);
+        assert_eq!(list("aé", None, 10).await, ["aé"]);
+        assert_eq!(list("AB", None, 10).await, [""; 0]);
+        assert_eq!(list("zz", None, 10).await, [""; 0]);
+    }
+}
+
+pub(crate) async fn several_terms_must_all_hold<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    let mut writes = Vec::new();
+    for n in 0..60 {
+        let third = format!("third:{}", n % 3);
+        let fifth = format!("fifth:{}", n % 5);
+        let terms: &[&str] = match n {
+            45 => &["all", &third, &fifth, "rare"],
+            _ => &["all", &third, &fifth],
+        };
+        writes.push(create_with_terms(&format!("t-{n:02}"), terms));
+    }
+    done(&store, writes).await;
+    let both = ["t-00", "t-15", "t-30", "t-45"];
+    assert_eq!(found(&store, &["third:0", "fifth:0"]).await, both);
+    assert_eq!(found(&store, &["all", "fifth:0", "third:0"]).await, both);
+    assert_eq!(found(&store, &["all", "third:0", "rare"]).await, ["t-45"]);
+    assert_eq!(found(&store, &["rare", "all"]).await, ["t-45"]);
+    assert_eq!(found(&store, &["third:1", "rare"]).await, [""; 0]);
+    assert_eq!(found(&store, &["all", "no-such-term"]).await, [""; 0]);
+    // The same term twice says no more than once.
+    assert_eq!(found(&store, &["rare", "rare"]).await, ["t-45"]);
+    let query = RecordQuery {
+        terms: texts(&["third:0", "fifth:0"]),
+        after: Some("t-00".to_owned()),
+        id_prefix: "t-".to_owned(),
+        ..all(2)
+    };
+    let page = store.list(&query).await.unwrap();
+    assert_eq!(ids(&page), ["t-15", "t-30"]);
+}
