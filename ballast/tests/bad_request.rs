@@ -180,8 +180,9 @@ async fn headers_that_cannot_be() {
 
 #[tokio::test]
 async fn the_router_refuses_in_the_same_way() {
-    let (it, newest) = prepared().await;
+    let (it, _) = prepared().await;
     let (_, key) = it.key("acme").await;
+    let newest = it.newest_event().await;
     let cases = [
         ("GET", "/resolve", "bad-credential"),
         ("GET", "/resolve?api_key=hello", "bad-credential"),
@@ -199,5 +200,5 @@ async fn the_router_refuses_in_the_same_way() {
         .send()
         .await;
     is_problem("DELETE /resolve", answer, "method-not-allowed");
-    assert_eq!(it.newest_event().await, newest + 1, "something was changed");
+    assert_eq!(it.newest_event().await, newest, "something was changed");
 }

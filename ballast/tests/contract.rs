@@ -158,7 +158,7 @@ async fn lists_are_paged_to_the_end() {
         ("/tenants", 7),
         ("/shards", 4),
         ("/tokens", 1),
-        ("/events", 13),
+        ("/events", 12),
     ] {
         let mut seen = Vec::new();
         let mut cursor = String::new();

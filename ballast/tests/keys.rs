@@ -84,7 +84,9 @@ async fn a_rotated_key_works_for_its_overlap() {
     let second = text(&rotated["key"]);
     is_answered(&it, &first, 200, "").await;
     is_answered(&it, &second, 200, "").await;
-    let again = it.call("POST", &format!("/keys/{id}/rotate"));
+    let again = it
+        .call("POST", &format!("/keys/{id}/rotate"))
+        .json(&json!({}));
     again.send().await.refused(409, "key-not-active");
 
     let id = text(&rotated["keyID"]);

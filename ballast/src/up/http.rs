@@ -38,12 +38,14 @@ pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> R
     let measured = Router::new()
         .route("/metrics", get(exposed))
         .with_state(metrics.clone());
-    router::router(parts.router.clone())
+    let own = Router::new()
         .merge(health)
         .merge(measured)
         .route("/problems/{code}", get(problem))
+        .method_not_allowed_fallback(wrong_method);
+    router::router(parts.router.clone())
+        .merge(own)
         .merge(admin)
-        .method_not_allowed_fallback(wrong_method)
         .layer(from_fn(secure))
         .layer(from_fn_with_state(trusted, client_address::note))
         .layer(from_fn_with_state(metrics, observe))
@@ -73,7 +75,7 @@ async fn problem(Path(code): Path<String>) -> Result<Response, ApiError> {
         .ok_or_else(|| Error::new(ErrorCode::NotFound, "there is no such problem code").into())
 }
 
-/// The same answer as the admin API's, on every other path.
+/// The same answer as the admin API's and the router's.
 async fn wrong_method() -> ApiError {
     let detail = "the path is there, but it does not take this method";
     Error::new(ErrorCode::MethodNotAllowed, detail).into()
