@@ -87,8 +87,9 @@ pub struct Slice {
     pub shard_id: ShardId,
     /// Grows with every change of owner; every write carries it.
     pub epoch: Epoch,
-    /// Shards that scored higher when it was placed but were filling up. They
-    /// do not attract it later, so a preference never turns into a move.
+    /// Shards that scored higher when it was placed but were filling up or
+    /// full. They do not attract it later, so room that comes and goes never
+    /// turns into a move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<ShardId>,
     /// When it was placed there.

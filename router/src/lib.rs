@@ -31,8 +31,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
-use ballast_domain::Clock;
 use ballast_domain::routes::RouteSource;
+use ballast_domain::{Clock, Error, ErrorCode};
 
 pub use follow::follow;
 pub use key_in_request::{KeyPlace, KeyPlaces};
@@ -90,6 +90,12 @@ impl State {
 pub fn router(state: State) -> Router {
     Router::new()
         .route("/resolve", get(resolve::resolve))
+        .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), admit::admit))
         .with_state(state)
+}
+
+async fn wrong_method() -> RouterError {
+    let detail = "the path is there, but it does not take this method";
+    Error::new(ErrorCode::MethodNotAllowed, detail).into()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Path, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
@@ -14,7 +14,6 @@ use ballast_domain::credential::redacted;
 use ballast_domain::{Error, ErrorCode};
 use ballast_router as router;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::timeout::TimeoutLayer;
 use tracing::Instrument;
 
 use super::client_address::{self, TrustedProxies};
@@ -27,10 +26,7 @@ const ADMIN_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The whole application.
 pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> Router {
-    let admin = api::router(parts.plane.clone()).layer(TimeoutLayer::with_status_code(
-        StatusCode::SERVICE_UNAVAILABLE,
-        ADMIN_PATIENCE,
-    ));
+    let admin = api::router(parts.plane.clone()).layer(from_fn(in_time));
     let health = Router::new()
         .route("/", get(async || Redirect::to("/admin/v1/docs/")))
         .route("/healthz", get(async || "ok\n"))
@@ -39,10 +35,13 @@ pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> R
     let measured = Router::new()
         .route("/metrics", get(exposed))
         .with_state(metrics.clone());
-    router::router(parts.router.clone())
+    let own = Router::new()
         .merge(health)
         .merge(measured)
         .route("/problems/{code}", get(problem))
+        .method_not_allowed_fallback(wrong_method);
+    router::router(parts.router.clone())
+        .merge(own)
         .merge(admin)
         .layer(from_fn(secure))
         .layer(from_fn_with_state(trusted, client_address::note))
@@ -51,6 +50,18 @@ pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> R
             ApiError::from(Error::internal("answer the request", "a handler panicked"))
                 .into_response()
         }))
+}
+
+/// Gives up on an admin request that takes too long.
+async fn in_time(request: Request, next: Next) -> Result<Response, ApiError> {
+    tokio::time::timeout(ADMIN_PATIENCE, next.run(request))
+        .await
+        .map_err(|_| {
+            let detail = format!("it took longer than {} s", ADMIN_PATIENCE.as_secs());
+            Error::new(ErrorCode::Unavailable, detail)
+                .retry_after(5)
+                .into()
+        })
 }
 
 /// Ready: the registry answers.
@@ -71,6 +82,12 @@ async fn exposed(State(metrics): State<Metrics>) -> Response {
 async fn problem(Path(code): Path<String>) -> Result<Response, ApiError> {
     api::catalogue_page(&code)
         .ok_or_else(|| Error::new(ErrorCode::NotFound, "there is no such problem code").into())
+}
+
+/// The same answer as the admin API's and the router's.
+async fn wrong_method() -> ApiError {
+    let detail = "the path is there, but it does not take this method";
+    Error::new(ErrorCode::MethodNotAllowed, detail).into()
 }
 
 /// Headers that keep a browser from misreading an answer.
@@ -100,7 +117,7 @@ async fn observe(State(metrics): State<Metrics>, request: Request, next: Next) -
         .get::<MatchedPath>()
         .map_or("unmatched", MatchedPath::as_str)
         .to_owned();
-    let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().to_string());
+    let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| loggable(request.uri(), &route));
     // The span names the pattern, not the path: neither ids nor keys in it.
     let span = tracing::info_span!("request", %method, route, status = tracing::field::Empty);
     let response = next.run(request).instrument(span.clone()).await;
@@ -109,7 +126,18 @@ async fn observe(State(metrics): State<Metrics>, request: Request, next: Next) -
     metrics.request(&method, route, response.status(), elapsed);
     if let Some(uri) = uri {
         let (status, ms) = (response.status().as_u16(), elapsed.as_millis());
-        tracing::debug!(%method, uri = %redacted(&uri), status, ms, "request");
+        tracing::debug!(%method, uri, status, ms, "request");
     }
     response
+}
+
+/// A URI without the keys in it. An escape could hide one (`bl%5Flive_…`), so
+/// of a URI with escapes only the path's pattern is logged.
+fn loggable(uri: &Uri, route: &str) -> String {
+    let text = uri.to_string();
+    if text.contains('%') {
+        route.to_owned()
+    } else {
+        redacted(&text).into_owned()
+    }
 }

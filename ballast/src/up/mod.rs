@@ -55,12 +55,13 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     );
     let app = http::app(&parts, metrics, reload.trusted_proxies());
     let stopping = listener::until_told_to_stop()?;
+    let hangups = reload::hear_hangups()?;
     let tasks = parts.start().await?;
     let serving = listener.serve(app);
     greeting::ready(screen, &serving, &parts, &config, &token);
     tokio::select! {
         () = stopping => tracing::info!("stopping"),
-        () = reload.watch() => {}
+        () = reload.watch(hangups) => {}
         ended = serving.ended() => ended.context("serve requests")?,
     }
     serving.stop().await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ballast_control_plane::ControlPlane;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::args::UpArgs;
@@ -19,6 +19,12 @@ use crate::config::{Config, Network};
 
 /// How often the certificate's files are looked at.
 const LOOK_AT_CERTIFICATE: Duration = Duration::from_secs(5);
+
+/// Hears SIGHUP from now on. Until then it would end the process, so this
+/// comes before anyone is told that it runs.
+pub(crate) fn hear_hangups() -> std::io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
 
 /// What can be changed while running.
 pub(crate) struct Reload {
@@ -55,11 +61,7 @@ impl Reload {
     }
 
     /// Reloads whenever there is reason to; never ends.
-    pub(crate) async fn watch(&self) {
-        let Ok(mut hangup) = signal(SignalKind::hangup()) else {
-            tracing::error!("SIGHUP cannot be heard: settings change by restart only");
-            return std::future::pending().await;
-        };
+    pub(crate) async fn watch(&self, mut hangup: Signal) {
         let mut certificate = self.certificate_times();
         loop {
             tokio::select! {

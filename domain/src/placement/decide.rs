@@ -2,7 +2,7 @@
 
 use super::fleet::{Fleet, ShardView, Subject};
 use super::score::{draw, might_exceed, score};
-use super::veto::{is_vetoed, standing};
+use super::veto::{is_vetoed, is_vetoed_even_if_empty, standing};
 use crate::id::ShardId;
 use crate::residency::Standing;
 use crate::shard::Pressure;
@@ -16,7 +16,7 @@ pub struct Verdict {
     /// Why that one.
     pub why: Why,
     /// For a slice that is placed anew: shards that score higher by weight
-    /// alone but were passed over because they are filling up.
+    /// alone but were passed over because they are filling up or full.
     pub passed_over: Vec<ShardId>,
 }
 
@@ -125,17 +125,23 @@ fn place(fleet: &Fleet, subject: &Subject) -> Verdict {
     }
 }
 
-/// The eligible shards that would have won by weight alone. A calm shard is
-/// never among them: it was weighed with all its weight, and lost.
+/// The shards that would have won by weight alone, had they not been filling
+/// up or full: room that they have later does not attract the slice. (A shard
+/// of better standing does, once it has room: home is where it belongs.) A calm
+/// shard with room is never among them: it was weighed with all its weight,
+/// and lost.
 fn passed_over(fleet: &Fleet, subject: &Subject, winner: &Best<'_>) -> Vec<ShardId> {
     let own = score(winner.shard.weight, draw(subject.hash, winner.shard.hash));
     fleet
         .shards()
         .iter()
-        .filter(|shard| shard.pressure != Pressure::Calm && shard.id != winner.shard.id)
+        .filter(|shard| shard.pressure != Pressure::Calm || shard.slices >= shard.max_slices)
+        .filter(|shard| shard.id != winner.shard.id)
         .filter(|shard| {
-            score(shard.weight, draw(subject.hash, shard.hash)) > own
-                && eligible(shard, subject).is_some_and(|(_, standing)| standing <= winner.standing)
+            score(shard.weight, draw(subject.hash, shard.hash)) > own && {
+                let standing = standing(shard, subject);
+                standing == winner.standing && !is_vetoed_even_if_empty(shard, subject, standing)
+            }
         })
         .map(|shard| shard.id.clone())
         .collect()

@@ -72,8 +72,8 @@ pub struct ShardExplained {
     pub vetoes: Vec<Veto>,
     /// Who pinned the slice to it, if someone did.
     pub pinned: Option<Pin>,
-    /// The slice was placed while this shard was filling up, so it was passed
-    /// over then and does not attract the slice now.
+    /// The slice was placed while this shard was filling up or full, so it was
+    /// passed over then and does not attract the slice now.
     pub passed_over: bool,
     /// It stands in an approved secondary region: it is used only while no
     /// home shard can be.

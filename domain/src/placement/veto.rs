@@ -31,10 +31,18 @@ pub enum VetoCode {
 
 /// Whether any rule forbids it: the same rules as [`vetoes`], without words.
 pub(super) fn is_vetoed(shard: &ShardView, subject: &Subject, standing: Standing) -> bool {
+    is_vetoed_even_if_empty(shard, subject, standing) || is_full(shard, subject)
+}
+
+/// Whether a rule other than the density limit forbids it.
+pub(super) fn is_vetoed_even_if_empty(
+    shard: &ShardView,
+    subject: &Subject,
+    standing: Standing,
+) -> bool {
     standing == Standing::Forbidden
         || shard.state != ShardState::Active
         || lacks_zone(shard, subject)
-        || is_full(shard, subject)
 }
 
 /// Every rule that forbids it, in words.

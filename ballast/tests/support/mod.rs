@@ -1,0 +1,296 @@
+//! The harness of the journeys: real `ballast up` processes on loopback, each
+//! in a temporary directory and on a port of its own, killed when dropped.
+
+#![allow(dead_code, unused_imports, reason = "each journey uses a part of it")]
+#![allow(unreachable_pub, reason = "each journey has the harness as a module")]
+
+pub mod call;
+pub mod clock;
+pub mod problem;
+pub mod process;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ballast_domain::Entropy;
+use ballast_domain::credential::{Credential, Purpose};
+use reqwest::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub use call::{Answer, Call};
+pub use clock::{eventually, in_ms, stopwatch, within};
+pub use process::{Ended, Process};
+
+/// How an instance is started.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Further arguments.
+    pub args: Vec<String>,
+    /// Environment variables.
+    pub env: Vec<(String, String)>,
+    /// The text of its configuration file, if it is to have one.
+    pub config: Option<String>,
+    /// Whether clients trust this certificate (PEM) and speak HTTPS.
+    pub trust: Option<String>,
+}
+
+/// A running `ballast up`.
+pub struct Instance {
+    process: Process,
+    options: Options,
+    home: Arc<TempDir>,
+    http: Client,
+    /// Where the router is.
+    pub router: String,
+    /// Where the admin API is.
+    pub admin: String,
+    /// The admin token of the first start.
+    pub token: String,
+}
+
+impl Instance {
+    /// A fresh instance with nothing special.
+    pub async fn start() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    /// A fresh instance.
+    pub async fn with(options: Options) -> Self {
+        Self::within(Arc::new(tempfile::tempdir().unwrap()), options).await
+    }
+
+    /// An instance whose files are in this directory.
+    pub async fn within(home: Arc<TempDir>, options: Options) -> Self {
+        match Self::launch(home, options, "127.0.0.1:0").await {
+            Ok(instance) => instance,
+            Err(ended) => panic!("it did not start: {ended:?}"),
+        }
+    }
+
+    /// Starts, or says how it ended instead.
+    pub async fn launch(
+        home: Arc<TempDir>,
+        options: Options,
+        listen: &str,
+    ) -> Result<Self, Box<Ended>> {
+        let process = Process::up(home.path(), &options, listen);
+        let process = process.ready().await?;
+        let line: Value = serde_json::from_str(process.stdout().trim()).unwrap();
+        let token = std::fs::read_to_string(token_file(home.path())).unwrap();
+        Ok(Self {
+            process,
+            http: client(options.trust.as_deref()),
+            options,
+            home,
+            router: line["router"].as_str().unwrap().to_owned(),
+            admin: line["admin"].as_str().unwrap().to_owned(),
+            token: token.trim().to_owned(),
+        })
+    }
+
+    /// Kills the process as the kernel would.
+    pub fn kill9(&mut self) {
+        self.process.kill9();
+    }
+
+    /// Starts again at once, on the same files and the same port.
+    pub async fn restart(self) -> Self {
+        let listen = self.router.rsplit('/').next().unwrap().to_owned();
+        let (home, options) = (self.home.clone(), self.options.clone());
+        drop(self);
+        match Self::launch(home, options, &listen).await {
+            Ok(instance) => instance,
+            Err(ended) => panic!("it did not start again: {ended:?}"),
+        }
+    }
+
+    /// The process behind it.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Where its files are.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The directory, to be held on to.
+    pub fn shared_home(&self) -> Arc<TempDir> {
+        self.home.clone()
+    }
+
+    /// What clients use.
+    pub fn http(&self) -> &Client {
+        &self.http
+    }
+
+    /// A request to the admin API without a token.
+    pub fn anonymous(&self, method: &str, path: &str) -> Call {
+        Call::new(&self.http, method, &format!("{}{path}", self.admin))
+    }
+
+    /// A request to the admin API with the first token.
+    pub fn call(&self, method: &str, path: &str) -> Call {
+        self.anonymous(method, path).token(&self.token)
+    }
+
+    /// A request to the router.
+    pub fn route(&self, method: &str, path: &str) -> Call {
+        Call::new(&self.http, method, &format!("{}{path}", self.router))
+    }
+
+    /// Reads something that is there.
+    pub async fn get(&self, path: &str) -> Value {
+        self.call("GET", path).send().await.expect(200)
+    }
+
+    /// Creates something.
+    pub async fn create(&self, path: &str, body: &Value) -> Value {
+        self.call("POST", path).json(body).send().await.expect(201)
+    }
+
+    /// Changes something.
+    pub async fn patch(&self, path: &str, body: &Value) -> Value {
+        self.call("PATCH", path).json(body).send().await.expect(200)
+    }
+
+    /// Does something.
+    pub async fn act(&self, path: &str) -> Value {
+        self.call("POST", path).send().await.expect(200)
+    }
+
+    /// Creates a tenant with nothing special.
+    pub async fn tenant(&self, id: &str) -> Value {
+        self.create("/tenants", &json!({ "tenantID": id })).await
+    }
+
+    /// Creates a key and returns its id and secret.
+    pub async fn key(&self, tenant: &str) -> (String, String) {
+        let made = self
+            .create(&format!("/tenants/{tenant}/keys"), &json!({}))
+            .await;
+        (text(&made["keyID"]), text(&made["key"]))
+    }
+
+    /// Creates a token and returns its id and secret.
+    pub async fn new_token(&self, role: &str) -> (String, String) {
+        let made = self
+            .create("/tokens", &json!({ "name": role, "role": role }))
+            .await;
+        (text(&made["tokenID"]), text(&made["token"]))
+    }
+
+    /// Shows a key to the router.
+    pub async fn resolve(&self, key: &str) -> Answer {
+        self.route("GET", "/resolve")
+            .header("x-api-key", key)
+            .send()
+            .await
+    }
+
+    /// Every item of a list, page by page.
+    pub async fn all(&self, path: &str) -> Vec<Value> {
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let mut items = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page = self.get(&format!("{path}{joint}limit=1000{cursor}")).await;
+            items.extend(page["items"].as_array().unwrap().iter().cloned());
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return items,
+            }
+        }
+    }
+
+    /// The newest event's number: it grows with every change.
+    pub async fn newest_event(&self) -> u64 {
+        let page = self.get("/events?limit=1").await;
+        page["items"][0]["eventID"].as_u64().unwrap()
+    }
+
+    /// How many slices each shard holds, by its own word.
+    pub async fn tallies(&self) -> BTreeMap<String, u64> {
+        let shards = self.all("/shards").await;
+        shards
+            .iter()
+            .map(|shard| (text(&shard["shardID"]), shard["slices"].as_u64().unwrap()))
+            .collect()
+    }
+}
+
+/// Where an instance writes its admin token.
+pub fn token_file(home: &Path) -> PathBuf {
+    home.join("token")
+}
+
+/// A well-formed secret that no instance has made.
+pub fn stranger(purpose: Purpose) -> String {
+    struct Fixed;
+    impl Entropy for Fixed {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(7);
+        }
+    }
+    Credential::generate(purpose, &Fixed).expose().to_owned()
+}
+
+/// A string in a JSON document.
+#[track_caller]
+pub fn text(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => panic!("no string: {value}"),
+    }
+}
+
+/// An HTTP client that trusts `pem` only, if given.
+pub fn client(pem: Option<&str>) -> Client {
+    // Fails when it is there already, which is as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let own = pem.map(|pem| reqwest::Certificate::from_pem(pem.as_bytes()).unwrap());
+    Client::builder()
+        .no_proxy()
+        .tls_certs_only(own)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap()
+}
+
+/// Runs `job` for each number below `count`, so many at a time; the results
+/// are in the order of the numbers.
+pub async fn at_once<T, F>(
+    workers: usize,
+    count: usize,
+    job: impl Fn(usize) -> F + Clone + Send + 'static,
+) -> Vec<T>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let next = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let tasks: Vec<_> = (0..workers)
+        .map(|_| {
+            let (next, job) = (next.clone(), job.clone());
+            tokio::spawn(async move {
+                let mut done = Vec::new();
+                loop {
+                    let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if number >= count {
+                        return done;
+                    }
+                    done.push((number, job(number).await));
+                }
+            })
+        })
+        .collect();
+    let mut results = Vec::with_capacity(count);
+    for task in tasks {
+        results.extend(task.await.unwrap());
+    }
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}

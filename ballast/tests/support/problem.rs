@@ -1,0 +1,50 @@
+//! The problem document: the one shape of every refusal.
+
+use ballast_domain::ErrorCode;
+use serde_json::json;
+
+use super::{Answer, Instance, text};
+
+/// Refused, in full: status, type, code, words.
+#[track_caller]
+pub fn is_problem(name: &str, answer: Answer, code: &str) {
+    let known = ErrorCode::ALL.iter().find(|known| known.name() == code);
+    let status = known.expect(code).kind().http_status();
+    assert_eq!(
+        answer.header("content-type"),
+        "application/problem+json",
+        "{name}"
+    );
+    assert_eq!(answer.header("cache-control"), "no-store", "{name}");
+    assert_eq!(
+        !answer.header("allow").is_empty(),
+        status == 405,
+        "{name}: Allow"
+    );
+    let problem = answer.refused(status, code);
+    assert_eq!(problem["status"], json!(status), "{name}");
+    assert_eq!(
+        text(&problem["type"]),
+        format!("/problems/{code}"),
+        "{name}"
+    );
+    for field in ["title", "detail", "next"] {
+        assert!(
+            text(&problem[field]).len() > 3,
+            "{name}: {field} in {problem}"
+        );
+    }
+    let all = problem.to_string();
+    assert!(!all.contains("bl_admin_0"), "{name}: a secret in {all}");
+    assert!(all.len() < 4_000, "{name}: {} bytes", all.len());
+}
+
+/// An instance with a tenant, and the number of its newest event.
+pub async fn prepared() -> (Instance, u64) {
+    let it = Instance::start().await;
+    it.tenant("acme").await;
+    it.patch("/shards/shard-1", &json!({ "zones": ["ekb"] }))
+        .await;
+    let newest = it.newest_event().await;
+    (it, newest)
+}

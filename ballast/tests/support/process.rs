@@ -1,0 +1,174 @@
+//! One `ballast` process: its output is collected, and it never outlives the
+//! test.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use super::{Options, eventually, token_file};
+
+/// A process that was started.
+pub struct Process {
+    child: Child,
+    stdout: Output,
+    stderr: Output,
+}
+
+/// What a process that has ended leaves behind.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// All it wrote to stdout.
+    pub stdout: String,
+    /// All it wrote to stderr.
+    pub stderr: String,
+}
+
+struct Output {
+    text: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Output {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(String::new()));
+        let sink = text.clone();
+        let reader = std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(read @ 1..) = pipe.read(&mut chunk) {
+                let part = String::from_utf8_lossy(&chunk[..read]);
+                sink.lock().unwrap().push_str(&part);
+            }
+        });
+        Self {
+            text,
+            reader: Some(reader),
+        }
+    }
+
+    fn so_far(&self) -> String {
+        self.text.lock().unwrap().clone()
+    }
+
+    /// All of it: to be called when the process has ended.
+    fn whole(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        self.so_far()
+    }
+}
+
+impl Process {
+    /// `ballast up` with its files in `home`.
+    pub fn up(home: &Path, options: &Options, listen: &str) -> Self {
+        let mut command = ballast();
+        command.args(["up", "--json", "--listen", listen]);
+        command.arg("--data-dir").arg(home.join("data"));
+        command.arg("--admin-token-file").arg(token_file(home));
+        if let Some(text) = &options.config {
+            let file = home.join("ballast.toml");
+            if !file.exists() {
+                std::fs::write(&file, text).unwrap();
+            }
+            command.arg("--config").arg(file);
+        }
+        command.args(&options.args);
+        command.envs(options.env.iter().cloned());
+        Self::spawn(command.current_dir(home))
+    }
+
+    /// Any command.
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
+            stdout: Output::of(child.stdout.take().unwrap()),
+            stderr: Output::of(child.stderr.take().unwrap()),
+            child,
+        }
+    }
+
+    /// Waits for the ready line, or for the end.
+    pub async fn ready(mut self) -> Result<Self, Box<Ended>> {
+        let running = eventually("a ready line", async || {
+            if self.stdout().contains('\n') {
+                return Some(true);
+            }
+            self.child.try_wait().unwrap().map(|_| false)
+        })
+        .await;
+        if running {
+            Ok(self)
+        } else {
+            Err(Box::new(self.ended().await))
+        }
+    }
+
+    /// Waits for the end.
+    pub async fn ended(&mut self) -> Ended {
+        let child = &mut self.child;
+        let status = eventually("the end of the process", async || child.try_wait().unwrap()).await;
+        Ended {
+            code: status.code(),
+            stdout: self.stdout.whole(),
+            stderr: self.stderr.whole(),
+        }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal by name.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.pid().to_string())
+            .status()
+            .unwrap();
+        assert!(sent.success(), "no process {} to signal", self.pid());
+    }
+
+    /// Ends it as the kernel would, and waits until it is gone.
+    pub fn kill9(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// What it wrote to stdout so far.
+    pub fn stdout(&self) -> String {
+        self.stdout.so_far()
+    }
+
+    /// What it wrote to stderr so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.so_far()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill9();
+    }
+}
+
+/// The binary, with an environment that says nothing to it.
+pub fn ballast() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ballast"));
+    command.env_remove("RUST_LOG");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("BALLAST_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
