@@ -238,6 +238,17 @@ async fn browsers_are_let_in_by_origin() {
         allowed.header("access-control-allow-origin"),
         "https://vote.example"
     );
+    let unknown = stranger(Purpose::LiveKey);
+    let refused = it.route("GET", "/resolve").header("x-api-key", &unknown);
+    let refused = refused
+        .header("origin", "https://vote.example")
+        .send()
+        .await;
+    assert_eq!(
+        refused.header("access-control-allow-origin"),
+        "https://vote.example"
+    );
+    refused.refused(401, "bad-credential");
     for origin in ["https://evil.example", "http://vote.example", "null"] {
         let refused = from(origin).send().await;
         assert_eq!(refused.header("access-control-allow-origin"), "");

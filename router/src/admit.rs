@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State as Given};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use ballast_domain::credential::CredentialHash;
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::TenantStatus;
@@ -33,19 +33,39 @@ pub(crate) async fn admit(
     Given(state): Given<State>,
     mut request: Request,
     next: Next,
-) -> Result<Response, RouterError> {
+) -> Response {
     if cors::is_preflight(request.method(), request.headers()) {
-        return Ok(cors::preflight(request.headers()));
+        return cors::preflight(request.headers());
     }
-    let hash = key_of(&state, &request)?;
-    let access = judge(&state, hash).await?;
-    let origin = cors::allowed(request.headers(), &access.tenant.cors_origins)?;
-    request.extensions_mut().insert(access);
-    let mut response = next.run(request).await;
-    if let Some(origin) = origin {
+    let asked_from = cors::foreign_origin(request.headers());
+    let mut response = match let_in(&state, &request).await {
+        Ok(access) => {
+            request.extensions_mut().insert(access);
+            next.run(request).await
+        }
+        Err(error) if error.code() == ErrorCode::OriginNotAllowed => {
+            return RouterError::from(error).into_response();
+        }
+        Err(error) => RouterError::from(error).into_response(),
+    };
+    // Also a refused key: a page that may ask may read why.
+    if let Some(origin) = asked_from {
         cors::expose(&mut response, origin);
     }
-    Ok(response)
+    response
+}
+
+/// Judges the key, the tenant and the origin.
+fn let_in(state: &State, request: &Request) -> impl Future<Output = Result<Access>> + Send + use<> {
+    let (state, hash) = (state.clone(), key_of(state, request));
+    let origin = cors::foreign_origin(request.headers());
+    async move {
+        let access = judge(&state, hash?).await?;
+        if let Some(origin) = origin {
+            cors::check(&origin, &access.tenant.cors_origins)?;
+        }
+        Ok(access)
+    }
 }
 
 /// The hash of the key in a request. The key itself is not kept.

@@ -35,25 +35,25 @@ pub(crate) fn preflight(headers: &HeaderMap) -> Response {
     response
 }
 
-/// The origin to name in the answer: `None` when the request is not another
-/// site's; refused when the tenant does not allow it.
-pub(crate) fn allowed(headers: &HeaderMap, origins: &[String]) -> Result<Option<HeaderValue>> {
-    let Some(origin) = headers.get(header::ORIGIN) else {
-        return Ok(None);
-    };
+/// The origin of another site's page, if that is where a request comes from.
+pub(crate) fn foreign_origin(headers: &HeaderMap) -> Option<HeaderValue> {
+    let origin = headers.get(header::ORIGIN)?;
+    let own = is_own(origin.to_str().unwrap_or_default(), headers);
+    (!own).then(|| origin.clone())
+}
+
+/// Refuses an origin that the tenant does not allow.
+pub(crate) fn check(origin: &HeaderValue, origins: &[String]) -> Result<()> {
     let text = origin.to_str().unwrap_or_default();
-    if is_own(text, headers) {
-        Ok(None)
-    } else if origins
+    if origins
         .iter()
         .any(|known| known == "*" || known.eq_ignore_ascii_case(text))
     {
-        Ok(Some(origin.clone()))
-    } else {
-        let shown: String = text.chars().take(100).collect();
-        let detail = format!("the tenant does not allow requests from pages of {shown:?}");
-        Err(Error::new(ErrorCode::OriginNotAllowed, detail))
+        return Ok(());
     }
+    let shown: String = text.chars().take(100).collect();
+    let detail = format!("the tenant does not allow requests from pages of {shown:?}");
+    Err(Error::new(ErrorCode::OriginNotAllowed, detail))
 }
 
 /// Whether the page was served by this very server.
@@ -79,26 +79,29 @@ pub(crate) fn expose(response: &mut Response, origin: HeaderValue) {
 mod tests {
     use super::*;
 
-    fn judged(origin: &'static str, origins: &[&str]) -> Result<Option<HeaderValue>> {
+    fn judged(origin: &'static str, origins: &[&str]) -> Option<bool> {
         let headers = [
             (header::ORIGIN, HeaderValue::from_static(origin)),
             (header::HOST, HeaderValue::from_static("vote.example:8080")),
         ];
         let origins: Vec<String> = origins.iter().map(ToString::to_string).collect();
-        allowed(&headers.into_iter().collect(), &origins)
+        let foreign = foreign_origin(&headers.into_iter().collect())?;
+        Some(check(&foreign, &origins).is_ok())
     }
 
     #[test]
     fn only_named_origins_and_our_own_may_ask() {
-        assert!(
-            judged("https://a.example", &["https://a.example"])
-                .unwrap()
-                .is_some()
+        assert_eq!(
+            judged("https://a.example", &["https://a.example"]),
+            Some(true)
         );
-        assert!(judged("https://a.example", &["*"]).unwrap().is_some());
-        assert!(judged("http://vote.example:8080", &[]).unwrap().is_none());
-        assert!(judged("https://b.example", &["https://a.example"]).is_err());
-        assert!(judged("null", &["https://a.example"]).is_err());
-        assert!(allowed(&HeaderMap::new(), &[]).unwrap().is_none());
+        assert_eq!(judged("https://a.example", &["*"]), Some(true));
+        assert_eq!(judged("http://vote.example:8080", &[]), None);
+        assert_eq!(
+            judged("https://b.example", &["https://a.example"]),
+            Some(false)
+        );
+        assert_eq!(judged("null", &["https://a.example"]), Some(false));
+        assert_eq!(foreign_origin(&HeaderMap::new()), None);
     }
 }

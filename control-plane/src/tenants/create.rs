@@ -18,7 +18,7 @@ use crate::registry::typed::{self, Versioned};
 use crate::validate;
 
 /// How often a placement is decided anew because the fleet changed meanwhile.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 64;
 
 /// What a caller says of a new tenant.
 #[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]

@@ -1,0 +1,162 @@
+//! Placement: where a tenant is, why, where it belongs, who would move.
+
+mod preview;
+
+pub use preview::{FleetChange, Preview, PreviewedMove, ShardTraffic, WeightChange, preview};
+
+use ballast_domain::error::ErrorCode;
+use ballast_domain::placement::{Explanation, Fleet, Subject, decide, explain};
+use ballast_domain::registry::{Kind, RecordKey};
+use ballast_domain::tenant::{Pin, Slice, Tenant};
+use ballast_domain::{Error, Result, ShardId, TenantId, Timestamp};
+use serde::Serialize;
+
+use crate::change::IfMatch;
+use crate::fleet::FleetSnapshot;
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+use crate::registry::typed::{self, Versioned};
+use crate::{shards, tenants};
+
+/// Where a tenant's slices are and where they belong.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Placement {
+    /// Whose.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// The shard of its first slice: for nearly every tenant, all there is.
+    #[serde(rename = "shardID")]
+    pub shard_id: ShardId,
+    /// The shard that slice belongs on; differs while a move is due.
+    #[serde(rename = "preferredShardID")]
+    pub preferred_shard_id: Option<ShardId>,
+    /// All its slices.
+    pub slices: Vec<Slice>,
+    /// The shard an operator pinned it to.
+    pub pin: Option<Pin>,
+}
+
+/// Where a tenant is.
+pub async fn show(plane: &ControlPlane, id: &TenantId) -> Result<Versioned<Placement>> {
+    let tenant = tenants::get(plane, id).await?;
+    let snapshot = plane.fleet().snapshot();
+    let first = tenant.value.slices.first().ok_or_else(|| no_slice(id, 0))?;
+    let preferred = Subject::of(&tenant.value, first.slice)
+        .and_then(|subject| decide(&snapshot.fleet, &subject).shard_id);
+    Ok(Versioned {
+        version: tenant.version,
+        value: Placement {
+            tenant_id: id.clone(),
+            shard_id: first.shard_id.clone(),
+            preferred_shard_id: preferred,
+            slices: tenant.value.slices.clone(),
+            pin: tenant.value.pin.clone(),
+        },
+    })
+}
+
+/// Why a slice is where it is, now or at an earlier moment.
+pub async fn explained(
+    plane: &ControlPlane,
+    id: &TenantId,
+    slice: u32,
+    at: Option<Timestamp>,
+) -> Result<Explanation> {
+    let registry = plane.registry();
+    let (tenant, fleet) = match at {
+        None => (
+            tenants::get(plane, id).await?.value,
+            FleetSnapshot::read(registry).await?.fleet,
+        ),
+        Some(moment) => {
+            let revision = registry.revision_at(moment).await?;
+            let key = RecordKey::new(Kind::Tenant, id.as_str());
+            let Some(record) = registry.get_at(&key, revision).await? else {
+                // Tells "never" from "not yet".
+                tenants::get(plane, id).await?;
+                let detail = format!("tenant {:?} did not exist at {moment}", id.as_str());
+                return Err(Error::new(ErrorCode::NoHistory, detail));
+            };
+            let tenant: Versioned<Tenant> = typed::decode(&record)?;
+            (
+                tenant.value,
+                FleetSnapshot::read_at(registry, revision).await?,
+            )
+        }
+    };
+    let subject = Subject::of(&tenant, slice).ok_or_else(|| no_slice(id, slice))?;
+    Ok(explain(&fleet, &subject))
+}
+
+fn no_slice(id: &TenantId, slice: u32) -> Error {
+    let detail = format!("tenant {:?} has no slice {slice}", id.as_str());
+    Error::new(ErrorCode::NotFound, detail)
+}
+
+/// Says that a tenant belongs on one shard. It moves later, by a move.
+pub async fn pin(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+    shard_id: &ShardId,
+) -> Result<Versioned<Placement>> {
+    let snapshot = plane.fleet().refresh(plane.registry()).await?;
+    if snapshot.fleet.get(shard_id).is_none() {
+        return Err(shards::not_found(plane, shard_id));
+    }
+    tenants::change(plane, intent, id, if_match, "placement.pin", |tenant| {
+        tenant.pin = Some(Pin {
+            shard_id: shard_id.clone(),
+            actor: intent.actor.clone(),
+            reason: intent.reason.clone(),
+            at: plane.now(),
+        });
+        for slice in &tenant.slices {
+            refuse_vetoed(&snapshot.fleet, tenant, slice.slice, shard_id)?;
+        }
+        Ok(())
+    })
+    .await?;
+    show(plane, id).await
+}
+
+fn refuse_vetoed(fleet: &Fleet, tenant: &Tenant, slice: u32, shard_id: &ShardId) -> Result<()> {
+    let Some(subject) = Subject::of(tenant, slice) else {
+        return Ok(());
+    };
+    let told = explain(fleet, &subject);
+    let vetoes: Vec<&str> = told
+        .shards
+        .iter()
+        .filter(|shard| shard.shard_id == *shard_id)
+        .flat_map(|shard| shard.vetoes.iter().map(|veto| veto.message.as_str()))
+        .collect();
+    if vetoes.is_empty() {
+        Ok(())
+    } else {
+        let detail = format!("{shard_id} {}", vetoes.join(" and "));
+        Err(Error::new(ErrorCode::PinRefused, detail))
+    }
+}
+
+/// Takes a pin away; fine when there is none.
+pub async fn unpin(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+) -> Result<Versioned<Placement>> {
+    let now = tenants::get(plane, id).await?;
+    if now.value.pin.is_none() {
+        if_match.check(now.version)?;
+    } else {
+        tenants::change(plane, intent, id, if_match, "placement.unpin", |tenant| {
+            tenant.pin = None;
+            Ok(())
+        })
+        .await?;
+    }
+    show(plane, id).await
+}
