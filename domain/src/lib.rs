@@ -19,6 +19,7 @@ pub mod error;
 pub mod id;
 pub mod key;
 pub mod limits;
+pub mod object;
 pub mod placement;
 pub mod registry;
 pub mod residency;

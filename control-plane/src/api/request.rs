@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use ballast_domain::bounds::{ADMIN_BODY_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, REASON_CHARS_MAX};
 use ballast_domain::error::did_you_mean;
+use ballast_domain::object::object;
 use ballast_domain::token::Role;
 use ballast_domain::{Error, ErrorCode, Result};
 use serde::Deserialize;
@@ -220,9 +221,10 @@ fn decode<T: Payload>(headers: &HeaderMap, bytes: &[u8]) -> Result<T> {
         }
     };
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let body = serde_path_to_error::deserialize(&mut json).map_err(|bad| {
-        let path = bad.path().to_string();
-        let inner = bad.into_inner();
+    let mut track = serde_path_to_error::Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    let body = object(tracked).map_err(|inner| {
+        let path = track.path().to_string();
         if inner.is_syntax() || inner.is_eof() {
             return Error::new(
                 ErrorCode::MalformedRequest,

@@ -2,6 +2,7 @@
 //! now. Every tenant is looked at; nothing is changed.
 
 use ballast_domain::error::ErrorCode;
+use ballast_domain::object::optional_object;
 use ballast_domain::placement::{Fleet, ShardView, Subject, decide};
 use ballast_domain::registry::{Entity, Kind, RecordQuery};
 use ballast_domain::tenant::{Tenant, TenantStatus};
@@ -19,13 +20,21 @@ use crate::validate;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FleetChange {
     /// A shard that would be added.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub add: Option<NewShard>,
     /// A shard that would be removed or drained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remove: Option<ShardId>,
     /// A shard that would get another weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub weight: Option<WeightChange>,
 }
 

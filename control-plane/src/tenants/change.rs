@@ -2,6 +2,7 @@
 
 use ballast_domain::error::ErrorCode;
 use ballast_domain::limits::Limits;
+use ballast_domain::object::optional_object;
 use ballast_domain::residency::Residency;
 use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
@@ -27,11 +28,13 @@ pub struct TenantPatch {
     /// The region its data lives in. The data itself moves later, by a move.
     pub home_region: Option<RegionId>,
     /// Where else its data may be.
+    #[serde(default, deserialize_with = "optional_object")]
     pub residency: Option<Residency>,
     /// Only shards that carry one of these tags may hold it.
     #[schema(max_items = 32)]
     pub zones: Option<Vec<ZoneId>>,
     /// What it may use.
+    #[serde(default, deserialize_with = "optional_object")]
     pub limits: Option<LimitsPatch>,
     /// Browser origins that may use its keys.
     #[schema(max_items = 32)]

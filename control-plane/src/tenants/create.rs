@@ -3,6 +3,7 @@
 
 use ballast_domain::error::ErrorCode;
 use ballast_domain::limits::Limits;
+use ballast_domain::object::{object, optional_object};
 use ballast_domain::placement::{Subject, decide, explain};
 use ballast_domain::registry::{ABSENT, CommitError, Expect, Kind, slices_on};
 use ballast_domain::residency::Residency;
@@ -36,14 +37,14 @@ pub struct NewTenant {
     /// The region its data lives in; the fleet's default region when absent.
     pub home_region: Option<RegionId>,
     /// Where else its data may be; strict when absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_object")]
     pub residency: Option<Residency>,
     /// Only shards that carry one of these tags may hold it.
     #[serde(default)]
     #[schema(max_items = 32)]
     pub zones: Vec<ZoneId>,
     /// What it may use; nothing is limited when absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub limits: Limits,
     /// Browser origins that may use its keys.
     #[serde(default)]
