@@ -168,13 +168,13 @@ async fn requests_under_way_are_answered_when_it_is_told_to_stop() {
     }
 }
 
-async fn refused(options: Options, listen: &str) -> String {
+async fn refused(options: Options, listen: &str, code: i32) -> String {
     let home = Arc::new(tempfile::tempdir().unwrap());
     let ended = Instance::launch(home.clone(), options, listen)
         .await
         .err()
         .expect("it must not start");
-    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.code, Some(code), "{ended:?}");
     assert_eq!(ended.stdout, "");
     assert!(!token_file(home.path()).exists());
     ended.stderr
@@ -184,27 +184,27 @@ async fn refused(options: Options, listen: &str) -> String {
 async fn what_cannot_be_is_refused_in_words() {
     let it = Instance::start().await;
     let taken = it.router.trim_start_matches("http://").to_owned();
-    let said = refused(Options::default(), &taken).await;
+    let said = refused(Options::default(), &taken, 1).await;
     assert!(
         said.contains(&format!("cannot listen on {taken}")),
         "{said}"
     );
     for bad in ["8080", "nowhere:80", "127.0.0.1:99999", ""] {
-        let said = refused(Options::default(), bad).await;
-        assert!(said.contains("server.listen"), "{bad}: {said}");
+        let said = refused(Options::default(), bad, 2).await;
+        assert!(said.contains("--listen"), "{bad}: {said}");
         assert!(said.contains("no ADDRESS:PORT"), "{bad}: {said}");
     }
     let typo = "[server]\n# where\nlisen = \"127.0.0.1:1\"\n";
-    let said = refused(with_config(typo), "127.0.0.1:0").await;
+    let said = refused(with_config(typo), "127.0.0.1:0", 1).await;
     assert!(said.contains("ballast.toml:3: "), "{said}");
     assert!(said.contains("lisen") && said.contains("listen"), "{said}");
-    let said = refused(with_config("[fleet]\nshards = 0\n"), "127.0.0.1:0").await;
+    let said = refused(with_config("[fleet]\nshards = 0\n"), "127.0.0.1:0", 1).await;
     assert!(said.contains("ballast.toml:2: fleet.shards"), "{said}");
     let missing = Options {
         args: ["--config", "nowhere.toml"].map(str::to_owned).to_vec(),
         ..Options::default()
     };
-    let said = refused(missing, "127.0.0.1:0").await;
+    let said = refused(missing, "127.0.0.1:0", 1).await;
     assert!(said.contains("nowhere.toml"), "{said}");
 }
 

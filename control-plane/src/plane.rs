@@ -1,12 +1,20 @@
 //! What every part of the control plane works with.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ballast_domain::registry::{Registry, StoreResult};
 use ballast_domain::shard::PressureThresholds;
 use ballast_domain::{Clock, Entropy, RegionId, Timestamp};
 
+use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
+
 use crate::fleet::FleetCache;
+
+/// Changes that may be made at the same time, at the most.
+const LANES: usize = 64;
+/// Previews that may run at the same time.
+const PREVIEWS: usize = 2;
 
 /// The registry, the clock, chance, and the fleet as it is known. Cheap to
 /// clone.
@@ -21,6 +29,9 @@ struct Parts {
     entropy: Arc<dyn Entropy>,
     fleet: FleetCache,
     settings: RwLock<Arc<Settings>>,
+    fleet_lane: Mutex<()>,
+    lanes: [Mutex<()>; LANES],
+    previews: Semaphore,
 }
 
 /// What an operator may set, and may change while it runs.
@@ -32,6 +43,12 @@ pub struct Settings {
     pub pressure: PressureThresholds,
     /// How long a rotated key works beside its successor, unless said.
     pub rotate_overlap_seconds: i64,
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl ControlPlane {
@@ -50,6 +67,9 @@ impl ControlPlane {
                 entropy,
                 fleet,
                 settings: RwLock::new(Arc::new(settings)),
+                fleet_lane: Mutex::new(()),
+                lanes: [const { Mutex::const_new(()) }; LANES],
+                previews: Semaphore::new(PREVIEWS),
             }),
         })
     }
@@ -72,6 +92,28 @@ impl ControlPlane {
     /// The fleet as it is known.
     pub fn fleet(&self) -> &FleetCache {
         &self.parts.fleet
+    }
+
+    /// Waits for one's turn to change this subject. Changes of the same thing
+    /// made in this process go one after the other instead of running into
+    /// each other's compare-and-swap, which still guards them against other
+    /// processes.
+    pub(crate) async fn turn(&self, subject: &str) -> MutexGuard<'_, ()> {
+        let lane = hash_of(subject) % LANES as u64;
+        self.parts.lanes[usize::try_from(lane).unwrap_or(0)]
+            .lock()
+            .await
+    }
+
+    /// The same for changes of shards, each of which changes the fleet record.
+    /// Whoever needs both turns takes this one first.
+    pub(crate) async fn fleet_turn(&self) -> MutexGuard<'_, ()> {
+        self.parts.fleet_lane.lock().await
+    }
+
+    /// Waits until a preview may run: each looks at every tenant.
+    pub(crate) async fn preview_permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.parts.previews.acquire().await.ok()
     }
 
     /// The settings in force.

@@ -5,7 +5,7 @@
 
 use ballast_domain::bounds::{SHARDS_MAX, SLICES_PER_SHARD_DEFAULT, ZONES_MAX};
 use ballast_domain::error::{ErrorCode, did_you_mean};
-use ballast_domain::registry::{CommitError, Expect, Kind, slices_on};
+use ballast_domain::registry::{CommitError, Expect, Kind, pinned_to, slices_on};
 use ballast_domain::shard::{Pressure, Shard, ShardState};
 use ballast_domain::{Error, RegionId, Result, ShardId, ZoneId};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::validate;
+
+/// How often one is made anew because another process changed the fleet.
+const ATTEMPTS: usize = 64;
 
 /// What a caller says of a new shard.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
@@ -109,8 +112,13 @@ fn check_url(url: &str) -> Result<()> {
     if path.is_empty() || path.contains(['?', '#', '@']) {
         return bad("a file: URL is a path: it is not empty and has none of ?, # and @ in it");
     }
-    if path.split('/').any(|part| part == "..") {
-        return bad("the path must not have .. in it");
+    // One place has one spelling, so that no two shards share a directory.
+    let relative = path.strip_prefix('/').unwrap_or(path);
+    if relative
+        .split('/')
+        .any(|part| matches!(part, "" | "." | ".."))
+    {
+        return bad("write the path without ., .. and empty parts, and without a slash at its end");
     }
     Ok(())
 }
@@ -125,7 +133,8 @@ pub async fn add(plane: &ControlPlane, intent: &Intent, new: &NewShard) -> Resul
         },
         slices: 0,
     };
-    for _ in 0..8 {
+    let _turn = plane.fleet_turn().await;
+    for _ in 0..ATTEMPTS {
         let snapshot = plane.fleet().refresh(plane.registry()).await?;
         if snapshot.shard(&shard.shard_id).is_some() {
             let detail = format!("there is a shard {:?} already", shard.shard_id.as_str());
@@ -187,7 +196,10 @@ pub async fn get(plane: &ControlPlane, id: &ShardId) -> Result<ShardBody> {
 }
 
 async fn slices_of(plane: &ControlPlane, id: &ShardId) -> Result<u64> {
-    let tally = slices_on(id.as_str());
+    tally(plane, slices_on(id.as_str())).await
+}
+
+async fn tally(plane: &ControlPlane, tally: String) -> Result<u64> {
     let tallies = plane.registry().tallies(Kind::Tenant, &tally).await?;
     Ok(tallies.get(&tally).copied().unwrap_or(0))
 }
@@ -250,6 +262,7 @@ pub(crate) async fn edit(
     action: &'static str,
     mut edit: impl FnMut(&mut Shard) -> Result<()>,
 ) -> Result<Versioned<Shard>> {
+    let _turn = plane.fleet_turn().await;
     let mut attempts = Attempts::new(plane, intent, action, if_match);
     loop {
         let snapshot = plane.fleet().refresh(plane.registry()).await?;
@@ -283,6 +296,7 @@ pub async fn remove(
     id: &ShardId,
     if_match: &IfMatch,
 ) -> Result<()> {
+    let _turn = plane.fleet_turn().await;
     let mut attempts = Attempts::new(plane, intent, "shard.remove", if_match);
     loop {
         let snapshot = plane.fleet().refresh(plane.registry()).await?;
@@ -294,15 +308,22 @@ pub async fn remove(
             let detail = format!("shard {id} still holds {slices} slices");
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail));
         }
+        let pins = tally(plane, pinned_to(id.as_str())).await?;
+        if pins > 0 {
+            let detail = format!("{pins} tenants are pinned to shard {id}");
+            return Err(Error::new(ErrorCode::ShardNotEmpty, detail)
+                .next("Take the pins away first (placement unpin)."));
+        }
         // A slice placed here meanwhile makes the tally 1 and this commit fail;
         // one placed from now on finds the fleet record changed.
         let writes = vec![typed::remove(old.version, &old.value), snapshot.touched()];
-        let empty = Expect::TallyBelow(Kind::Tenant, slices_on(id.as_str()), 1);
+        let none = |tally| Expect::TallyBelow(Kind::Tenant, tally, 1);
+        let unused = vec![none(slices_on(id.as_str())), none(pinned_to(id.as_str()))];
         let edit = Edit {
             old: old.version,
             value: (),
             writes,
-            expects: vec![empty],
+            expects: unused,
         };
         if attempts.commit(edit).await?.is_some() {
             plane.fleet().refresh(plane.registry()).await?;

@@ -53,8 +53,14 @@ impl Entropy for SeededEntropy {
 
 /// A control plane over a fresh registry, with three shards and a token.
 pub(crate) async fn plane() -> (tempfile::TempDir, crate::ControlPlane, Credential) {
+    plane_at(Arc::new(ManualClock::new())).await
+}
+
+/// The same, at the time of this clock.
+pub(crate) async fn plane_at(
+    clock: Arc<ManualClock>,
+) -> (tempfile::TempDir, crate::ControlPlane, Credential) {
     let directory = tempfile::tempdir().unwrap();
-    let clock = Arc::new(ManualClock::new());
     let file = directory.path().join("registry.db");
     let registry = SqliteRegistry::open(&file, clock.clone()).await.unwrap();
     let settings = crate::Settings {

@@ -32,6 +32,9 @@ pub struct NewToken {
     /// When it stops working; never when absent.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
+    /// After how many seconds it stops working, instead of `expiresAt`.
+    #[schema(minimum = 1, maximum = 3_153_600_000_i64)]
+    pub expires_in_seconds: Option<i64>,
 }
 
 /// A new token, with the secret that is shown this once.
@@ -48,11 +51,16 @@ pub struct NewTokenBody {
 /// Creates a token and returns the secret, this once.
 pub async fn create(plane: &ControlPlane, intent: &Intent, new: &NewToken) -> Result<NewTokenBody> {
     validate::name("/name", &new.name)?;
-    if let Some(moment) = new.expires_at {
-        validate::future("/expiresAt", moment, plane.now())?;
+    if new.name.starts_with("ballast/") {
+        // So the audit log calls what Ballast does by itself.
+        return Err(Error::invalid_field(
+            "/name",
+            "names that begin with ballast/ are Ballast's own",
+        ));
     }
+    let expires_at = validate::expiry(new.expires_at, new.expires_in_seconds, plane.now())?;
     let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
-    let (body, write) = minted(plane, &secret, &new.name, new.role, new.expires_at)?;
+    let (body, write) = minted(plane, &secret, &new.name, new.role, expires_at)?;
     let expects = vec![Expect::TallyBelow(
         Kind::Token,
         TOKENS.to_owned(),
@@ -82,6 +90,7 @@ fn minted(
         created_at: plane.now(),
         expires_at,
         revoked_at: None,
+        first: false,
     };
     let write = typed::create(&token, vec![hash_term(&secret.hash())])?;
     let body = NewTokenBody {
@@ -195,20 +204,23 @@ pub async fn any(plane: &ControlPlane) -> Result<bool> {
 
 /// The write that makes `secret` the first admin token.
 pub(crate) fn first(plane: &ControlPlane, secret: &Credential) -> Result<Write> {
-    let (_, write) = minted(plane, secret, FIRST_NAME, Role::Admin, None)?;
-    Ok(write)
+    let (made, _) = minted(plane, secret, FIRST_NAME, Role::Admin, None)?;
+    let token = AdminToken {
+        first: true,
+        ..made.body.value
+    };
+    Ok(typed::create(&token, vec![hash_term(&secret.hash())])?)
 }
 
-/// Makes a new first admin token and ends those made so before: what is lost
+/// Makes `secret` the new first admin token and ends those made so before: what is lost
 /// may be in the wrong hands. Tokens that people made stay.
-pub async fn reset(plane: &ControlPlane) -> Result<Credential> {
-    let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
-    let mut writes = vec![first(plane, &secret)?];
+pub async fn reset(plane: &ControlPlane, secret: &Credential) -> Result<()> {
+    let mut writes = vec![first(plane, secret)?];
     let mut after = None;
     loop {
         let page = list(plane, after, 500).await?;
         for token in &page {
-            if token.value.name == FIRST_NAME && token.value.revoked_at.is_none() {
+            if token.value.first && token.value.revoked_at.is_none() {
                 let revoked = AdminToken {
                     revoked_at: Some(plane.now()),
                     ..token.value.clone()
@@ -232,5 +244,5 @@ pub async fn reset(plane: &ControlPlane) -> Result<Credential> {
         .commit(commit)
         .await
         .map_err(commit_failed)?;
-    Ok(secret)
+    Ok(())
 }

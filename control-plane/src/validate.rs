@@ -1,9 +1,9 @@
 //! Checks of what a caller sent, each with the place and the reason.
 
 use ballast_domain::bounds::{
-    CONCURRENT_QUERIES_MAX, NAME_CHARS_MAX, ORIGIN_CHARS_MAX, ORIGINS_MAX, RETENTION_DAYS_MAX,
-    SECONDARY_REGIONS_MAX, SLICES_PER_SHARD_MAX, VOTES_PER_SECOND_MAX, WEIGHT_MAX, WEIGHT_MIN,
-    ZONES_MAX,
+    CONCURRENT_QUERIES_MAX, EXPIRES_IN_SECONDS_MAX, NAME_CHARS_MAX, ORIGIN_CHARS_MAX, ORIGINS_MAX,
+    RETENTION_DAYS_MAX, SECONDARY_REGIONS_MAX, SLICES_PER_SHARD_MAX, VOTES_PER_SECOND_MAX,
+    WEIGHT_MAX, WEIGHT_MIN, ZONES_MAX,
 };
 use ballast_domain::error::did_you_mean;
 use ballast_domain::limits::Limits;
@@ -21,7 +21,7 @@ pub fn text(pointer: &str, value: &str, chars_max: usize) -> Result<()> {
             pointer,
             format!("it is longer than {chars_max} characters"),
         ))
-    } else if value.chars().any(char::is_control) {
+    } else if value.chars().any(is_unprintable) {
         Err(Error::invalid_field(
             pointer,
             "it has control characters in it",
@@ -29,6 +29,13 @@ pub fn text(pointer: &str, value: &str, chars_max: usize) -> Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Control characters, and those that turn the direction of the text around
+/// them or hide in it.
+fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// A display name.
@@ -179,6 +186,29 @@ pub fn residency(residency: &Residency, home: &RegionId, fleet: &FleetSnapshot) 
         known_region(&pointer, region, fleet)?;
     }
     Ok(())
+}
+
+/// When something ends: at a moment ahead, or after so many seconds.
+pub fn expiry(
+    at: Option<Timestamp>,
+    in_seconds: Option<i64>,
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    match (at, in_seconds) {
+        (Some(_), Some(_)) => Err(Error::invalid_field(
+            "/expiresInSeconds",
+            "give it or expiresAt, not both",
+        )),
+        (Some(moment), None) => future("/expiresAt", moment, now).map(|()| Some(moment)),
+        (None, Some(seconds)) if (1..=EXPIRES_IN_SECONDS_MAX).contains(&seconds) => {
+            Ok(Some(now.plus_seconds(seconds)))
+        }
+        (None, Some(seconds)) => Err(Error::invalid_field(
+            "/expiresInSeconds",
+            format!("{seconds} is not from 1 to {EXPIRES_IN_SECONDS_MAX} (100 years)"),
+        )),
+        (None, None) => Ok(None),
+    }
 }
 
 /// A moment that lies ahead.

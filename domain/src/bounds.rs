@@ -41,6 +41,9 @@ pub const TOKENS_MAX: u64 = 10_000;
 /// Longest overlap of a rotated key with its successor, in seconds (90 days).
 pub const ROTATE_OVERLAP_SECONDS_MAX: i64 = 90 * 86_400;
 
+/// Longest life that can be given to a key or token, in seconds (100 years).
+pub const EXPIRES_IN_SECONDS_MAX: i64 = 100 * 365 * 86_400;
+
 /// Highest votes per second that can be set for a tenant.
 pub const VOTES_PER_SECOND_MAX: u64 = 100_000_000;
 /// Highest number of concurrent queries that can be set for a tenant.

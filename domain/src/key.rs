@@ -121,7 +121,11 @@ impl KeyStatus {
 impl ApiKey {
     /// Whether it works at `now`.
     pub fn status(&self, now: Timestamp) -> KeyStatus {
-        KeyStatus::of(self.revoked_at.is_some(), self.expires_at, now)
+        match (self.revoked_at, self.expires_at) {
+            // It was swept after it had expired.
+            (Some(revoked), Some(end)) if end <= revoked => KeyStatus::Expired,
+            (revoked, end) => KeyStatus::of(revoked.is_some(), end, now),
+        }
     }
 }
 

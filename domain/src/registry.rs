@@ -120,8 +120,8 @@ pub struct Write {
     pub expected: u64,
     /// Its new body; `None` removes it (its history stays).
     pub body: Option<String>,
-    /// The terms by which it is found from now on; `None` leaves them and the
-    /// tallies as they are.
+    /// The terms by which it is found from now on; `None` leaves them as they
+    /// are.
     pub terms: Option<Vec<String>>,
     /// The terms that are also counted.
     pub tallies: Vec<String>,
@@ -300,6 +300,9 @@ pub trait Registry: Send + Sync + 'static {
     /// Makes all the changes or none; returns the commit's revision.
     async fn commit(&self, commit: Commit) -> Result<u64, CommitError>;
 
+    /// Whether a commit would be taken now; the error says why not.
+    async fn check(&self) -> StoreResult<()>;
+
     /// One record.
     async fn get(&self, key: &RecordKey) -> StoreResult<Option<Record>>;
 
@@ -379,12 +382,22 @@ pub fn slices_on(shard: &str) -> String {
     format!("shard:{shard}")
 }
 
-/// The tally of a tenant's keys.
+/// The term of a tenant's keys.
 pub fn keys_of(tenant: &str) -> String {
     format!("tenant:{tenant}")
 }
 
-/// The tally of admin tokens.
+/// The tally of a tenant's keys that are not revoked.
+pub fn live_keys_of(tenant: &str) -> String {
+    format!("live:{tenant}")
+}
+
+/// The tally of the tenants that are pinned to a shard.
+pub fn pinned_to(shard: &str) -> String {
+    format!("pinned:{shard}")
+}
+
+/// The tally of admin tokens that are not revoked.
 pub const TOKENS: &str = "tokens";
 
 /// The term by which a credential's hash is found.
@@ -406,10 +419,12 @@ impl Entity for Tenant {
     fn tallies(&self) -> Vec<String> {
         // Once per slice: a shard's density counts slices, not tenants. A
         // closed tenant's slices still lie on their shard until purged.
-        self.slices
+        let slices = self
+            .slices
             .iter()
-            .map(|slice| slices_on(slice.shard_id.as_str()))
-            .collect()
+            .map(|slice| slices_on(slice.shard_id.as_str()));
+        let pin = self.pin.iter().map(|pin| pinned_to(pin.shard_id.as_str()));
+        slices.chain(pin).collect()
     }
 }
 
@@ -435,10 +450,13 @@ impl Entity for ApiKey {
         self.key_id.as_str()
     }
     fn terms(&self) -> Vec<String> {
-        Vec::new()
+        vec![keys_of(self.tenant_id.as_str())]
     }
     fn tallies(&self) -> Vec<String> {
-        vec![keys_of(self.tenant_id.as_str())]
+        let live = self.revoked_at.is_none();
+        live.then(|| live_keys_of(self.tenant_id.as_str()))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -452,6 +470,7 @@ impl Entity for AdminToken {
         vec![format!("role:{}", self.role.name())]
     }
     fn tallies(&self) -> Vec<String> {
-        vec![TOKENS.to_owned()]
+        let live = self.revoked_at.is_none();
+        live.then(|| TOKENS.to_owned()).into_iter().collect()
     }
 }

@@ -26,6 +26,9 @@ pub struct AdminToken {
     /// When it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
+    /// Made by the first start or by a reset: the next reset ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first: bool,
 }
 
 /// What a token may do. Each role may do all that the one before it may.

@@ -20,7 +20,7 @@ fn survives<T: Entity>(stored: &str) -> T {
 fn a_tenant_is_stored_like_this() {
     let tenant: Tenant = survives(include_str!("golden/tenant.json"));
     assert_eq!(tenant.terms(), ["region:eu", "status:suspended"]);
-    assert_eq!(tenant.tallies(), ["shard:shard-1"]);
+    assert_eq!(tenant.tallies(), ["shard:shard-1", "pinned:shard-1"]);
 }
 
 #[test]
@@ -33,7 +33,8 @@ fn a_shard_is_stored_like_this() {
 #[test]
 fn a_key_is_stored_like_this() {
     let key: ApiKey = survives(include_str!("golden/key.json"));
-    assert_eq!(key.tallies(), ["tenant:acme"]);
+    assert_eq!(key.terms(), ["tenant:acme"]);
+    assert!(key.tallies().is_empty(), "a revoked key does not count");
 }
 
 #[test]

@@ -10,9 +10,10 @@
 //!                └───► forgotten when the source says it changed
 //! ```
 
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_domain::credential::{BadCredential, CredentialHash, Purpose, inspect};
 use ballast_domain::key::KeyStatus;
@@ -24,8 +25,11 @@ use quick_cache::sync::Cache;
 pub struct Keyring {
     source: Arc<dyn RouteSource>,
     entries: Cache<u128, Arc<Held>>,
-    /// Which entry is a key's: the source tells changes by key id.
-    handles: Cache<KeyId, u128>,
+    /// Which entry is a key's: the source tells changes by key id. It has a
+    /// line for every entry at least; lines of entries that were evicted are
+    /// swept when it has grown to twice the capacity.
+    handles: Mutex<HashMap<KeyId, u128>>,
+    capacity: usize,
     /// Grows with everything forgotten, so that an answer that was under way
     /// meanwhile is not kept.
     forgotten: AtomicU64,
@@ -57,7 +61,8 @@ impl Keyring {
         Self {
             source,
             entries: Cache::new(entries),
-            handles: Cache::new(entries),
+            handles: Mutex::new(HashMap::new()),
+            capacity: entries,
             forgotten: AtomicU64::new(0),
             used: Mutex::new(Vec::new()),
             ttl_ms,
@@ -107,8 +112,10 @@ impl Keyring {
             noted: AtomicBool::new(false),
             grant,
         });
-        self.handles.insert(entry.key_id.clone(), hash.handle());
+        // In this order: a change told before the link is there is seen below,
+        // one told after it finds the entry.
         self.entries.insert(hash.handle(), entry.clone());
+        self.link(&entry.key_id, hash.handle());
         if self.forgotten.load(Ordering::Acquire) != before {
             self.entries.remove(&hash.handle());
         }
@@ -118,9 +125,23 @@ impl Keyring {
     /// Forgets a key that has changed.
     pub fn forget(&self, id: &KeyId) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
-        if let Some(handle) = self.handles.get(id) {
+        let handle = self.handles().remove(id);
+        if let Some(handle) = handle {
             self.entries.remove(&handle);
         }
+    }
+
+    /// Notes which entry is a key's.
+    fn link(&self, id: &KeyId, handle: u128) {
+        let mut handles = self.handles();
+        handles.insert(id.clone(), handle);
+        if handles.len() > self.capacity.saturating_mul(2).max(64) {
+            handles.retain(|kept, handle| kept == id || self.entries.peek(handle).is_some());
+        }
+    }
+
+    fn handles(&self) -> MutexGuard<'_, HashMap<KeyId, u128>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note_use(&self, entry: &Arc<Held>, now: Timestamp) {
@@ -231,6 +252,29 @@ mod tests {
         keyring.forget(&id);
         let error = check(&keyring, &secret, NOW).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::BadCredential);
+    }
+
+    #[tokio::test]
+    async fn a_busy_key_among_very_many_is_forgotten_when_told() {
+        let source = Arc::new(FakeSource::default());
+        let keyring = Keyring::new(source.clone(), 100, i64::MAX);
+        let keys: Vec<_> = (0..2_000).map(|_| source.add_key("acme")).collect();
+        let (busy, others) = keys.split_at(5);
+        for (secret, _) in others {
+            check(&keyring, secret, NOW).await.unwrap();
+            for (secret, _) in busy {
+                check(&keyring, secret, NOW).await.unwrap();
+            }
+        }
+        for (secret, id) in busy {
+            source.change_key(id, |key| key.revoked = true);
+            keyring.forget(id);
+            assert!(
+                check(&keyring, secret, NOW).await.is_err(),
+                "{id} still works"
+            );
+        }
+        assert!(keyring.handles().len() <= 201, "the links stay bounded");
     }
 
     #[tokio::test]

@@ -1,8 +1,11 @@
 //! Flags that several commands share.
 
+use ballast_domain::Timestamp;
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use super::time::When;
 
 /// Of a command that creates something.
 #[derive(Debug, Default, Args)]
@@ -60,6 +63,17 @@ impl Fields {
             self.0.insert(name.to_owned(), value);
         }
         self
+    }
+
+    /// Adds when something ends. A distance is sent as one, so that the same
+    /// command sent again is the same request.
+    pub(crate) fn expiring(self, when: Option<When>, now: Timestamp) -> Self {
+        match when {
+            Some(When::Off(distance)) if distance.as_secs() > 0 => {
+                self.with("expiresInSeconds", Some(distance.as_secs()))
+            }
+            _ => self.with("expiresAt", when.map(|when| when.future(now))),
+        }
     }
 
     /// Adds a list unless it is empty.

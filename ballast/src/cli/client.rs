@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::globals::Globals;
 use super::trust;
 
-/// Where `ballast up` leaves the first token when nobody says otherwise.
+/// Where a token is looked for when nobody says: `up --admin-token-file` may put it there.
 const TOKEN_FILE: &str = "ballast-data/admin-token";
 const ADMIN_PATH: &str = "/admin/v1";
 

@@ -68,6 +68,9 @@ pub(crate) enum Verb {
         /// How long the old key still works; 0s ends it at once
         #[arg(long, value_name = "TIME", value_parser = seconds)]
         overlap: Option<i64>,
+        /// When the successor stops working; when the old key would have, if not given
+        #[arg(long, value_name = "TIME")]
+        expires: Option<When>,
         /// Repeated with the same text within 24 hours, it happens once
         #[arg(long, value_name = "TEXT")]
         idempotency_key: Option<String>,
@@ -147,7 +150,7 @@ impl Verb {
                 let body = settings
                     .fields()
                     .with("test", test.then_some(true))
-                    .with("expiresAt", expires.map(|when| when.future(screen.now)));
+                    .expiring(expires, screen.now);
                 let request = Request::post(&["tenants", &tenant, "keys"]).body(body.value());
                 let reply = client.send(request.creating(creation)).await?;
                 keys::secret(screen, &reply)?;
@@ -177,11 +180,14 @@ impl Verb {
             Self::Rotate {
                 key,
                 overlap,
+                expires,
                 idempotency_key,
                 guard,
             } => {
                 key.check(remote).await?;
-                let body = Fields::default().with("overlapSeconds", overlap);
+                let body = Fields::default()
+                    .with("overlapSeconds", overlap)
+                    .expiring(expires, screen.now);
                 let creation = Creation {
                     reason: None,
                     idempotency_key,

@@ -4,7 +4,7 @@
 use ballast_domain::Timestamp;
 use comfy_table::{
     Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table as Comfy,
-    presets,
+    Width, presets,
 };
 
 use super::output::Screen;
@@ -15,6 +15,8 @@ pub(crate) struct Table<'a> {
     table: Comfy,
     right: Vec<bool>,
     whole: Vec<bool>,
+    /// The longest word of each column: it is never broken.
+    words: Vec<usize>,
     screen: &'a Screen,
 }
 
@@ -47,6 +49,7 @@ impl<'a> Table<'a> {
         Self {
             table,
             right,
+            words: columns.iter().map(|name| name.chars().count()).collect(),
             whole,
             screen,
         }
@@ -63,14 +66,25 @@ impl<'a> Table<'a> {
     }
 
     fn styled<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>, faint: bool) {
-        let cells = cells.into_iter().zip(&self.right).map(|(text, right)| {
-            let cell = aligned(Cell::new(clean(&text.into())), *right);
-            if faint {
-                cell.add_attribute(Attribute::Dim)
-            } else {
-                cell
-            }
-        });
+        let terminal = self.screen.terminal;
+        let columns = self.right.iter().zip(&mut self.words);
+        let cells = cells
+            .into_iter()
+            .zip(columns)
+            .map(|(text, (right, longest))| {
+                let mut text = clean(&text.into());
+                if terminal {
+                    text = words_shortened(&text);
+                    let words = text.split(' ').map(|word| word.chars().count());
+                    *longest = words.max().unwrap_or(0).max(*longest);
+                }
+                let cell = aligned(Cell::new(text), *right);
+                if faint {
+                    cell.add_attribute(Attribute::Dim)
+                } else {
+                    cell
+                }
+            });
         let mut row = Row::from(cells.collect::<Vec<_>>());
         if self.screen.terminal {
             row.max_height(3);
@@ -80,11 +94,15 @@ impl<'a> Table<'a> {
 
     /// The table's text.
     pub(crate) fn text(mut self) -> String {
-        for (column, whole) in self.table.column_iter_mut().zip(&self.whole) {
+        let wants = self.whole.iter().zip(&self.words);
+        for (column, (whole, longest)) in self.table.column_iter_mut().zip(wants) {
             column.set_padding((0, 2));
-            if *whole {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
+            let longest = u16::try_from(longest + 2).unwrap_or(u16::MAX);
+            column.set_constraint(if *whole {
+                ColumnConstraint::ContentWidth
+            } else {
+                ColumnConstraint::LowerBoundary(Width::Fixed(longest))
+            });
         }
         self.table
             .lines()
@@ -92,6 +110,21 @@ impl<'a> Table<'a> {
             .collect::<Vec<_>>()
             .join("\n")
     }
+}
+
+/// Words that would take half a terminal lose their middle; `--json` and
+/// pipes have them whole.
+fn words_shortened(text: &str) -> String {
+    const CHARS_MAX: usize = 32;
+    let words = text.split(' ').map(|word| {
+        let chars: Vec<char> = word.chars().collect();
+        if chars.len() <= CHARS_MAX {
+            return word.to_owned();
+        }
+        let (head, tail) = (&chars[..CHARS_MAX - 9], &chars[chars.len() - 8..]);
+        head.iter().chain(&['…']).chain(tail).collect()
+    });
+    words.collect::<Vec<String>>().join(" ")
 }
 
 fn aligned(cell: Cell, right: bool) -> Cell {

@@ -96,7 +96,7 @@ impl RunningVerb {
                 let body = Fields::default()
                     .with("name", Some(name))
                     .with("role", Some(role))
-                    .with("expiresAt", expires.map(|when| when.future(screen.now)));
+                    .expiring(expires, screen.now);
                 let request = Request::post(&["tokens"]).body(body.value());
                 let reply = client.send(request.creating(creation)).await?;
                 tokens::secret(screen, &reply)?;

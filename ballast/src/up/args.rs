@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::Config;
+use crate::config::{Config, Network, address};
 
 /// Run Ballast: router, admin API and embedded shards in one process
 #[derive(Debug, Clone, Args)]
@@ -16,7 +16,7 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listen)]
     pub(crate) listen: Option<String>,
     /// Where the first start writes the admin token (mode 0600) instead of printing it
     #[arg(long, value_name = "FILE")]
@@ -28,8 +28,16 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Proxy whose X-Forwarded-For is believed: an address or a network; may be repeated
-    #[arg(long = "trusted-proxy", value_name = "CIDR")]
+    #[arg(long = "trusted-proxy", value_name = "CIDR", value_parser = proxy)]
     pub(crate) trusted_proxies: Vec<String>,
+}
+
+fn listen(text: &str) -> Result<String, String> {
+    address(text).map(|_| text.to_owned())
+}
+
+fn proxy(text: &str) -> Result<String, String> {
+    text.parse::<Network>().map(|_| text.to_owned())
 }
 
 impl UpArgs {

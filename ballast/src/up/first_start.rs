@@ -85,24 +85,53 @@ fn written(plane: &ControlPlane, file: &Path) -> anyhow::Result<Credential> {
 
 /// Writes a secret to a file that only its owner may read: whole or not at
 /// all, and on disk before anyone relies on it.
-pub(crate) fn write_secret(file: &Path, secret: &Credential) -> anyhow::Result<()> {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let draft = file.with_file_name(name);
-    let write = || -> std::io::Result<()> {
-        // A draft left by a crash may have other permissions.
-        match fs::remove_file(&draft) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut out = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)?;
-        writeln!(out, "{}", secret.expose())?;
-        out.sync_all()?;
-        fs::rename(&draft, file)
-    };
-    write().with_context(|| format!("write the admin token to {}", file.display()))
+fn write_secret(file: &Path, secret: &Credential) -> anyhow::Result<()> {
+    Draft::write(file, secret)?.publish()
+}
+
+/// A secret that is on disk beside its file, and not yet in it.
+pub(crate) struct Draft {
+    draft: PathBuf,
+    file: PathBuf,
+}
+
+impl Draft {
+    /// Writes the draft.
+    pub(crate) fn write(file: &Path, secret: &Credential) -> anyhow::Result<Self> {
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let draft = file.with_file_name(name);
+        let write = || -> std::io::Result<()> {
+            // A draft left by a crash may have other permissions.
+            match fs::remove_file(&draft) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut options = OpenOptions::new();
+            let mut out = options
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&draft)?;
+            writeln!(out, "{}", secret.expose())?;
+            out.sync_all()
+        };
+        write().with_context(|| format!("write the admin token to {}", file.display()))?;
+        Ok(Self {
+            draft,
+            file: file.to_owned(),
+        })
+    }
+
+    /// Puts the draft in the file's place.
+    pub(crate) fn publish(self) -> anyhow::Result<()> {
+        let Self { draft, file } = self;
+        let directory = match file.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        fs::rename(&draft, &file)
+            .and_then(|()| fs::File::open(directory)?.sync_all())
+            .with_context(|| format!("put the admin token into {}", file.display()))
+    }
 }

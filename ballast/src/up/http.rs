@@ -64,12 +64,9 @@ async fn in_time(request: Request, next: Next) -> Result<Response, ApiError> {
         })
 }
 
-/// Ready: the registry answers.
+/// Ready: the registry would take a commit.
 async fn ready(State(plane): State<ControlPlane>) -> Result<&'static str, ApiError> {
-    plane
-        .registry()
-        .tallies(ballast_domain::registry::Kind::Token, "")
-        .await?;
+    plane.registry().check().await?;
     Ok("ready\n")
 }
 
@@ -98,6 +95,8 @@ async fn secure(request: Request, next: Next) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_FRAME_OPTIONS, "DENY"),
+        // Answers hold secrets or change at any time; who may be kept says so.
+        (header::CACHE_CONTROL, "no-store"),
     ];
     for (name, value) in set {
         headers

@@ -3,8 +3,9 @@
 //! The lock is the operating system's and ends with the process, however it
 //! ends; the pid in the file is there to be named to whoever comes second.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -19,7 +20,11 @@ pub(crate) struct DataDir {
 impl DataDir {
     /// Makes the directory if need be and locks it.
     pub(crate) fn take(directory: &Path) -> anyhow::Result<Self> {
-        fs::create_dir_all(directory)
+        // For its owner only: hashes and the audit log are in it.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
             .with_context(|| format!("make the data directory {}", directory.display()))?;
         let path = fs::canonicalize(directory)
             .with_context(|| format!("find the data directory {}", directory.display()))?;

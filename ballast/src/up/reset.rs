@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use ballast_control_plane::tokens;
+use ballast_domain::credential::{Credential, Purpose};
 use serde_json::json;
 
-use super::first_start::write_secret;
+use super::first_start::Draft;
 use super::lock::DataDir;
 use super::parts::open_plane;
 use crate::cli::failure::Verdict;
@@ -28,10 +29,13 @@ pub(crate) async fn reset_token(
     }
     let lock = DataDir::take(&data_dir)?;
     let (registry, plane) = open_plane(&config, lock.path()).await?;
-    let secret = tokens::reset(&plane).await?;
+    let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
+    // On disk before the old token ends; in its place only afterwards.
+    let draft = file.map(|file| Draft::write(file, &secret)).transpose()?;
+    tokens::reset(&plane, &secret).await?;
     registry.close().await;
-    if let Some(file) = file {
-        write_secret(file, &secret)?;
+    if let Some(draft) = draft {
+        draft.publish()?;
     }
     let text = match (screen.json, file) {
         (true, Some(file)) => json!({ "tokenFile": file }).to_string(),

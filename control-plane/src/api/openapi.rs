@@ -45,8 +45,11 @@ pub fn document() -> OpenApi {
 /// The document and its page; `/admin/v1/docs` works without any network.
 pub(super) fn pages(document: OpenApi) -> Router<ControlPlane> {
     let url = format!("{PREFIX}/openapi.json");
-    let page = SwaggerUi::new(format!("{PREFIX}/docs"))
-        .config(utoipa_swagger_ui::Config::from(url.clone()).try_it_out_enabled(true));
+    let page = SwaggerUi::new(format!("{PREFIX}/docs")).config(
+        utoipa_swagger_ui::Config::from(url.clone())
+            .try_it_out_enabled(true)
+            .validator_url("none"),
+    );
     Router::new()
         .route(&url, get(async || Json(document)))
         .merge(page)

@@ -1,15 +1,15 @@
 //! Changing a key: its name, its successor, its end.
 
-use ballast_domain::bounds::{KEYS_PER_TENANT_MAX, ROTATE_OVERLAP_SECONDS_MAX};
+use ballast_domain::bounds::ROTATE_OVERLAP_SECONDS_MAX;
 use ballast_domain::error::ErrorCode;
 use ballast_domain::key::{ApiKey, KeyMode, KeyStatus, Scope};
-use ballast_domain::registry::{CommitError, Expect, Kind, hash_term, keys_of};
-use ballast_domain::{Error, KeyId, Result};
+use ballast_domain::registry::hash_term;
+use ballast_domain::{Error, KeyId, Result, Timestamp};
 use serde::Deserialize;
 
-use super::create::drawn;
+use super::create::{commit_new, drawn};
 use super::{KeyBody, NewKey, NewKeyBody, fresh_body, read, with_use};
-use crate::change::{Attempts, Edit, IfMatch, commit_failed};
+use crate::change::{Attempts, Edit, IfMatch};
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
@@ -35,6 +35,12 @@ pub struct Rotation {
     /// when absent, 0 to end it at once.
     #[schema(minimum = 0, maximum = 7_776_000)]
     pub overlap_seconds: Option<i64>,
+    /// When the successor stops working; when the old key would have, if
+    /// absent.
+    pub expires_at: Option<Timestamp>,
+    /// After how many seconds the successor stops working, instead.
+    #[schema(minimum = 1, maximum = 3_153_600_000_i64)]
+    pub expires_in_seconds: Option<i64>,
 }
 
 /// Changes a key's name or scopes.
@@ -97,6 +103,8 @@ pub async fn rotate(
         let message = format!("{overlap} is not from 0 to {ROTATE_OVERLAP_SECONDS_MAX} (90 days)");
         return Err(Error::invalid_field("/overlapSeconds", message));
     }
+    let tenant_id = read(plane, id).await?.value.tenant_id;
+    let _turn = plane.turn(tenant_id.as_str()).await;
     let old = read(plane, id).await?;
     if_match.check(old.version)?;
     refuse_unless_active(plane, &old.value)?;
@@ -113,7 +121,12 @@ pub async fn rotate(
             name: old.value.name.clone(),
             scopes: Some(old.value.scopes.clone()),
             test: old.value.mode == KeyMode::Test,
-            expires_at: None,
+            // A key that was to end does not live for ever by being rotated.
+            expires_at: rotation.expires_at.or(old
+                .value
+                .expires_at
+                .filter(|_| rotation.expires_in_seconds.is_none())),
+            expires_in_seconds: rotation.expires_in_seconds,
         },
     )?;
     let end = plane.now().plus_seconds(overlap);
@@ -128,17 +141,8 @@ pub async fn rotate(
         typed::create(&body.body.key.value, vec![hash_term(&secret.hash())])?,
         typed::update_keeping_terms(old.version, &retired)?,
     ];
-    let tally = keys_of(old.value.tenant_id.as_str());
-    let expects = vec![Expect::TallyBelow(Kind::Key, tally, KEYS_PER_TENANT_MAX)];
-    let commit = intent.create(plane, "key.rotate", writes, expects, &body)?;
-    match plane.registry().commit(commit).await {
-        Ok(_) => Ok(body),
-        Err(CommitError::Conflict { .. }) => Err(Error::new(
-            ErrorCode::Changed,
-            format!("key {id} was changed by someone else at the same time"),
-        )),
-        Err(other) => Err(commit_failed(other)),
-    }
+    commit_new(plane, intent, "key.rotate", &tenant_id, writes, &body).await?;
+    Ok(body)
 }
 
 fn refuse_unless_active(plane: &ControlPlane, key: &ApiKey) -> Result<()> {
@@ -161,6 +165,7 @@ async fn edit(
     action: &'static str,
     mut edit: impl FnMut(&mut ApiKey) -> Result<()>,
 ) -> Result<KeyBody> {
+    let _turn = plane.turn(id.as_str()).await;
     let mut attempts = Attempts::new(plane, intent, action, if_match);
     loop {
         let old = read(plane, id).await?;

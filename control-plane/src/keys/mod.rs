@@ -2,11 +2,13 @@
 
 mod change;
 mod create;
+#[cfg(test)]
+mod tests;
 
 pub use change::{KeyPatch, Rotation, revoke, rotate, update};
 pub use create::{NewKey, create};
 
-use ballast_domain::credential::{Credential, inspect};
+use ballast_domain::credential::{Credential, Purpose, inspect};
 use ballast_domain::error::ErrorCode;
 use ballast_domain::key::{ApiKey, KeyStatus};
 use ballast_domain::registry::{Kind, RecordQuery, hash_term, keys_of};
@@ -89,8 +91,12 @@ pub async fn list(
 /// What an operator learns of a key that someone shows: whose it is and
 /// whether it works.
 pub async fn identify(plane: &ControlPlane, secret: &str) -> Result<KeyBody> {
-    let (_, hash) = inspect(secret.trim())
+    let (purpose, hash) = inspect(secret.trim())
         .map_err(|bad| Error::invalid_field("/key", format!("this is no key of ours: {bad}")))?;
+    if purpose == Purpose::AdminToken {
+        let message = "this is an admin token, not an API key";
+        return Err(Error::invalid_field("/key", message));
+    }
     let found = typed::find(plane.registry(), hash_term(&hash))
         .await?
         .ok_or_else(|| {

@@ -69,6 +69,9 @@ pub async fn explained(
             tenants::get(plane, id).await?.value,
             FleetSnapshot::read(registry).await?.fleet,
         ),
+        Some(moment) if moment > plane.now() => {
+            return Err(Error::invalid_field("?at", format!("{moment} lies ahead")));
+        }
         Some(moment) => {
             let revision = registry.revision_at(moment).await?;
             let key = RecordKey::new(Kind::Tenant, id.as_str());
@@ -102,22 +105,33 @@ pub async fn pin(
     if_match: &IfMatch,
     shard_id: &ShardId,
 ) -> Result<Versioned<Placement>> {
+    let _turn = plane.fleet_turn().await;
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
     if snapshot.fleet.get(shard_id).is_none() {
         return Err(shards::not_found(plane, shard_id));
     }
-    tenants::change(plane, intent, id, if_match, "placement.pin", |tenant| {
-        tenant.pin = Some(Pin {
-            shard_id: shard_id.clone(),
-            actor: intent.actor.clone(),
-            reason: intent.reason.clone(),
-            at: plane.now(),
-        });
-        for slice in &tenant.slices {
-            refuse_vetoed(&snapshot.fleet, tenant, slice.slice, shard_id)?;
-        }
-        Ok(())
-    })
+    // The shard is still there when the pin is: both demand the same fleet.
+    let expects = vec![snapshot.unchanged()];
+    tenants::change_expecting(
+        plane,
+        intent,
+        id,
+        if_match,
+        "placement.pin",
+        expects,
+        |tenant| {
+            tenant.pin = Some(Pin {
+                shard_id: shard_id.clone(),
+                actor: intent.actor.clone(),
+                reason: intent.reason.clone(),
+                at: plane.now(),
+            });
+            for slice in &tenant.slices {
+                refuse_vetoed(&snapshot.fleet, tenant, slice.slice, shard_id)?;
+            }
+            Ok(())
+        },
+    )
     .await?;
     show(plane, id).await
 }

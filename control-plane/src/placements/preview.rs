@@ -5,7 +5,7 @@ use ballast_domain::error::ErrorCode;
 use ballast_domain::object::optional_object;
 use ballast_domain::placement::{Fleet, ShardView, Subject, decide};
 use ballast_domain::registry::{Entity, Kind, RecordQuery};
-use ballast_domain::tenant::{Tenant, TenantStatus};
+use ballast_domain::tenant::Tenant;
 use ballast_domain::{Error, Result, ShardId, TenantId};
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +112,7 @@ pub async fn preview(
     after: Option<&str>,
     limit: u32,
 ) -> Result<Preview> {
+    let _permit = plane.preview_permit().await;
     let now = plane.fleet().refresh(plane.registry()).await?;
     let then = match change {
         None => now.fleet.clone(),
@@ -130,10 +131,6 @@ pub async fn preview(
         let Some(last) = page.last() else { break };
         page_after = Some(last.value.record_id().to_owned());
         for tenant in &page {
-            // A closed tenant waits to be purged where it is.
-            if tenant.value.status == TenantStatus::Closed {
-                continue;
-            }
             let wanted = after.is_none_or(|after| tenant.value.tenant_id.as_str() > after);
             for found in moves_of(&tenant.value, &now.fleet, &then, &mut tally) {
                 // All slices of one tenant stay on one page.

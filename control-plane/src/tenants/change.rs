@@ -3,16 +3,19 @@
 use ballast_domain::error::ErrorCode;
 use ballast_domain::limits::Limits;
 use ballast_domain::object::optional_object;
+use ballast_domain::registry::Expect;
 use ballast_domain::residency::Residency;
 use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
 use serde::{Deserialize, Deserializer};
 
-use super::{create, get};
+use super::get;
 use crate::change::{Attempts, Edit, IfMatch};
+use crate::fleet::FleetSnapshot;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
+use crate::validate;
 
 /// What a caller wants changed; absent fields stay as they are.
 #[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
@@ -95,6 +98,28 @@ impl TenantPatch {
     }
 }
 
+impl TenantPatch {
+    /// Checks what is changed, and only that: a tenant whose zone or region
+    /// has no shard any more can still get another name or limit.
+    fn check(&self, tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
+        validate::name("/name", &tenant.name)?;
+        if let Some(organisation) = &tenant.organisation {
+            validate::name("/organisation", organisation)?;
+        }
+        if self.home_region.is_some() {
+            validate::known_region("/homeRegion", &tenant.home_region, snapshot)?;
+        }
+        if self.residency.is_some() || self.home_region.is_some() {
+            validate::residency(&tenant.residency, &tenant.home_region, snapshot)?;
+        }
+        if self.zones.is_some() {
+            validate::known_zones("/zones", &tenant.zones, snapshot)?;
+        }
+        validate::limits(&tenant.limits)?;
+        validate::origins(&tenant.cors_origins)
+    }
+}
+
 fn set<T>(field: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *field = value;
@@ -111,7 +136,7 @@ pub async fn update(
 ) -> Result<Versioned<Tenant>> {
     change(plane, intent, id, if_match, "tenant.update", |tenant| {
         patch.apply(tenant);
-        create::check(tenant, &plane.fleet().snapshot())
+        patch.check(tenant, &plane.fleet().snapshot())
     })
     .await
 }
@@ -200,8 +225,22 @@ pub(crate) async fn change(
     id: &TenantId,
     if_match: &IfMatch,
     action: &'static str,
+    edit: impl FnMut(&mut Tenant) -> Result<()>,
+) -> Result<Versioned<Tenant>> {
+    change_expecting(plane, intent, id, if_match, action, Vec::new(), edit).await
+}
+
+/// The same, on conditions.
+pub(crate) async fn change_expecting(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &TenantId,
+    if_match: &IfMatch,
+    action: &'static str,
+    expects: Vec<Expect>,
     mut edit: impl FnMut(&mut Tenant) -> Result<()>,
 ) -> Result<Versioned<Tenant>> {
+    let _turn = plane.turn(id.as_str()).await;
     let mut attempts = Attempts::new(plane, intent, action, if_match);
     loop {
         let old = get(plane, id).await?;
@@ -220,7 +259,7 @@ pub(crate) async fn change(
             old: old.version,
             value,
             writes,
-            expects: Vec::new(),
+            expects: expects.clone(),
         };
         if let Some(done) = attempts.commit(edit).await? {
             return Ok(done);

@@ -140,7 +140,7 @@ fn placed(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Re
 }
 
 /// Checks all that a caller may set.
-pub(super) fn check(tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
+fn check(tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
     validate::name("/name", &tenant.name)?;
     if let Some(organisation) = &tenant.organisation {
         validate::name("/organisation", organisation)?;

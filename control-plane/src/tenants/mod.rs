@@ -3,9 +3,11 @@
 mod change;
 mod create;
 mod list;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use change::change;
 pub use change::{LimitsPatch, TenantPatch, close, resume, suspend, update};
+pub(crate) use change::{change, change_expecting};
 pub use create::{NewTenant, create};
 pub use list::{TenantFilter, list};
 

@@ -54,11 +54,12 @@ impl Error {
     /// One field of the request is wrong; `pointer` is a JSON pointer.
     pub fn invalid_field(pointer: &str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self::new(
-            ErrorCode::InvalidField,
-            format!("{}: {message}", pointer.trim_start_matches('/')),
-        )
-        .at(pointer, message)
+        let place = pointer.trim_start_matches('/');
+        let detail = match place {
+            "" => message.clone(),
+            place => format!("{place}: {message}"),
+        };
+        Self::new(ErrorCode::InvalidField, detail).at(pointer, message)
     }
 
     /// Says what to do next in this very case.
@@ -116,7 +117,10 @@ impl Error {
 /// The store being away is not the caller's fault and may pass.
 impl From<StoreError> for Error {
     fn from(source: StoreError) -> Self {
-        let mut error = Self::new(ErrorCode::Unavailable, "the registry could not be reached");
+        let mut error = Self::new(
+            ErrorCode::Unavailable,
+            "the registry cannot be used right now",
+        );
         error.source = Some(Box::new(source));
         error.retry_after(1)
     }

@@ -27,6 +27,8 @@ pub enum Why {
     Pinned,
     /// It is there, and no eligible shard outscores it.
     Stays,
+    /// Its tenant is closed: it waits there to be purged.
+    Closed,
     /// It has the highest score of the eligible shards.
     HighestScore,
     /// The shard it is on may no longer hold it.
@@ -40,6 +42,13 @@ pub enum Why {
 /// Placing twice is placing once: applied to its own result in an unchanged
 /// fleet it answers [`Why::Stays`].
 pub fn decide(fleet: &Fleet, subject: &Subject) -> Verdict {
+    if subject.closed && subject.current.is_some() {
+        return Verdict {
+            shard_id: subject.current.clone(),
+            why: Why::Closed,
+            passed_over: Vec::new(),
+        };
+    }
     if let Some(shard) = pinned(fleet, subject) {
         return Verdict {
             shard_id: Some(shard.id.clone()),

@@ -163,6 +163,7 @@ fn because(fleet: &Fleet, subject: &Subject, verdict: &Verdict) -> String {
             };
             format!("{target} has the highest score of the shards that may hold it{except}")
         }
+        (Why::Closed, _) => "its tenant is closed: it stays until it is purged".to_owned(),
         (Why::MustLeave, _) => {
             let from = current.map(ToString::to_string).unwrap_or_default();
             let reasons = match held {

@@ -7,7 +7,7 @@ use crate::id::{RegionId, ShardId, TenantId, ZoneId};
 use crate::registry::slices_on;
 use crate::residency::Residency;
 use crate::shard::{Pressure, Shard, ShardState};
-use crate::tenant::{Pin, Tenant};
+use crate::tenant::{Pin, Tenant, TenantStatus};
 
 /// A shard as placement sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -140,6 +140,8 @@ pub struct Subject {
     pub current: Option<ShardId>,
     /// The shards it passed over when it was placed.
     pub passed_over: Vec<ShardId>,
+    /// Its tenant is closed: it waits where it is to be purged.
+    pub closed: bool,
 }
 
 impl Subject {
@@ -165,6 +167,7 @@ impl Subject {
             pin: tenant.pin.clone(),
             current: None,
             passed_over: Vec::new(),
+            closed: tenant.status == TenantStatus::Closed,
         }
     }
 }

@@ -35,6 +35,7 @@ fn subject(n: usize) -> Subject {
         pin: None,
         current: None,
         passed_over: Vec::new(),
+        closed: false,
     }
 }
 

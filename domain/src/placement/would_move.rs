@@ -66,7 +66,19 @@ pub(super) fn would_move(
     shards: &[ShardExplained],
 ) -> Vec<WouldMove> {
     let Some(preferred) = &verdict.shard_id else {
-        return Vec::new();
+        // Nowhere to be: what would give it a place?
+        return shards
+            .iter()
+            .filter(|shard| shard.state != ShardState::Active)
+            .take(RIVALS)
+            .filter_map(|shard| {
+                let change = Change::State {
+                    shard_id: shard.shard_id.clone(),
+                    to: ShardState::Active,
+                };
+                tried(fleet, subject, None, change)
+            })
+            .collect();
     };
     let mut found = Vec::new();
     if subject
@@ -84,7 +96,7 @@ pub(super) fn would_move(
     found.extend(
         candidates(subject, preferred, shards)
             .into_iter()
-            .filter_map(|change| tried(fleet, subject, preferred, change)),
+            .filter_map(|change| tried(fleet, subject, Some(preferred), change)),
     );
     found
 }
@@ -137,7 +149,7 @@ fn candidates(subject: &Subject, preferred: &ShardId, shards: &[ShardExplained])
 fn tried(
     fleet: &Fleet,
     subject: &Subject,
-    preferred: &ShardId,
+    preferred: Option<&ShardId>,
     change: Change,
 ) -> Option<WouldMove> {
     let mut fleet = fleet.clone();
@@ -145,7 +157,7 @@ fn tried(
     change.apply(&mut fleet, &mut subject.pin)?;
     let to_shard_id = decide(&fleet, &subject)
         .shard_id
-        .filter(|to| to != preferred)?;
+        .filter(|to| Some(to) != preferred)?;
     let (sentence, command) = words(&change, &subject, &to_shard_id);
     Some(WouldMove {
         change,

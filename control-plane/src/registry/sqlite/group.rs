@@ -130,7 +130,7 @@ impl Batch {
         let (terms, tallies) = match (live, terms) {
             (false, _) => Default::default(),
             (true, Some(terms)) => (terms, tallies),
-            (true, None) => (old_terms.clone(), old_tallies.clone()),
+            (true, None) => (old_terms.clone(), tallies),
         };
         let known = Known {
             version: old.as_ref().map_or(0, |old| old.version) + 1,
@@ -461,9 +461,10 @@ mod tests {
         group.take(commit(vec![kept])).unwrap();
         let record = &group.batch.records[&key("acme")];
         assert_eq!(record.terms, ["region:eu"]);
-        assert_eq!(record.tallies, ["shard:1"]);
+        assert_eq!(record.tallies, ["shard:9"]);
         assert_eq!(group.has_term("region:eu", "acme"), Some(true));
-        assert_eq!(group.count("shard:9"), None);
+        assert_eq!(group.has_term("shard:1", "acme"), Some(false));
+        assert_eq!(group.count("shard:9"), Some(1));
     }
 
     #[test]

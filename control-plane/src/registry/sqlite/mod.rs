@@ -9,6 +9,7 @@
 //! shows a new reader the last commit. [`group`] decides, purely, which of
 //! the queued commits happen; [`writer`] does them; [`read`] asks.
 
+mod file_id;
 mod group;
 mod read;
 mod rows;
@@ -17,6 +18,7 @@ mod writer;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -30,6 +32,8 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 use tokio::sync::{mpsc, watch};
+
+use file_id::FileId;
 
 /// Readers at the same time. They mostly wait for the page cache.
 const READERS: u32 = 4;
@@ -53,6 +57,9 @@ pub struct SqliteRegistry {
     readers: SqlitePool,
     queue: mpsc::Sender<writer::Job>,
     durable: watch::Receiver<u64>,
+    file: FileId,
+    failing: Arc<AtomicBool>,
+    clock: Arc<dyn Clock>,
 }
 
 /// Why a registry file cannot be used.
@@ -114,13 +121,19 @@ impl SqliteRegistry {
             .acquire()
             .await
             .map_err(|source| failed(source.into()))?;
-        let writer = writer::Writer::start(connection.detach(), clock)
+        let file = FileId::of(path).map_err(|source| failed(source.into()))?;
+        let failing = Arc::new(AtomicBool::new(false));
+        let (taken, told) = (file.clone(), failing.clone());
+        let writer = writer::Writer::start(connection.detach(), clock.clone(), taken, told)
             .await
             .map_err(|source| failed(source.into()))?;
         Ok(Self {
             readers,
             queue: writer.queue,
             durable: writer.durable,
+            file,
+            failing,
+            clock,
         })
     }
 
@@ -165,6 +178,19 @@ impl Registry for SqliteRegistry {
             .await
             .map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        let doing = "find the registry file";
+        self.file
+            .check()
+            .map_err(|source| StoreError::new(doing, source))?;
+        if self.failing.load(Ordering::Relaxed) {
+            // The last write failed: only a write can tell whether it would now.
+            let probe = [("check".to_owned(), self.clock.now())];
+            self.mark_used(Kind::Fleet, &probe).await?;
+        }
+        Ok(())
     }
 
     async fn get(&self, key: &RecordKey) -> StoreResult<Option<Record>> {
@@ -360,6 +386,19 @@ mod tests {
         let files = std::fs::read_dir(fixture.directory.path()).unwrap();
         let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
         assert_eq!(names, ["registry.db"]);
+    }
+
+    #[tokio::test]
+    async fn a_removed_file_takes_no_commit_and_says_so() {
+        let fixture = SqliteFixture::fresh().await;
+        let store = fixture.open().await;
+        crate::registry::conformance::seed_fleet(&store).await;
+        store.check().await.unwrap();
+        std::fs::remove_file(fixture.directory.path().join("registry.db")).unwrap();
+        assert!(store.check().await.is_err());
+        let intent = crate::intent::Intent::ballast("test", "too late");
+        let commit = intent.commit("test", vec![], vec![]);
+        assert!(store.commit(commit).await.is_err());
     }
 
     #[tokio::test]

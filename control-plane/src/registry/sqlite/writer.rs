@@ -4,12 +4,14 @@
 //! failed transaction fails every commit of its group and changes nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ballast_domain::registry::{Commit, CommitError, Expect, Kind, StoreError};
 use ballast_domain::{Clock, Timestamp};
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::file_id::FileId;
 use super::group::{Batch, Counters, View};
 use super::rows;
 
@@ -43,6 +45,8 @@ struct State {
     counters: Counters,
     last_at: Timestamp,
     durable: watch::Sender<u64>,
+    file: FileId,
+    failing: Arc<AtomicBool>,
 }
 
 impl Writer {
@@ -50,6 +54,8 @@ impl Writer {
     pub(super) async fn start(
         mut connection: SqliteConnection,
         clock: Arc<dyn Clock>,
+        file: FileId,
+        failing: Arc<AtomicBool>,
     ) -> Result<Self, sqlx::Error> {
         let (counters, last_at) = rows::counters(&mut connection).await?;
         let (queue, jobs) = mpsc::channel(QUEUE);
@@ -60,6 +66,8 @@ impl Writer {
             counters,
             last_at,
             durable: announce,
+            file,
+            failing,
         };
         tokio::spawn(state.run(jobs));
         Ok(Self { queue, durable })
@@ -77,6 +85,7 @@ impl State {
                     Job::Commit(commit, answer) => commits.push((*commit, answer)),
                     Job::Aside(aside, answer) => {
                         let done = self.aside(&aside).await;
+                        self.failing.store(done.is_err(), Ordering::Relaxed);
                         let _ =
                             answer.send(done.map_err(|source| {
                                 StoreError::new("write beside the records", source)
@@ -101,6 +110,7 @@ impl State {
         let (commits, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
         match self.transact(commits).await {
             Ok(outcomes) => {
+                self.failing.store(false, Ordering::Relaxed);
                 // Announced first: whoever reads after an answer sees it.
                 self.durable.send_replace(self.counters.revision);
                 for (answer, outcome) in answers.into_iter().zip(outcomes) {
@@ -108,6 +118,7 @@ impl State {
                 }
             }
             Err(error) => {
+                self.failing.store(true, Ordering::Relaxed);
                 tracing::error!(%error, commits = answers.len(), "registry commit failed");
                 let message = error.to_string();
                 for answer in answers {
@@ -122,6 +133,8 @@ impl State {
         &mut self,
         commits: Vec<Commit>,
     ) -> Result<Vec<Result<u64, CommitError>>, sqlx::Error> {
+        // A commit into a file that nobody will find again is no commit.
+        self.file.check()?;
         let at = self.clock.now().max(self.last_at);
         let mut counters = self.counters;
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
