@@ -2,55 +2,49 @@
 //! pipe every row is one line, whole.
 
 use ballast_domain::Timestamp;
-use comfy_table::{
-    Attribute, Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table as Comfy,
-    Width, presets,
-};
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table as Comfy, presets};
 
 use super::output::Screen;
 use super::time;
 
 /// A table in the making.
 pub(crate) struct Table<'a> {
-    table: Comfy,
-    right: Vec<bool>,
-    whole: Vec<bool>,
-    /// The longest word of each column: it is never broken.
-    words: Vec<usize>,
+    columns: Vec<Column>,
+    rows: Vec<Row>,
     screen: &'a Screen,
 }
 
+struct Column {
+    name: String,
+    right: bool,
+}
+
+struct Row {
+    cells: Vec<String>,
+    faint: bool,
+}
+
+/// Between two columns.
+const GAP: usize = 2;
+/// How short cells are cut before columns are left out: no id that Ballast
+/// makes is as long.
+const CELL_LONG: usize = 28;
+/// How short they are cut when that is not enough.
+const CELL_SHORT: usize = 14;
+/// Columns that are never left out.
+const COLUMNS_MIN: usize = 2;
+
 impl<'a> Table<'a> {
-    /// A table with these columns; one whose name begins with `#` holds
-    /// numbers and is set to the right; one that begins with `!` holds what
-    /// people copy. Neither is ever broken.
+    /// A table with these columns, the most important first; one whose name
+    /// begins with `#` holds numbers and is set to the right.
     pub(crate) fn new(screen: &'a Screen, columns: &[&str]) -> Self {
-        let mut table = Comfy::new();
-        table.load_style(presets::NOTHING);
-        if screen.terminal {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-            table.set_width(u16::try_from(screen.width).unwrap_or(u16::MAX));
-        } else {
-            table.set_content_arrangement(ContentArrangement::Disabled);
-        }
-        if screen.color {
-            table.enforce_styling();
-        } else {
-            table.force_no_tty();
-        }
-        let right: Vec<bool> = columns.iter().map(|name| name.starts_with('#')).collect();
-        let whole = columns.iter().map(|name| name.starts_with(['#', '!']));
-        let whole: Vec<bool> = whole.collect();
-        let cells = columns.iter().zip(&right).map(|(name, right)| {
-            let name = name.trim_start_matches(['#', '!']).to_uppercase();
-            aligned(Cell::new(name), *right).add_attribute(Attribute::Dim)
+        let columns = columns.iter().map(|name| Column {
+            name: name.trim_start_matches('#').to_uppercase(),
+            right: name.starts_with('#'),
         });
-        table.set_header(cells.collect::<Vec<_>>());
         Self {
-            table,
-            right,
-            words: columns.iter().map(|name| name.chars().count()).collect(),
-            whole,
+            columns: columns.collect(),
+            rows: Vec::new(),
             screen,
         }
     }
@@ -66,65 +60,92 @@ impl<'a> Table<'a> {
     }
 
     fn styled<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>, faint: bool) {
-        let terminal = self.screen.terminal;
-        let columns = self.right.iter().zip(&mut self.words);
-        let cells = cells
-            .into_iter()
-            .zip(columns)
-            .map(|(text, (right, longest))| {
-                let mut text = clean(&text.into());
-                if terminal {
-                    text = words_shortened(&text);
-                    let words = text.split(' ').map(|word| word.chars().count());
-                    *longest = words.max().unwrap_or(0).max(*longest);
-                }
-                let cell = aligned(Cell::new(text), *right);
-                if faint {
+        let cells = cells.into_iter().map(|text| clean(&text.into())).collect();
+        self.rows.push(Row { cells, faint });
+    }
+
+    /// The table's text. In a pipe it is whole; on a terminal it fits: long
+    /// cells lose their middle, then the last columns are left out.
+    pub(crate) fn text(mut self) -> String {
+        let mut left_out = Vec::new();
+        if self.screen.terminal {
+            let room = self.screen.width;
+            if self.width() > room {
+                self.shorten(CELL_LONG);
+            }
+            while self.width() > room && self.columns.len() > COLUMNS_MIN {
+                left_out.extend(self.columns.pop().map(|column| column.name.to_lowercase()));
+            }
+            if self.width() > room {
+                self.shorten(CELL_SHORT);
+            }
+        }
+        let mut lines: Vec<String> = self.lines();
+        if !left_out.is_empty() {
+            left_out.reverse();
+            let told = format!("no room for {}: see --json", left_out.join(", "));
+            lines.push(self.screen.dim(&told));
+        }
+        lines.join("\n")
+    }
+
+    fn width(&self) -> usize {
+        let gaps = GAP * self.columns.len().saturating_sub(1);
+        gaps + (0..self.columns.len())
+            .map(|n| self.column_width(n))
+            .sum::<usize>()
+    }
+
+    fn column_width(&self, n: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.cells.get(n));
+        let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+        widest.max(self.columns[n].name.chars().count())
+    }
+
+    fn shorten(&mut self, most: usize) {
+        for cell in self.rows.iter_mut().flat_map(|row| &mut row.cells) {
+            let chars: Vec<char> = cell.chars().collect();
+            if chars.len() > most {
+                let tail = most / 3;
+                let head = most - tail - 1;
+                let kept = chars[..head].iter().chain(&['…']);
+                *cell = kept.chain(&chars[chars.len() - tail..]).collect();
+            }
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut table = Comfy::new();
+        table.load_style(presets::NOTHING);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        if self.screen.color {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        let names = self.columns.iter().map(|column| {
+            aligned(Cell::new(&column.name), column.right).add_attribute(Attribute::Dim)
+        });
+        table.set_header(names.collect::<Vec<_>>());
+        for row in &self.rows {
+            let cells = row.cells.iter().zip(&self.columns).map(|(text, column)| {
+                let cell = aligned(Cell::new(text), column.right);
+                if row.faint {
                     cell.add_attribute(Attribute::Dim)
                 } else {
                     cell
                 }
             });
-        let mut row = Row::from(cells.collect::<Vec<_>>());
-        if self.screen.terminal {
-            row.max_height(3);
+            table.add_row(cells.collect::<Vec<_>>());
         }
-        self.table.add_row(row);
-    }
-
-    /// The table's text.
-    pub(crate) fn text(mut self) -> String {
-        let wants = self.whole.iter().zip(&self.words);
-        for (column, (whole, longest)) in self.table.column_iter_mut().zip(wants) {
+        for column in table.column_iter_mut() {
             column.set_padding((0, 2));
-            let longest = u16::try_from(longest + 2).unwrap_or(u16::MAX);
-            column.set_constraint(if *whole {
-                ColumnConstraint::ContentWidth
-            } else {
-                ColumnConstraint::LowerBoundary(Width::Fixed(longest))
-            });
         }
-        self.table
+        table
             .lines()
             .map(|line| line.trim_end().to_owned())
-            .collect::<Vec<_>>()
-            .join("\n")
+            .collect()
     }
-}
-
-/// Words that would take half a terminal lose their middle; `--json` and
-/// pipes have them whole.
-fn words_shortened(text: &str) -> String {
-    const CHARS_MAX: usize = 32;
-    let words = text.split(' ').map(|word| {
-        let chars: Vec<char> = word.chars().collect();
-        if chars.len() <= CHARS_MAX {
-            return word.to_owned();
-        }
-        let (head, tail) = (&chars[..CHARS_MAX - 9], &chars[chars.len() - 8..]);
-        head.iter().chain(&['…']).chain(tail).collect()
-    });
-    words.collect::<Vec<String>>().join(" ")
 }
 
 fn aligned(cell: Cell, right: bool) -> Cell {

@@ -8,9 +8,7 @@ use crate::cli::table::{Table, moment};
 
 /// Many events.
 pub(crate) fn table(screen: &Screen, events: &[Event]) -> String {
-    let columns = [
-        "#event", "!when", "who", "!action", "!what", "changed", "why",
-    ];
+    let columns = ["#event", "when", "who", "action", "what", "why", "changed"];
     let mut table = Table::new(screen, &columns);
     for event in events {
         table.row([
@@ -19,8 +17,8 @@ pub(crate) fn table(screen: &Screen, events: &[Event]) -> String {
             event.actor.to_string(),
             event.action.clone(),
             what(event),
-            changed(&event.before, &event.after),
             event.reason.clone().unwrap_or_default(),
+            changed(&event.before, &event.after),
         ]);
     }
     table.text()

@@ -51,7 +51,7 @@ fn mode(body: &KeyBody) -> &'static str {
 /// Many keys.
 pub(crate) fn table(screen: &Screen, keys: &[KeyBody]) -> String {
     let columns = [
-        "!key", "tenant", "status", "scopes", "!hint", "name", "used", "expires",
+        "key", "tenant", "status", "expires", "scopes", "used", "name", "hint",
     ];
     let mut table = Table::new(screen, &columns);
     for body in keys {
@@ -61,11 +61,11 @@ pub(crate) fn table(screen: &Screen, keys: &[KeyBody]) -> String {
             body.key.key_id.to_string(),
             body.key.tenant_id.to_string(),
             body.status.clone(),
-            scopes(body),
-            body.key.hint.clone(),
-            body.key.name.clone().unwrap_or_else(|| "–".to_owned()),
-            or_dash(body.last_used_at, "never"),
             or_dash(body.key.expires_at, "never"),
+            scopes(body),
+            or_dash(body.last_used_at, "never"),
+            body.key.name.clone().unwrap_or_else(|| "–".to_owned()),
+            body.key.hint.clone(),
         ];
         if body.status == "active" {
             table.row(row);

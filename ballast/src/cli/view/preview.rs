@@ -91,7 +91,7 @@ fn traffic(screen: &Screen, told: &Preview) -> String {
     touched.sort_by_key(|shard| std::cmp::Reverse(shard.gains + shard.losses));
     let mut table = Table::new(
         screen,
-        &["!shard", "#gains", "#loses", "#would hold", "#limit"],
+        &["shard", "#gains", "#loses", "#would hold", "#limit"],
     );
     let signed = |sign: &str, n: u64| match n {
         0 => "–".to_owned(),
@@ -117,7 +117,7 @@ fn traffic(screen: &Screen, told: &Preview) -> String {
 fn moves(screen: &Screen, told: &Preview) -> String {
     let sliced = told.items.iter().any(|item| item.slice > 0);
     let due = told.items.iter().any(|item| item.already_due);
-    let mut columns = vec!["!tenant"];
+    let mut columns = vec!["tenant"];
     columns.extend(sliced.then_some("#slice"));
     columns.extend(["from", "to"]);
     columns.extend(due.then_some(""));

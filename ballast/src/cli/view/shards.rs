@@ -35,7 +35,7 @@ pub(crate) fn added(_: &Screen, body: &ShardBody) -> String {
 /// Many shards.
 pub(crate) fn table(screen: &Screen, shards: &[ShardBody]) -> String {
     let columns = [
-        "!shard", "state", "region", "zones", "#weight", "#slices", "#limit", "#full",
+        "shard", "state", "region", "zones", "#weight", "#slices", "#limit", "#full",
     ];
     let mut table = Table::new(screen, &columns);
     for body in shards {

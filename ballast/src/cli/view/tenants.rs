@@ -42,7 +42,7 @@ pub(crate) fn status(_: &Screen, tenant: &Versioned<Tenant>) -> String {
 
 /// Many tenants.
 pub(crate) fn table(screen: &Screen, tenants: &[Versioned<Tenant>]) -> String {
-    let columns = ["!tenant", "status", "region", "shard", "name", "created"];
+    let columns = ["tenant", "status", "region", "shard", "name", "created"];
     let mut table = Table::new(screen, &columns);
     for tenant in tenants {
         let tenant = &tenant.value;

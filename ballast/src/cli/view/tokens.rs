@@ -41,7 +41,7 @@ fn status(screen: &Screen, token: &AdminToken) -> &'static str {
 /// Many tokens.
 pub(crate) fn table(screen: &Screen, tokens: &[Versioned<AdminToken>]) -> String {
     let columns = [
-        "!token", "name", "role", "status", "hint", "created", "expires",
+        "token", "name", "role", "status", "hint", "created", "expires",
     ];
     let mut table = Table::new(screen, &columns);
     for token in tokens {
