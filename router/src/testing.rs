@@ -16,8 +16,11 @@ struct Seed(AtomicU64);
 impl Entropy for Seed {
     fn fill(&self, bytes: &mut [u8]) {
         for byte in bytes {
-            let next = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
-            *byte = next.wrapping_mul(0xbf58_476d_1ce4_e5b9).to_be_bytes()[0];
+            // SplitMix64: ids of 64 bits must not collide among thousands.
+            let mut x = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+            x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            *byte = (x ^ (x >> 31)).to_be_bytes()[0];
         }
     }
 }

@@ -1,0 +1,108 @@
+//! A directory of the operating system.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::{Disk, DiskFile};
+
+/// A directory.
+#[derive(Debug, Clone)]
+pub struct RealDisk {
+    directory: PathBuf,
+}
+
+impl RealDisk {
+    /// The directory, made if need be.
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+}
+
+struct RealFile(File);
+
+impl Disk for RealDisk {
+    fn create(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(self.path(name))?;
+        // Zeros are written, not only promised: later writes then change no
+        // metadata, so that a sync has only data to wait for, and a full disk
+        // shows itself now and not in the middle of a group.
+        let zeros = vec![0; 1 << 20];
+        let mut place = 0;
+        while place < bytes {
+            let count = usize::try_from(bytes - place)
+                .unwrap_or(usize::MAX)
+                .min(zeros.len());
+            if let Err(error) = file.write_all_at(&zeros[..count], place) {
+                drop(file);
+                let _ = fs::remove_file(self.path(name));
+                return Err(error);
+            }
+            place += count as u64;
+        }
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(self.path(name))?;
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                names.extend(entry.file_name().into_string());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(name))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.directory)?.sync_all()
+    }
+}
+
+impl DiskFile for RealFile {
+    fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, place)
+    }
+
+    fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(buffer, place)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

@@ -1,0 +1,238 @@
+//! What must hold of the log on the worst of disks.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::embedded::disk::{Crash, RealDisk, SimulatedDisk};
+
+const SMALL: Options = Options {
+    segment_bytes: 2_048,
+    first_segment_bytes: 512,
+    group_bytes_max: 1_500,
+};
+
+fn open(disk: &SimulatedDisk) -> Result<(Log, Vec<Group>), LogError> {
+    open_after(disk, 0)
+}
+
+fn open_after(disk: &SimulatedDisk, sequence: u64) -> Result<(Log, Vec<Group>), LogError> {
+    let mut groups = Vec::new();
+    let (log, _) = Log::open(Arc::new(disk.clone()), SMALL, sequence, |group| {
+        groups.push(group.clone())
+    })?;
+    Ok((log, groups))
+}
+
+/// A payload that tells which group it is.
+fn payload(n: u64, bytes: usize) -> Vec<u8> {
+    let mut payload = n.to_le_bytes().to_vec();
+    payload.resize(bytes.max(8), n as u8);
+    payload
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(usize),
+    FailSync(u32),
+    Forget(u64),
+    Crash(Crash),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let crash = prop::sample::select(vec![
+        Crash::Killed,
+        Crash::PowerLost,
+        Crash::PowerLostInTheMiddle,
+        Crash::PowerLostInTheMiddle,
+    ]);
+    let step = prop_oneof![
+        12 => (0usize..1_500).prop_map(Step::Append),
+        1 => (1u32..4).prop_map(Step::FailSync),
+        1 => (0u64..8).prop_map(Step::Forget),
+        4 => crash.prop_map(Step::Crash),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever is appended, failed, forgotten and crashed: every group that
+    /// was acknowledged and not forgotten is there, in order, once; what else
+    /// is there was appended right after it.
+    #[test]
+    fn nothing_acknowledged_is_lost(seed in any::<u64>(), steps in steps()) {
+        let disk = SimulatedDisk::new(seed);
+        let (mut log, _) = open(&disk).unwrap();
+        // What was appended under each sequence by the log that is open now,
+        // or survived into it; and up to where it was acknowledged.
+        let mut written: Vec<Vec<u8>> = Vec::new();
+        let mut acknowledged = 0;
+        let mut forgotten = 0;
+        let mut counter = 0;
+        for step in steps {
+            match step {
+                Step::Append(bytes) => {
+                    counter += 1;
+                    let payload = payload(counter, bytes);
+                    let outcome = log.append(&payload);
+                    if !matches!(outcome, Err(LogError::Poisoned)) {
+                        written.truncate(acknowledged as usize);
+                        written.push(payload);
+                    }
+                    if let Ok(sequence) = outcome {
+                        prop_assert_eq!(sequence, acknowledged + 1);
+                        acknowledged = sequence;
+                    }
+                }
+                Step::FailSync(n) => disk.fail_sync(n),
+                Step::Forget(back) => {
+                    let up_to = acknowledged.saturating_sub(back);
+                    let _ = log.forget_up_to(up_to);
+                    forgotten = forgotten.max(up_to);
+                }
+                Step::Crash(crash) => {
+                    drop(log);
+                    disk.crash(crash);
+                    // A sync that fails while opening is tried again, as the
+                    // engine does.
+                    let (reopened, groups) = match open_after(&disk, forgotten) {
+                        Ok(opened) => opened,
+                        Err(LogError::Disk { .. }) => open_after(&disk, forgotten).unwrap(),
+                        Err(other) => panic!("{other}"),
+                    };
+                    let last = groups.last().map_or(reopened.durable(), |group| group.sequence);
+                    prop_assert_eq!(last, reopened.durable());
+                    prop_assert!(last >= acknowledged, "{} of {} groups", last, acknowledged);
+                    prop_assert!(last <= written.len() as u64);
+                    let first = groups.first().map_or(last + 1, |group| group.sequence);
+                    prop_assert_eq!(first, forgotten + 1);
+                    for (place, group) in groups.iter().enumerate() {
+                        prop_assert_eq!(group.sequence, first + place as u64);
+                        prop_assert_eq!(&group.payload, &written[group.sequence as usize - 1]);
+                    }
+                    // What is served now is acknowledged as far as anyone can
+                    // tell: it must survive whatever comes.
+                    written.truncate(last as usize);
+                    acknowledged = last;
+                    log = reopened;
+                }
+            }
+        }
+        let read = log.read(log.oldest() - 1, usize::MAX).unwrap();
+        prop_assert_eq!(read.len() as u64, log.durable() + 1 - log.oldest());
+        for group in read {
+            prop_assert_eq!(&group.payload, &written[group.sequence as usize - 1]);
+        }
+    }
+
+    /// A byte that rots in the middle is told, never skipped; in the last
+    /// group it can only be taken for a group that was never acknowledged.
+    #[test]
+    fn rot_in_the_middle_stops_the_log(place in 0usize..4_000) {
+        let disk = SimulatedDisk::new(7);
+        let (mut log, _) = open(&disk).unwrap();
+        for n in 1..=12 {
+            log.append(&payload(n, 200)).unwrap();
+        }
+        drop(log);
+        let names = disk.list().unwrap();
+        let before = open(&disk).unwrap().1.len();
+        prop_assert_eq!(before, 12);
+        let disk = SimulatedDisk::new(7);
+        let (mut log, _) = open(&disk).unwrap();
+        for n in 1..=12 {
+            log.append(&payload(n, 200)).unwrap();
+        }
+        drop(log);
+        disk.flip(&names[0], place % 2_048);
+        match open(&disk) {
+            Ok((_, groups)) => prop_assert!(groups.len() >= 11, "{} groups are left", groups.len()),
+            Err(LogError::Corrupt { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_failed_sync_poisons_the_log_until_it_is_opened_anew() {
+    let disk = SimulatedDisk::new(1);
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(b"one").unwrap();
+    disk.fail_sync(1);
+    assert!(matches!(log.append(b"two"), Err(LogError::Disk { .. })));
+    assert!(matches!(log.append(b"three"), Err(LogError::Poisoned)));
+    assert_eq!(log.durable(), 1);
+    drop(log);
+    // The group is still seen; were it served from here, it would be gone
+    // after the power went. So opening writes it anew.
+    let (log, groups) = open(&disk).unwrap();
+    assert_eq!(groups.len(), 2);
+    drop(log);
+    disk.crash(Crash::PowerLost);
+    assert_eq!(open(&disk).unwrap().1, groups);
+}
+
+#[test]
+fn a_full_disk_refuses_a_group_and_takes_the_next_when_there_is_room() {
+    let disk = SimulatedDisk::new(1);
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&payload(1, 300)).unwrap();
+    disk.set_room(Some(100));
+    assert!(matches!(
+        log.append(&payload(2, 1_400)),
+        Err(LogError::Disk { .. })
+    ));
+    disk.set_room(None);
+    assert_eq!(log.append(&payload(2, 1_400)).unwrap(), 2);
+    drop(log);
+    disk.crash(Crash::PowerLost);
+    assert_eq!(open(&disk).unwrap().1.len(), 2);
+}
+
+#[test]
+fn a_group_that_is_too_large_changes_nothing() {
+    let disk = SimulatedDisk::new(1);
+    let (mut log, _) = open(&disk).unwrap();
+    let error = log.append(&[0; 1_501]).unwrap_err();
+    assert!(matches!(
+        error,
+        LogError::TooLarge {
+            bytes: 1_501,
+            most: 1_500
+        }
+    ));
+    assert_eq!(log.append(b"fits").unwrap(), 1);
+}
+
+#[test]
+fn starting_again_and_again_leaves_no_litter() {
+    let disk = SimulatedDisk::new(1);
+    for _ in 0..20 {
+        drop(open(&disk).unwrap());
+    }
+    assert_eq!(disk.list().unwrap().len(), 1);
+}
+
+#[test]
+fn it_works_in_a_real_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(directory.path()).unwrap());
+    for round in 0..3u64 {
+        let mut seen = Vec::new();
+        let (mut log, recovered) = Log::open(disk.clone(), Options::default(), 0, |group| {
+            seen.push(group.sequence)
+        })
+        .unwrap();
+        assert_eq!(recovered.last_sequence, round * 5);
+        assert_eq!(seen, (1..=round * 5).collect::<Vec<_>>());
+        for n in 1..=5 {
+            log.append(&payload(round * 5 + n, 10_000)).unwrap();
+        }
+        let read = log.read(round * 5, usize::MAX).unwrap();
+        assert_eq!(read.len(), 5);
+        assert_eq!(log.read(0, 1).unwrap().len(), 1, "at least one");
+    }
+}
