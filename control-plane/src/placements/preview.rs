@@ -218,6 +218,10 @@ impl Tally {
 
     fn add(&mut self, from: &ShardId, to: Option<&ShardId>) {
         self.moves += 1;
+        if to.is_none() {
+            // It would have to go and cannot: it stays for now.
+            return;
+        }
         if let Some(shard) = self.shard(from) {
             shard.losses += 1;
             shard.slices_after = shard.slices_after.saturating_sub(1);
