@@ -101,14 +101,13 @@ impl SqliteRegistry {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_WAIT)
             .optimize_on_close(true, Some(400));
+        let to_write = options
+            .clone()
+            .pragma("cache_size", WRITER_CACHE)
+            .pragma("wal_autocheckpoint", LOG_PAGES);
         let writing = SqlitePoolOptions::new()
             .max_connections(1)
-            .connect_with(
-                options
-                    .clone()
-                    .pragma("cache_size", WRITER_CACHE)
-                    .pragma("wal_autocheckpoint", LOG_PAGES),
-            )
+            .connect_with(to_write.clone())
             .await
             .map_err(|source| failed(source.into()))?;
         migrate(&writing, path).await?;
@@ -124,9 +123,10 @@ impl SqliteRegistry {
         let file = FileId::of(path).map_err(|source| failed(source.into()))?;
         let failing = Arc::new(AtomicBool::new(false));
         let (taken, told) = (file.clone(), failing.clone());
-        let writer = writer::Writer::start(connection.detach(), clock.clone(), taken, told)
-            .await
-            .map_err(|source| failed(source.into()))?;
+        let writer =
+            writer::Writer::start(connection.detach(), to_write, clock.clone(), taken, told)
+                .await
+                .map_err(|source| failed(source.into()))?;
         Ok(Self {
             readers,
             queue: writer.queue,
@@ -386,6 +386,41 @@ mod tests {
         let files = std::fs::read_dir(fixture.directory.path()).unwrap();
         let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
         assert_eq!(names, ["registry.db"]);
+    }
+
+    #[tokio::test]
+    async fn a_failed_transaction_does_not_stop_the_next() {
+        let fixture = SqliteFixture::fresh().await;
+        let store = fixture.open().await;
+        let path = fixture.directory.path().join("registry.db");
+        let options = SqliteConnectOptions::new().filename(&path);
+        let outside = SqlitePool::connect_with(options).await.unwrap();
+        // What SQLite does by itself when the disk is full: the statement fails
+        // and the whole transaction is gone.
+        let full = "CREATE TRIGGER full BEFORE INSERT ON commits
+                    BEGIN SELECT RAISE(ROLLBACK, 'the disk is full'); END";
+        sqlx::query(full).execute(&outside).await.unwrap();
+        let commit = || {
+            let intent = crate::intent::Intent::ballast("test", "a reason");
+            let write = ballast_domain::registry::Write {
+                key: RecordKey::new(Kind::Fleet, "x"),
+                expected: 0,
+                body: Some("{}".to_owned()),
+                terms: Some(Vec::new()),
+                tallies: Vec::new(),
+            };
+            intent.commit("test", vec![write], vec![])
+        };
+        for _ in 0..3 {
+            assert!(store.commit(commit()).await.is_err());
+        }
+        sqlx::query("DROP TRIGGER full")
+            .execute(&outside)
+            .await
+            .unwrap();
+        outside.close().await;
+        assert_eq!(store.commit(commit()).await.unwrap(), 1);
+        store.check().await.unwrap();
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ballast_domain::registry::{Commit, CommitError, Expect, Kind, StoreError};
 use ballast_domain::{Clock, Timestamp};
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -40,7 +41,11 @@ pub(super) struct Writer {
 }
 
 struct State {
-    connection: SqliteConnection,
+    /// `None` after a failure: the next write opens it anew. Whatever a failed
+    /// transaction left behind, in SQLite or in the driver, goes with the old
+    /// one.
+    connection: Option<SqliteConnection>,
+    options: SqliteConnectOptions,
     clock: Arc<dyn Clock>,
     counters: Counters,
     last_at: Timestamp,
@@ -53,6 +58,7 @@ impl Writer {
     /// Starts the writer's task on its own connection.
     pub(super) async fn start(
         mut connection: SqliteConnection,
+        options: SqliteConnectOptions,
         clock: Arc<dyn Clock>,
         file: FileId,
         failing: Arc<AtomicBool>,
@@ -61,7 +67,8 @@ impl Writer {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let (announce, durable) = watch::channel(counters.revision);
         let state = State {
-            connection,
+            connection: Some(connection),
+            options: options.create_if_missing(false),
             clock,
             counters,
             last_at,
@@ -85,7 +92,10 @@ impl State {
                     Job::Commit(commit, answer) => commits.push((*commit, answer)),
                     Job::Aside(aside, answer) => {
                         let done = self.aside(&aside).await;
-                        self.failing.store(done.is_err(), Ordering::Relaxed);
+                        match &done {
+                            Ok(()) => self.failing.store(false, Ordering::Relaxed),
+                            Err(_) => self.disconnect().await,
+                        }
                         let _ =
                             answer.send(done.map_err(|source| {
                                 StoreError::new("write beside the records", source)
@@ -98,7 +108,9 @@ impl State {
                 self.group(commits).await;
             }
         }
-        let _ = self.connection.close().await;
+        if let Some(connection) = self.connection {
+            let _ = connection.close().await;
+        }
         if let Some(done) = closing {
             let _ = done.send(());
         }
@@ -118,7 +130,7 @@ impl State {
                 }
             }
             Err(error) => {
-                self.failing.store(true, Ordering::Relaxed);
+                self.disconnect().await;
                 tracing::error!(%error, commits = answers.len(), "registry commit failed");
                 let message = error.to_string();
                 for answer in answers {
@@ -135,9 +147,12 @@ impl State {
     ) -> Result<Vec<Result<u64, CommitError>>, sqlx::Error> {
         // A commit into a file that nobody will find again is no commit.
         self.file.check()?;
+        // First: opening it anew reads the counters again.
+        self.connection().await?;
         let at = self.clock.now().max(self.last_at);
         let mut counters = self.counters;
-        let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
+        let connection = self.connection().await?;
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         let mut view = read_view(&mut transaction, &commits, at).await?;
         let mut batch = Batch::default();
         let outcomes = commits
@@ -152,9 +167,35 @@ impl State {
     }
 
     async fn aside(&mut self, aside: &Aside) -> Result<(), sqlx::Error> {
+        let connection = self.connection().await?;
         match aside {
-            Aside::ForgetReplies(now) => rows::forget_replies(&mut self.connection, *now).await,
-            Aside::MarkUsed(kind, uses) => rows::mark_used(&mut self.connection, *kind, uses).await,
+            Aside::ForgetReplies(now) => rows::forget_replies(connection, *now).await,
+            Aside::MarkUsed(kind, uses) => rows::mark_used(connection, *kind, uses).await,
+        }
+    }
+
+    /// The connection, opened anew if the last write failed. What that write
+    /// did is not known, so the counters are read again: it may have happened.
+    async fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let mut connection = SqliteConnection::connect_with(&self.options).await?;
+                let (counters, last_at) = rows::counters(&mut connection).await?;
+                self.counters = counters;
+                self.last_at = last_at.max(self.last_at);
+                self.durable.send_replace(counters.revision);
+                connection
+            }
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    /// Lets go of a connection after a failure.
+    async fn disconnect(&mut self) {
+        self.failing.store(true, Ordering::Relaxed);
+        if let Some(connection) = self.connection.take() {
+            let _ = connection.close().await;
         }
     }
 }
