@@ -116,8 +116,7 @@ pub(super) async fn suspend(
     Id(id): Id<TenantId>,
     change: Change<Nothing>,
 ) -> Answer {
-    let tenant = tenants::suspend(&plane, &change.intent, &id, &change.if_match).await?;
-    Ok(tagged(tenant.version, &tenant))
+    set(&plane, &change, &id, TenantStatus::Suspended).await
 }
 
 /// Serve a suspended tenant again.
@@ -129,8 +128,7 @@ pub(super) async fn resume(
     Id(id): Id<TenantId>,
     change: Change<Nothing>,
 ) -> Answer {
-    let tenant = tenants::resume(&plane, &change.intent, &id, &change.if_match).await?;
-    Ok(tagged(tenant.version, &tenant))
+    set(&plane, &change, &id, TenantStatus::Active).await
 }
 
 /// Close a tenant for ever. Its ID is never given again.
@@ -142,6 +140,18 @@ pub(super) async fn close(
     Id(id): Id<TenantId>,
     change: Change<Nothing>,
 ) -> Answer {
-    let tenant = tenants::close(&plane, &change.intent, &id, &change.if_match).await?;
+    set(&plane, &change, &id, TenantStatus::Closed).await
+}
+
+async fn set(
+    plane: &ControlPlane,
+    change: &Change<Nothing>,
+    id: &TenantId,
+    status: TenantStatus,
+) -> Answer {
+    let Change {
+        intent, if_match, ..
+    } = change;
+    let tenant = tenants::set_status(plane, intent, id, if_match, status).await?;
     Ok(tagged(tenant.version, &tenant))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ballast_domain::bounds::KEYS_PER_TENANT_MAX;
 use ballast_domain::key::KeyStatus;
+use ballast_domain::tenant::TenantStatus;
 use ballast_domain::{ErrorCode, TenantId};
 
 use super::*;
@@ -93,9 +94,15 @@ async fn rotating_neither_prolongs_a_key_nor_revives_a_tenant() {
         .unwrap();
     assert_eq!(next.body.key.value.expires_at, end);
 
-    tenants::close(&plane, &intent, &tenant, &IfMatch::Any)
-        .await
-        .unwrap();
+    tenants::set_status(
+        &plane,
+        &intent,
+        &tenant,
+        &IfMatch::Any,
+        TenantStatus::Closed,
+    )
+    .await
+    .unwrap();
     let id = next.body.key.value.key_id.clone();
     let refused = rotate(&plane, &intent, &id, &IfMatch::Any, &rotation)
         .await

@@ -141,68 +141,20 @@ pub async fn update(
     .await
 }
 
-/// Refuses a tenant's keys until it is resumed.
-pub async fn suspend(
+/// Suspends a tenant (its keys are refused), serves it again, or closes it for
+/// ever.
+pub async fn set_status(
     plane: &ControlPlane,
     intent: &Intent,
     id: &TenantId,
     if_match: &IfMatch,
-) -> Result<Versioned<Tenant>> {
-    set_status(
-        plane,
-        intent,
-        id,
-        if_match,
-        "tenant.suspend",
-        TenantStatus::Suspended,
-    )
-    .await
-}
-
-/// Serves a suspended tenant again.
-pub async fn resume(
-    plane: &ControlPlane,
-    intent: &Intent,
-    id: &TenantId,
-    if_match: &IfMatch,
-) -> Result<Versioned<Tenant>> {
-    set_status(
-        plane,
-        intent,
-        id,
-        if_match,
-        "tenant.resume",
-        TenantStatus::Active,
-    )
-    .await
-}
-
-/// Closes a tenant for ever.
-pub async fn close(
-    plane: &ControlPlane,
-    intent: &Intent,
-    id: &TenantId,
-    if_match: &IfMatch,
-) -> Result<Versioned<Tenant>> {
-    set_status(
-        plane,
-        intent,
-        id,
-        if_match,
-        "tenant.close",
-        TenantStatus::Closed,
-    )
-    .await
-}
-
-async fn set_status(
-    plane: &ControlPlane,
-    intent: &Intent,
-    id: &TenantId,
-    if_match: &IfMatch,
-    action: &'static str,
     status: TenantStatus,
 ) -> Result<Versioned<Tenant>> {
+    let action = match status {
+        TenantStatus::Active => "tenant.resume",
+        TenantStatus::Suspended => "tenant.suspend",
+        TenantStatus::Closed => "tenant.close",
+    };
     // A closed tenant is closed already: done, and no event.
     let now = get(plane, id).await?;
     if now.value.status == status {

@@ -6,7 +6,7 @@ mod list;
 #[cfg(test)]
 mod tests;
 
-pub use change::{LimitsPatch, TenantPatch, close, resume, suspend, update};
+pub use change::{LimitsPatch, TenantPatch, set_status, update};
 pub(crate) use change::{change, change_expecting};
 pub use create::{NewTenant, create};
 pub use list::{TenantFilter, list};

@@ -1,6 +1,7 @@
 //! What must hold when the fleet changes under a tenant.
 
 use ballast_domain::error::ErrorCode;
+use ballast_domain::tenant::TenantStatus;
 
 use super::*;
 use crate::change::IfMatch;
@@ -79,7 +80,9 @@ async fn a_closed_tenant_is_due_nowhere() {
         .await
         .unwrap();
     let id = "acme".parse().unwrap();
-    close(&plane, &intent, &id, &IfMatch::Any).await.unwrap();
+    set_status(&plane, &intent, &id, &IfMatch::Any, TenantStatus::Closed)
+        .await
+        .unwrap();
     let drain: ShardPatch = serde_json::from_str(r#"{"state":"draining"}"#).unwrap();
     let holder = &made.value.slices[0].shard_id;
     shards::update(&plane, &intent, holder, &IfMatch::Any, &drain)
