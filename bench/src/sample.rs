@@ -80,6 +80,7 @@ pub(crate) fn tenant(n: usize, shards: &[Shard]) -> anyhow::Result<Tenant> {
             shard_id: shard.shard_id.clone(),
             epoch: Epoch::FIRST,
             passed_over: Vec::new(),
+            hash_from: 0,
             placed_at: AT,
         }],
         pin: None,

@@ -61,3 +61,27 @@ pub const PREVIEW_ITEMS_DEFAULT: u32 = 10_000;
 pub const PREVIEW_ITEMS_MAX: u32 = 100_000;
 /// Records changed by one commit.
 pub const COMMIT_WRITES_MAX: usize = 10_000;
+
+/// Longest name of a voter.
+pub const VOTER_ID_BYTES_MAX: usize = 128;
+/// Items of one poll.
+pub const POLL_ITEMS_MAX: usize = 1_000;
+/// Longest title of a poll or name of an item.
+pub const POLL_TEXT_CHARS_MAX: usize = 200;
+/// Lanes a poll's counters are spread over when the poll does not say.
+pub const LANES_DEFAULT: u16 = 10;
+/// Lanes at the most.
+pub const LANES_MAX: u16 = 256;
+/// Largest body of a request that creates a poll.
+pub const POLL_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Largest body of a single vote.
+pub const VOTE_BODY_BYTES_MAX: usize = 4 * 1024;
+/// Longest line of a stream of votes.
+pub const VOTE_LINE_BYTES_MAX: usize = 4 * 1024;
+/// Votes handed to a shard in one call.
+pub const BALLOTS_MAX: usize = 8_192;
+/// Request ids that a voter's row remembers.
+pub const REQUESTS_REMEMBERED: usize = 4;
+/// How long after its arrival a vote may reach its shard and still be judged
+/// by the time it arrived at.
+pub const ARRIVAL_ALLOWANCE_MS: i64 = 10_000;

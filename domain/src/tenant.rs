@@ -9,12 +9,15 @@
 //! The whole route map of a tenant is this one record, so that one
 //! compare-and-swap decides every change of it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::clock::Timestamp;
 use crate::id::{RegionId, ShardId, TenantId, ZoneId};
 use crate::limits::Limits;
+use crate::poll::PollId;
 use crate::residency::Residency;
 
 /// A tenant, as the registry keeps it.
@@ -82,6 +85,10 @@ impl TenantStatus {
 pub struct Slice {
     /// Its number within the tenant. Nearly every tenant has only slice 0.
     pub slice: u32,
+    /// The polls it holds: those whose hash is at least this, up to where the
+    /// next slice begins.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hash_from: u64,
     /// The shard that owns it.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
@@ -94,6 +101,36 @@ pub struct Slice {
     pub passed_over: Vec<ShardId>,
     /// When it was placed there.
     pub placed_at: Timestamp,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// The slice that holds a poll.
+pub fn slice_of(slices: &[Slice], poll: PollId) -> Option<&Slice> {
+    let hash = poll.hash();
+    slices
+        .iter()
+        .filter(|slice| slice.hash_from <= hash)
+        .max_by_key(|slice| slice.hash_from)
+}
+
+/// A slice by its full name: whose it is, and which one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SliceId {
+    /// The tenant.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// The slice's number within the tenant.
+    pub slice: u32,
+}
+
+impl fmt::Display for SliceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.tenant_id, self.slice)
+    }
 }
 
 /// The number that fences writes: it grows with every change of a slice's

@@ -134,6 +134,7 @@ fn placed(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Re
         shard_id,
         epoch: Epoch::FIRST,
         passed_over: verdict.passed_over,
+        hash_from: 0,
         placed_at: now,
     });
     Ok(tenant)

@@ -167,6 +167,36 @@ codes! {
     IdempotencyMismatch "idempotency-mismatch" Invalid
         "That Idempotency-Key was used for another request"
         "Use a fresh Idempotency-Key for each new request."
+    PollNotFound "poll-not-found" NotFound
+        "There is no such poll"
+        "Look for it with GET /polls; a poll is seen only with a key of its tenant."
+    ItemNotFound "item-not-found" NotFound
+        "The poll has no such item"
+        "Use one of the itemIDs that GET /polls/{poll} lists."
+    VoteNotFound "vote-not-found" NotFound
+        "There is no such vote"
+        "The voter has not voted, or not for this item."
+    PollNotOpen "poll-not-open" Conflict
+        "The poll is not open yet"
+        "Vote again when it has opened; the detail says when."
+    PollClosed "poll-closed" Conflict
+        "The poll is closed"
+        "It takes no votes any more; its results can be read."
+    AlreadyVoted "already-voted" Conflict
+        "The voter has voted for something else"
+        "The first vote stays. Polls may allow changes (voteChangeable) or several choices (choicesMax)."
+    VoteNotChangeable "vote-not-changeable" Conflict
+        "Votes in this poll cannot be changed"
+        "Only polls created with voteChangeable allow it."
+    ResultsHidden "results-hidden" Forbidden
+        "The results are hidden until the poll has closed"
+        "Ask again when it has closed; the detail says when."
+    ShardFull "shard-full" Unavailable
+        "The shard can take no more voters"
+        "Try again later; the operator should add memory, close polls, or move tenants away."
+    RateLimited "rate-limited" TooMany
+        "The tenant sends more than it may"
+        "Wait as long as Retry-After says; the limits can be raised (tenant update)."
     NotFound "not-found" NotFound
         "There is nothing here"
         "See the list of paths in /admin/v1/openapi.json."

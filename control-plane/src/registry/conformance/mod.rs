@@ -340,6 +340,7 @@ pub(crate) async fn seed_fleet(store: &dyn Registry) {
             shard_id: shard.shard_id.clone(),
             epoch: Epoch::FIRST,
             passed_over: Vec::new(),
+            hash_from: 0,
             placed_at: created_at,
         }],
         pin: None,

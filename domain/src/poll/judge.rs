@@ -1,0 +1,313 @@
+//! Whether a ballot is counted: the rules, pure.
+//!
+//! Their order matters. A repeated request gets its first answer, and a vote
+//! that is there already is `already`, whatever the time is: a retry of a
+//! counted vote that arrives after the poll has closed is still told the
+//! truth. Only then is the clock looked at.
+
+use crate::clock::Timestamp;
+use crate::poll::{Choice, ItemId, Phase, Poll, Refusal, RequestId};
+
+/// A voter's row as it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// Places of the chosen items, in rising order.
+    pub items: &'a [u16],
+    /// How often the row was changed.
+    pub revision: u32,
+    /// The last requests that changed it, with the revision each one made.
+    pub requests: &'a [(RequestId, u32)],
+}
+
+/// What a ballot asks of a row.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// The item's place.
+    pub item: u16,
+    /// Chosen or given up.
+    pub choice: Choice,
+    /// The request's id.
+    pub request: RequestId,
+    /// When it arrived, see [`arrival`].
+    pub at: Timestamp,
+    /// The revision it demands.
+    pub if_revision: Option<u32>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The row's items become these.
+    Change(Chosen),
+    /// The very request was answered before: it made this revision.
+    Repeated {
+        /// The revision.
+        revision: u32,
+    },
+    /// It is so already.
+    Already,
+    /// Nothing.
+    Refuse(Refusal),
+}
+
+/// The items of a row after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chosen {
+    /// One item: the usual case, which needs no memory of its own.
+    One(u16),
+    /// Any number, in rising order.
+    Many(Vec<u16>),
+}
+
+impl Chosen {
+    fn of(mut items: Vec<u16>) -> Self {
+        items.sort_unstable();
+        match items[..] {
+            [one] => Self::One(one),
+            _ => Self::Many(items),
+        }
+    }
+
+    /// The items.
+    pub fn as_slice(&self) -> &[u16] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(items) => items,
+        }
+    }
+}
+
+/// The time by which a ballot is judged: when it arrived at the router, but
+/// not later than now and not longer ago than it may have been on its way.
+pub fn arrival(arrived_at: Timestamp, now: Timestamp, allowance_ms: i64) -> Timestamp {
+    let earliest = now.unix_ms().saturating_sub(allowance_ms);
+    Timestamp::from_unix_ms(arrived_at.unix_ms().clamp(earliest, now.unix_ms()))
+}
+
+/// Judges a ballot by its poll and the voter's row.
+pub fn judge(poll: &Poll, row: Option<Row<'_>>, asked: &Asked) -> Decision {
+    let items = row.map_or(&[][..], |row| row.items);
+    let revision = row.map_or(0, |row| row.revision);
+    let requests = row.map_or(&[][..], |row| row.requests);
+    if let Some((_, made)) = requests.iter().find(|(id, _)| *id == asked.request) {
+        return Decision::Repeated { revision: *made };
+    }
+    if asked
+        .if_revision
+        .is_some_and(|demanded| demanded != revision)
+    {
+        return Decision::Refuse(Refusal::Changed { revision });
+    }
+    let chosen = items.contains(&asked.item);
+    if chosen && asked.choice == Choice::For {
+        return Decision::Already;
+    }
+    match poll.phase(asked.at) {
+        Phase::Closed => return Decision::Refuse(Refusal::Closed),
+        Phase::Scheduled => {
+            let opens = poll.spec.opening_time.unwrap_or(asked.at);
+            return Decision::Refuse(Refusal::NotOpen { opens });
+        }
+        Phase::Open => {}
+    }
+    match asked.choice {
+        Choice::For => choose(poll, items, asked.item),
+        Choice::Withdraw => withdraw(poll, items, asked.item, chosen),
+    }
+}
+
+fn choose(poll: &Poll, items: &[u16], item: u16) -> Decision {
+    let options = &poll.spec.options;
+    if items.is_empty() {
+        return Decision::Change(Chosen::One(item));
+    }
+    if items.len() < usize::from(options.choices_max) {
+        let more = items.iter().copied().chain([item]).collect();
+        return Decision::Change(Chosen::of(more));
+    }
+    // With several choices nobody could say which one to give up.
+    if options.vote_changeable && options.choices_max == 1 {
+        return Decision::Change(Chosen::One(item));
+    }
+    let items = items.iter().map(|place| ItemId::of(poll.poll_id, *place));
+    Decision::Refuse(Refusal::AlreadyVoted {
+        items: items.collect(),
+    })
+}
+
+fn withdraw(poll: &Poll, items: &[u16], item: u16, chosen: bool) -> Decision {
+    if !poll.spec.options.vote_changeable {
+        return Decision::Refuse(Refusal::NotChangeable);
+    }
+    if !chosen {
+        return Decision::Refuse(Refusal::NotChosen);
+    }
+    let rest = items.iter().copied().filter(|other| *other != item);
+    Decision::Change(Chosen::of(rest.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poll::{ItemSpec, PollId, PollOptions, PollSpec};
+
+    fn poll(options: PollOptions) -> Poll {
+        let items = ["a", "b", "c"].map(|name| ItemSpec {
+            item_name: name.to_owned(),
+            description: None,
+        });
+        Poll {
+            poll_id: PollId::from_number(1),
+            request: RequestId(0),
+            spec: PollSpec {
+                title: None,
+                items: items.to_vec(),
+                opening_time: Some(time(10)),
+                expiration_time: time(100),
+                options,
+            },
+            created_at: time(0),
+            closed_at: None,
+        }
+    }
+
+    fn time(ms: i64) -> Timestamp {
+        Timestamp::from_unix_ms(ms)
+    }
+
+    fn ask(item: u16, at: i64) -> Asked {
+        Asked {
+            item,
+            choice: Choice::For,
+            request: RequestId(99),
+            at: time(at),
+            if_revision: None,
+        }
+    }
+
+    fn row(items: &[u16]) -> Option<Row<'_>> {
+        Some(Row {
+            items,
+            revision: 1,
+            requests: &[(RequestId(7), 1)],
+        })
+    }
+
+    fn one_choice() -> Poll {
+        poll(PollOptions::default())
+    }
+
+    fn changeable() -> Poll {
+        poll(PollOptions {
+            vote_changeable: true,
+            ..PollOptions::default()
+        })
+    }
+
+    fn two_choices() -> Poll {
+        poll(PollOptions {
+            choices_max: 2,
+            ..PollOptions::default()
+        })
+    }
+
+    #[test]
+    fn a_first_vote_is_counted_only_while_the_poll_is_open() {
+        let first = Decision::Change(Chosen::One(1));
+        for (at, decision) in [
+            (9, Decision::Refuse(Refusal::NotOpen { opens: time(10) })),
+            (10, first.clone()),
+            (99, first),
+            (100, Decision::Refuse(Refusal::Closed)),
+        ] {
+            assert_eq!(judge(&one_choice(), None, &ask(1, at)), decision, "{at}");
+        }
+        let mut closed = one_choice();
+        closed.closed_at = Some(time(50));
+        let refused = Decision::Refuse(Refusal::Closed);
+        assert_eq!(judge(&closed, None, &ask(1, 20)), refused);
+    }
+
+    #[test]
+    fn the_same_vote_again_is_already_there_even_when_the_poll_has_closed() {
+        for at in [20, 500] {
+            assert_eq!(
+                judge(&one_choice(), row(&[1]), &ask(1, at)),
+                Decision::Already
+            );
+        }
+    }
+
+    #[test]
+    fn another_item_is_refused_or_replaces_or_is_added() {
+        let refused = |items: &[u16]| {
+            let items = items.iter().map(|place| one_choice().item_id(*place));
+            Decision::Refuse(Refusal::AlreadyVoted {
+                items: items.collect(),
+            })
+        };
+        let cases = [
+            (one_choice(), vec![1], refused(&[1])),
+            (changeable(), vec![1], Decision::Change(Chosen::One(0))),
+            (
+                two_choices(),
+                vec![1],
+                Decision::Change(Chosen::Many(vec![0, 1])),
+            ),
+            (two_choices(), vec![1, 2], refused(&[1, 2])),
+        ];
+        for (poll, items, decision) in cases {
+            assert_eq!(judge(&poll, row(&items), &ask(0, 20)), decision);
+        }
+    }
+
+    #[test]
+    fn a_repeated_request_gets_its_first_answer_and_overtakes_nothing() {
+        let requests = [(RequestId(7), 1), (RequestId(8), 2)];
+        let row = Row {
+            items: &[2],
+            revision: 2,
+            requests: &requests,
+        };
+        let late = Asked {
+            request: RequestId(7),
+            ..ask(1, 20)
+        };
+        let first = Decision::Repeated { revision: 1 };
+        assert_eq!(judge(&changeable(), Some(row), &late), first);
+    }
+
+    #[test]
+    fn a_demanded_revision_must_be_the_row_s() {
+        let demands = |revision| Asked {
+            if_revision: Some(revision),
+            ..ask(0, 20)
+        };
+        let stale = Decision::Refuse(Refusal::Changed { revision: 1 });
+        assert_eq!(judge(&changeable(), row(&[1]), &demands(2)), stale);
+        let changed = Decision::Change(Chosen::One(0));
+        assert_eq!(judge(&changeable(), row(&[1]), &demands(1)), changed);
+        assert_eq!(judge(&changeable(), None, &demands(0)), changed);
+    }
+
+    #[test]
+    fn a_choice_is_withdrawn_where_votes_may_change() {
+        let withdraw = |item| Asked {
+            choice: Choice::Withdraw,
+            ..ask(item, 20)
+        };
+        let none = Decision::Change(Chosen::Many(Vec::new()));
+        assert_eq!(judge(&changeable(), row(&[1]), &withdraw(1)), none);
+        let refused = Decision::Refuse(Refusal::NotChosen);
+        assert_eq!(judge(&changeable(), row(&[1]), &withdraw(0)), refused);
+        let refused = Decision::Refuse(Refusal::NotChangeable);
+        assert_eq!(judge(&one_choice(), row(&[1]), &withdraw(1)), refused);
+    }
+
+    #[test]
+    fn the_arrival_is_believed_within_bounds() {
+        for (arrived, judged) in [(1_000, 1_000), (2_000, 1_500), (10, 500)] {
+            assert_eq!(arrival(time(arrived), time(1_500), 1_000), time(judged));
+        }
+    }
+}
