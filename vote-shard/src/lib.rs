@@ -12,3 +12,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod embedded;
+pub mod shard;
+
+pub use shard::{At, ShardError, ShardResult, Shards, Tally, Usage, VoteShard};

@@ -1,0 +1,200 @@
+//! The trait that every engine implements, and its words.
+//!
+//! ```text
+//!   fence.rs    who owns a slice: the record a shard keeps of it for ever
+//!   rows.rs     what is exported and imported: polls and voters' rows
+//!   digest.rs   what proves that two copies are equal
+//! ```
+
+mod digest;
+mod directory;
+mod error;
+mod fence;
+mod rows;
+
+use async_trait::async_trait;
+use ballast_domain::PollId;
+use ballast_domain::Timestamp;
+use ballast_domain::VoterId;
+use ballast_domain::poll::{Ballot, Poll, Verdict};
+use ballast_domain::tenant::{Epoch, SliceId};
+
+pub use digest::{Digest, Hash, SliceKey, VoterPrint};
+pub use directory::Shards;
+pub use error::{Fenced, ShardError};
+pub use fence::{Fence, Holding, MoveId, Order, Unfit};
+pub use rows::{Change, Cursor, Page, PollRow, Version, VoterName, VoterRow};
+
+/// A result of a shard.
+pub type ShardResult<T> = Result<T, ShardError>;
+
+/// A place that stores votes.
+///
+/// **Contract.** A write is accepted only while the shard owns the slice at
+/// the very epoch the write carries; that is checked in the same atomic step
+/// as the write. What is answered is durable, whatever the answer: also
+/// "already", also a refusal, also a read. A write that failed with
+/// [`ShardError::Unavailable`] may or may not have happened; sent again with
+/// the same request id, it happens once. Polls, votes, closings and lanes all
+/// pass the fence, are in the export, and are covered by the digest.
+#[async_trait]
+pub trait VoteShard: Send + Sync + 'static {
+    // --- polls -------------------------------------------------------------
+
+    /// Creates a poll, or finds the one that the same request created.
+    async fn create_poll(&self, at: &At, poll: Poll) -> ShardResult<Poll>;
+
+    /// A poll.
+    async fn poll(&self, slice: &SliceId, poll: PollId) -> ShardResult<Poll>;
+
+    /// A slice's polls in the order of their ids, after `after`.
+    async fn polls(
+        &self,
+        slice: &SliceId,
+        after: Option<PollId>,
+        most: usize,
+    ) -> ShardResult<Vec<Poll>>;
+
+    /// Closes a poll now; one that is closed stays as it is.
+    async fn close_poll(&self, at: &At, poll: PollId) -> ShardResult<Poll>;
+
+    /// Spreads a poll's counters over so many lanes from now on. Never fewer
+    /// than it has.
+    async fn widen_lanes(&self, at: &At, poll: PollId, lanes: u16) -> ShardResult<Poll>;
+
+    // --- votes -------------------------------------------------------------
+
+    /// Judges and counts ballots, in their order; at most
+    /// [`ballast_domain::bounds::BALLOTS_MAX`].
+    async fn cast(&self, at: &At, ballots: &[Ballot]) -> ShardResult<Vec<Verdict>>;
+
+    /// A poll's counts.
+    async fn tally(&self, slice: &SliceId, poll: PollId) -> ShardResult<Tally>;
+
+    /// A voter's row; `None` when there is none.
+    async fn voter(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+        voter: &VoterId,
+    ) -> ShardResult<Option<VoterRow>>;
+
+    /// The tallies that changed after the mark `seen`, waiting until there is
+    /// one, with the mark to go on from. A tally may be skipped when a newer
+    /// one of the same poll follows. Mark 0 gives those of all open polls.
+    async fn tallies_since(&self, seen: u64) -> ShardResult<(u64, Vec<Tally>)>;
+
+    /// How full the shard is, and whether it works.
+    async fn usage(&self) -> Usage;
+
+    // --- slices ------------------------------------------------------------
+
+    /// Makes the shard the owner of a slice that has just been created, if it
+    /// has never heard of it. `mark` is the registry's revision up to which
+    /// all created slices have been founded; see [`VoteShard::founded_up_to`].
+    async fn found(&self, at: &At, mark: u64) -> ShardResult<()>;
+
+    /// The highest mark given to [`VoteShard::found`]: founding goes on from
+    /// there after a crash.
+    async fn founded_up_to(&self) -> ShardResult<u64>;
+
+    /// What the shard remembers of a slice; `None` when it never held it.
+    async fn fence(&self, slice: &SliceId) -> ShardResult<Option<Fence>>;
+
+    /// Makes room for a slice that is to come: Importing. `key` is the
+    /// source's, so that both sides' digests can be compared.
+    async fn prepare(&self, at: &At, order: &Order, key: SliceKey) -> ShardResult<()>;
+
+    /// Refuses every write from now on. When it returns, every write that was
+    /// admitted before has been committed or has failed. `at` has the fresh
+    /// epoch of the move.
+    async fn seal(&self, at: &At, order: &Order) -> ShardResult<()>;
+
+    /// Takes writes again, at a newer epoch.
+    async fn unseal(&self, at: &At, order: &Order) -> ShardResult<()>;
+
+    /// Becomes the owner of an imported slice.
+    async fn activate(&self, at: &At, order: &Order) -> ShardResult<()>;
+
+    /// Stops being the owner of a sealed slice, for good; the data stays.
+    async fn retire(&self, at: &At, order: &Order) -> ShardResult<()>;
+
+    /// Removes up to `most` polls of a retired or half-imported slice with
+    /// their rows; says how many are left. When none is, the slice is Gone.
+    async fn purge(&self, slice: &SliceId, order: &Order, most: usize) -> ShardResult<usize>;
+
+    // --- copies ------------------------------------------------------------
+
+    /// The key of a slice's digests and fingerprints.
+    async fn slice_key(&self, slice: &SliceId) -> ShardResult<SliceKey>;
+
+    /// The next page of a slice's data: first what is there, then what has
+    /// changed since. Resumable with the page's cursor, also after a restart;
+    /// [`ShardError::CursorTooOld`] means to begin again.
+    async fn export(&self, slice: &SliceId, cursor: &Cursor, bytes: usize) -> ShardResult<Page>;
+
+    /// Takes exported data into a slice that is Importing. Of two versions of
+    /// a row the higher one stays.
+    async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()>;
+
+    /// The digests of a slice's polls, kept with every write.
+    async fn digests(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;
+
+    /// The digests computed anew from what is stored.
+    async fn scrub(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;
+}
+
+/// Which slice a write is for, and the epoch its sender believes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct At {
+    /// The slice.
+    pub slice: SliceId,
+    /// The epoch.
+    pub epoch: Epoch,
+}
+
+/// A poll's counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// The slice.
+    pub slice: SliceId,
+    /// The poll.
+    pub poll: PollId,
+    /// Votes per lane, per item in the poll's order.
+    pub lanes: Vec<Vec<u64>>,
+    /// Voters whose row holds at least one item.
+    pub voters: u64,
+    /// When the poll closed.
+    pub closed_at: Option<Timestamp>,
+    /// Grows with every change of the shard.
+    pub mark: u64,
+}
+
+impl Tally {
+    /// Votes per item in the poll's order.
+    pub fn counts(&self) -> Vec<u64> {
+        self.lanes.iter().map(|lanes| lanes.iter().sum()).collect()
+    }
+
+    /// All votes.
+    pub fn total(&self) -> u64 {
+        self.lanes.iter().flatten().sum()
+    }
+}
+
+/// How full a shard is, and whether it works.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Why it takes no writes right now; `None` when it does.
+    pub trouble: Option<String>,
+    /// Slices it owns.
+    pub slices: u64,
+    /// Polls it holds.
+    pub polls: u64,
+    /// Voters of open polls, which are in memory.
+    pub voters_in_memory: u64,
+    /// How many there may be.
+    pub voters_in_memory_max: u64,
+    /// Bytes on disk.
+    pub disk_bytes: u64,
+}
