@@ -13,5 +13,6 @@
 
 pub mod embedded;
 pub mod shard;
+pub mod testing;
 
 pub use shard::{At, ShardError, ShardResult, Shards, Tally, Usage, VoteShard};

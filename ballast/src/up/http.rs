@@ -1,5 +1,6 @@
 //! All paths on one listener, and what every request passes through.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -19,6 +20,7 @@ use tracing::Instrument;
 use super::client_address::{self, TrustedProxies};
 use super::metrics::Metrics;
 use super::parts::Parts;
+use super::shards::LocalShards;
 use crate::machine::stopwatch;
 
 /// The longest an admin request may take.
@@ -31,7 +33,7 @@ pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> R
         .route("/", get(async || Redirect::to("/admin/v1/docs/")))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .with_state(parts.plane.clone());
+        .with_state((parts.plane.clone(), parts.shards.clone()));
     let measured = Router::new()
         .route("/metrics", get(exposed))
         .with_state(metrics.clone());
@@ -64,10 +66,23 @@ async fn in_time(request: Request, next: Next) -> Result<Response, ApiError> {
         })
 }
 
-/// Ready: the registry would take a commit.
-async fn ready(State(plane): State<ControlPlane>) -> Result<&'static str, ApiError> {
+/// Ready: the registry would take a commit, and every shard here a vote.
+async fn ready(
+    State((plane, shards)): State<(ControlPlane, Arc<LocalShards>)>,
+) -> Result<&'static str, ApiError> {
     plane.registry().check().await?;
-    Ok("ready\n")
+    let troubles: Vec<_> = shards
+        .troubles()
+        .await
+        .into_iter()
+        .map(|(id, why)| format!("{id}: {why}"))
+        .collect();
+    if troubles.is_empty() {
+        return Ok("ready\n");
+    }
+    let detail = format!("not every shard takes votes: {}", troubles.join("; "));
+    let error = Error::new(ErrorCode::Unavailable, detail);
+    Err(error.retry_after(1).into())
 }
 
 async fn exposed(State(metrics): State<Metrics>) -> Response {

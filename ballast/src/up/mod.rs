@@ -18,6 +18,7 @@ mod metrics;
 mod parts;
 mod reload;
 mod reset;
+mod shards;
 mod traces;
 
 pub(crate) use args::UpArgs;

@@ -11,6 +11,7 @@ use ballast_domain::shard::PressureThresholds;
 use ballast_router as router;
 use tokio::task::AbortHandle;
 
+use super::shards::LocalShards;
 use crate::config::Config;
 use crate::machine::{SystemClock, SystemEntropy};
 
@@ -23,6 +24,8 @@ pub(crate) struct Parts {
     /// The router.
     pub(crate) router: router::State,
     public_url: String,
+    /// The shards of this process.
+    pub(crate) shards: Arc<LocalShards>,
     registry: SqliteRegistry,
     routes: RegistryRoutes,
 }
@@ -91,11 +94,18 @@ impl Parts {
             public_url: public_url.clone(),
         };
         let router = router::State::new(settings, Arc::new(SystemClock), Arc::new(routes.clone()));
+        let shards = LocalShards::new(
+            data_dir,
+            ballast_vote_shard::embedded::Options::default(),
+            Arc::new(SystemClock),
+            Arc::new(SystemEntropy),
+        );
         Ok(Self {
             data_dir: data_dir.to_owned(),
             plane,
             router,
             public_url,
+            shards: Arc::new(shards),
             registry,
             routes,
         })
@@ -112,6 +122,8 @@ impl Parts {
         let revision = self.routes.revision().await?;
         Ok(Tasks(vec![
             tokio::spawn(keeper::keep(self.plane.clone())).abort_handle(),
+            tokio::spawn(self.shards.clone().follow(Arc::new(self.registry.clone())))
+                .abort_handle(),
             tokio::spawn(router::follow(self.router.clone(), revision)).abort_handle(),
         ]))
     }
@@ -119,6 +131,7 @@ impl Parts {
     /// Closes what must be closed.
     pub(crate) async fn close(&self) {
         self.router.finish().await;
+        self.shards.clone().close().await;
         self.registry.close().await;
     }
 }

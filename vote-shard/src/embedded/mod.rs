@@ -1,4 +1,26 @@
 //! The embedded engine: one directory per shard, nothing to install.
+//!
+//! ```text
+//!   engine     the shard as others see it
+//!   core/      decides: fence, rules, records; under one lock
+//!   state/     what is known, derived from the log
+//!   committer  a thread: one group, one sync, then the answers
+//!   log/       the truth: checksummed groups        record/  what is in them
+//!   disk/      all file access
+//! ```
 
+mod committer;
+mod core;
 pub mod disk;
+mod engine;
 pub mod log;
+mod open;
+mod published;
+mod record;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use engine::EmbeddedShard;
+pub use open::{OpenError, Options};
+pub use record::Unreadable;

@@ -71,6 +71,9 @@ pub trait VoteShard: Send + Sync + 'static {
     /// A poll's counts.
     async fn tally(&self, slice: &SliceId, poll: PollId) -> ShardResult<Tally>;
 
+    /// A poll's counts lane by lane: for each item the votes in each lane.
+    async fn lanes(&self, slice: &SliceId, poll: PollId) -> ShardResult<Vec<Vec<u64>>>;
+
     /// A voter's row; `None` when there is none.
     async fn voter(
         &self,
@@ -89,14 +92,11 @@ pub trait VoteShard: Send + Sync + 'static {
 
     // --- slices ------------------------------------------------------------
 
-    /// Makes the shard the owner of a slice that has just been created, if it
-    /// has never heard of it. `mark` is the registry's revision up to which
-    /// all created slices have been founded; see [`VoteShard::founded_up_to`].
-    async fn found(&self, at: &At, mark: u64) -> ShardResult<()>;
-
-    /// The highest mark given to [`VoteShard::found`]: founding goes on from
-    /// there after a crash.
-    async fn founded_up_to(&self) -> ShardResult<u64>;
+    /// Makes the shard the owner of a slice that was created and never moved,
+    /// if it has never heard of it: the last step of creating a tenant, taken
+    /// when the first request finds it missing. Only at the first epoch: a
+    /// slice that moved has a record wherever it was.
+    async fn found(&self, at: &At) -> ShardResult<()>;
 
     /// What the shard remembers of a slice; `None` when it never held it.
     async fn fence(&self, slice: &SliceId) -> ShardResult<Option<Fence>>;
@@ -160,8 +160,8 @@ pub struct Tally {
     pub slice: SliceId,
     /// The poll.
     pub poll: PollId,
-    /// Votes per lane, per item in the poll's order.
-    pub lanes: Vec<Vec<u64>>,
+    /// Votes per item, in the poll's order.
+    pub counts: Vec<u64>,
     /// Voters whose row holds at least one item.
     pub voters: u64,
     /// When the poll closed.
@@ -171,14 +171,9 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Votes per item in the poll's order.
-    pub fn counts(&self) -> Vec<u64> {
-        self.lanes.iter().map(|lanes| lanes.iter().sum()).collect()
-    }
-
     /// All votes.
     pub fn total(&self) -> u64 {
-        self.lanes.iter().flatten().sum()
+        self.counts.iter().sum()
     }
 }
 

@@ -1,0 +1,191 @@
+//! The shards of this process: those the registry names with a `file:` URL.
+//!
+//! ```text
+//!   registry's feed ──► a shard is new ──► opened on a thread of its own
+//!                       a shard is gone ─► closed
+//! ```
+//! A shard that is being opened, or could not be, answers "not now" and is
+//! tried again; the others serve meanwhile.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use ballast_control_plane::registry::typed;
+use ballast_domain::registry::{Kind, RecordQuery, Registry, StoreResult};
+use ballast_domain::shard::Shard;
+use ballast_domain::{Clock, Entropy, ShardId};
+use ballast_vote_shard::embedded::disk::RealDisk;
+use ballast_vote_shard::embedded::{EmbeddedShard, Options};
+use ballast_vote_shard::{ShardError, ShardResult, Shards, VoteShard};
+
+/// How long to wait before something that failed is tried again.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The shards that are open here.
+pub(crate) struct LocalShards {
+    data_dir: PathBuf,
+    options: Options,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    slots: RwLock<HashMap<ShardId, Slot>>,
+}
+
+/// What has become of a shard.
+#[derive(Clone)]
+enum Slot {
+    Starting,
+    Open(Arc<EmbeddedShard>),
+    Failed(String),
+}
+
+impl LocalShards {
+    /// None yet.
+    pub(crate) fn new(
+        data_dir: &Path,
+        options: Options,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        Self {
+            data_dir: data_dir.to_owned(),
+            options,
+            clock,
+            entropy,
+            slots: RwLock::default(),
+        }
+    }
+
+    /// Opens and closes shards as the registry says, until it is dropped.
+    pub(crate) async fn follow(self: Arc<Self>, registry: Arc<dyn Registry>) {
+        let mut revision = None;
+        loop {
+            match self.round(&registry, revision).await {
+                Ok(seen) => revision = Some(seen),
+                Err(error) => {
+                    tracing::warn!(%error, "the list of shards cannot be read, trying again");
+                    tokio::time::sleep(PATIENCE).await;
+                }
+            }
+        }
+    }
+
+    /// Waits for a change and acts on it. Shards that failed are tried again
+    /// after a while even without one.
+    async fn round(
+        self: &Arc<Self>,
+        registry: &Arc<dyn Registry>,
+        revision: Option<u64>,
+    ) -> StoreResult<u64> {
+        if let Some(revision) = revision {
+            let change = registry.wait_past(revision);
+            if let Ok(waited) = tokio::time::timeout(PATIENCE, change).await {
+                waited?;
+            }
+        }
+        let seen = registry.revision().await?;
+        if revision == Some(seen) && !self.any_failed() {
+            return Ok(seen);
+        }
+        let query = RecordQuery::all(Kind::Shard, u32::MAX);
+        let shards = typed::list::<Shard>(&**registry, &query).await?;
+        let wanted: HashMap<_, _> = shards
+            .into_iter()
+            .map(|shard| (shard.value.shard_id, shard.value.url))
+            .collect();
+        self.write().retain(|id, _| wanted.contains_key(id));
+        for (id, url) in wanted {
+            self.start(id, &url);
+        }
+        Ok(seen)
+    }
+
+    /// Opens a shard in the background, unless it is open or being opened.
+    fn start(self: &Arc<Self>, id: ShardId, url: &str) {
+        let mut slots = self.write();
+        if matches!(slots.get(&id), Some(Slot::Starting | Slot::Open(_))) {
+            return;
+        }
+        let Some(directory) = url.strip_prefix("file:") else {
+            let why = format!("it cannot be reached from here: {url} is not a file: URL");
+            slots.insert(id, Slot::Failed(why));
+            return;
+        };
+        slots.insert(id.clone(), Slot::Starting);
+        drop(slots);
+        let (shards, directory) = (self.clone(), self.data_dir.join(directory));
+        tokio::task::spawn_blocking(move || shards.open(id, &directory));
+    }
+
+    fn open(&self, id: ShardId, directory: &Path) {
+        let opened = RealDisk::open(directory)
+            .map_err(|error| error.to_string())
+            .and_then(|disk| {
+                EmbeddedShard::open(
+                    id.as_str(),
+                    Arc::new(disk),
+                    self.options,
+                    self.clock.clone(),
+                    self.entropy.clone(),
+                )
+                .map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+            });
+        let slot = match opened {
+            Ok(shard) => Slot::Open(Arc::new(shard)),
+            Err(why) => {
+                tracing::error!(shard = %id, cause = why, "the shard cannot be opened");
+                Slot::Failed(why)
+            }
+        };
+        self.write().insert(id, slot);
+    }
+
+    fn any_failed(&self) -> bool {
+        let failed = |slot: &Slot| matches!(slot, Slot::Failed(_));
+        self.read().values().any(failed)
+    }
+
+    /// Every shard that takes no writes right now, and why.
+    pub(crate) async fn troubles(&self) -> Vec<(ShardId, String)> {
+        let slots: Vec<_> = self.read().clone().into_iter().collect();
+        let mut troubles = Vec::new();
+        for (id, slot) in slots {
+            let trouble = match slot {
+                Slot::Starting => Some("it is starting".to_owned()),
+                Slot::Failed(why) => Some(why),
+                Slot::Open(shard) => shard.usage().await.trouble,
+            };
+            troubles.extend(trouble.map(|trouble| (id, trouble)));
+        }
+        troubles.sort();
+        troubles
+    }
+
+    /// Closes all of them: what was gathered is still written.
+    pub(crate) async fn close(self: Arc<Self>) {
+        let slots = std::mem::take(&mut *self.write());
+        let _ = tokio::task::spawn_blocking(move || drop(slots)).await;
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<ShardId, Slot>> {
+        self.slots.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<ShardId, Slot>> {
+        self.slots.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shards for LocalShards {
+    fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
+        match self.read().get(id) {
+            Some(Slot::Open(shard)) => Ok(shard.clone()),
+            Some(Slot::Failed(why)) => Err(ShardError::unavailable(format!("{id}: {why}"))),
+            Some(Slot::Starting) => Err(ShardError::unavailable(format!("{id} is starting"))),
+            None => Err(ShardError::unavailable(format!(
+                "{id} is not known here yet"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Polls.
+
+use ballast_domain::poll::{Poll, Refusal};
+use ballast_domain::tenant::SliceId;
+use ballast_domain::{PollId, Timestamp};
+
+use super::{Answer, Core};
+use crate::embedded::record::{PollNo, PollRecord, Record};
+use crate::embedded::state::PollState;
+use crate::shard::{At, Holding, PollRow, ShardResult, Version};
+
+impl Core {
+    /// Creates a poll, or finds the one that the same request created.
+    pub(in crate::embedded) fn create_poll(
+        &mut self,
+        at: &At,
+        mut poll: Poll,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<Poll>> {
+        self.check()?;
+        let slice = self.state.admit(&at.slice, at.epoch)?;
+        let same = slice.requests.get(&poll.request).or_else(|| {
+            slice
+                .polls
+                .contains_key(&poll.poll_id)
+                .then_some(&poll.poll_id)
+        });
+        if let Some(known) = same.and_then(|id| self.state.poll(&at.slice, *id)) {
+            return Ok(self.after(known.changed_in, Poll::clone(&known.poll)));
+        }
+        let now = self.now(clock);
+        poll.created_at = now;
+        let row = PollRow {
+            carried: vec![0; poll.spec.items.len()],
+            poll: poll.clone(),
+            version: Version {
+                epoch: at.epoch,
+                revision: 1,
+            },
+        };
+        self.write_poll(self.state.next_poll, &at.slice, row, now);
+        Ok(self.after(self.open.sequence, poll))
+    }
+
+    fn write_poll(&mut self, number: PollNo, slice: &SliceId, row: PollRow, now: Timestamp) {
+        let slice = slice.clone();
+        let record = Record::Poll(number, Box::new(PollRecord { slice, row }));
+        self.write(now, &record);
+        self.counted(number);
+    }
+
+    /// A poll of a slice that is here.
+    pub(in crate::embedded) fn known(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+    ) -> ShardResult<&PollState> {
+        self.check()?;
+        let poll = self.state.poll(slice, poll);
+        poll.ok_or_else(|| Refusal::PollNotFound.into())
+    }
+
+    /// A poll.
+    pub(in crate::embedded) fn poll(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+    ) -> ShardResult<Answer<Poll>> {
+        let known = self.known(slice, poll)?;
+        Ok(self.after(known.changed_in, Poll::clone(&known.poll)))
+    }
+
+    /// A slice's polls after one of them.
+    pub(in crate::embedded) fn polls(
+        &self,
+        slice: &SliceId,
+        after: Option<PollId>,
+        most: usize,
+    ) -> ShardResult<Answer<Vec<Poll>>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.check()?;
+        let Some(slice) = self.state.slices.get(slice) else {
+            return Ok(self.after(0, Vec::new()));
+        };
+        let from = after.map_or(Unbounded, Excluded);
+        let polls = slice
+            .polls
+            .range((from, Unbounded))
+            .filter_map(|(_, number)| self.state.polls.get(number))
+            .take(most)
+            .map(|poll| Poll::clone(&poll.poll))
+            .collect();
+        Ok(self.after(slice.changed_in, polls))
+    }
+
+    /// Closes a poll.
+    pub(in crate::embedded) fn close_poll(
+        &mut self,
+        at: &At,
+        poll: PollId,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<Poll>> {
+        self.change_poll(at, poll, clock, |poll, now| {
+            if poll.closed_at.is_none() {
+                // A poll whose time was over closed then, not now.
+                poll.closed_at = Some(now.min(poll.spec.expiration_time));
+            }
+        })
+    }
+
+    /// Spreads a poll's counters over more lanes.
+    pub(in crate::embedded) fn widen_lanes(
+        &mut self,
+        at: &At,
+        poll: PollId,
+        lanes: u16,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<Poll>> {
+        self.change_poll(at, poll, clock, |poll, _| {
+            let options = &mut poll.spec.options;
+            options.lanes = options.lanes.max(lanes);
+        })
+    }
+
+    fn change_poll(
+        &mut self,
+        at: &At,
+        poll: PollId,
+        clock: Timestamp,
+        change: impl FnOnce(&mut Poll, Timestamp),
+    ) -> ShardResult<Answer<Poll>> {
+        self.check()?;
+        self.state.admit(&at.slice, at.epoch)?;
+        let known = self.known(&at.slice, poll)?;
+        let (number, mut row) = (known.number, known.row());
+        let now = self.now(clock);
+        change(&mut row.poll, now);
+        if row.poll == *known.poll {
+            return Ok(self.after(known.changed_in, row.poll));
+        }
+        row.version = Version {
+            epoch: at.epoch,
+            revision: row.version.revision + 1,
+        };
+        let changed = row.poll.clone();
+        self.write_poll(number, &at.slice, row, now);
+        Ok(self.after(self.open.sequence, changed))
+    }
+
+    /// Closes up to `most` polls whose time is over for good: no ballot that
+    /// arrived in time can still be on its way.
+    pub(in crate::embedded) fn close_expired(&mut self, clock: Timestamp, most: usize) {
+        if self.trouble.is_some() {
+            return;
+        }
+        let now = self.now(clock).unix_ms();
+        let over: Vec<PollNo> = self
+            .state
+            .expiring
+            .iter()
+            .take_while(|(expires, _)| {
+                expires.unix_ms().saturating_add(self.limits.allowance_ms) < now
+            })
+            .map(|(_, number)| *number)
+            .filter(|number| self.is_owned(*number))
+            .take(most)
+            .collect();
+        for number in over {
+            let Some(poll) = self.state.polls.get(&number) else {
+                continue;
+            };
+            let Some(slice) = self.state.slices.get(&poll.slice) else {
+                continue;
+            };
+            let at = At {
+                slice: poll.slice.clone(),
+                epoch: slice.fence.epoch,
+            };
+            let id = poll.poll.poll_id;
+            // It is owned at this epoch, so nothing refuses it.
+            let _ = self.close_poll(&at, id, clock);
+        }
+    }
+
+    fn is_owned(&self, number: PollNo) -> bool {
+        let poll = self.state.polls.get(&number);
+        poll.and_then(|poll| self.state.slices.get(&poll.slice))
+            .is_some_and(|slice| slice.fence.holding == Holding::Owner)
+    }
+}

@@ -1,0 +1,245 @@
+//! Slices: founding, moving, importing, purging.
+
+use ballast_domain::tenant::{Epoch, SliceId};
+use ballast_domain::{PollId, Timestamp};
+
+use super::{Answer, Core};
+use crate::embedded::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, WrittenVoter};
+use crate::embedded::state::SliceState;
+use crate::shard::{
+    At, Change, Digest, Fence, Order, PollRow, ShardError, ShardResult, SliceKey, Unfit, VoterName,
+    VoterRow,
+};
+
+/// One change of a fence.
+type Step = fn(&Fence, Epoch, &Order) -> Result<Fence, Unfit>;
+
+impl Core {
+    /// Becomes the owner of a slice that was never heard of.
+    pub(in crate::embedded) fn found(
+        &mut self,
+        at: &At,
+        fresh: SliceKey,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<()>> {
+        self.check()?;
+        if let Some(known) = self.state.slices.get(&at.slice) {
+            return Ok(self.after(known.changed_in, ()));
+        }
+        if at.epoch != Epoch::FIRST {
+            return Err(Unfit::Unknown.into());
+        }
+        self.write_slice(at, Fence::founded(at.epoch), fresh, clock);
+        Ok(self.after(self.open.sequence, ()))
+    }
+
+    fn write_slice(&mut self, at: &At, fence: Fence, key: SliceKey, clock: Timestamp) {
+        let record = SliceRecord {
+            slice: at.slice.clone(),
+            fence,
+            key,
+        };
+        let now = self.now(clock);
+        self.write(now, &Record::Slice(record));
+    }
+
+    /// What is remembered of a slice.
+    pub(in crate::embedded) fn fence(&self, slice: &SliceId) -> ShardResult<Answer<Option<Fence>>> {
+        self.check()?;
+        let known = self.state.slices.get(slice);
+        let changed_in = known.map_or(0, |known| known.changed_in);
+        Ok(self.after(changed_in, known.map(|known| known.fence.clone())))
+    }
+
+    /// A slice that was held at some time.
+    fn held(&self, slice: &SliceId) -> ShardResult<&SliceState> {
+        self.check()?;
+        let known = self.state.slices.get(slice);
+        known.ok_or_else(|| Unfit::Unknown.into())
+    }
+
+    /// The key of a slice.
+    pub(in crate::embedded) fn slice_key(&self, slice: &SliceId) -> ShardResult<Answer<SliceKey>> {
+        let known = self.held(slice)?;
+        Ok(self.after(known.changed_in, known.key))
+    }
+
+    /// Importing.
+    pub(in crate::embedded) fn prepare(
+        &mut self,
+        at: &At,
+        order: &Order,
+        key: SliceKey,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<()>> {
+        self.check()?;
+        let known = self.state.slices.get(&at.slice);
+        let fence = Fence::prepare(known.map(|known| &known.fence), at.epoch, order)?;
+        self.write_slice(at, fence, key, clock);
+        Ok(self.after(self.open.sequence, ()))
+    }
+
+    /// Changes the fence of a slice that is known.
+    pub(in crate::embedded) fn step(
+        &mut self,
+        step: Step,
+        at: &At,
+        order: &Order,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<()>> {
+        let known = self.held(&at.slice)?;
+        let (key, fence) = (known.key, step(&known.fence, at.epoch, order)?);
+        if fence != known.fence {
+            self.write_slice(at, fence, key, clock);
+        }
+        let changed_in = self.held(&at.slice)?.changed_in;
+        Ok(self.after(changed_in, ()))
+    }
+
+    /// Removes polls of a slice that is not owned any more, or not yet.
+    pub(in crate::embedded) fn purge(
+        &mut self,
+        slice: &SliceId,
+        order: &Order,
+        most: usize,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<usize>> {
+        let known = self.held(slice)?;
+        known.fence.may_purge(order)?;
+        let (key, gone) = (known.key, known.fence.gone(order));
+        let now = self.now(clock);
+        let first: Vec<PollNo> = known.polls.values().copied().take(most).collect();
+        for number in first {
+            self.counted(number);
+            self.write(now, &Record::Gone(number));
+        }
+        let left = self.held(slice)?.polls.len();
+        if left == 0 && self.held(slice)?.fence != gone {
+            let at = At {
+                slice: slice.clone(),
+                epoch: gone.epoch,
+            };
+            self.write_slice(&at, gone, key, clock);
+        }
+        let changed_in = self.held(slice)?.changed_in;
+        Ok(self.after(changed_in, left))
+    }
+
+    /// Takes in what another shard exported.
+    pub(in crate::embedded) fn import(
+        &mut self,
+        slice: &SliceId,
+        order: &Order,
+        changes: &[Change],
+        clock: Timestamp,
+    ) -> ShardResult<Answer<()>> {
+        let known = self.held(slice)?;
+        known.fence.may_import(order)?;
+        if order.token > known.fence.token {
+            let mut fence = known.fence.clone();
+            fence.token = order.token;
+            let at = At {
+                slice: slice.clone(),
+                epoch: fence.epoch,
+            };
+            let key = known.key;
+            self.write_slice(&at, fence, key, clock);
+        }
+        for change in changes {
+            match change {
+                Change::Poll(row) => self.import_poll(slice, row, clock),
+                Change::Voter(row) => self.import_voter(slice, row, clock)?,
+            }
+        }
+        let changed_in = changes
+            .iter()
+            .filter_map(|change| self.state.poll(slice, poll_of(change)))
+            .map(|poll| poll.changed_in)
+            .max()
+            .unwrap_or(0)
+            .max(self.held(slice)?.changed_in);
+        Ok(self.after(changed_in, ()))
+    }
+
+    fn import_poll(&mut self, slice: &SliceId, row: &PollRow, clock: Timestamp) {
+        let known = self.state.poll(slice, row.poll.poll_id);
+        let number = match known {
+            Some(known) if known.version >= row.version => return,
+            Some(known) => known.number,
+            None => self.state.next_poll,
+        };
+        let record = PollRecord {
+            slice: slice.clone(),
+            row: row.clone(),
+        };
+        let now = self.now(clock);
+        self.write(now, &Record::Poll(number, Box::new(record)));
+        self.counted(number);
+    }
+
+    fn import_voter(
+        &mut self,
+        slice: &SliceId,
+        row: &VoterRow,
+        clock: Timestamp,
+    ) -> ShardResult<()> {
+        let Some(poll) = self.state.poll(slice, row.poll) else {
+            let why = "a row was sent before its poll".to_owned();
+            return Err(ShardError::Unavailable { why });
+        };
+        let (print, voter) = match &row.voter {
+            VoterName::Named(name) => (
+                poll.key.print(name.as_str()),
+                WrittenVoter::Named(name.as_str()),
+            ),
+            VoterName::Erased(print) => (*print, WrittenVoter::Erased(*print)),
+        };
+        let seen = poll.seen(&print);
+        if seen.is_some_and(|seen| seen.version() >= row.version) {
+            return Ok(());
+        }
+        if seen.is_none() && self.state.voters >= self.limits.voters_max {
+            return Err(ballast_domain::poll::Refusal::ShardFull.into());
+        }
+        let record = Record::Row(RowRecord {
+            poll: poll.number,
+            version: row.version,
+            items: row.items.clone(),
+            requests: row.requests.clone(),
+            at: row.voted_at,
+            voter,
+        });
+        let number = poll.number;
+        let now = self.now(clock);
+        self.write(now, &record);
+        self.counted(number);
+        Ok(())
+    }
+
+    /// The digests of a slice's polls.
+    pub(in crate::embedded) fn digests(
+        &self,
+        slice: &SliceId,
+    ) -> ShardResult<Answer<Vec<(PollId, Digest)>>> {
+        let known = self.held(slice)?;
+        let polls = known
+            .polls
+            .values()
+            .filter_map(|no| self.state.polls.get(no));
+        let mut changed_in = known.changed_in;
+        let digests = polls
+            .map(|poll| {
+                changed_in = changed_in.max(poll.changed_in);
+                (poll.poll.poll_id, poll.full_digest())
+            })
+            .collect();
+        Ok(self.after(changed_in, digests))
+    }
+}
+
+fn poll_of(change: &Change) -> PollId {
+    match change {
+        Change::Poll(row) => row.poll.poll_id,
+        Change::Voter(row) => row.poll,
+    }
+}

@@ -1,0 +1,211 @@
+//! Ballots.
+
+use ballast_domain::Timestamp;
+use ballast_domain::poll::judge::{self, Asked, Decision};
+use ballast_domain::poll::{Ballot, Refusal, RequestId, Verdict};
+use ballast_domain::tenant::{Epoch, SliceId};
+use ballast_domain::{PollId, VoterId};
+
+use super::{Answer, Core};
+use crate::embedded::record::{PollNo, Record, VoteRecord};
+use crate::embedded::state::{PollState, Seen};
+use crate::shard::{At, ShardResult, Tally, Version, VoterName, VoterPrint, VoterRow};
+
+/// A ballot that is to be counted.
+struct Counted {
+    poll: PollNo,
+    print: VoterPrint,
+    version: Version,
+    items: judge::Chosen,
+    at: Timestamp,
+    /// Whether the voter has no row yet.
+    is_new: bool,
+}
+
+impl Core {
+    /// Judges and counts ballots in their order.
+    pub(in crate::embedded) fn cast(
+        &mut self,
+        at: &At,
+        ballots: &[Ballot],
+        clock: Timestamp,
+    ) -> ShardResult<Answer<Vec<Verdict>>> {
+        self.check()?;
+        self.state.admit(&at.slice, at.epoch)?;
+        let now = self.now(clock);
+        let mut depends_on = 0;
+        let mut verdicts = Vec::with_capacity(ballots.len());
+        let mut last: Option<(PollId, Option<PollNo>)> = None;
+        for ballot in ballots {
+            let number = match last {
+                Some((poll, number)) if poll == ballot.poll => number,
+                _ => self.poll_no(&at.slice, ballot.poll),
+            };
+            last = Some((ballot.poll, number));
+            let verdict = match number {
+                Some(number) => self.cast_one(at.epoch, number, ballot, now),
+                None => Verdict::Refused(Refusal::PollNotFound),
+            };
+            verdicts.push(verdict);
+            let poll = number.and_then(|number| self.state.polls.get(&number));
+            let slice = self.state.slices.get(&at.slice);
+            depends_on = poll
+                .map(|poll| poll.changed_in)
+                .or(slice.map(|slice| slice.changed_in))
+                .map_or(depends_on, |changed_in| changed_in.max(depends_on));
+        }
+        Ok(self.after(depends_on, verdicts))
+    }
+
+    fn poll_no(&self, slice: &SliceId, poll: PollId) -> Option<PollNo> {
+        self.state.slices.get(slice)?.poll_no(poll)
+    }
+
+    fn cast_one(
+        &mut self,
+        epoch: Epoch,
+        number: PollNo,
+        ballot: &Ballot,
+        now: Timestamp,
+    ) -> Verdict {
+        let Some(poll) = self.state.polls.get(&number) else {
+            return Verdict::Refused(Refusal::PollNotFound);
+        };
+        let at = judge::arrival(ballot.arrived_at, now, self.limits.allowance_ms);
+        let counted = match judged(poll, ballot, epoch, at) {
+            Ok(counted) => counted,
+            Err(verdict) => return verdict,
+        };
+        if counted.is_new && self.state.voters >= self.limits.voters_max {
+            return Verdict::Refused(Refusal::ShardFull);
+        }
+        let revision = counted.version.revision;
+        self.count(counted, ballot, now);
+        Verdict::Counted { revision }
+    }
+
+    /// Writes the record and applies it: what [`super::State::apply`] does,
+    /// without hashing the voter again.
+    fn count(&mut self, counted: Counted, ballot: &Ballot, now: Timestamp) {
+        let vote = VoteRecord {
+            poll: counted.poll,
+            version: counted.version,
+            items: counted.items,
+            request: ballot.request,
+            at: counted.at,
+            voter: ballot.voter.as_str(),
+        };
+        let record = Record::Vote(vote);
+        self.write_bytes(now, &record);
+        self.counted(counted.poll);
+        let Record::Vote(vote) = record else { return };
+        self.state
+            .apply_vote(self.open.sequence, counted.print, &vote);
+    }
+
+    /// A poll's counts.
+    pub(in crate::embedded) fn tally(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+    ) -> ShardResult<Answer<Tally>> {
+        let poll = self.known(slice, poll)?;
+        Ok(self.after(poll.changed_in, poll.tally(poll.changed_in)))
+    }
+
+    /// A poll's counts lane by lane.
+    pub(in crate::embedded) fn lanes(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+    ) -> ShardResult<Answer<Vec<Vec<u64>>>> {
+        let poll = self.known(slice, poll)?;
+        Ok(self.after(poll.changed_in, poll.lanes.by_item()))
+    }
+
+    /// A voter's row.
+    pub(in crate::embedded) fn voter(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+        voter: &VoterId,
+    ) -> ShardResult<Answer<Option<VoterRow>>> {
+        let poll = self.known(slice, poll)?;
+        let print = poll.key.print(voter.as_str());
+        let row = poll.seen(&print).map(|seen| {
+            let row = seen.to_row();
+            VoterRow {
+                poll: poll.poll.poll_id,
+                voter: VoterName::Named(voter.clone()),
+                items: row.items.as_slice().to_vec(),
+                version: row.version,
+                requests: row.requests,
+                voted_at: row.at,
+            }
+        });
+        Ok(self.after(poll.changed_in, row))
+    }
+}
+
+/// What becomes of a ballot: it is counted, or this verdict.
+fn judged(
+    poll: &PollState,
+    ballot: &Ballot,
+    epoch: Epoch,
+    at: Timestamp,
+) -> Result<Counted, Verdict> {
+    let item = poll
+        .item(ballot.item)
+        .ok_or(Verdict::Refused(Refusal::ItemNotFound))?;
+    let print = poll.key.print(ballot.voter.as_str());
+    let seen = poll.seen(&print);
+    let revision = seen.map_or(0, |seen| seen.version().revision);
+    let asked = Asked {
+        item,
+        choice: ballot.choice,
+        request: ballot.request,
+        at,
+        if_revision: ballot.if_revision,
+    };
+    match decide(poll, seen.as_ref(), &asked) {
+        Decision::Change(items) => Ok(Counted {
+            poll: poll.number,
+            print,
+            version: Version {
+                epoch,
+                revision: revision + 1,
+            },
+            items,
+            at,
+            is_new: seen.is_none(),
+        }),
+        Decision::Repeated { revision } => Err(Verdict::Counted { revision }),
+        Decision::Already => Err(Verdict::Already { revision }),
+        Decision::Refuse(refusal) => Err(Verdict::Refused(refusal)),
+    }
+}
+
+fn decide(poll: &PollState, seen: Option<&Seen<'_>>, asked: &Asked) -> Decision {
+    let once: [(RequestId, u32); 1];
+    let row = match seen {
+        None => None,
+        Some(
+            seen @ Seen::Slim {
+                request, version, ..
+            },
+        ) => {
+            once = [(*request, version.revision)];
+            Some(judge::Row {
+                items: seen.items(),
+                revision: version.revision,
+                requests: &once,
+            })
+        }
+        Some(Seen::Whole(row)) => Some(judge::Row {
+            items: row.items.as_slice(),
+            revision: row.version.revision,
+            requests: &row.requests,
+        }),
+    };
+    judge::judge(&poll.poll, row, asked)
+}

@@ -1,0 +1,268 @@
+//! What is written to the log: records, a group of them per sync. Version 1.
+//!
+//! ```text
+//!   group    1 byte version · 8 bytes time (ms) · records
+//!   record   1 byte tag, then
+//!     1 slice   JSON          a slice's fence and key
+//!     2 poll    number JSON   a poll came into being or was changed
+//!     3 vote    number epoch revision items request time voter
+//!     4 row     number epoch revision items requests time voter   (imported)
+//!     5 gone    number        a poll was removed with its rows
+//! ```
+//! Numbers are LEB128, times are relative to the group's, JSON and voters have
+//! their length before them. A poll's number is the shard's own, given once
+//! and never again. Rare records are JSON, so that they can be read and grow;
+//! a vote takes 16 bytes and the voter's name.
+
+mod bytes;
+
+use ballast_domain::Timestamp;
+use ballast_domain::poll::RequestId;
+use ballast_domain::poll::judge::Chosen;
+use ballast_domain::tenant::{Epoch, SliceId};
+use serde::{Deserialize, Serialize};
+
+use self::bytes::{Reader, Writer};
+use crate::shard::{Fence, PollRow, SliceKey, Version, VoterPrint};
+
+/// What this program writes and reads.
+const VERSION: u8 = 1;
+const SLICE: u8 = 1;
+const POLL: u8 = 2;
+const VOTE: u8 = 3;
+const ROW: u8 = 4;
+const GONE: u8 = 5;
+
+/// A poll's number within its shard.
+pub(super) type PollNo = u32;
+
+/// One change of the shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Record<'a> {
+    Slice(SliceRecord),
+    Poll(PollNo, Box<PollRecord>),
+    Vote(VoteRecord<'a>),
+    Row(RowRecord<'a>),
+    Gone(PollNo),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SliceRecord {
+    #[serde(flatten)]
+    pub(super) slice: SliceId,
+    pub(super) fence: Fence,
+    pub(super) key: SliceKey,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PollRecord {
+    #[serde(flatten)]
+    pub(super) slice: SliceId,
+    pub(super) row: PollRow,
+}
+
+/// A vote that was counted here: its row is the one before it, with these
+/// items, this version, and this request added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct VoteRecord<'a> {
+    pub(super) poll: PollNo,
+    pub(super) version: Version,
+    pub(super) items: Chosen,
+    pub(super) request: RequestId,
+    pub(super) at: Timestamp,
+    pub(super) voter: &'a str,
+}
+
+/// A row that came from another shard, whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RowRecord<'a> {
+    pub(super) poll: PollNo,
+    pub(super) version: Version,
+    pub(super) items: Vec<u16>,
+    pub(super) requests: Vec<(RequestId, u32)>,
+    pub(super) at: Timestamp,
+    pub(super) voter: WrittenVoter<'a>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WrittenVoter<'a> {
+    Named(&'a str),
+    Erased(VoterPrint),
+}
+
+/// A group cannot be read: it is whole by its checksum, so a program wrote it
+/// that knows more than this one, or less.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a record of the log cannot be read: {0}")]
+pub struct Unreadable(pub(super) String);
+
+/// Begins a group.
+pub(super) fn begin(payload: &mut Vec<u8>, now: Timestamp) {
+    payload.push(VERSION);
+    payload.extend_from_slice(&now.unix_ms().to_le_bytes());
+}
+
+/// Adds a record to a group that began at `now`.
+pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) {
+    let mut to = Writer(payload);
+    match record {
+        Record::Slice(record) => {
+            to.byte(SLICE);
+            to.json(record);
+        }
+        Record::Poll(number, record) => {
+            to.byte(POLL);
+            to.number(u64::from(*number));
+            to.json(record);
+        }
+        Record::Vote(vote) => write_vote(&mut to, now, vote),
+        Record::Row(row) => write_row(&mut to, now, row),
+        Record::Gone(number) => {
+            to.byte(GONE);
+            to.number(u64::from(*number));
+        }
+    }
+}
+
+fn write_vote(to: &mut Writer<'_>, now: Timestamp, vote: &VoteRecord<'_>) {
+    to.byte(VOTE);
+    head(to, vote.poll, vote.version, vote.items.as_slice());
+    to.fixed(vote.request.0);
+    to.difference(vote.at.unix_ms(), now.unix_ms());
+    to.text(vote.voter);
+}
+
+fn write_row(to: &mut Writer<'_>, now: Timestamp, row: &RowRecord<'_>) {
+    to.byte(ROW);
+    head(to, row.poll, row.version, &row.items);
+    to.number(row.requests.len() as u64);
+    for (request, revision) in &row.requests {
+        to.fixed(request.0);
+        to.number(u64::from(*revision));
+    }
+    to.difference(row.at.unix_ms(), now.unix_ms());
+    match row.voter {
+        WrittenVoter::Named(name) => {
+            to.byte(0);
+            to.text(name);
+        }
+        WrittenVoter::Erased(print) => {
+            to.byte(1);
+            to.fixed(print.0[0]);
+            to.fixed(print.0[1]);
+        }
+    }
+}
+
+fn head(to: &mut Writer<'_>, poll: PollNo, version: Version, items: &[u16]) {
+    to.number(u64::from(poll));
+    to.number(version.epoch.0);
+    to.number(u64::from(version.revision));
+    to.number(items.len() as u64);
+    for item in items {
+        to.number(u64::from(*item));
+    }
+}
+
+/// Reads a group: its time, and its records one by one.
+pub(super) fn read(payload: &[u8]) -> Result<(Timestamp, Records<'_>), Unreadable> {
+    let mut from = Reader(payload);
+    match from.byte()? {
+        VERSION => {}
+        other => {
+            let what = format!("it has format {other}; this program knows {VERSION}");
+            return Err(Unreadable(what));
+        }
+    }
+    let now = Timestamp::from_unix_ms(from.fixed()? as i64);
+    Ok((now, Records { now, from }))
+}
+
+/// The records of a group.
+pub(super) struct Records<'a> {
+    now: Timestamp,
+    from: Reader<'a>,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.from.0.is_empty() {
+            return None;
+        }
+        let record = self.record();
+        if record.is_err() {
+            self.from.0 = &[];
+        }
+        Some(record)
+    }
+}
+
+impl<'a> Records<'a> {
+    fn record(&mut self) -> Result<Record<'a>, Unreadable> {
+        let from = &mut self.from;
+        match from.byte()? {
+            SLICE => Ok(Record::Slice(from.json()?)),
+            POLL => Ok(Record::Poll(from.short()?, Box::new(from.json()?))),
+            VOTE => self.vote().map(Record::Vote),
+            ROW => self.row().map(Record::Row),
+            GONE => Ok(Record::Gone(from.short()?)),
+            other => Err(Unreadable(format!("there is no record of kind {other}"))),
+        }
+    }
+
+    fn version(&mut self) -> Result<Version, Unreadable> {
+        Ok(Version {
+            epoch: Epoch(self.from.number()?),
+            revision: self.from.short()?,
+        })
+    }
+
+    fn vote(&mut self) -> Result<VoteRecord<'a>, Unreadable> {
+        let (poll, version) = (self.from.short()?, self.version()?);
+        let items = match self.from.number()? {
+            1 => Chosen::One(self.from.tiny()?),
+            count => Chosen::Many(self.items(count)?),
+        };
+        Ok(VoteRecord {
+            poll,
+            version,
+            items,
+            request: RequestId(self.from.fixed()?),
+            at: self.from.time(self.now)?,
+            voter: self.from.text()?,
+        })
+    }
+
+    fn items(&mut self, count: u64) -> Result<Vec<u16>, Unreadable> {
+        (0..count).map(|_| self.from.tiny()).collect()
+    }
+
+    fn row(&mut self) -> Result<RowRecord<'a>, Unreadable> {
+        let (poll, version) = (self.from.short()?, self.version()?);
+        let count = self.from.number()?;
+        let items = self.items(count)?;
+        let requests = (0..self.from.number()?)
+            .map(|_| Ok((RequestId(self.from.fixed()?), self.from.short()?)))
+            .collect::<Result<_, Unreadable>>()?;
+        let at = self.from.time(self.now)?;
+        let voter = match self.from.byte()? {
+            0 => WrittenVoter::Named(self.from.text()?),
+            _ => WrittenVoter::Erased(VoterPrint([self.from.fixed()?, self.from.fixed()?])),
+        };
+        Ok(RowRecord {
+            poll,
+            version,
+            items,
+            requests,
+            at,
+            voter,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+use ballast_domain::poll::{ItemSpec, Poll, PollOptions, PollSpec};
+use ballast_domain::{PollId, TenantId};
+use proptest::prelude::*;
+
+use super::*;
+
+fn time(ms: i64) -> Timestamp {
+    Timestamp::from_unix_ms(ms)
+}
+
+fn slice() -> SliceId {
+    SliceId {
+        tenant_id: "acme".parse::<TenantId>().unwrap(),
+        slice: 0,
+    }
+}
+
+fn version(epoch: u64, revision: u32) -> Version {
+    Version {
+        epoch: Epoch(epoch),
+        revision,
+    }
+}
+
+fn examples() -> Vec<Record<'static>> {
+    let poll = Poll {
+        poll_id: PollId::from_number(9),
+        request: RequestId(3),
+        spec: PollSpec {
+            title: Some("Best".to_owned()),
+            items: vec![ItemSpec {
+                item_name: "one".to_owned(),
+                description: None,
+            }],
+            opening_time: None,
+            expiration_time: time(9_000),
+            options: PollOptions::default(),
+        },
+        created_at: time(1_000),
+        closed_at: Some(time(2_000)),
+    };
+    vec![
+        Record::Slice(SliceRecord {
+            slice: slice(),
+            fence: Fence::founded(Epoch(1)),
+            key: SliceKey::from_bytes([1; 32]),
+        }),
+        Record::Poll(
+            4,
+            Box::new(PollRecord {
+                slice: slice(),
+                row: PollRow {
+                    poll,
+                    version: version(1, 2),
+                    carried: vec![5],
+                },
+            }),
+        ),
+        Record::Vote(VoteRecord {
+            poll: 4,
+            version: version(1, 1),
+            items: Chosen::One(0),
+            request: RequestId(0x1122_3344_5566_7788),
+            at: time(998),
+            voter: "user-1",
+        }),
+        Record::Row(RowRecord {
+            poll: 300,
+            version: version(2, 3),
+            items: vec![0, 700],
+            requests: vec![(RequestId(1), 2), (RequestId(2), 3)],
+            at: time(5_000),
+            voter: WrittenVoter::Erased(VoterPrint([1, 2])),
+        }),
+        Record::Gone(4),
+    ]
+}
+
+fn group(records: &[Record<'_>]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    begin(&mut payload, time(1_000));
+    for record in records {
+        write(&mut payload, time(1_000), record);
+    }
+    payload
+}
+
+#[test]
+fn a_group_is_read_as_it_was_written() {
+    let payload = group(&examples());
+    let (now, records) = read(&payload).unwrap();
+    assert_eq!(now, time(1_000));
+    let back: Vec<_> = records.map(Result::unwrap).collect();
+    assert_eq!(back, examples());
+}
+
+#[test]
+fn the_format_is_pinned() {
+    // Golden bytes: a change of them is a change of the format.
+    let payload = group(&examples());
+    let golden = include_str!("../../../tests/golden/group-v1.hex");
+    let hex: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/group-v1.hex"),
+            format!("{hex}\n"),
+        )
+        .unwrap();
+        return;
+    }
+    assert_eq!(hex, golden.trim());
+}
+
+#[test]
+fn a_newer_group_is_refused_and_not_guessed_at() {
+    let mut payload = group(&examples());
+    payload[0] = 2;
+    let error = read(&payload).err().unwrap().to_string();
+    assert!(error.contains("format 2"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn anything_can_be_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut payload = vec![VERSION];
+        payload.extend(bytes);
+        if let Ok((_, records)) = read(&payload) {
+            for record in records.take(1_000) {
+                let _ = record;
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_group_is_an_error_or_a_shorter_one(cut in 0usize..400) {
+        let payload = group(&examples());
+        let cut = cut.min(payload.len());
+        if let Ok((_, records)) = read(&payload[..cut]) {
+            for (record, whole) in records.zip(examples()) {
+                if let Ok(record) = record {
+                    prop_assert_eq!(record, whole);
+                }
+            }
+        }
+    }
+}

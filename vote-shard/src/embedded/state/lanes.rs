@@ -1,0 +1,132 @@
+//! A poll's counters, spread over lanes.
+//!
+//! A single writer has no use for lanes: it never contends with itself. They
+//! are kept because engines that do profit keep them, because moving between
+//! engines must keep every lane's count, and because the report of how evenly
+//! votes fall on lanes is the same everywhere.
+
+use crate::shard::VoterPrint;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::embedded) struct Lanes {
+    lanes: usize,
+    /// Item by item, lane by lane.
+    counts: Vec<u64>,
+    totals: Vec<u64>,
+}
+
+impl Lanes {
+    pub(in crate::embedded) fn new(items: usize, lanes: u16) -> Self {
+        let lanes = usize::from(lanes.max(1));
+        Self {
+            lanes,
+            counts: vec![0; items * lanes],
+            totals: vec![0; items],
+        }
+    }
+
+    /// Counters as they were saved.
+    pub(in crate::embedded) fn from_saved(lanes: u16, saved: &[Vec<u64>]) -> Self {
+        let mut all = Self::new(saved.len(), lanes);
+        for (item, counts) in saved.iter().enumerate() {
+            for (lane, count) in counts.iter().enumerate().take(all.lanes) {
+                all.counts[item * all.lanes + lane] = *count;
+                all.totals[item] += *count;
+            }
+        }
+        all
+    }
+
+    pub(in crate::embedded) fn totals(&self) -> &[u64] {
+        &self.totals
+    }
+
+    /// For each item the votes in each lane.
+    pub(in crate::embedded) fn by_item(&self) -> Vec<Vec<u64>> {
+        self.counts
+            .chunks(self.lanes)
+            .map(<[u64]>::to_vec)
+            .collect()
+    }
+
+    /// Counts one vote, in the voter's lane.
+    pub(in crate::embedded) fn add(&mut self, item: u16, voter: VoterPrint) {
+        let (item, lane) = (usize::from(item), self.lane_of(voter));
+        if let Some(total) = self.totals.get_mut(item) {
+            *total += 1;
+            self.counts[item * self.lanes + lane] += 1;
+        }
+    }
+
+    /// Takes one vote back: from the voter's lane, or, when lanes were added
+    /// since it was counted, from the next one that has any.
+    pub(in crate::embedded) fn subtract(&mut self, item: u16, voter: VoterPrint) {
+        let (item, lane) = (usize::from(item), self.lane_of(voter));
+        let Some(total) = self.totals.get_mut(item) else {
+            return;
+        };
+        let own = &mut self.counts[item * self.lanes..(item + 1) * self.lanes];
+        let next = (lane..lane + own.len()).map(|lane| lane % own.len());
+        if let Some(lane) = next.into_iter().find(|lane| own[*lane] > 0) {
+            own[lane] -= 1;
+            *total -= 1;
+        }
+    }
+
+    /// Adds votes that came as a sum, evenly, the remainder to the first lanes.
+    pub(in crate::embedded) fn carry(&mut self, item: usize, votes: u64) {
+        let lanes = self.lanes as u64;
+        if let Some(total) = self.totals.get_mut(item) {
+            *total += votes;
+            let own = &mut self.counts[item * self.lanes..(item + 1) * self.lanes];
+            for (lane, count) in own.iter_mut().enumerate() {
+                *count += votes / lanes + u64::from((lane as u64) < votes % lanes);
+            }
+        }
+    }
+
+    /// Spreads what comes from now on over more lanes.
+    pub(in crate::embedded) fn widen(&mut self, lanes: u16) {
+        if usize::from(lanes) > self.lanes {
+            *self = Self::from_saved(lanes, &self.by_item());
+        }
+    }
+
+    fn lane_of(&self, voter: VoterPrint) -> usize {
+        (voter.0[0] % self.lanes as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_is_kept_exactly_when_it_is_spread() {
+        let mut lanes = Lanes::new(1, 10);
+        lanes.carry(0, 1_503);
+        assert_eq!(lanes.totals(), [1_503]);
+        let spread = &lanes.by_item()[0];
+        assert_eq!(spread.iter().sum::<u64>(), 1_503);
+        assert_eq!((spread[0], spread[2], spread[3]), (151, 151, 150));
+    }
+
+    #[test]
+    fn votes_come_and_go_while_lanes_are_added() {
+        let mut lanes = Lanes::new(2, 2);
+        for n in 0..100 {
+            lanes.add(1, VoterPrint([n, 0]));
+        }
+        lanes.widen(7);
+        for n in 100..150 {
+            lanes.add(1, VoterPrint([n, 0]));
+        }
+        for n in 0..150 {
+            assert_eq!(lanes.by_item()[1].iter().sum::<u64>(), lanes.totals()[1]);
+            lanes.subtract(1, VoterPrint([n, 0]));
+        }
+        assert_eq!(lanes.totals(), [0, 0]);
+        lanes.subtract(1, VoterPrint([1, 0]));
+        assert_eq!(lanes.totals(), [0, 0]);
+    }
+}

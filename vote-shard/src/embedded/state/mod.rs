@@ -1,0 +1,198 @@
+//! All that an embedded shard knows, derived from its log.
+//!
+//! [`State::apply`] is the only way it changes: the same for a record that has
+//! just been decided and for one that is read back after a crash. So what is
+//! remembered after a restart is what was remembered before it.
+
+mod lanes;
+mod poll;
+mod voters;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::BuildHasherDefault;
+
+use ballast_domain::poll::RequestId;
+use ballast_domain::poll::judge::Chosen;
+use ballast_domain::tenant::{Epoch, SliceId};
+use ballast_domain::{PollId, Timestamp};
+
+use super::record::{
+    PollNo, PollRecord, Record, RowRecord, SliceRecord, Unreadable, VoteRecord, WrittenVoter,
+};
+use crate::shard::{Fence, Fenced, SliceKey, VoterPrint};
+
+use self::poll::Number;
+pub(super) use self::poll::PollState;
+pub(super) use self::voters::{Row, Seen};
+
+/// A slice in memory.
+#[derive(Debug)]
+pub(super) struct SliceState {
+    pub(super) fence: Fence,
+    pub(super) key: SliceKey,
+    pub(super) polls: BTreeMap<PollId, PollNo>,
+    /// For quick look-ups while voting.
+    numbers: HashMap<PollId, PollNo, BuildHasherDefault<Number>>,
+    /// Which request created which poll.
+    pub(super) requests: HashMap<RequestId, PollId>,
+    /// The last group that changed it.
+    pub(super) changed_in: u64,
+}
+
+/// Everything.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) slices: HashMap<SliceId, SliceState>,
+    pub(super) polls: HashMap<PollNo, PollState, BuildHasherDefault<Number>>,
+    /// Open polls by when they expire.
+    pub(super) expiring: BTreeSet<(Timestamp, PollNo)>,
+    /// Rows in memory.
+    pub(super) voters: u64,
+    /// The number of the next poll.
+    pub(super) next_poll: PollNo,
+    /// The latest time that was written: time never runs backwards.
+    pub(super) time: i64,
+}
+
+impl SliceState {
+    /// The number of a poll.
+    pub(super) fn poll_no(&self, poll: PollId) -> Option<PollNo> {
+        self.numbers.get(&poll).copied()
+    }
+}
+
+impl State {
+    /// Whether a write to this slice at this epoch may happen.
+    pub(super) fn admit(&self, slice: &SliceId, epoch: Epoch) -> Result<&SliceState, Fenced> {
+        let state = self.slices.get(slice);
+        Fence::admits(state.map(|state| &state.fence), epoch)?;
+        state.ok_or(Fenced::Moved { epoch: None })
+    }
+
+    pub(super) fn poll(&self, slice: &SliceId, poll: PollId) -> Option<&PollState> {
+        let number = self.slices.get(slice)?.poll_no(poll)?;
+        self.polls.get(&number)
+    }
+
+    /// Applies a group that was read back.
+    pub(super) fn replay(&mut self, sequence: u64, payload: &[u8]) -> Result<(), Unreadable> {
+        let (time, records) = super::record::read(payload)?;
+        self.time = self.time.max(time.unix_ms());
+        for record in records {
+            self.apply(sequence, &record?);
+        }
+        Ok(())
+    }
+
+    /// Applies a record of the group `sequence`.
+    pub(super) fn apply(&mut self, sequence: u64, record: &Record<'_>) {
+        match record {
+            Record::Slice(record) => self.apply_slice(sequence, record),
+            Record::Poll(number, record) => self.apply_poll(sequence, *number, record),
+            Record::Vote(vote) => {
+                if let Some(poll) = self.polls.get(&vote.poll) {
+                    self.apply_vote(sequence, poll.key.print(vote.voter), vote);
+                }
+            }
+            Record::Row(row) => self.apply_row(sequence, row),
+            Record::Gone(number) => self.apply_gone(sequence, *number),
+        }
+    }
+
+    /// Applies a vote whose voter has been hashed.
+    pub(super) fn apply_vote(&mut self, sequence: u64, print: VoterPrint, vote: &VoteRecord<'_>) {
+        if let Some(poll) = self.polls.get_mut(&vote.poll) {
+            let before = poll.voters.len();
+            poll.vote(print, vote);
+            poll.changed_in = sequence;
+            self.voters += (poll.voters.len() - before) as u64;
+        }
+    }
+
+    fn apply_slice(&mut self, sequence: u64, record: &SliceRecord) {
+        let slice = self
+            .slices
+            .entry(record.slice.clone())
+            .or_insert_with(|| SliceState {
+                fence: record.fence.clone(),
+                key: record.key,
+                polls: BTreeMap::new(),
+                numbers: HashMap::default(),
+                requests: HashMap::new(),
+                changed_in: sequence,
+            });
+        slice.fence = record.fence.clone();
+        slice.key = record.key;
+        slice.changed_in = sequence;
+    }
+
+    fn apply_poll(&mut self, sequence: u64, number: PollNo, record: &PollRecord) {
+        let Some(slice) = self.slices.get_mut(&record.slice) else {
+            return;
+        };
+        slice.changed_in = sequence;
+        self.next_poll = self.next_poll.max(number + 1);
+        let poll = match self.polls.entry(number) {
+            std::collections::hash_map::Entry::Occupied(known) => {
+                let poll = known.into_mut();
+                if let Some(expires) = poll.expires() {
+                    self.expiring.remove(&(expires, number));
+                }
+                poll.change(record.row.clone());
+                poll
+            }
+            std::collections::hash_map::Entry::Vacant(free) => {
+                let id = record.row.poll.poll_id;
+                slice.polls.insert(id, number);
+                slice.numbers.insert(id, number);
+                slice.requests.insert(record.row.poll.request, id);
+                let row = record.row.clone();
+                free.insert(PollState::new(number, record.slice.clone(), slice.key, row))
+            }
+        };
+        poll.changed_in = sequence;
+        if let Some(expires) = poll.expires() {
+            self.expiring.insert((expires, number));
+        }
+    }
+
+    fn apply_row(&mut self, sequence: u64, record: &RowRecord<'_>) {
+        let Some(poll) = self.polls.get_mut(&record.poll) else {
+            return;
+        };
+        let print = match record.voter {
+            WrittenVoter::Named(name) => poll.key.print(name),
+            WrittenVoter::Erased(print) => print,
+        };
+        let before = poll.voters.len();
+        let items = match record.items[..] {
+            [one] => Chosen::One(one),
+            _ => Chosen::Many(record.items.clone()),
+        };
+        let row = Row {
+            items,
+            version: record.version,
+            requests: record.requests.clone(),
+            at: record.at,
+        };
+        poll.replace(print, row);
+        poll.changed_in = sequence;
+        self.voters += (poll.voters.len() - before) as u64;
+    }
+
+    fn apply_gone(&mut self, sequence: u64, number: PollNo) {
+        let Some(poll) = self.polls.remove(&number) else {
+            return;
+        };
+        self.voters -= poll.voters.len() as u64;
+        if let Some(expires) = poll.expires() {
+            self.expiring.remove(&(expires, number));
+        }
+        if let Some(slice) = self.slices.get_mut(&poll.slice) {
+            slice.changed_in = sequence;
+            slice.polls.remove(&poll.poll.poll_id);
+            slice.numbers.remove(&poll.poll.poll_id);
+            slice.requests.remove(&poll.poll.request);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A poll in memory: what it is, who voted, and how the counts stand.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use ballast_domain::ItemId;
+use ballast_domain::Timestamp;
+use ballast_domain::poll::Poll;
+use ballast_domain::poll::judge::Chosen;
+use ballast_domain::tenant::SliceId;
+
+use super::lanes::Lanes;
+use super::voters::{Row, Seen, Voters, remember};
+use crate::embedded::record::{PollNo, VoteRecord};
+use crate::shard::{Digest, PollRow, SliceKey, Tally, Version, VoterPrint};
+
+#[derive(Debug)]
+pub(in crate::embedded) struct PollState {
+    pub(in crate::embedded) number: PollNo,
+    pub(in crate::embedded) slice: SliceId,
+    pub(in crate::embedded) key: SliceKey,
+    pub(in crate::embedded) poll: Arc<Poll>,
+    pub(in crate::embedded) version: Version,
+    pub(in crate::embedded) carried: Vec<u64>,
+    pub(in crate::embedded) lanes: Lanes,
+    pub(in crate::embedded) voters: Voters,
+    /// Voters whose row holds at least one item.
+    pub(in crate::embedded) voting: u64,
+    /// Of the voters' rows.
+    pub(in crate::embedded) digest: Digest,
+    /// The last group that changed it.
+    pub(in crate::embedded) changed_in: u64,
+    /// The last group that noted that its counts change.
+    pub(in crate::embedded) counted_in: u64,
+    items: HashMap<ItemId, u16, BuildHasherDefault<Number>>,
+}
+
+impl PollState {
+    pub(in crate::embedded) fn new(
+        number: PollNo,
+        slice: SliceId,
+        key: SliceKey,
+        row: PollRow,
+    ) -> Self {
+        let poll = Arc::new(row.poll);
+        let items = poll.item_ids().zip(0..).collect();
+        let count = poll.spec.items.len();
+        let mut state = Self {
+            number,
+            slice,
+            key,
+            version: row.version,
+            carried: vec![0; count],
+            lanes: Lanes::new(count, poll.spec.options.lanes),
+            voters: Voters::new(poll.created_at),
+            voting: 0,
+            digest: Digest::default(),
+            changed_in: 0,
+            counted_in: 0,
+            items,
+            poll,
+        };
+        state.carry(row.carried);
+        state
+    }
+
+    /// The poll itself was changed.
+    pub(in crate::embedded) fn change(&mut self, row: PollRow) {
+        self.lanes.widen(row.poll.spec.options.lanes);
+        self.poll = Arc::new(row.poll);
+        self.version = row.version;
+        self.carry(row.carried);
+    }
+
+    fn carry(&mut self, carried: Vec<u64>) {
+        for (item, votes) in carried.into_iter().enumerate().take(self.carried.len()) {
+            let more = votes.saturating_sub(self.carried[item]);
+            self.lanes.carry(item, more);
+            self.carried[item] += more;
+        }
+    }
+
+    /// The place of an item.
+    pub(in crate::embedded) fn item(&self, id: ItemId) -> Option<u16> {
+        self.items.get(&id).copied()
+    }
+
+    pub(in crate::embedded) fn seen(&self, print: &VoterPrint) -> Option<Seen<'_>> {
+        self.voters.get(print)
+    }
+
+    /// A vote was counted.
+    pub(in crate::embedded) fn vote(&mut self, print: VoterPrint, vote: &VoteRecord<'_>) {
+        if let (None, Chosen::One(item), 1) =
+            (self.voters.get(&print), &vote.items, vote.version.revision)
+        {
+            self.count(print, *item, vote.version);
+            self.voters
+                .put_first(print, *item, vote.request, vote.version.epoch, vote.at);
+            return;
+        }
+        let mut requests = self
+            .voters
+            .get(&print)
+            .map_or_else(Vec::new, |seen| seen.to_row().requests);
+        remember(&mut requests, vote.request, vote.version.revision);
+        let row = Row {
+            items: vote.items.clone(),
+            version: vote.version,
+            requests,
+            at: vote.at,
+        };
+        self.replace(print, row);
+    }
+
+    fn count(&mut self, print: VoterPrint, item: u16, version: Version) {
+        self.voting += 1;
+        self.lanes.add(item, print);
+        let hash = self.key.row(self.poll.poll_id, print, &[item], version);
+        self.digest.add(hash);
+    }
+
+    /// A row takes the place of the one that is there.
+    pub(in crate::embedded) fn replace(&mut self, print: VoterPrint, row: Row) {
+        let poll_id = self.poll.poll_id;
+        if let Some(old) = self.voters.get(&print) {
+            self.voting -= u64::from(!old.items().is_empty());
+            for item in old.items() {
+                self.lanes.subtract(*item, print);
+            }
+            let hash = self.key.row(poll_id, print, old.items(), old.version());
+            self.digest.subtract(hash);
+        }
+        let items = row.items.as_slice();
+        self.voting += u64::from(!items.is_empty());
+        for item in items {
+            self.lanes.add(*item, print);
+        }
+        let hash = self.key.row(poll_id, print, items, row.version);
+        self.digest.add(hash);
+        self.voters.put(print, row);
+    }
+
+    pub(in crate::embedded) fn row(&self) -> PollRow {
+        PollRow {
+            poll: Poll::clone(&self.poll),
+            version: self.version,
+            carried: self.carried.clone(),
+        }
+    }
+
+    pub(in crate::embedded) fn tally(&self, mark: u64) -> Tally {
+        Tally {
+            slice: self.slice.clone(),
+            poll: self.poll.poll_id,
+            counts: self.lanes.totals().to_vec(),
+            voters: self.voting,
+            closed_at: self.poll.closed_at,
+            mark,
+        }
+    }
+
+    /// The digest of the poll and its rows.
+    pub(in crate::embedded) fn full_digest(&self) -> Digest {
+        let mut digest = self.digest;
+        digest.add(poll_hash(&self.key, &self.row()));
+        digest
+    }
+
+    /// When it is to be closed, if it is open.
+    pub(in crate::embedded) fn expires(&self) -> Option<Timestamp> {
+        let open = self.poll.closed_at.is_none();
+        open.then_some(self.poll.spec.expiration_time)
+    }
+}
+
+/// A poll's own share in its digest.
+pub(in crate::embedded) fn poll_hash(key: &SliceKey, row: &PollRow) -> crate::shard::Hash {
+    let json = serde_json::to_vec(row).unwrap_or_default();
+    key.other("poll", &json)
+}
+
+/// Ids that are hashes already.
+#[derive(Debug, Default, Clone, Copy)]
+pub(in crate::embedded) struct Number(u64);
+
+impl Hasher for Number {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    /// Numbers that were counted up: spread over all bits.
+    fn write_u32(&mut self, number: u32) {
+        self.0 = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_u128(&mut self, number: u128) {
+        self.0 = number as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+}
