@@ -19,6 +19,7 @@ mod cors;
 mod follow;
 mod key_in_request;
 mod keyring;
+pub mod limits;
 mod problem;
 mod resolve;
 mod route_cache;
@@ -39,6 +40,7 @@ pub use key_in_request::{KeyPlace, KeyPlaces};
 pub use keyring::{Held, Keyring, read_key};
 pub use problem::RouterError;
 
+use crate::limits::Limiter;
 use crate::route_cache::RouteCache;
 
 /// What an operator may set.
@@ -66,6 +68,7 @@ struct Parts {
     source: Arc<dyn RouteSource>,
     keyring: Keyring,
     routes: RouteCache,
+    limiter: Limiter,
 }
 
 impl State {
@@ -74,6 +77,7 @@ impl State {
         let ttl_ms = i64::try_from(settings.cache_ttl.as_millis()).unwrap_or(i64::MAX);
         let keyring = Keyring::new(source.clone(), settings.cache_entries, ttl_ms);
         let routes = RouteCache::new(source.clone(), settings.cache_entries, ttl_ms);
+        let limiter = Limiter::new(settings.cache_entries);
         Self {
             parts: Arc::new(Parts {
                 settings,
@@ -81,8 +85,14 @@ impl State {
                 source,
                 keyring,
                 routes,
+                limiter,
             }),
         }
+    }
+
+    /// What holds tenants to their limits.
+    pub fn limiter(&self) -> &Limiter {
+        &self.parts.limiter
     }
 }
 
