@@ -20,8 +20,11 @@ mod follow;
 mod key_in_request;
 mod keyring;
 pub mod limits;
+mod original;
 mod problem;
 mod resolve;
+#[cfg(test)]
+mod resolve_tests;
 mod route_cache;
 #[cfg(test)]
 mod testing;
@@ -31,7 +34,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::any;
 use ballast_domain::routes::RouteSource;
 use ballast_domain::{Clock, Error, ErrorCode};
 
@@ -99,7 +102,10 @@ impl State {
 /// The router's paths, to be mounted at the root.
 pub fn router(state: State) -> Router {
     Router::new()
-        .route("/resolve", get(resolve::resolve))
+        // Any method: Envoy asks with the method of the request it asks about.
+        .route("/resolve", any(resolve::resolve))
+        .route("/resolve/", any(resolve::resolve))
+        .route("/resolve/{*original}", any(resolve::resolve))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), admit::admit))
         .with_state(state)

@@ -182,6 +182,15 @@ mod tests {
     }
 
     #[test]
+    fn a_cost_is_never_less_than_its_share_of_a_second() {
+        for votes_per_second in [3, 7, 99_999_999] {
+            let exact = 2 * SECOND;
+            let charged = cost(2, rate(votes_per_second)) * i128::from(votes_per_second);
+            assert!(charged >= exact, "{votes_per_second}");
+        }
+    }
+
+    #[test]
     fn bookings_are_served_in_order_and_end_somewhere() {
         let mut bucket = Bucket::default();
         for seconds in 0..=10 {
