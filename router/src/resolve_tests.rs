@@ -169,7 +169,12 @@ async fn a_shard_that_is_down_is_told_with_when_to_ask_again() {
 async fn proxies_ask_with_any_method_and_path() {
     let (router, _, key) = set_up();
     for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PURGE"] {
-        for path in ["/resolve", "/resolve/", "/resolve/polls/x/votes"] {
+        for path in [
+            "/resolve",
+            "/resolve/",
+            "/resolve//",
+            "/resolve/polls/x/votes",
+        ] {
             let (response, body) =
                 ask(&router, request(method, path, &[("x-api-key", &key)])).await;
             assert_eq!(response.status(), 200, "{method} {path}");
