@@ -72,14 +72,18 @@ impl Opener {
     pub(super) fn open(&self) -> Result<Opened, OpenError> {
         let mut state = State::default();
         let mut bad = None;
-        let (log, recovered) = Log::open(self.disk.clone(), self.options.log, 0, |group| {
-            if bad.is_none()
-                && let Err(source) = state.replay(group.sequence, &group.payload)
-            {
-                let sequence = group.sequence;
-                bad = Some(OpenError::Record { sequence, source });
-            }
-        })?;
+        let (log, recovered) = Log::open(
+            self.disk.clone(),
+            self.options.log,
+            0,
+            |sequence, payload| {
+                if bad.is_none()
+                    && let Err(source) = state.replay(sequence, payload)
+                {
+                    bad = Some(OpenError::Record { sequence, source });
+                }
+            },
+        )?;
         if let Some(bad) = bad {
             return Err(bad);
         }
