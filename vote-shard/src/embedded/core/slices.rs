@@ -187,14 +187,11 @@ impl Core {
             let why = "a row was sent before its poll".to_owned();
             return Err(ShardError::Unavailable { why });
         };
-        let (print, voter) = match &row.voter {
-            VoterName::Named(name) => (
-                poll.key.print(name.as_str()),
-                WrittenVoter::Named(name.as_str()),
-            ),
-            VoterName::Erased(print) => (*print, WrittenVoter::Erased(*print)),
+        let voter = match &row.voter {
+            VoterName::Named(name) => WrittenVoter::Named(name.as_str()),
+            VoterName::Erased(print) => WrittenVoter::Erased(*print),
         };
-        let seen = poll.seen(&print);
+        let seen = poll.seen(&voter.print(&poll.key));
         if seen.is_some_and(|seen| seen.version() >= row.version) {
             return Ok(());
         }

@@ -7,8 +7,8 @@ use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, VoterId};
 
 use super::{Answer, Core};
-use crate::embedded::record::{PollNo, Record, VoteRecord};
-use crate::embedded::state::{PollState, Seen};
+use crate::embedded::record::{PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
+use crate::embedded::state::{PollState, Seen, remember};
 use crate::shard::{At, ShardResult, Tally, Version, VoterName, VoterPrint, VoterRow};
 
 /// A ballot that is to be counted.
@@ -18,8 +18,9 @@ struct Counted {
     version: Version,
     items: judge::Chosen,
     at: Timestamp,
-    /// Whether the voter has no row yet.
-    is_new: bool,
+    /// The requests that the voter's row remembers; `None` when there is no
+    /// row yet.
+    requests: Option<Vec<(RequestId, u32)>>,
 }
 
 impl Core {
@@ -76,7 +77,7 @@ impl Core {
             Ok(counted) => counted,
             Err(verdict) => return verdict,
         };
-        if counted.is_new && self.state.voters >= self.limits.voters_max {
+        if counted.requests.is_none() && self.state.voters >= self.limits.voters_max {
             return Verdict::Refused(Refusal::ShardFull);
         }
         let revision = counted.version.revision;
@@ -84,23 +85,35 @@ impl Core {
         Verdict::Counted { revision }
     }
 
-    /// Writes the record and applies it: what [`super::State::apply`] does,
-    /// without hashing the voter again.
+    /// Writes the record and applies it. A first vote is applied as
+    /// [`super::State::apply`] does, without hashing the voter again.
     fn count(&mut self, counted: Counted, ballot: &Ballot, now: Timestamp) {
-        let vote = VoteRecord {
+        self.counted(counted.poll);
+        let voter = ballot.voter.as_str();
+        let Some(mut requests) = counted.requests else {
+            let vote = VoteRecord {
+                poll: counted.poll,
+                epoch: counted.version.epoch,
+                item: counted.items.as_slice().first().copied().unwrap_or(0),
+                request: ballot.request,
+                at: counted.at,
+                voter,
+            };
+            self.write_bytes(now, &Record::Vote(vote));
+            let sequence = self.open.sequence;
+            self.state.apply_vote(sequence, counted.print, &vote);
+            return;
+        };
+        remember(&mut requests, ballot.request, counted.version.revision);
+        let row = RowRecord {
             poll: counted.poll,
             version: counted.version,
-            items: counted.items,
-            request: ballot.request,
+            items: counted.items.as_slice().to_vec(),
+            requests,
             at: counted.at,
-            voter: ballot.voter.as_str(),
+            voter: WrittenVoter::Named(voter),
         };
-        let record = Record::Vote(vote);
-        self.write_bytes(now, &record);
-        self.counted(counted.poll);
-        let Record::Vote(vote) = record else { return };
-        self.state
-            .apply_vote(self.open.sequence, counted.print, &vote);
+        self.write(now, &Record::Row(row));
     }
 
     /// A poll's counts.
@@ -177,7 +190,7 @@ fn judged(
             },
             items,
             at,
-            is_new: seen.is_none(),
+            requests: seen.map(|seen| seen.to_row().requests),
         }),
         Decision::Repeated { revision } => Err(Verdict::Counted { revision }),
         Decision::Already => Err(Verdict::Already { revision }),

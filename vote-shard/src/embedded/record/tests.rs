@@ -58,8 +58,8 @@ fn examples() -> Vec<Record<'static>> {
         ),
         Record::Vote(VoteRecord {
             poll: 4,
-            version: version(1, 1),
-            items: Chosen::One(0),
+            epoch: Epoch(1),
+            item: 0,
             request: RequestId(0x1122_3344_5566_7788),
             at: time(998),
             voter: "user-1",

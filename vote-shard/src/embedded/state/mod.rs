@@ -12,18 +12,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
 
 use ballast_domain::poll::RequestId;
-use ballast_domain::poll::judge::Chosen;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
-use super::record::{
-    PollNo, PollRecord, Record, RowRecord, SliceRecord, Unreadable, VoteRecord, WrittenVoter,
-};
+use super::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, Unreadable, VoteRecord};
 use crate::shard::{Fence, Fenced, SliceKey, VoterPrint};
 
 use self::poll::Number;
 pub(super) use self::poll::PollState;
-pub(super) use self::voters::{Row, Seen};
+pub(super) use self::voters::{Row, Seen, remember};
 
 /// A slice in memory.
 #[derive(Debug)]
@@ -103,7 +100,7 @@ impl State {
     pub(super) fn apply_vote(&mut self, sequence: u64, print: VoterPrint, vote: &VoteRecord<'_>) {
         if let Some(poll) = self.polls.get_mut(&vote.poll) {
             let before = poll.voters.len();
-            poll.vote(print, vote);
+            poll.first_vote(print, vote);
             poll.changed_in = sequence;
             self.voters += (poll.voters.len() - before) as u64;
         }
@@ -160,22 +157,8 @@ impl State {
         let Some(poll) = self.polls.get_mut(&record.poll) else {
             return;
         };
-        let print = match record.voter {
-            WrittenVoter::Named(name) => poll.key.print(name),
-            WrittenVoter::Erased(print) => print,
-        };
         let before = poll.voters.len();
-        let items = match record.items[..] {
-            [one] => Chosen::One(one),
-            _ => Chosen::Many(record.items.clone()),
-        };
-        let row = Row {
-            items,
-            version: record.version,
-            requests: record.requests.clone(),
-            at: record.at,
-        };
-        poll.replace(print, row);
+        poll.replace(record.voter.print(&poll.key), Row::of(record));
         poll.changed_in = sequence;
         self.voters += (poll.voters.len() - before) as u64;
     }

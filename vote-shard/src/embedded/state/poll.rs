@@ -7,11 +7,10 @@ use std::sync::Arc;
 use ballast_domain::ItemId;
 use ballast_domain::Timestamp;
 use ballast_domain::poll::Poll;
-use ballast_domain::poll::judge::Chosen;
 use ballast_domain::tenant::SliceId;
 
 use super::lanes::Lanes;
-use super::voters::{Row, Seen, Voters, remember};
+use super::voters::{Row, Seen, Voters};
 use crate::embedded::record::{PollNo, VoteRecord};
 use crate::shard::{Digest, PollRow, SliceKey, Tally, Version, VoterPrint};
 
@@ -90,35 +89,20 @@ impl PollState {
         self.voters.get(print)
     }
 
-    /// A vote was counted.
-    pub(in crate::embedded) fn vote(&mut self, print: VoterPrint, vote: &VoteRecord<'_>) {
-        if let (None, Chosen::One(item), 1) =
-            (self.voters.get(&print), &vote.items, vote.version.revision)
-        {
-            self.count(print, *item, vote.version);
-            self.voters
-                .put_first(print, *item, vote.request, vote.version.epoch, vote.at);
-            return;
-        }
-        let mut requests = self
-            .voters
-            .get(&print)
-            .map_or_else(Vec::new, |seen| seen.to_row().requests);
-        remember(&mut requests, vote.request, vote.version.revision);
-        let row = Row {
-            items: vote.items.clone(),
-            version: vote.version,
-            requests,
-            at: vote.at,
+    /// A voter's first vote was counted.
+    pub(in crate::embedded) fn first_vote(&mut self, print: VoterPrint, vote: &VoteRecord<'_>) {
+        let version = Version {
+            epoch: vote.epoch,
+            revision: 1,
         };
-        self.replace(print, row);
-    }
-
-    fn count(&mut self, print: VoterPrint, item: u16, version: Version) {
         self.voting += 1;
-        self.lanes.add(item, print);
-        let hash = self.key.row(self.poll.poll_id, print, &[item], version);
+        self.lanes.add(vote.item, print);
+        let hash = self
+            .key
+            .row(self.poll.poll_id, print, &[vote.item], version);
         self.digest.add(hash);
+        self.voters
+            .put_first(print, vote.item, vote.request, vote.epoch, vote.at);
     }
 
     /// A row takes the place of the one that is there.
