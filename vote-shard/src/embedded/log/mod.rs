@@ -34,7 +34,7 @@ use self::segment::{Draft, Segment};
 use super::disk::Disk;
 
 pub use reader::Reader;
-pub use recover::Recovered;
+pub use recover::{Recovered, first_sequence};
 
 /// How large segments are, and where reading begins.
 #[derive(Debug, Clone, Copy)]

@@ -108,6 +108,16 @@ impl Log {
     }
 }
 
+/// The first group of the oldest segment; `None` when there is no segment.
+pub fn first_sequence(disk: &dyn Disk) -> Result<Option<u64>, LogError> {
+    let names = disk.list().map_err(failed("list segments"))?;
+    let Some(name) = names.iter().find(|name| segment::id_in(name).is_some()) else {
+        return Ok(None);
+    };
+    let file = disk.open(name).map_err(failed("open a segment"))?;
+    Ok(Some(read_header(name, &*file)?.first_sequence))
+}
+
 /// A new segment that holds the tail, on disk and named.
 fn rewritten(
     disk: &dyn Disk,

@@ -8,6 +8,7 @@
 //!     3 vote    number epoch item request time voter       (a voter's first)
 //!     4 row     number epoch revision items requests time voter   (any other)
 //!     5 gone    number        a poll was removed with its rows
+//!     6 counts  number voting digest lanes   (in checkpoints only)
 //! ```
 //! Numbers are LEB128, times are relative to the group's, JSON and voters have
 //! their length before them. A poll's number is the shard's own, given once
@@ -15,7 +16,7 @@
 //! a vote takes 16 bytes and the voter's name. Each vote or row stands by
 //! itself: the last one of a voter is the voter's row.
 
-mod bytes;
+pub(super) mod bytes;
 
 use ballast_domain::Timestamp;
 use ballast_domain::poll::RequestId;
@@ -23,7 +24,7 @@ use ballast_domain::tenant::{Epoch, SliceId};
 use serde::{Deserialize, Serialize};
 
 use self::bytes::{Reader, Writer};
-use crate::shard::{Fence, PollRow, SliceKey, Version, VoterPrint};
+use crate::shard::{Digest, Fence, PollRow, SliceKey, Version, VoterPrint};
 
 /// What this program writes and reads.
 const VERSION: u8 = 1;
@@ -32,6 +33,7 @@ const POLL: u8 = 2;
 const VOTE: u8 = 3;
 const ROW: u8 = 4;
 const GONE: u8 = 5;
+const COUNTERS: u8 = 6;
 
 /// A poll's number within its shard.
 pub(super) type PollNo = u32;
@@ -44,6 +46,18 @@ pub(super) enum Record<'a> {
     Vote(VoteRecord<'a>),
     Row(RowRecord<'a>),
     Gone(PollNo),
+    Counters(PollNo, Box<Counters>),
+}
+
+/// How a poll's counts stand, without its rows: in checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// Voters whose row holds at least one item.
+    pub(super) voting: u64,
+    /// Of the voters' rows.
+    pub(super) digest: Digest,
+    /// For each item the votes in each lane.
+    pub(super) lanes: Vec<Vec<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,6 +146,24 @@ pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) 
             to.byte(GONE);
             to.number(u64::from(*number));
         }
+        Record::Counters(number, counters) => {
+            to.byte(COUNTERS);
+            to.number(u64::from(*number));
+            write_counters(&mut to, counters);
+        }
+    }
+}
+
+fn write_counters(to: &mut Writer<'_>, counters: &Counters) {
+    to.number(counters.voting);
+    to.number(counters.digest.rows);
+    for limb in counters.digest.sum {
+        to.fixed(limb);
+    }
+    to.number(counters.lanes.len() as u64);
+    to.number(counters.lanes.first().map_or(0, Vec::len) as u64);
+    for count in counters.lanes.iter().flatten() {
+        to.number(*count);
     }
 }
 
@@ -217,8 +249,34 @@ impl<'a> Records<'a> {
             VOTE => self.vote().map(Record::Vote),
             ROW => self.row().map(Record::Row),
             GONE => Ok(Record::Gone(from.short()?)),
+            COUNTERS => {
+                let number = from.short()?;
+                let counters = self.counters()?;
+                Ok(Record::Counters(number, Box::new(counters)))
+            }
             other => Err(Unreadable(format!("there is no record of kind {other}"))),
         }
+    }
+
+    fn counters(&mut self) -> Result<Counters, Unreadable> {
+        let from = &mut self.from;
+        let voting = from.number()?;
+        let mut digest = Digest {
+            rows: from.number()?,
+            sum: [0; 4],
+        };
+        for limb in &mut digest.sum {
+            *limb = from.fixed()?;
+        }
+        let (items, lanes) = (from.number()?, from.number()?);
+        let lanes = (0..items)
+            .map(|_| (0..lanes).map(|_| from.number()).collect())
+            .collect::<Result<_, _>>()?;
+        Ok(Counters {
+            voting,
+            digest,
+            lanes,
+        })
     }
 
     fn version(&mut self) -> Result<Version, Unreadable> {

@@ -73,6 +73,17 @@ fn examples() -> Vec<Record<'static>> {
             voter: WrittenVoter::Erased(VoterPrint([1, 2])),
         }),
         Record::Gone(4),
+        Record::Counters(
+            4,
+            Box::new(Counters {
+                voting: 300,
+                digest: Digest {
+                    rows: 301,
+                    sum: [1, 2, 3, u64::MAX],
+                },
+                lanes: vec![vec![100, 200], vec![0, 1]],
+            }),
+        ),
     ]
 }
 

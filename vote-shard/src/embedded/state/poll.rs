@@ -11,7 +11,7 @@ use ballast_domain::tenant::SliceId;
 
 use super::lanes::Lanes;
 use super::voters::{Row, Seen, Voters};
-use crate::embedded::record::{PollNo, VoteRecord};
+use crate::embedded::record::{Counters, PollNo, VoteRecord};
 use crate::shard::{Digest, PollRow, SliceKey, Tally, Version, VoterPrint};
 
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(in crate::embedded) struct PollState {
     pub(in crate::embedded) carried: Vec<u64>,
     pub(in crate::embedded) lanes: Lanes,
     pub(in crate::embedded) voters: Voters,
+    /// Its rows are only on disk: it is closed, and they do not change.
+    pub(in crate::embedded) cold: bool,
     /// Voters whose row holds at least one item.
     pub(in crate::embedded) voting: u64,
     /// Of the voters' rows.
@@ -53,6 +55,7 @@ impl PollState {
             carried: vec![0; count],
             lanes: Lanes::new(count, poll.spec.options.lanes),
             voters: Voters::new(poll.created_at),
+            cold: false,
             voting: 0,
             digest: Digest::default(),
             changed_in: 0,
@@ -124,6 +127,26 @@ impl PollState {
         let hash = self.key.row(poll_id, print, items, row.version);
         self.digest.add(hash);
         self.voters.put(print, row);
+    }
+
+    /// Drops the rows from memory.
+    pub(in crate::embedded) fn forget_rows(&mut self) {
+        self.voters = Voters::new(self.poll.created_at);
+        self.cold = true;
+    }
+
+    pub(in crate::embedded) fn counters(&self) -> Counters {
+        Counters {
+            voting: self.voting,
+            digest: self.digest,
+            lanes: self.lanes.by_item(),
+        }
+    }
+
+    pub(in crate::embedded) fn set_counters(&mut self, counters: &Counters) {
+        self.voting = counters.voting;
+        self.digest = counters.digest;
+        self.lanes = Lanes::from_saved(self.poll.spec.options.lanes, &counters.lanes);
     }
 
     pub(in crate::embedded) fn row(&self) -> PollRow {
