@@ -51,6 +51,31 @@ Examples:
   ballast token reset --data-dir ballast-data
   ballast token reset --data-dir ballast-data --file token";
 
+pub(crate) const BACKUP: &str = "\
+Examples:
+  ballast backup create /backups/monday
+  ballast backup verify /backups/monday
+  ballast backup restore /backups/monday --data-dir new-data";
+pub(crate) const BACKUP_CREATE: &str = "\
+Works on files, on the machine that holds them, whether the instance runs or not.
+
+Examples:
+  ballast backup create /backups/monday
+  ballast backup create /backups/monday --data-dir /var/lib/ballast --json";
+pub(crate) const BACKUP_VERIFY: &str = "\
+Exit code 1 when something is wrong.
+
+Examples:
+  ballast backup verify /backups/monday
+  ballast backup verify /backups/monday --json";
+pub(crate) const RESTORE: &str = "\
+The backup is verified first. Every epoch is raised, so that routers that know the
+old ones are refused.
+
+Examples:
+  ballast restore /backups/monday new-data
+  ballast restore /backups/monday --data-dir /var/lib/ballast";
+
 pub(crate) const COMPLETIONS: &str = "\
 Examples:
   ballast completions bash > ~/.local/share/bash-completion/completions/ballast

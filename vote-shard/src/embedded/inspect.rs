@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ballast_domain::Timestamp;
 use serde::Serialize;
 
 use super::checkpoint;
@@ -38,6 +39,10 @@ pub struct Inspection {
     pub voters: u64,
     /// Votes in all polls.
     pub votes: u64,
+    /// The time of the last group.
+    pub as_of: Option<Timestamp>,
+    /// The sum of all polls' digests: equal data, equal digest.
+    pub digest: String,
     /// What is wrong; empty when all is well.
     pub problems: Vec<String>,
 }
@@ -134,7 +139,27 @@ pub fn inspect(disk: &Arc<dyn Disk>, deep: bool) -> std::io::Result<Inspection> 
     seen.voters = state.polls.values().map(|poll| poll.voting).sum();
     let totals = state.polls.values().map(|poll| poll.lanes.totals());
     seen.votes = totals.flatten().sum();
+    seen.as_of = (state.time > 0).then(|| Timestamp::from_unix_ms(state.time));
+    let mut all = Digest::default();
+    for poll in state.polls.values() {
+        all.merge(&poll.full_digest());
+    }
+    seen.digest = format!("{all:?}");
     Ok(seen)
+}
+
+/// The files that say everything: the newest checkpoint that is whole, its
+/// sorted files, and the log after it.
+pub fn needed(disk: &dyn Disk) -> std::io::Result<Vec<String>> {
+    let mut seen = Inspection::default();
+    let base = checkpoints(disk, &mut seen)?;
+    let mut names = Vec::new();
+    if base.position > 0 {
+        names.push(checkpoint::name_of(base.position));
+        names.extend(base.runs.iter().map(|id| runs::name_of(*id)));
+    }
+    names.extend(log::files_after(disk, base.position).map_err(std::io::Error::other)?);
+    Ok(names)
 }
 
 /// The log must go on where the checkpoint ends.

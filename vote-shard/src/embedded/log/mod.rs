@@ -35,7 +35,7 @@ use self::segment::{Draft, Segment};
 use super::disk::Disk;
 
 pub use reader::Reader;
-pub use recover::{Recovered, first_sequence};
+pub use recover::{Recovered, files_after, first_sequence};
 pub use survey::{Surveyed, survey};
 
 /// How large segments are, and where reading begins.

@@ -118,6 +118,25 @@ pub fn first_sequence(disk: &dyn Disk) -> Result<Option<u64>, LogError> {
     Ok(Some(read_header(name, &*file)?.first_sequence))
 }
 
+/// The segments that may hold groups after `sequence`, oldest first.
+pub fn files_after(disk: &dyn Disk, sequence: u64) -> Result<Vec<String>, LogError> {
+    let mut segments = Vec::new();
+    for name in disk.list().map_err(failed("list segments"))? {
+        if segment::id_in(&name).is_some() {
+            let file = disk.open(&name).map_err(failed("open a segment"))?;
+            let header = read_header(&name, &*file)?;
+            segments.push((name, header.first_sequence));
+        }
+    }
+    let needed = |place: usize| {
+        let next: Option<&(String, u64)> = segments.get(place + 1);
+        next.is_none_or(|(_, first)| *first > sequence + 1)
+    };
+    let first = (0..segments.len()).find(|place| needed(*place));
+    let names = segments.iter().skip(first.unwrap_or(0));
+    Ok(names.map(|(name, _)| name.clone()).collect())
+}
+
 /// A new segment that holds the tail, on disk and named.
 fn rewritten(
     disk: &dyn Disk,
