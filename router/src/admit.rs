@@ -5,27 +5,106 @@
 //!   key in the request ──► keyring ──► tenant ──► status ──► origin ──► on
 //! ```
 
-use std::sync::Arc;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::{Request, State as Given};
+use axum::extract::{FromRequestParts, Request, State as Given};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::credential::CredentialHash;
+use ballast_domain::key::Scope;
 use ballast_domain::routes::TenantRoute;
-use ballast_domain::tenant::TenantStatus;
-use ballast_domain::{Error, ErrorCode, Result};
+use ballast_domain::tenant::{Epoch, TenantStatus};
+use ballast_domain::{Error, ErrorCode, Result, ShardId};
 
+use crate::deliver::Place;
 use crate::keyring::{Held, read_key};
 use crate::{RouterError, State, cors};
 
 /// What a request was let in with; handlers find it in its extensions.
 #[derive(Clone)]
 pub(crate) struct Access {
-    /// The key. Its scopes are checked by each handler.
-    #[allow(dead_code, reason = "resolving takes no scope; votes will")]
+    /// The key.
     pub(crate) key: Arc<Held>,
     /// The tenant.
     pub(crate) tenant: Arc<TenantRoute>,
+    /// Where the request went in the end: told in the answer's headers.
+    went_to: Arc<Mutex<Option<(ShardId, Epoch)>>>,
+}
+
+impl Access {
+    fn new(key: Arc<Held>, tenant: Arc<TenantRoute>) -> Self {
+        Self {
+            key,
+            tenant,
+            went_to: Arc::default(),
+        }
+    }
+
+    /// Notes where the request goes.
+    pub(crate) fn tell(&self, place: &Place) {
+        let told = (place.shard_id.clone(), place.at.epoch);
+        *self.went_to.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+    }
+
+    /// Says in the headers whose request it was and where it went.
+    fn write(&self, response: &mut Response) {
+        let went_to = self.went_to.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((shard, epoch)) = went_to.as_ref() else {
+            return;
+        };
+        let values = [
+            ("ballast-tenant", self.tenant.tenant_id.to_string()),
+            ("ballast-shard", shard.to_string()),
+            ("ballast-epoch", epoch.0.to_string()),
+        ];
+        for (name, value) in values {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                let name = HeaderName::from_static(name);
+                response.headers_mut().insert(name, value);
+            }
+        }
+    }
+}
+
+/// A scope that a handler demands, as a type.
+pub(crate) trait Demand {
+    const SCOPE: Scope;
+}
+/// Casting votes.
+pub(crate) struct ToVote;
+impl Demand for ToVote {
+    const SCOPE: Scope = Scope::Vote;
+}
+/// Reading polls and results.
+pub(crate) struct ToRead;
+impl Demand for ToRead {
+    const SCOPE: Scope = Scope::Read;
+}
+/// Creating, closing and exporting polls.
+pub(crate) struct ToManage;
+impl Demand for ToManage {
+    const SCOPE: Scope = Scope::Polls;
+}
+
+/// The way in to a handler that demands a scope.
+pub(crate) struct Allowed<D>(pub(crate) Access, pub(crate) PhantomData<D>);
+
+impl<D: Demand, S: Send + Sync> FromRequestParts<S> for Allowed<D> {
+    type Rejection = RouterError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RouterError> {
+        let access = parts.extensions.get::<Access>().cloned();
+        let access = access.ok_or_else(|| {
+            Error::internal("let the request in", "a path is outside of the way in")
+        })?;
+        if access.key.scopes.has(D::SCOPE) {
+            return Ok(Self(access, PhantomData));
+        }
+        let detail = format!("this takes a key with the scope {:?}", D::SCOPE.name());
+        Err(Error::new(ErrorCode::MissingScope, detail).into())
+    }
 }
 
 /// Lets a request in or refuses it.
@@ -40,8 +119,10 @@ pub(crate) async fn admit(
     let asked_from = cors::foreign_origin(request.headers());
     let mut response = match let_in(&state, &request).await {
         Ok(access) => {
-            request.extensions_mut().insert(access);
-            next.run(request).await
+            request.extensions_mut().insert(access.clone());
+            let mut response = next.run(request).await;
+            access.write(&mut response);
+            response
         }
         Err(error) if error.code() == ErrorCode::OriginNotAllowed => {
             return RouterError::from(error).into_response();
@@ -79,12 +160,18 @@ fn key_of(state: &State, request: &Request) -> Result<CredentialHash> {
     read_key(&key)
 }
 
+/// Whether whoever was let in would be let in again: asked now and then by
+/// what goes on for long.
+pub(crate) async fn still(state: &State, access: &Access) -> Result<()> {
+    judge(state, access.key.hash).await.map(drop)
+}
+
 async fn judge(state: &State, hash: CredentialHash) -> Result<Access> {
     let now = state.parts.clock.now();
     let key = state.parts.keyring.check(&hash, now).await?;
     let tenant = state.parts.routes.tenant(&key.tenant_id, now).await?;
     match tenant.status {
-        TenantStatus::Active => Ok(Access { key, tenant }),
+        TenantStatus::Active => Ok(Access::new(key, tenant)),
         TenantStatus::Suspended => Err(Error::new(
             ErrorCode::TenantSuspended,
             "the tenant of this key is suspended",

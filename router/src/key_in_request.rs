@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use axum::http::{HeaderMap, HeaderName, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 /// One place where a key may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +80,21 @@ impl KeyPlaces {
                 .map(Cow::Borrowed),
             KeyPlace::Query(name) => in_query(uri.query()?, name),
         })
+    }
+
+    /// The headers that keys may be in: what an answer varies by.
+    pub(crate) fn vary(&self) -> HeaderValue {
+        let names: Vec<&str> = self
+            .0
+            .iter()
+            .filter_map(|place| match place {
+                KeyPlace::Bearer => Some("authorization"),
+                KeyPlace::Header(name) => Some(name.as_str()),
+                // It is part of the URL.
+                KeyPlace::Query(_) => None,
+            })
+            .collect();
+        HeaderValue::from_str(&names.join(", ")).unwrap_or(HeaderValue::from_static("*"))
     }
 
     /// The places in words, for an error message.
