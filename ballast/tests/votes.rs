@@ -561,3 +561,71 @@ async fn a_revoked_key_ends_its_stream() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_tenant_is_held_to_its_votes_per_second() {
+    let it = Instance::start().await;
+    let app = Application::of(&it, "acme").await;
+    let poll = app.poll(json!({ "lanes": 1 })).await;
+    let limits = json!({ "limits": { "votesPerSecond": 20 } });
+    it.patch("/tenants/acme", &limits).await;
+    let (mut voters, mut counted) = (0, 0);
+    let refused = eventually("the limit is reached", async || {
+        voters += 1;
+        let answer = app.vote(&poll, 0, &format!("v{voters}")).await;
+        counted += u64::from(answer.status == 200);
+        (answer.status != 200).then_some(answer)
+    })
+    .await;
+    assert!(!refused.header("retry-after").is_empty());
+    assert!(refused.header("ratelimit").starts_with("\"votes\""));
+    refused.refused(429, "rate-limited");
+    // A stream is slowed down, and nothing of it is refused.
+    let lines: String = (0..30)
+        .map(|number| poll.line(1, &format!("s{number}")))
+        .collect();
+    let outcomes = app.send_lines(lines).await;
+    assert!(outcomes.iter().all(|line| line["outcome"] == "counted"));
+    assert_eq!(outcomes.len(), 30);
+    assert_eq!(app.newest(&poll).await["total"], counted + 30);
+}
+
+#[tokio::test]
+async fn a_poll_is_exported_whole_and_by_itself() {
+    let it = Instance::start().await;
+    let app = Application::of(&it, "acme").await;
+    let polls = [
+        app.poll(json!({ "voteChangeable": true })).await,
+        app.poll(json!({ "voteChangeable": true })).await,
+        app.poll(json!({ "voteChangeable": true })).await,
+    ];
+    for (place, poll) in polls.iter().enumerate() {
+        let lines: String = (0..5_000)
+            .map(|number| poll.line(number % 2, &format!("p{place}-{number}")))
+            .collect();
+        app.send_lines(lines).await;
+        let gone = app
+            .call("DELETE", &poll.vote(0))
+            .header("voter-id", &format!("p{place}-0"));
+        gone.send().await.expect(200);
+    }
+    for (place, poll) in polls.iter().enumerate() {
+        let answer = app.call("GET", &poll.path("/export")).send().await;
+        assert_eq!(answer.header("content-type"), "application/x-ndjson");
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let mut voters = std::collections::BTreeSet::new();
+        for line in answer.text.lines() {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let voter = text(&row["voterID"]);
+            let number: usize = voter.rsplit('-').next().unwrap().parse().unwrap();
+            assert!(voter.starts_with(&format!("p{place}-")), "{row}");
+            assert_eq!(row["itemIDs"], json!([poll.items[number % 2]]));
+            assert_eq!(row["revision"], 1);
+            assert!(row["votedAt"].is_string());
+            assert!(voters.insert(voter), "twice: {row}");
+        }
+        assert_eq!(voters.len(), 4_999);
+    }
+    let unknown = app.call("GET", "/polls/poll-x/export").send().await;
+    unknown.refused(404, "poll-not-found");
+}

@@ -6,7 +6,7 @@
 //! ```
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::{FromRequestParts, Request, State as Given};
 use axum::http::request::Parts;
@@ -21,6 +21,8 @@ use ballast_domain::{Error, ErrorCode, Result, ShardId};
 
 use crate::deliver::Place;
 use crate::keyring::{Held, read_key};
+use crate::limits::{Allowance, Limited, QueryPermit};
+use crate::original::Original;
 use crate::{RouterError, State, cors};
 
 /// What a request was let in with; handlers find it in its extensions.
@@ -30,8 +32,18 @@ pub(crate) struct Access {
     pub(crate) key: Arc<Held>,
     /// The tenant.
     pub(crate) tenant: Arc<TenantRoute>,
-    /// Where the request went in the end: told in the answer's headers.
-    went_to: Arc<Mutex<Option<(ShardId, Epoch)>>>,
+    /// What the answer's headers say beside.
+    told: Arc<Mutex<Told>>,
+    /// The right to run a query, for those that are one.
+    permit: Option<Arc<QueryPermit>>,
+}
+
+#[derive(Default)]
+struct Told {
+    /// Where the request went in the end.
+    went_to: Option<(ShardId, Epoch)>,
+    /// How the tenant stands with a limit.
+    allowance: Allowance,
 }
 
 impl Access {
@@ -39,20 +51,48 @@ impl Access {
         Self {
             key,
             tenant,
-            went_to: Arc::default(),
+            told: Arc::default(),
+            permit: None,
         }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes where the request goes.
     pub(crate) fn tell(&self, place: &Place) {
-        let told = (place.shard_id.clone(), place.at.epoch);
-        *self.went_to.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+        self.told().went_to = Some((place.shard_id.clone(), place.at.epoch));
     }
 
-    /// Says in the headers whose request it was and where it went.
+    /// Takes a vote out of the tenant's votes per second.
+    pub(crate) fn spend_vote(&self, state: &State) -> Result<(), Limited> {
+        let now = state.parts.clock.now();
+        self.told().allowance = state.limiter().votes(&self.tenant, 1, now)?;
+        Ok(())
+    }
+
+    /// Takes one of the tenant's concurrent queries, until the request is
+    /// answered.
+    fn begin_query(&mut self, state: &State) -> Result<(), Limited> {
+        let permit = state.limiter().query(&self.tenant)?;
+        self.told().allowance = permit.allowance();
+        self.permit = Some(Arc::new(permit));
+        Ok(())
+    }
+
+    /// For what goes on after the query was answered.
+    pub(crate) fn after_query(mut self) -> Self {
+        self.permit = None;
+        self
+    }
+
+    /// Says in the headers whose request it was, where it went, and how the
+    /// tenant stands.
     fn write(&self, response: &mut Response) {
-        let went_to = self.went_to.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((shard, epoch)) = went_to.as_ref() else {
+        let told = self.told();
+        told.allowance.write(response.headers_mut());
+        let Some((shard, epoch)) = &told.went_to else {
             return;
         };
         let values = [
@@ -69,9 +109,11 @@ impl Access {
     }
 }
 
-/// A scope that a handler demands, as a type.
+/// What a handler demands, as a type: the key's scope, and whether it is a
+/// query.
 pub(crate) trait Demand {
     const SCOPE: Scope;
+    const IS_QUERY: bool = false;
 }
 /// Casting votes.
 pub(crate) struct ToVote;
@@ -82,28 +124,38 @@ impl Demand for ToVote {
 pub(crate) struct ToRead;
 impl Demand for ToRead {
     const SCOPE: Scope = Scope::Read;
+    const IS_QUERY: bool = true;
 }
-/// Creating, closing and exporting polls.
+/// Creating and closing polls.
 pub(crate) struct ToManage;
 impl Demand for ToManage {
     const SCOPE: Scope = Scope::Polls;
 }
+/// Reading all that is known of a poll.
+pub(crate) struct ToExport;
+impl Demand for ToExport {
+    const SCOPE: Scope = Scope::Polls;
+    const IS_QUERY: bool = true;
+}
 
-/// The way in to a handler that demands a scope.
+/// The way in to a handler that demands something.
 pub(crate) struct Allowed<D>(pub(crate) Access, pub(crate) PhantomData<D>);
 
-impl<D: Demand, S: Send + Sync> FromRequestParts<S> for Allowed<D> {
+impl<D: Demand> FromRequestParts<State> for Allowed<D> {
     type Rejection = RouterError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RouterError> {
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, RouterError> {
         let access = parts.extensions.get::<Access>().cloned();
-        let access = access.ok_or_else(|| {
+        let mut access = access.ok_or_else(|| {
             Error::internal("let the request in", "a path is outside of the way in")
         })?;
-        if access.key.scopes.has(D::SCOPE) {
-            return Ok(Self(access, PhantomData));
+        if !access.key.scopes.has(D::SCOPE) {
+            let detail = format!("this takes a key with the scope {:?}", D::SCOPE.name());
+            return Err(Error::new(ErrorCode::MissingScope, detail).into());
         }
-        let detail = format!("this takes a key with the scope {:?}", D::SCOPE.name());
-        Err(Error::new(ErrorCode::MissingScope, detail).into())
+        if D::IS_QUERY {
+            access.begin_query(state)?;
+        }
+        Ok(Self(access, PhantomData))
     }
 }
 
@@ -152,7 +204,8 @@ fn let_in(state: &State, request: &Request) -> impl Future<Output = Result<Acces
 /// The hash of the key in a request. The key itself is not kept.
 fn key_of(state: &State, request: &Request) -> Result<CredentialHash> {
     let places = &state.parts.settings.key_places;
-    let Some(key) = places.find(request.headers(), request.uri()) else {
+    let (headers, uri) = (request.headers(), request.uri());
+    let Some(key) = places.find(headers, uri, &Original::of(uri, headers)) else {
         let detail = "there is no API key in the request";
         let next = format!("Send it in one of: {}.", places.in_words());
         return Err(Error::new(ErrorCode::BadCredential, detail).next(next));
@@ -160,10 +213,10 @@ fn key_of(state: &State, request: &Request) -> Result<CredentialHash> {
     read_key(&key)
 }
 
-/// Whether whoever was let in would be let in again: asked now and then by
-/// what goes on for long.
-pub(crate) async fn still(state: &State, access: &Access) -> Result<()> {
-    judge(state, access.key.hash).await.map(drop)
+/// Whether whoever was let in would be let in again, and the tenant as it is
+/// now: asked now and then by what goes on for long.
+pub(crate) async fn still(state: &State, access: &Access) -> Result<Arc<TenantRoute>> {
+    Ok(judge(state, access.key.hash).await?.tenant)
 }
 
 async fn judge(state: &State, hash: CredentialHash) -> Result<Access> {

@@ -22,12 +22,16 @@ mod deliver;
 mod follow;
 mod key_in_request;
 mod keyring;
+pub mod limits;
 mod live;
 mod openapi;
+mod original;
 mod polls;
 mod problem;
 mod request;
 mod resolve;
+#[cfg(test)]
+mod resolve_tests;
 mod results;
 mod route_cache;
 mod slots;
@@ -41,7 +45,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::any;
 use ballast_domain::routes::RouteSource;
 use ballast_domain::{Clock, Entropy, Error, ErrorCode};
 use ballast_vote_shard::Shards;
@@ -56,6 +60,7 @@ pub use live::{LiveView, MemoryView, Origin, Standing, Subject, Version};
 pub use openapi::document;
 pub use problem::RouterError;
 
+use crate::limits::Limiter;
 use crate::live::{Feeds, Hub};
 use crate::results::ResultCache;
 use crate::route_cache::RouteCache;
@@ -115,6 +120,7 @@ struct Parts {
     view: Arc<dyn LiveView>,
     keyring: Keyring,
     routes: RouteCache,
+    limiter: Limiter,
     feeds: Feeds,
     results: ResultCache,
     hub: Hub,
@@ -144,6 +150,7 @@ impl State {
                 keyring: Keyring::new(source.clone(), entries, ttl_ms),
                 routes: RouteCache::new(source.clone(), entries, ttl_ms),
                 source,
+                limiter: Limiter::new(entries),
                 shards,
                 view,
                 feeds: Feeds::default(),
@@ -156,6 +163,11 @@ impl State {
                 settings,
             }),
         }
+    }
+
+    /// What holds tenants to their limits.
+    pub fn limiter(&self) -> &Limiter {
+        &self.parts.limiter
     }
 
     /// Ends what would go on for ever: viewers and feeds. For a clean stop.
@@ -177,7 +189,10 @@ impl State {
 pub fn router(state: State) -> Router {
     let (paths, document) = described().split_for_parts();
     paths
-        .route("/resolve", get(resolve::resolve))
+        // Any method: Envoy asks with the method of the request it asks about.
+        .route("/resolve", any(resolve::resolve))
+        .route("/resolve/", any(resolve::resolve))
+        .route("/resolve/{*original}", any(resolve::resolve))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), admit::admit))
         .merge(openapi::pages(openapi::finished(document)))

@@ -14,9 +14,10 @@ use ballast_domain::credential::{Credential, CredentialHash, Purpose};
 use ballast_domain::key::{ApiKey, KeyMode, Scope};
 use ballast_domain::limits::Limits;
 use ballast_domain::registry::StoreError;
-use ballast_domain::routes::{Grant, RouteSource, Stale, TenantRoute};
+use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute};
+use ballast_domain::shard::ShardState;
 use ballast_domain::tenant::{Epoch, Slice, TenantStatus};
-use ballast_domain::{Entropy, KeyId, RegionId, ShardId, TenantId, Timestamp};
+use ballast_domain::{Clock, Entropy, KeyId, ShardId, TenantId, Timestamp};
 use ballast_vote_shard::embedded::disk::SimulatedDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
 use ballast_vote_shard::testing::ManualClock;
@@ -53,7 +54,8 @@ type Hook = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 pub(crate) struct FakeSource {
     keys: Mutex<HashMap<[u8; 32], Grant>>,
-    routes: Mutex<HashMap<TenantId, Arc<TenantRoute>>>,
+    tenants: Mutex<HashMap<TenantId, Arc<TenantRoute>>>,
+    shards: Mutex<HashMap<ShardId, ShardRoute>>,
     asked: AtomicUsize,
     away: AtomicBool,
     hook: Mutex<Option<Hook>>,
@@ -82,6 +84,17 @@ impl FakeSource {
         (secret.expose().to_owned(), id)
     }
 
+    pub(crate) fn add_tenant(&self, route: TenantRoute) {
+        let mut tenants = self.tenants.lock().unwrap();
+        tenants.insert(route.tenant_id.clone(), Arc::new(route));
+    }
+
+    pub(crate) fn set_shard(&self, id: &str, state: ShardState) {
+        let region = "local".parse().unwrap();
+        let mut shards = self.shards.lock().unwrap();
+        shards.insert(id.parse().unwrap(), ShardRoute { region, state });
+    }
+
     pub(crate) fn change_key(&self, id: &KeyId, change: impl FnOnce(&mut Grant)) {
         let mut keys = self.keys.lock().unwrap();
         let grant = keys.values_mut().find(|grant| grant.key_id == *id).unwrap();
@@ -105,7 +118,7 @@ impl FakeSource {
             }],
         };
         let id = route.tenant_id.clone();
-        self.routes.lock().unwrap().insert(id, Arc::new(route));
+        self.tenants.lock().unwrap().insert(id, Arc::new(route));
     }
 
     pub(crate) fn asked(&self) -> usize {
@@ -136,11 +149,11 @@ impl RouteSource for FakeSource {
     }
 
     async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError> {
-        Ok(self.routes.lock().unwrap().get(id).cloned())
+        Ok(self.tenants.lock().unwrap().get(id).cloned())
     }
 
-    async fn shard_region(&self, _: &ShardId) -> Result<Option<RegionId>, StoreError> {
-        Ok(None)
+    async fn shard(&self, id: &ShardId) -> Result<Option<ShardRoute>, StoreError> {
+        Ok(self.shards.lock().unwrap().get(id).cloned())
     }
 
     async fn stale_since(&self, revision: u64) -> Result<(u64, Vec<Stale>), StoreError> {
@@ -153,6 +166,41 @@ impl RouteSource for FakeSource {
 
     async fn keys_used(&self, _: Vec<(KeyId, Timestamp)>) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+/// Settings with nothing special.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        key_places: KeyPlaces::default(),
+        cache_entries: 100,
+        cache_ttl: Duration::from_secs(60),
+        public_url: "http://ballast.example".to_owned(),
+        results_max_age: Duration::from_secs(5),
+        hold_max: Duration::from_secs(5),
+        held_max: 100,
+        held_per_tenant_max: 100,
+        viewers_max: 100,
+        viewers_per_tenant_max: 100,
+    }
+}
+
+/// Ports without any shard.
+pub(crate) fn ports(clock: Arc<dyn Clock>, source: Arc<FakeSource>) -> Ports {
+    Ports {
+        clock,
+        entropy: Arc::new(Seed(7.into())),
+        source,
+        shards: Arc::new(NoShards),
+        view: Arc::new(MemoryView::default()),
+    }
+}
+
+struct NoShards;
+
+impl Shards for NoShards {
+    fn shard(&self, _: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
+        Err(ShardError::unavailable("there is none"))
     }
 }
 
@@ -229,25 +277,11 @@ impl House {
             away: AtomicBool::new(false),
             asked: AtomicUsize::new(0),
         });
-        let mut settings = Settings {
-            key_places: KeyPlaces::default(),
-            cache_entries: 100,
-            cache_ttl: Duration::from_secs(60),
-            public_url: "http://localhost".to_owned(),
-            results_max_age: Duration::from_secs(5),
-            hold_max: Duration::from_secs(5),
-            held_max: 100,
-            held_per_tenant_max: 100,
-            viewers_max: 100,
-            viewers_per_tenant_max: 100,
-        };
+        let mut settings = settings();
         change(&mut settings);
         let ports = Ports {
-            clock: clock.clone(),
-            entropy,
-            source: source.clone(),
             shards: shards.clone(),
-            view: Arc::new(MemoryView::default()),
+            ..ports(clock, source.clone())
         };
         Self {
             state: State::new(settings, ports),
@@ -255,6 +289,14 @@ impl House {
             shards,
             key,
         }
+    }
+
+    /// Changes the tenant's route, as the follower would hear it.
+    pub(crate) fn change_route(&self, change: impl FnOnce(&mut TenantRoute)) {
+        let id: TenantId = "acme".parse().unwrap();
+        let mut tenants = self.source.tenants.lock().unwrap();
+        change(Arc::make_mut(tenants.get_mut(&id).unwrap()));
+        self.state.parts.routes.forget_tenant(&id);
     }
 
     /// Asks the router.

@@ -89,7 +89,11 @@ impl State {
         let frames = sender.subscribe();
         hub.insert(watched.clone(), sender);
         drop(hub);
-        tokio::spawn(look_after(self.clone(), access.clone(), watched));
+        tokio::spawn(look_after(
+            self.clone(),
+            access.clone().after_query(),
+            watched,
+        ));
         Ok(frames)
     }
 }

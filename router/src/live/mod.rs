@@ -55,8 +55,6 @@ pub(crate) async fn live(
     PollPath(poll): PollPath,
     headers: HeaderMap,
 ) -> Result<Response, RouterError> {
-    // The tenant's concurrent queries are taken here: one, until the answer
-    // has begun. Viewers have bounds of their own.
     let seen = utf8_header(&headers, "last-event-id")?.and_then(|id| id.trim().parse().ok());
     let slot = state.parts.viewers.take(&access.tenant.tenant_id);
     let slot = slot.ok_or_else(|| {
@@ -64,6 +62,8 @@ pub(crate) async fn live(
         error.retry_after(5)
     })?;
     let frames = state.watch(&access, poll).await?;
+    // From here on it is no query any more: viewers have bounds of their own.
+    let access = access.after_query();
     // Whoever has seen the end must not come back for it again and again:
     // this answer tells a browser to stop.
     let ended = frames.borrow().closing.as_ref().map(|(id, _)| *id);

@@ -12,7 +12,7 @@ use ballast_vote_shard::shard::{Change, Cursor, Page, VoterName, VoterPrint, Vot
 use futures::stream;
 use serde::Serialize;
 
-use crate::admit::{Access, Allowed, ToManage};
+use crate::admit::{Access, Allowed, ToExport};
 use crate::deliver::Target;
 use crate::request::PollPath;
 use crate::{RouterError, State};
@@ -43,7 +43,7 @@ pub(crate) struct ExportedRow {
 #[utoipa::path(get, path = "/polls/{poll}/export", tag = "polls", params(("poll" = PollId, Path)),
     responses((status = 200, body = ExportedRow, content_type = "application/x-ndjson")))]
 pub(crate) async fn export(
-    Allowed(access, _): Allowed<ToManage>,
+    Allowed(access, _): Allowed<ToExport>,
     Given(state): Given<State>,
     PollPath(poll): PollPath,
 ) -> Result<Response, RouterError> {

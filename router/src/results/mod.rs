@@ -88,7 +88,6 @@ pub(crate) async fn results(
     PollPath(poll): PollPath,
     headers: HeaderMap,
 ) -> Result<Response, RouterError> {
-    // The tenant's concurrent queries are taken here: one.
     let shown = state.results(&access, poll, wants_newest(&headers)).await?;
     Ok(answer(&state, &headers, &shown))
 }
@@ -241,6 +240,8 @@ pub(crate) type Closing = Bytes;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::House;
+    use ballast_domain::limits::Limits;
 
     #[test]
     fn only_no_cache_asks_for_the_newest() {
@@ -252,6 +253,32 @@ mod tests {
         assert!(asks("max-age=0, No-Cache"));
         assert!(!asks("max-age=0"));
         assert!(!wants_newest(&HeaderMap::new()));
+    }
+
+    #[tokio::test]
+    async fn only_so_many_queries_run_at_once() {
+        let house = House::new(|_| {});
+        let (poll, _) = house.poll().await;
+        let limits = Limits {
+            concurrent_queries: Some(1),
+            ..Limits::default()
+        };
+        house.change_route(|route| route.limits = limits);
+        let votes = format!("{poll}/votes");
+        house.shards.set_away(true);
+        let second = async {
+            house.shards.is_asked(3).await;
+            let refused = house.ask("GET", &poll, "").await;
+            house.shards.set_away(false);
+            refused
+        };
+        let (first, second) = tokio::join!(house.ask("GET", &votes, ""), second);
+        assert_eq!(second.body["code"], "rate-limited", "{second:?}");
+        assert_eq!(second.header("retry-after"), "1");
+        assert_eq!(first.status, 200, "{first:?}");
+        assert!(first.header("ratelimit").starts_with("\"queries\""));
+        let third = house.ask("GET", &votes, "").await;
+        assert_eq!(third.status, 200, "the first has given its permit back");
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod voter;
 use std::sync::Arc;
 
 use ballast_domain::poll::{Ballot, Verdict};
-use ballast_domain::tenant::slice_of;
+use ballast_domain::tenant::{Slice, slice_of};
 use ballast_domain::{Error, ErrorCode, PollId, Result};
 use futures::future::join_all;
 
@@ -42,15 +42,14 @@ struct Group {
 
 /// Casts ballots of one tenant, each at its slice, in their order. A verdict
 /// or an error for each of them: one slice being away is not the others'
-/// trouble. **Every vote passes here.**
+/// trouble.
 async fn cast(
     state: &State,
     access: &Access,
     ballots: Vec<Ballot>,
 ) -> Vec<Result<Verdict, Arc<Error>>> {
-    // The tenant's votes per second are taken here: one for each ballot.
     let count = ballots.len();
-    let groups = by_slice(access, ballots);
+    let groups = by_slice(&access.tenant.slices, ballots);
     let casting = groups.iter().map(|group| cast_group(state, access, group));
     let verdicts = join_all(casting).await;
     let mut all: Vec<Option<Result<Verdict, Arc<Error>>>> = Vec::new();
@@ -76,14 +75,14 @@ async fn cast(
 }
 
 /// Nearly every tenant has one slice, and most batches are about one poll.
-fn by_slice(access: &Access, ballots: Vec<Ballot>) -> Vec<Group> {
+fn by_slice(slices: &[Slice], ballots: Vec<Ballot>) -> Vec<Group> {
     let mut groups: Vec<(Group, Vec<Ballot>)> = Vec::new();
     let mut last: Option<(PollId, usize)> = None;
     for (place, ballot) in ballots.into_iter().enumerate() {
         let index = match last {
             Some((poll, index)) if poll == ballot.poll => index,
             _ => {
-                let slice = slice_of(&access.tenant.slices, ballot.poll).map(|slice| slice.slice);
+                let slice = slice_of(slices, ballot.poll).map(|slice| slice.slice);
                 let same = groups.iter().position(|(group, _)| group.slice == slice);
                 let index = same.unwrap_or(groups.len());
                 if same.is_none() {
@@ -131,7 +130,6 @@ async fn cast_group(state: &State, access: &Access, group: &Group) -> Verdicts {
 
 /// Casts a single ballot.
 async fn cast_one(state: &State, access: &Access, ballot: Ballot) -> Result<Verdict> {
-    // The tenant's votes per second are taken here: one.
     let target = Target::Poll(ballot.poll);
     let ballots = Arc::new(vec![ballot]);
     let verdicts = state

@@ -7,15 +7,17 @@
 //! The answer begins with the first outcomes, not with the last vote. While a
 //! batch is cast the next one is read; when the client does not take the
 //! outcomes, nothing more is read. Batches are cast one after the other, so a
-//! voter's later line never overtakes an earlier one.
+//! voter's later line never overtakes an earlier one. A tenant's limit on
+//! votes per second slows its streams down; nothing is refused for it.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::State as Given;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use ballast_domain::poll::Verdict;
+use ballast_domain::poll::{Ballot, Verdict};
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, VoterId};
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,7 @@ use tokio::sync::mpsc;
 
 use super::lines::{Batch, Line, Lines};
 use crate::admit::{Access, Allowed, ToVote, still};
+use crate::limits::Booking;
 use crate::request::fresh_request;
 use crate::{RouterError, State};
 
@@ -99,11 +102,7 @@ pub(crate) async fn votes(
     };
     let seed = fresh_request(&*state.parts.entropy).0;
     tokio::spawn(read(state.clone(), first, body, Lines::new(seed), sender));
-    let casting = Casting {
-        state,
-        access,
-        batches,
-    };
+    let casting = Casting::new(state, access, batches);
     let outcomes = stream::unfold(casting, async |mut casting| {
         let outcomes = casting.next().await?;
         Some((Ok::<_, std::convert::Infallible>(outcomes), casting))
@@ -169,24 +168,36 @@ struct Casting {
     state: State,
     access: Access,
     batches: mpsc::Receiver<Batch>,
+    /// What is left of the batch at hand.
+    ballots: std::vec::IntoIter<Ballot>,
+    lines: std::iter::Peekable<std::vec::IntoIter<(u64, Line)>>,
 }
 
+type Cast = std::result::Result<Verdict, Arc<Error>>;
+
 impl Casting {
-    /// The outcomes of the next batch.
+    fn new(state: State, access: Access, batches: mpsc::Receiver<Batch>) -> Self {
+        let Batch { ballots, lines } = Batch::default();
+        Self {
+            state,
+            access,
+            batches,
+            ballots: ballots.into_iter(),
+            lines: lines.into_iter().peekable(),
+        }
+    }
+
+    /// The outcomes of the next lines: of a whole batch, or of as many votes
+    /// as the tenant may cast at once.
     async fn next(&mut self) -> Option<Bytes> {
-        let batch = self.batches.recv().await?;
-        let count = batch.ballots.len();
-        let verdicts = match still(&self.state, &self.access).await {
-            Ok(()) => super::cast(&self.state, &self.access, batch.ballots).await,
-            // The key was revoked or the tenant suspended since it began.
-            Err(error) => {
-                let error = std::sync::Arc::new(error);
-                (0..count).map(|_| Err(error.clone())).collect()
-            }
-        };
-        let mut text = Vec::with_capacity(batch.lines.len() * 40);
-        let mut verdicts = verdicts.into_iter();
-        for (number, line) in batch.lines {
+        if self.lines.peek().is_none() {
+            let Batch { ballots, lines } = self.batches.recv().await?;
+            self.ballots = ballots.into_iter();
+            self.lines = lines.into_iter().peekable();
+        }
+        let mut verdicts = self.cast().await.into_iter();
+        let mut text = Vec::with_capacity(self.lines.len() * 40);
+        while let Some((number, line)) = self.lines.next() {
             match line {
                 Line::Refused(code, detail) => refused(&mut text, number, code, &detail),
                 Line::Ballot => match verdicts.next() {
@@ -197,8 +208,40 @@ impl Casting {
                     None => refused(&mut text, number, ErrorCode::Internal, "it was lost"),
                 },
             }
+            // The next vote has not been cast yet.
+            let is_vote = matches!(self.lines.peek(), Some((_, Line::Ballot)));
+            if is_vote && verdicts.len() == 0 {
+                break;
+            }
         }
         Some(text.into())
+    }
+
+    /// Casts the next votes, as many as the tenant may, when it may.
+    async fn cast(&mut self) -> Vec<Cast> {
+        while self.ballots.len() > 0 {
+            // The key may have been revoked since, or the limit changed.
+            match still(&self.state, &self.access).await {
+                Ok(tenant) => self.access.tenant = tenant,
+                Err(error) => {
+                    let error = Arc::new(error);
+                    let lost = self.ballots.by_ref();
+                    return lost.map(|_| Err(error.clone())).collect();
+                }
+            }
+            let now = self.state.parts.clock.now();
+            let asked = u32::try_from(self.ballots.len()).unwrap_or(u32::MAX);
+            let limiter = self.state.limiter();
+            let Booking { votes, wait } = limiter.book_votes(&self.access.tenant, asked, now);
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
+            if votes > 0 {
+                let ballots = self.ballots.by_ref().take(votes as usize).collect();
+                return super::cast(&self.state, &self.access, ballots).await;
+            }
+        }
+        Vec::new()
     }
 }
 
