@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::json;
 use support::polls::{Application, Poll, Watcher};
-use support::{Instance, Options, at_once, eventually, text};
+use support::{Instance, Options, at_once, eventually, in_ms, text};
 
 #[tokio::test]
 async fn results_are_fresh_and_known_ones_are_not_sent_again() {
@@ -130,6 +130,26 @@ async fn watchers_go_on_where_they_were() {
     assert_eq!(behind.event().await.unwrap().data["total"], 2);
     let mut nonsense = app.watch(&poll, Some("nonsense")).await;
     assert_eq!(nonsense.event().await.unwrap().data["total"], 2);
+}
+
+#[tokio::test]
+async fn watchers_see_a_poll_open_and_expire() {
+    let it = Instance::start().await;
+    let app = Application::of(&it, "acme").await;
+    let times = json!({ "openingTime": in_ms(800), "expirationTime": in_ms(2_000) });
+    let poll = app.poll(times).await;
+    let mut watcher = app.watch(&poll, None).await;
+    let mut last = 0_u128;
+    for state in ["scheduled", "open", "closed"] {
+        let event = watcher.event().await.unwrap();
+        assert_eq!(
+            (&*event.name, &event.data["state"]),
+            ("results", &json!(state))
+        );
+        let id = event.id.parse().unwrap();
+        assert!(id > last, "{id} after {last}");
+        last = id;
+    }
 }
 
 #[tokio::test]

@@ -147,6 +147,19 @@ async fn votes_may_be_changed_where_the_poll_says_so() {
     vote(0, "\"1\"").await.refused(412, "changed-meanwhile");
     vote(0, "\"other\"").await.refused(412, "changed-meanwhile");
     vote(0, "*").await.refused(400, "malformed-request");
+    // The same name for another item is another request.
+    for item in [0, 1] {
+        let call = app
+            .call("PATCH", &poll.vote(item))
+            .header("voter-id", "eve");
+        let call = call.header("idempotency-key", "same");
+        assert_eq!(
+            call.send().await.header("etag"),
+            format!("\"{}\"", item + 1)
+        );
+    }
+    let eve = app.get(&poll.path("/voters/eve")).await;
+    assert_eq!(eve["itemIDs"], json!([poll.items[1]]));
     let withdraw = |item: usize| {
         let call = app.call("DELETE", &poll.vote(item));
         call.header("voter-id", "ada")
@@ -159,7 +172,7 @@ async fn votes_may_be_changed_where_the_poll_says_so() {
     assert_eq!(withdraw(1).await.expect(200)["outcome"], "withdrawn");
     let gone = app.call("GET", &poll.path("/voters/ada")).send().await;
     gone.refused(404, "vote-not-found");
-    assert_eq!(app.newest(&poll).await["total"], 0);
+    assert_eq!(app.newest(&poll).await["total"], 1, "eve's");
 }
 
 #[tokio::test]

@@ -92,19 +92,16 @@ impl Access {
     fn write(&self, response: &mut Response) {
         let told = self.told();
         told.allowance.write(response.headers_mut());
-        let Some((shard, epoch)) = &told.went_to else {
-            return;
-        };
-        let values = [
-            ("ballast-tenant", self.tenant.tenant_id.to_string()),
-            ("ballast-shard", shard.to_string()),
-            ("ballast-epoch", epoch.0.to_string()),
-        ];
-        for (name, value) in values {
-            if let Ok(value) = HeaderValue::from_str(&value) {
+        let mut say = |name, value: &str| {
+            if let Ok(value) = HeaderValue::from_str(value) {
                 let name = HeaderName::from_static(name);
                 response.headers_mut().insert(name, value);
             }
+        };
+        say("ballast-tenant", self.tenant.tenant_id.as_str());
+        if let Some((shard, epoch)) = &told.went_to {
+            say("ballast-shard", shard.as_str());
+            say("ballast-epoch", &epoch.0.to_string());
         }
     }
 }

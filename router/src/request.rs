@@ -1,18 +1,23 @@
 //! What a request asks for: path, query, body and headers — each refused with
 //! the place and the reason.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
 use ballast_domain::bounds::{IDEMPOTENCY_KEY_CHARS_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
 use ballast_domain::object::{from_json, suggest};
-use ballast_domain::poll::RequestId;
+use ballast_domain::poll::{Choice, RequestId};
 use ballast_domain::{Entropy, Error, ErrorCode, ItemId, PollId, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::RouterError;
+
+/// How long a client may take to send a body that is read whole.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The texts between the slashes of a path that name something, in order.
 async fn segments(parts: &mut Parts) -> Result<Vec<String>> {
@@ -74,7 +79,11 @@ pub(crate) fn malformed(detail: impl Into<String>) -> Error {
 
 /// Reads a body whole, up to a size.
 pub(crate) async fn read(body: Body, most: usize) -> Result<axum::body::Bytes> {
-    axum::body::to_bytes(body, most).await.map_err(|bad| {
+    let reading = tokio::time::timeout(BODY_PATIENCE, axum::body::to_bytes(body, most));
+    let Ok(read) = reading.await else {
+        return Err(malformed("the body did not arrive in time"));
+    };
+    read.map_err(|bad| {
         // The limit is told by an error of its own, somewhere among the causes.
         let mut causes =
             std::iter::successors(Some(&bad as &(dyn std::error::Error + 'static)), |cause| {
@@ -127,7 +136,7 @@ fn refuse_other_types(headers: &HeaderMap) -> Result<()> {
 pub(crate) struct Nothing {}
 
 /// The name a request gives itself, as `Idempotency-Key`.
-pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>> {
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>> {
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
     };
@@ -136,7 +145,7 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>> 
         .ok()
         .filter(|key| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len()));
     match readable {
-        Some(key) => Ok(Some(RequestId::of(key))),
+        Some(key) => Ok(Some(key)),
         None => {
             let detail = format!(
                 "Idempotency-Key must be 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters"
@@ -144,6 +153,17 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>> 
             Err(Error::new(ErrorCode::InvalidField, detail))
         }
     }
+}
+
+/// The id of a vote that names itself. The same name for another item or for
+/// a withdrawal is another request, so that no answer speaks of a vote that
+/// was not cast.
+pub(crate) fn named_vote(name: &str, item: ItemId, choice: Choice) -> RequestId {
+    let verb = match choice {
+        Choice::For => "for",
+        Choice::Withdraw => "withdraw",
+    };
+    RequestId::of(&format!("{verb} {item} {name}"))
 }
 
 /// A name for a request that gave itself none.
@@ -177,9 +197,13 @@ pub(crate) fn utf8_header<'h>(
     headers: &'h HeaderMap,
     name: &'static str,
 ) -> Result<Option<&'h str>> {
-    let Some(value) = headers.get(HeaderName::from_static(name)) else {
+    let mut given = headers.get_all(HeaderName::from_static(name)).iter();
+    let Some(value) = given.next() else {
         return Ok(None);
     };
+    if given.next().is_some() {
+        return Err(malformed(format!("the header {name} is there twice")));
+    }
     std::str::from_utf8(value.as_bytes())
         .map(Some)
         .map_err(|_| malformed(format!("the header {name} is not UTF-8")))
@@ -277,10 +301,18 @@ mod tests {
 
     #[test]
     fn a_request_may_name_itself() {
-        let read = |value| idempotency_key(&with("idempotency-key", value));
-        assert_eq!(read("abc").unwrap(), Some(RequestId::of("abc")));
+        let read = |value| {
+            let headers = with("idempotency-key", value);
+            idempotency_key(&headers).map(|key| key.map(str::to_owned))
+        };
+        assert!(read("abc").is_ok());
         assert_eq!(idempotency_key(&HeaderMap::new()).unwrap(), None);
         assert!(read("").is_err());
+        let item = ItemId::from_number;
+        let one = named_vote("a", item(1), Choice::For);
+        assert_eq!(one, named_vote("a", item(1), Choice::For));
+        assert_ne!(one, named_vote("a", item(2), Choice::For));
+        assert_ne!(one, named_vote("a", item(1), Choice::Withdraw));
     }
 
     #[tokio::test]

@@ -62,9 +62,9 @@ const WHOLE: u8 = u8::MAX;
 
 impl Version {
     /// A number that grows with every change, also when the poll moves. It
-    /// fits 64 bits for as long as anyone will care: 40 bits of marks, which
-    /// a shard that syncs a thousand times a second needs 35 years for, and 16
-    /// of epochs.
+    /// fits 62 bits for as long as anyone will care: 40 bits of marks, which
+    /// a shard that syncs a thousand times a second needs 35 years for, and 14
+    /// of moves.
     pub fn number(self, epoch: Epoch) -> u128 {
         let moves = epoch.0.saturating_sub(Epoch::FIRST.0);
         (u128::from(moves) << 48) + (u128::from(self.mark) << 8) + u128::from(self.part)

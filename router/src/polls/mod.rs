@@ -46,7 +46,7 @@ pub(crate) async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, RouterError> {
-    let key = idempotency_key(&headers)?;
+    let key = idempotency_key(&headers)?.map(RequestId::of);
     let bytes = read(body, POLL_BODY_BYTES_MAX).await?;
     let asked: NewPoll = decode(&headers, &bytes, true)?;
     let poll = new_poll(&state, &access, key, asked.spec())?;

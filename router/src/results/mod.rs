@@ -209,9 +209,9 @@ impl State {
     fn shown(&self, place: &Place, poll: &Poll, standing: &Standing, phase: Phase) -> Arc<Shown> {
         let subject = subject(place, poll.poll_id);
         let kept = &self.parts.results.shown;
-        let id = standing.version.number(place.at.epoch);
+        let id = Shown::number(standing, place.at.epoch, phase);
         if let Some(known) = kept.get(&subject)
-            && (known.id, known.as_of, known.phase) == (id, standing.as_of, phase)
+            && (known.id, known.as_of) == (id, standing.as_of)
         {
             return known;
         }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use axum::body::Bytes;
 use ballast_domain::poll::{Phase, Poll};
+use ballast_domain::tenant::Epoch;
 use ballast_domain::{ItemId, PollId, Timestamp};
 use serde::Serialize;
 
@@ -58,8 +59,6 @@ pub(crate) struct Shown {
     pub(crate) id: u128,
     /// When that was so.
     pub(crate) as_of: Timestamp,
-    /// Whether the poll takes votes.
-    pub(crate) phase: Phase,
     /// The results, JSON.
     pub(crate) json: Bytes,
     /// They may differ in `asOf` alone, so the tag is a weak one.
@@ -69,6 +68,18 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
+    /// Which results these are: a number that grows when counts change, when
+    /// the poll opens and when it closes. The one above it is free for the
+    /// last word on a closed poll.
+    pub(super) fn number(standing: &Standing, epoch: Epoch, phase: Phase) -> u128 {
+        let phase = match phase {
+            Phase::Scheduled => 0,
+            Phase::Open => 1,
+            Phase::Closed => 2,
+        };
+        (standing.version.number(epoch) << 2) + phase
+    }
+
     pub(super) fn new(id: u128, poll: &Poll, standing: &Standing, phase: Phase) -> Self {
         let mut items: Vec<_> = poll
             .item_ids()
@@ -98,9 +109,8 @@ impl Shown {
         Self {
             id,
             as_of: standing.as_of,
-            phase,
             json: written(&results),
-            etag: format!("W/\"{id}.{}\"", phase as u8),
+            etag: format!("W/\"{id}\""),
             closing: closing.map(|closed| written(&closed)),
         }
     }
@@ -109,4 +119,76 @@ impl Shown {
 fn written(value: &impl Serialize) -> Bytes {
     // Plain data with names for keys: writing it to memory cannot fail.
     serde_json::to_vec(value).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::{LiveView, MemoryView, Origin};
+    use ballast_domain::poll::{ItemSpec, PollOptions, PollSpec, RequestId};
+    use ballast_domain::tenant::SliceId;
+    use ballast_vote_shard::Tally;
+    use serde_json::Value;
+
+    fn poll() -> Poll {
+        let items = ["a", "b", "c"].map(|name| ItemSpec {
+            item_name: name.to_owned(),
+            description: None,
+        });
+        Poll {
+            poll_id: PollId::from_number(1),
+            request: RequestId(0),
+            spec: PollSpec {
+                title: None,
+                items: items.to_vec(),
+                opening_time: None,
+                expiration_time: Timestamp::from_unix_ms(1_000),
+                options: PollOptions::default(),
+            },
+            created_at: Timestamp::from_unix_ms(0),
+            closed_at: None,
+        }
+    }
+
+    async fn standing(counts: &[u64], closed: bool) -> std::sync::Arc<Standing> {
+        let tally = Tally {
+            slice: SliceId {
+                tenant_id: "acme".parse().unwrap(),
+                slice: 0,
+            },
+            poll: PollId::from_number(1),
+            counts: counts.to_vec(),
+            voters: counts.iter().sum(),
+            closed_at: closed.then(|| Timestamp::from_unix_ms(900)),
+            mark: 7,
+        };
+        let (shard, now) = ("shard-1".parse().unwrap(), Timestamp::from_unix_ms(950));
+        let view = MemoryView::default();
+        view.take(&shard, tally, Origin::Feed, now).await
+    }
+
+    #[tokio::test]
+    async fn the_most_votes_come_first_and_equals_keep_their_order() {
+        let standing = standing(&[1, 5, 1], false).await;
+        let shown = Shown::new(3, &poll(), &standing, Phase::Open);
+        let json: Value = serde_json::from_slice(&shown.json).unwrap();
+        let items = json["items"].as_array().unwrap();
+        let names: Vec<_> = items.iter().map(|item| &item["itemName"]).collect();
+        assert_eq!(names, ["b", "a", "c"]);
+        assert_eq!(json["total"], 7);
+        assert_eq!(json["state"], "open");
+        assert_eq!(shown.etag, "W/\"3\"");
+        assert!(shown.closing.is_none());
+    }
+
+    #[tokio::test]
+    async fn numbers_grow_from_opening_to_the_last_word() {
+        let standing = standing(&[0, 0, 0], true).await;
+        let number = |phase| Shown::number(&standing, Epoch::FIRST, phase);
+        let phases = [Phase::Scheduled, Phase::Open, Phase::Closed].map(number);
+        assert!(phases.is_sorted() && phases[2] + 1 < number(Phase::Scheduled) + 4);
+        let shown = Shown::new(phases[2], &poll(), &standing, Phase::Closed);
+        let last: Value = serde_json::from_slice(&shown.closing.unwrap()).unwrap();
+        assert_eq!(last["closedAt"], "1970-01-01T00:00:00.900Z");
+    }
 }

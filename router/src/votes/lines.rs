@@ -11,6 +11,8 @@ use ballast_domain::poll::{Ballot, Choice, RequestId};
 use ballast_domain::{ErrorCode, Timestamp, VoterId};
 use serde::Deserialize;
 
+use crate::request::named_vote;
+
 /// Bytes as they arrive, and how many lines they have made.
 #[derive(Debug)]
 pub(super) struct Lines {
@@ -137,16 +139,17 @@ impl Lines {
         let written: Written<'_> = object(&mut json)
             .and_then(|written| json.end().map(|()| written))
             .map_err(|bad| (ErrorCode::MalformedRequest, unread(&bad)))?;
-        let poll = written.poll.parse();
-        let item = written.item.parse();
+        let (poll, item) = (written.poll.parse(), written.item.parse());
+        let poll = poll.map_err(|_| not_there(ErrorCode::PollNotFound, "poll"))?;
+        let item = item.map_err(|_| not_there(ErrorCode::ItemNotFound, "item"))?;
         Ok(Ballot {
-            poll: poll.map_err(|_| not_there(ErrorCode::PollNotFound, "poll"))?,
-            item: item.map_err(|_| not_there(ErrorCode::ItemNotFound, "item"))?,
+            poll,
+            item,
             voter: VoterId::new(&written.voter)
                 .map_err(|bad| (ErrorCode::InvalidField, bad.to_string()))?,
             choice: Choice::For,
             request: match written.request {
-                Some(name) => RequestId::of(&name),
+                Some(name) => named_vote(&name, item, Choice::For),
                 None => RequestId(mixed(self.seed.wrapping_add(self.number))),
             },
             arrived_at: now,
@@ -263,7 +266,8 @@ mod tests {
         let text = [vote("a"), vote("b"), named].join("\n");
         let (_, ballots) = read(&[text.as_bytes()]);
         assert_ne!(ballots[0].request, ballots[1].request);
-        assert_eq!(ballots[2].request, RequestId::of("me"));
+        let expected = named_vote("me", ITEM.parse().unwrap(), Choice::For);
+        assert_eq!(ballots[2].request, expected);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::cast_one;
 use crate::admit::{Access, Allowed, ToVote};
 use crate::openapi::{IdempotencyHeader, IfMatchHeader, VoterHeader};
 use crate::request::{ItemPath, decode, fresh_request, idempotency_key, if_match};
-use crate::request::{malformed, read, utf8_header};
+use crate::request::{malformed, named_vote, read, utf8_header};
 use crate::{RouterError, State};
 
 /// Who votes, in the body.
@@ -120,13 +120,16 @@ async fn one(
     let bytes = read(body, VOTE_BODY_BYTES_MAX).await?;
     let told: VoterBody = decode(&headers, &bytes, false)?;
     let voter = voter(&headers, told)?;
-    let request = idempotency_key(&headers)?;
+    let name = idempotency_key(&headers)?;
     let ballot = Ballot {
         poll,
         item,
         voter: voter.clone(),
         choice,
-        request: request.unwrap_or_else(|| fresh_request(&*state.parts.entropy)),
+        request: match name {
+            Some(name) => named_vote(name, item, choice),
+            None => fresh_request(&*state.parts.entropy),
+        },
         arrived_at,
         if_revision: if_match(&headers)?,
     };
