@@ -162,7 +162,7 @@ impl Opener {
     fn base(&self) -> Result<Base, OpenError> {
         let mut first_trouble = None;
         for position in checkpoint::list(&*self.disk)? {
-            match self.from_checkpoint(position) {
+            match self.at_checkpoint(position) {
                 Ok(base) => return Ok(base),
                 Err(
                     error @ (OpenError::Checkpoint(CheckpointError::Corrupt { .. })
@@ -190,7 +190,7 @@ impl Opener {
         Ok(log::first_sequence(&*self.disk)? == Some(1))
     }
 
-    fn from_checkpoint(&self, position: u64) -> Result<Base, OpenError> {
+    fn at_checkpoint(&self, position: u64) -> Result<Base, OpenError> {
         let (head, payload) = checkpoint::read(&*self.disk, position)?;
         let sequence = head.position;
         let mut state = checkpoint::restore(&head, &payload)
