@@ -10,7 +10,7 @@ mod shown;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State as Given;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -233,9 +233,6 @@ fn is_fresh(as_of: Timestamp, now: Timestamp, max_age: Duration) -> bool {
     let age_ms = now.unix_ms().saturating_sub(as_of.unix_ms());
     u128::from(age_ms.unsigned_abs()) < max_age.as_millis()
 }
-
-/// What a client that watches is told when the poll has closed.
-pub(crate) type Closing = Bytes;
 
 #[cfg(test)]
 mod tests {

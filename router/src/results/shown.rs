@@ -8,7 +8,6 @@ use ballast_domain::tenant::Epoch;
 use ballast_domain::{ItemId, PollId, Timestamp};
 use serde::Serialize;
 
-use super::Closing;
 use crate::live::Standing;
 
 /// A poll's results.
@@ -64,7 +63,7 @@ pub(crate) struct Shown {
     /// They may differ in `asOf` alone, so the tag is a weak one.
     pub(crate) etag: String,
     /// When the poll has closed for good: what is told last, JSON.
-    pub(crate) closing: Option<Closing>,
+    pub(crate) closing: Option<Bytes>,
 }
 
 impl Shown {
