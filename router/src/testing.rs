@@ -216,9 +216,14 @@ impl OneShard {
         self.away.store(away, Ordering::SeqCst);
     }
 
+    /// How often it was asked for.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
     /// Waits until it was asked for so many times.
     pub(crate) async fn is_asked(&self, times: usize) {
-        while self.asked.load(Ordering::SeqCst) < times {
+        while self.asked() < times {
             tokio::task::yield_now().await;
         }
     }

@@ -21,7 +21,12 @@ use crate::State;
 
 /// The least time between two looks at a shard: what changed in between is
 /// taken at once.
-const PACE: Duration = Duration::from_millis(100);
+const PACE: Duration = Duration::from_millis(20);
+/// The more there was to take, the longer the rest: so long for each poll.
+const PACE_PER_POLL: Duration = Duration::from_micros(10);
+const PACE_MAX: Duration = Duration::from_secs(1);
+/// How long a feed waits for a change before it looks for its shard again.
+const LET_GO: Duration = Duration::from_secs(2);
 /// How long to wait after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// After so many failures in a row a feed ends. It begins again when somebody
@@ -73,11 +78,12 @@ async fn feed(state: State, shard: ShardId, caught_up: watch::Sender<bool>) {
         let (mut mark, mut failures) = (0, 0);
         while failures < FAILURES_MAX {
             match round(&state, &shard, mark).await {
-                Ok(next) => {
+                Ok(Some((next, polls))) => {
                     (mark, failures) = (next, 0);
                     caught_up.send_replace(true);
-                    tokio::time::sleep(PACE).await;
+                    tokio::time::sleep(rest(polls)).await;
                 }
+                Ok(None) => failures = 0,
                 Err(error) => {
                     tracing::debug!(%shard, %error, "the live view cannot follow the shard");
                     caught_up.send_replace(false);
@@ -94,13 +100,39 @@ async fn feed(state: State, shard: ShardId, caught_up: watch::Sender<bool>) {
     state.parts.feeds.lock().remove(&shard);
 }
 
-async fn round(state: &State, shard: &ShardId, seen: u64) -> ShardResult<u64> {
+/// How long to rest after the counts of so many polls were taken.
+fn rest(polls: usize) -> Duration {
+    let polls = u32::try_from(polls).unwrap_or(u32::MAX);
+    (PACE + PACE_PER_POLL.saturating_mul(polls)).min(PACE_MAX)
+}
+
+/// Takes what has changed; says where to go on, and how many polls it was, or
+/// nothing when nothing changed for a while. A shard is not held on to for
+/// longer, so that one that was removed can close.
+async fn round(state: &State, shard: &ShardId, seen: u64) -> ShardResult<Option<(u64, usize)>> {
     let source = state.parts.shards.shard(shard)?;
-    let (next, tallies) = source.tallies_since(seen).await?;
+    let waiting = tokio::time::timeout(LET_GO, source.tallies_since(seen)).await;
+    let Ok(changed) = waiting else {
+        return Ok(None);
+    };
+    let (next, tallies) = changed?;
+    let polls = tallies.len();
     let now = state.parts.clock.now();
     for tally in tallies {
         let view = &state.parts.view;
         view.take(shard, tally, Origin::Feed, now).await;
     }
-    Ok(next)
+    Ok(Some((next, polls)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feed_rests_longer_the_more_it_took() {
+        assert_eq!(rest(0), PACE);
+        assert_eq!(rest(10_000), Duration::from_millis(120));
+        assert_eq!(rest(usize::MAX), PACE_MAX);
+    }
 }

@@ -269,8 +269,33 @@ fn refused(text: &mut Vec<u8>, number: u64, code: ErrorCode, detail: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::testing::House;
     use ballast_domain::poll::Refusal;
+
+    #[tokio::test]
+    async fn lines_wait_for_their_shard_and_may_be_sent_again() {
+        let house = House::new(|settings| settings.hold_max = Duration::from_millis(200));
+        let (_, vote) = house.poll().await;
+        let mut names = vote.split('/').skip(2).step_by(2);
+        let (poll, item) = (names.next().unwrap(), names.next().unwrap());
+        let line = format!(r#"{{"pollID":"{poll}","itemID":"{item}","voterID":"ada"}}"#);
+        house.shards.set_away(true);
+        let refused = house.ask("POST", "/votes", &line).await;
+        assert_eq!(refused.status, 200, "{refused:?}");
+        assert_eq!(refused.body["outcome"], "refused");
+        assert_eq!(refused.body["code"], "unavailable");
+        let asked = house.shards.asked();
+        let back = async {
+            house.shards.is_asked(asked + 2).await;
+            house.shards.set_away(false);
+        };
+        let (counted, ()) = tokio::join!(house.ask("POST", "/votes", &line), back);
+        assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
+        assert_eq!(counted.header("ballast-tenant"), "acme");
+    }
 
     #[test]
     fn outcomes_are_json_whatever_is_in_them() {
