@@ -48,7 +48,7 @@ enum Command {
     /// Create, list, change, rotate, revoke and identify API keys
     #[command(subcommand)]
     Key(cli::key::Verb),
-    /// Add, list, show, change and remove shards
+    /// Add, list, show, change and remove shards; inspect and verify their files
     #[command(subcommand)]
     Shard(cli::shard::Verb),
     /// Show, explain, pin and preview where tenants are placed
@@ -82,7 +82,8 @@ impl Command {
             Self::Completions(args) => args.run(Cli::command(), screen),
             Self::Tenant(verb) => verb.run(&remote()?).await,
             Self::Key(verb) => verb.run(&remote()?).await,
-            Self::Shard(verb) => verb.run(&remote()?).await,
+            Self::Shard(cli::shard::Verb::Files(verb)) => verb.run(screen),
+            Self::Shard(cli::shard::Verb::Running(verb)) => verb.run(&remote()?).await,
             Self::Placement(verb) => verb.run(&remote()?).await,
             Self::Event(verb) => verb.run(&remote()?).await,
             Self::Token(cli::token::Verb::Running(verb)) => verb.run(&remote()?).await,

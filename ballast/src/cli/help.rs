@@ -169,6 +169,20 @@ Examples:
 pub(crate) const SHARD_UPDATE: &str = "\
 Examples:
   ballast shard update shard-1 --weight 2 --max-slices 50000 --if-match 4";
+pub(crate) const SHARD_INSPECT: &str = "\
+Reads only. SHARD is a directory, or a shard's ID under the data directory.
+
+Examples:
+  ballast shard inspect shard-1
+  ballast shard inspect /var/lib/ballast/shards/shard-1 --json";
+pub(crate) const SHARD_VERIFY: &str = "\
+Reads only, all of it: every checksum, every row, and whether the counts are what
+the rows say. Exit code 1 when something is wrong. While the shard is written to,
+the end of its log may look unfinished.
+
+Examples:
+  ballast shard verify shard-1
+  ballast shard verify shard-1 --data-dir /var/lib/ballast --json";
 pub(crate) const SHARD_REMOVE: &str = "\
 Asks on a terminal; elsewhere --yes is needed. Only an empty shard can be removed.
 

@@ -24,6 +24,7 @@ mod frames;
 mod reader;
 mod recover;
 mod segment;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +36,7 @@ use super::disk::Disk;
 
 pub use reader::Reader;
 pub use recover::{Recovered, first_sequence};
+pub use survey::{Surveyed, survey};
 
 /// How large segments are, and where reading begins.
 #[derive(Debug, Clone, Copy)]
