@@ -52,6 +52,9 @@ enum Command {
     /// Add, list, show, change and remove shards; inspect and verify their files
     #[command(subcommand)]
     Shard(cli::shard::Verb),
+    /// Create, list, read, close and import polls of a tenant, with its API key
+    #[command(subcommand)]
+    Poll(cli::poll::Verb),
     /// Show, explain, pin and preview where tenants are placed
     #[command(subcommand)]
     Placement(cli::placement::Verb),
@@ -93,6 +96,7 @@ impl Command {
             Self::Key(verb) => verb.run(&remote()?).await,
             Self::Shard(cli::shard::Verb::Files(verb)) => verb.run(screen),
             Self::Shard(cli::shard::Verb::Running(verb)) => verb.run(&remote()?).await,
+            Self::Poll(verb) => verb.run(globals, screen).await,
             Self::Placement(verb) => verb.run(&remote()?).await,
             Self::Event(verb) => verb.run(&remote()?).await,
             Self::Token(cli::token::Verb::Running(verb)) => verb.run(&remote()?).await,

@@ -85,3 +85,7 @@ pub const REQUESTS_REMEMBERED: usize = 4;
 /// How long after its arrival a vote may reach its shard and still be judged
 /// by the time it arrived at.
 pub const ARRIVAL_ALLOWANCE_MS: i64 = 10_000;
+/// Times that votes can be brought into one poll as sums.
+pub const IMPORTS_PER_POLL_MAX: usize = 64;
+/// Votes that one item can be given as a sum.
+pub const IMPORTED_VOTES_MAX: u64 = 1_000_000_000_000;

@@ -206,6 +206,8 @@ fn described() -> OpenApiRouter<State> {
         .routes(routes!(polls::show, polls::widen))
         .routes(routes!(polls::close))
         .routes(routes!(polls::export))
+        .routes(routes!(polls::lanes))
+        .routes(routes!(polls::import))
         .routes(routes!(votes::vote, votes::vote_by_post, votes::withdraw))
         .routes(routes!(votes::voter))
         .routes(routes!(votes::votes))

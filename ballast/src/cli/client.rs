@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use ballast_domain::error::Problem;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH};
+use reqwest::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH,
+};
 use reqwest::{Method, Url, redirect};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -32,7 +34,16 @@ pub(crate) struct Request {
     query: Vec<(&'static str, String)>,
     if_match: Option<u64>,
     idempotency_key: Option<String>,
-    body: Option<Value>,
+    body: Option<Content>,
+    /// Read past what is kept for a moment.
+    fresh: bool,
+}
+
+/// What is sent.
+#[derive(Debug, Clone)]
+struct Content {
+    kind: &'static str,
+    text: String,
 }
 
 /// The body of an answer that is no problem.
@@ -62,6 +73,7 @@ impl Request {
             if_match: None,
             idempotency_key: None,
             body: None,
+            fresh: false,
         }
     }
 
@@ -86,7 +98,29 @@ impl Request {
     }
 
     pub(crate) fn body(mut self, body: Value) -> Self {
-        self.body = Some(body);
+        self.body = Some(Content {
+            kind: "application/json",
+            text: body.to_string(),
+        });
+        self
+    }
+
+    /// A body of one JSON document per line.
+    pub(crate) fn lines(mut self, text: String) -> Self {
+        let kind = "application/x-ndjson";
+        self.body = Some(Content { kind, text });
+        self
+    }
+
+    /// Asks for what is true now, not for what was true a moment ago.
+    pub(crate) fn fresh(mut self) -> Self {
+        self.fresh = true;
+        self
+    }
+
+    /// Names the request, so that it happens once.
+    pub(crate) fn named(mut self, key: Option<String>) -> Self {
+        self.idempotency_key = key;
         self
     }
 
@@ -119,9 +153,21 @@ impl Request {
 impl Client {
     /// Makes ready to connect; nothing is sent yet.
     pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
-        let base = base(&globals.url)?;
+        Self::connecting(globals, base(&globals.url)?, bearer(&token(globals)?)?)
+    }
+
+    /// Makes ready to speak to the tenants' API with an API key.
+    pub(crate) fn with_key(globals: &Globals, key: &str) -> Result<Self, Failure> {
+        let mut base = base(&globals.url)?;
+        let path = base.path().trim_end_matches('/');
+        let path = path.strip_suffix(ADMIN_PATH).unwrap_or(path).to_owned();
+        base.set_path(&path);
+        Self::connecting(globals, base, bearer(key)?)
+    }
+
+    fn connecting(globals: &Globals, base: Url, credential: HeaderValue) -> Result<Self, Failure> {
         let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, bearer(&token(globals)?)?);
+        headers.insert(AUTHORIZATION, credential);
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("ballast/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
@@ -164,9 +210,10 @@ impl Client {
             sent = sent.header("Idempotency-Key", value);
         }
         if let Some(body) = &request.body {
-            sent = sent
-                .header(CONTENT_TYPE, "application/json")
-                .body(body.to_string());
+            sent = sent.header(CONTENT_TYPE, body.kind).body(body.text.clone());
+        }
+        if request.fresh {
+            sent = sent.header(CACHE_CONTROL, "no-cache");
         }
         let answer = sent.send().await.map_err(|bad| self.unreachable(bad))?;
         let status = answer.status();

@@ -159,6 +159,51 @@ Examples:
   ballast key identify < found-key.txt
   pbpaste | ballast key identify -";
 
+pub(crate) const POLL: &str = "\
+The key of the tenant is in BALLAST_KEY, or in a file named with --key-file.
+
+Examples:
+  export BALLAST_KEY=$(ballast key create acme)
+  ballast poll create Lunch --item Pizza --item Salad --expires 2h
+  ballast poll results poll-01kb5q6s3ww3q0v9d1nqz8t5ma
+  ballast poll import --title Lunch --totals old-counters.csv --expires 30d";
+pub(crate) const POLL_CREATE: &str = "\
+Prints the poll's ID.
+
+Examples:
+  ballast poll create Lunch --item Pizza --item Salad --expires 2h
+  ballast poll create Logo --item A --item B --item C --choices 2 --changeable --expires 7d --json";
+pub(crate) const POLL_LIST: &str = "\
+Examples:
+  ballast poll list
+  ballast poll list --all --json";
+pub(crate) const POLL_RESULTS: &str = "\
+Examples:
+  ballast poll results poll-01kb5q6s3ww3q0v9d1nqz8t5ma
+  ballast poll results poll-01kb5q6s3ww3q0v9d1nqz8t5ma --json";
+pub(crate) const POLL_LANES: &str = "\
+Within 10 % of the mean is even, more than 30 % is skewed, and its cause is named.
+Exit code 1 when a lane is skewed for no known reason.
+
+Examples:
+  ballast poll lanes poll-01kb5q6s3ww3q0v9d1nqz8t5ma";
+pub(crate) const POLL_CLOSE: &str = "\
+Examples:
+  ballast poll close poll-01kb5q6s3ww3q0v9d1nqz8t5ma";
+pub(crate) const POLL_IMPORT: &str = "\
+--totals: votes per item, as CSV (item,votes) or JSON ({\"Pizza\": 1503}).
+--votes:  who voted for what, as CSV (voter,item) or JSON lines
+          ({\"voterID\": \"u1\", \"itemName\": \"Pizza\"}).
+With both, the votes are part of the totals: what the totals have beyond them is kept as
+sums. Without --poll a poll is made. When it is done the totals are read back and compared;
+exit code 1 when they differ. Repeated with the same files and --poll, nothing is counted
+twice.
+
+Examples:
+  ballast poll import --title Lunch --totals old-counters.csv --expires 30d
+  ballast poll import --title Lunch --totals totals.json --votes history.csv --expires 30d --lanes 20
+  ballast poll import --poll poll-01kb5q6s3ww3q0v9d1nqz8t5ma --votes more.ndjson";
+
 pub(crate) const SHARD: &str = "\
 Examples:
   ballast shard list

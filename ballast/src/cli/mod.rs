@@ -21,6 +21,7 @@ pub(crate) mod key;
 pub(crate) mod now;
 pub(crate) mod output;
 pub(crate) mod placement;
+pub(crate) mod poll;
 pub(crate) mod preview;
 pub(crate) mod shard;
 pub(crate) mod shard_files;

@@ -10,6 +10,7 @@
 
 mod ids;
 pub mod judge;
+pub mod lanes;
 mod spec;
 mod vote;
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::bounds::IMPORTS_PER_POLL_MAX;
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode};
 use crate::poll::{ItemId, PollId, VoterId};
@@ -99,6 +100,8 @@ pub enum Refusal {
     },
     /// The shard cannot remember more voters.
     ShardFull,
+    /// Votes were brought into the poll as sums too often.
+    ImportsUsedUp,
 }
 
 impl From<Refusal> for Error {
@@ -124,6 +127,7 @@ impl Refusal {
             Self::NotChosen => ErrorCode::VoteNotFound,
             Self::Changed { .. } => ErrorCode::Changed,
             Self::ShardFull => ErrorCode::ShardFull,
+            Self::ImportsUsedUp => ErrorCode::TooMany,
         }
     }
 
@@ -147,6 +151,11 @@ impl Refusal {
                 format!("the voter's vote is at revision {revision}, not at the one demanded")
             }
             Self::ShardFull => "the shard cannot remember more voters in open polls".to_owned(),
+            Self::ImportsUsedUp => {
+                format!(
+                    "sums were imported into the poll {IMPORTS_PER_POLL_MAX} times, which is all"
+                )
+            }
         }
     }
 }

@@ -3,9 +3,11 @@
 //! ```text
 //!   wire.rs    polls as callers write and read them
 //!   export.rs  the voters' rows of a poll, streamed
+//!   lanes.rs   how counters are spread, and votes that come as sums
 //! ```
 
 mod export;
+mod lanes;
 mod wire;
 
 use axum::Json;
@@ -20,6 +22,7 @@ use ballast_domain::tenant::slice_of;
 use ballast_domain::{Error, ErrorCode, PollId, Result};
 
 pub(crate) use export::{__path_export, export};
+pub(crate) use lanes::{__path_import, __path_lanes, import, lanes};
 pub(crate) use wire::{NewPoll, PollPatch, PollView};
 
 use crate::admit::{Access, Allowed, ToManage, ToRead};

@@ -16,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 
 use ballast_domain::Timestamp;
-use ballast_domain::poll::Poll;
+use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::tenant::SliceId;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -63,6 +63,7 @@ struct CapturedPoll {
     poll: Arc<Poll>,
     version: Version,
     carried: Vec<u64>,
+    imports: Vec<RequestId>,
     counters: Counters,
 }
 
@@ -120,6 +121,7 @@ impl Captured {
                 poll: poll.poll.clone(),
                 version: poll.version,
                 carried: poll.carried.clone(),
+                imports: poll.imports.clone(),
                 counters: poll.counters(),
             };
             (poll.number, captured)
@@ -153,6 +155,7 @@ impl Captured {
                     poll: Poll::clone(&poll.poll),
                     version: poll.version,
                     carried: poll.carried.clone(),
+                    imports: poll.imports.clone(),
                 },
             };
             put(&Record::Poll(*number, Box::new(record)));

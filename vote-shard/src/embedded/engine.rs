@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use ballast_domain::poll::{Ballot, Poll, Verdict};
+use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Clock, Entropy, PollId, VoterId};
 
@@ -196,6 +196,18 @@ impl VoteShard for EmbeddedShard {
     async fn widen_lanes(&self, at: &At, poll: PollId, lanes: u16) -> ShardResult<Poll> {
         let now = self.now();
         self.decide(|core| core.widen_lanes(at, poll, lanes, now))
+            .await
+    }
+
+    async fn carry(
+        &self,
+        at: &At,
+        poll: PollId,
+        request: RequestId,
+        votes: &[u64],
+    ) -> ShardResult<Tally> {
+        let now = self.now();
+        self.decide(|core| core.carry(at, poll, request, votes, now))
             .await
     }
 

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use ballast_domain::PollId;
 use ballast_domain::Timestamp;
 use ballast_domain::VoterId;
-use ballast_domain::poll::{Ballot, Poll, Verdict};
+use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
 use ballast_domain::tenant::{Epoch, SliceId};
 
 pub use digest::{Digest, Hash, SliceKey, VoterPrint};
@@ -35,7 +35,8 @@ pub type ShardResult<T> = Result<T, ShardError>;
 /// as the write. What is answered is durable, whatever the answer: also
 /// "already", also a refusal, also a read. A write that failed with
 /// [`ShardError::Unavailable`] may or may not have happened; sent again with
-/// the same request id, it happens once. Polls, votes, closings and lanes all
+/// the same request id, it happens once. Polls, votes and tallies are read only
+/// where they are the truth: of a slice that is owned or sealed. Polls, votes, closings and lanes all
 /// pass the fence, are in the export, and are covered by the digest.
 #[async_trait]
 pub trait VoteShard: Send + Sync + 'static {
@@ -61,6 +62,16 @@ pub trait VoteShard: Send + Sync + 'static {
     /// Spreads a poll's counters over so many lanes from now on. Never fewer
     /// than it has.
     async fn widen_lanes(&self, at: &At, poll: PollId, lanes: u16) -> ShardResult<Poll>;
+
+    /// Adds votes that come as sums, without voters: so many for each item, in
+    /// the poll's order. The same request adds them once.
+    async fn carry(
+        &self,
+        at: &At,
+        poll: PollId,
+        request: RequestId,
+        votes: &[u64],
+    ) -> ShardResult<Tally>;
 
     // --- votes -------------------------------------------------------------
 

@@ -36,6 +36,9 @@ pub struct PollRow {
     /// Votes that were taken over as sums, without voters, per item: they are
     /// part of the counts.
     pub carried: Vec<u64>,
+    /// The requests that brought them: a repetition brings nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imports: Vec<RequestId>,
 }
 
 /// A voter's row.

@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod keys;
 pub(crate) mod placements;
+pub(crate) mod polls;
 pub(crate) mod preview;
 pub(crate) mod shard_files;
 pub(crate) mod shards;

@@ -1,13 +1,14 @@
 //! Polls.
 
-use ballast_domain::poll::{Poll, Refusal};
+use ballast_domain::bounds::IMPORTS_PER_POLL_MAX;
+use ballast_domain::poll::{Phase, Poll, Refusal, RequestId};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, Timestamp};
 
 use super::{Answer, Core};
 use crate::embedded::record::{PollNo, PollRecord, Record};
 use crate::embedded::state::PollState;
-use crate::shard::{At, Holding, PollRow, ShardResult, Version};
+use crate::shard::{At, Fenced, Holding, PollRow, ShardResult, Tally, Version};
 
 impl Core {
     /// Creates a poll, or finds the one that the same request created.
@@ -32,6 +33,7 @@ impl Core {
         poll.created_at = now;
         let row = PollRow {
             carried: vec![0; poll.spec.items.len()],
+            imports: Vec::new(),
             poll: poll.clone(),
             version: Version {
                 epoch: at.epoch,
@@ -49,13 +51,30 @@ impl Core {
         self.counted(number);
     }
 
+    /// A slice whose data is the truth is read; a copy that is not, or not
+    /// yet, is not: whoever asks knows an old route.
+    fn check_readable(&self, slice: &SliceId) -> ShardResult<()> {
+        self.check()?;
+        match self.state.slices.get(slice).map(|slice| &slice.fence) {
+            None => Ok(()),
+            Some(fence) => match fence.holding {
+                Holding::Owner | Holding::Sealed => Ok(()),
+                Holding::Importing => Err(Fenced::Behind { epoch: fence.epoch }.into()),
+                Holding::Retired | Holding::Gone => {
+                    let epoch = Some(fence.epoch);
+                    Err(Fenced::Moved { epoch }.into())
+                }
+            },
+        }
+    }
+
     /// A poll of a slice that is here.
     pub(in crate::embedded) fn known(
         &self,
         slice: &SliceId,
         poll: PollId,
     ) -> ShardResult<&PollState> {
-        self.check()?;
+        self.check_readable(slice)?;
         let poll = self.state.poll(slice, poll);
         poll.ok_or_else(|| Refusal::PollNotFound.into())
     }
@@ -78,7 +97,7 @@ impl Core {
         most: usize,
     ) -> ShardResult<Answer<Vec<Poll>>> {
         use std::ops::Bound::{Excluded, Unbounded};
-        self.check()?;
+        self.check_readable(slice)?;
         let Some(slice) = self.state.slices.get(slice) else {
             return Ok(self.after(0, Vec::new()));
         };
@@ -100,7 +119,8 @@ impl Core {
         poll: PollId,
         clock: Timestamp,
     ) -> ShardResult<Answer<Poll>> {
-        self.change_poll(at, poll, clock, |poll, now| {
+        self.change_poll(at, poll, clock, |row, now| {
+            let poll = &mut row.poll;
             if poll.closed_at.is_none() {
                 // A poll whose time was over closed then, not now.
                 poll.closed_at = Some(now.min(poll.spec.expiration_time));
@@ -116,10 +136,39 @@ impl Core {
         lanes: u16,
         clock: Timestamp,
     ) -> ShardResult<Answer<Poll>> {
-        self.change_poll(at, poll, clock, |poll, _| {
-            let options = &mut poll.spec.options;
+        self.change_poll(at, poll, clock, |row, _| {
+            let options = &mut row.poll.spec.options;
             options.lanes = options.lanes.max(lanes);
         })
+    }
+
+    /// Adds votes that come as sums.
+    pub(in crate::embedded) fn carry(
+        &mut self,
+        at: &At,
+        poll: PollId,
+        request: RequestId,
+        votes: &[u64],
+        clock: Timestamp,
+    ) -> ShardResult<Answer<Tally>> {
+        self.check()?;
+        self.state.admit(&at.slice, at.epoch)?;
+        let known = self.known(&at.slice, poll)?;
+        if !known.imports.contains(&request) {
+            if known.poll.phase(self.now(clock)) == Phase::Closed {
+                return Err(Refusal::Closed.into());
+            }
+            if known.imports.len() >= IMPORTS_PER_POLL_MAX {
+                return Err(Refusal::ImportsUsedUp.into());
+            }
+            self.change_poll(at, poll, clock, |row, _| {
+                row.imports.push(request);
+                for (carried, votes) in row.carried.iter_mut().zip(votes) {
+                    *carried = carried.saturating_add(*votes);
+                }
+            })?;
+        }
+        self.tally(&at.slice, poll)
     }
 
     fn change_poll(
@@ -127,15 +176,16 @@ impl Core {
         at: &At,
         poll: PollId,
         clock: Timestamp,
-        change: impl FnOnce(&mut Poll, Timestamp),
+        change: impl FnOnce(&mut PollRow, Timestamp),
     ) -> ShardResult<Answer<Poll>> {
         self.check()?;
         self.state.admit(&at.slice, at.epoch)?;
         let known = self.known(&at.slice, poll)?;
         let (number, mut row) = (known.number, known.row());
         let now = self.now(clock);
-        change(&mut row.poll, now);
-        if row.poll == *known.poll {
+        let before = row.clone();
+        change(&mut row, now);
+        if row == before {
             return Ok(self.after(known.changed_in, row.poll));
         }
         row.version = Version {

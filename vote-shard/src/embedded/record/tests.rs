@@ -55,6 +55,7 @@ fn examples() -> Vec<Record<'static>> {
                     poll,
                     version: version(1, 2),
                     carried: vec![5],
+                    imports: vec![RequestId(9)],
                 },
             }),
         ),

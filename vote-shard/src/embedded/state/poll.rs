@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ballast_domain::ItemId;
 use ballast_domain::Timestamp;
-use ballast_domain::poll::Poll;
+use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::tenant::SliceId;
 
 use super::lanes::Lanes;
@@ -22,6 +22,7 @@ pub(in crate::embedded) struct PollState {
     pub(in crate::embedded) poll: Arc<Poll>,
     pub(in crate::embedded) version: Version,
     pub(in crate::embedded) carried: Vec<u64>,
+    pub(in crate::embedded) imports: Vec<RequestId>,
     pub(in crate::embedded) lanes: Lanes,
     pub(in crate::embedded) voters: Voters,
     /// Its rows are only on disk: it is closed, and they do not change.
@@ -53,6 +54,7 @@ impl PollState {
             key,
             version: row.version,
             carried: vec![0; count],
+            imports: row.imports,
             lanes: Lanes::new(count, poll.spec.options.lanes),
             voters: Voters::new(poll.created_at),
             cold: false,
@@ -72,6 +74,7 @@ impl PollState {
         self.lanes.widen(row.poll.spec.options.lanes);
         self.poll = Arc::new(row.poll);
         self.version = row.version;
+        self.imports = row.imports;
         self.carry(row.carried);
     }
 
@@ -154,6 +157,7 @@ impl PollState {
             poll: Poll::clone(&self.poll),
             version: self.version,
             carried: self.carried.clone(),
+            imports: self.imports.clone(),
         }
     }
 

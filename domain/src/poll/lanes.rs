@@ -1,0 +1,157 @@
+//! How evenly an item's votes lie on its lanes, and why not, if not.
+//!
+//! Within ten per cent of the mean is normal, more than thirty is a finding.
+//! Chance alone moves a lane by about the square root of its votes, so few
+//! votes prove nothing: the report says when the deviation is no more than
+//! that.
+
+use serde::{Deserialize, Serialize};
+
+/// Up to here a lane's distance from the mean is normal.
+const NORMAL: f64 = 0.10;
+/// Beyond this it is a finding.
+const FINDING: f64 = 0.30;
+/// So many standard deviations are still chance.
+const CHANCE: f64 = 4.0;
+
+/// What to make of an item's lanes.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    /// Every lane is within ten per cent of the mean, or as near as so few
+    /// votes can be.
+    Even,
+    /// A lane is more than ten per cent away from the mean.
+    Uneven,
+    /// A lane is more than thirty per cent away from the mean.
+    Skewed,
+}
+
+/// Why lanes are uneven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Cause {
+    /// So few votes fall unevenly by chance.
+    TooFewVotes,
+    /// The last lanes were added later and are still filling.
+    LanesAdded,
+    /// Neither: voters are not spread as they should be.
+    Unknown,
+}
+
+/// The lanes of one item.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Spread {
+    /// The votes in each lane.
+    pub lanes: Vec<u64>,
+    /// How far the farthest lane is from the mean, in per cent of it.
+    pub deviation_percent: f64,
+    /// What to make of it.
+    pub verdict: Verdict,
+    /// Why, if it is not even.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+}
+
+impl Spread {
+    /// Judges an item's lanes.
+    pub fn of(lanes: Vec<u64>) -> Self {
+        let deviation = deviation(&lanes);
+        let few = is_chance(&lanes, deviation);
+        let verdict = match deviation {
+            _ if few => Verdict::Even,
+            deviation if deviation <= NORMAL => Verdict::Even,
+            deviation if deviation <= FINDING => Verdict::Uneven,
+            _ => Verdict::Skewed,
+        };
+        let cause = if deviation <= NORMAL {
+            None
+        } else if few {
+            Some(Cause::TooFewVotes)
+        } else if added_later(&lanes) {
+            Some(Cause::LanesAdded)
+        } else {
+            Some(Cause::Unknown)
+        };
+        Self {
+            deviation_percent: (deviation * 1_000.0).round() / 10.0,
+            lanes,
+            verdict,
+            cause,
+        }
+    }
+}
+
+fn mean(lanes: &[u64]) -> f64 {
+    lanes.iter().sum::<u64>() as f64 / lanes.len().max(1) as f64
+}
+
+/// The farthest lane's distance from the mean, as a share of it.
+fn deviation(lanes: &[u64]) -> f64 {
+    let mean = mean(lanes);
+    if mean == 0.0 {
+        return 0.0;
+    }
+    let distances = lanes.iter().map(|lane| (*lane as f64 - mean).abs() / mean);
+    distances.fold(0.0, f64::max)
+}
+
+/// Whether so few votes fall like this by chance.
+fn is_chance(lanes: &[u64], deviation: f64) -> bool {
+    let mean = mean(lanes);
+    mean == 0.0 || deviation * mean <= CHANCE * mean.sqrt()
+}
+
+/// Whether the first lanes are even among themselves, the rest too, and the
+/// rest have fewer.
+fn added_later(lanes: &[u64]) -> bool {
+    (1..lanes.len()).any(|first_new| {
+        let (old, new) = lanes.split_at(first_new);
+        let even = |lanes: &[u64]| {
+            let deviation = deviation(lanes);
+            deviation <= NORMAL || is_chance(lanes, deviation)
+        };
+        even(old) && even(new) && mean(new) < mean(old)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(lanes: &[u64]) -> (Verdict, Option<Cause>) {
+        let spread = Spread::of(lanes.to_vec());
+        (spread.verdict, spread.cause)
+    }
+
+    #[test]
+    fn lanes_are_judged_by_their_distance_from_the_mean() {
+        let few = Some(Cause::TooFewVotes);
+        assert_eq!(judged(&[]), (Verdict::Even, None));
+        assert_eq!(judged(&[0, 0]), (Verdict::Even, None));
+        assert_eq!(judged(&[151, 150, 150]), (Verdict::Even, None));
+        assert_eq!(judged(&[3, 1, 2]), (Verdict::Even, few));
+        assert_eq!(judged(&[10_500, 10_000, 9_600]), (Verdict::Even, None));
+        let unknown = Some(Cause::Unknown);
+        assert_eq!(judged(&[8_000, 10_000, 12_000]), (Verdict::Uneven, unknown));
+        assert_eq!(judged(&[4_000, 10_000, 16_000]), (Verdict::Skewed, unknown));
+    }
+
+    #[test]
+    fn lanes_that_were_added_later_are_a_cause() {
+        let added = Some(Cause::LanesAdded);
+        assert_eq!(
+            judged(&[20_000, 20_100, 5_000, 5_050]),
+            (Verdict::Skewed, added)
+        );
+        assert_eq!(judged(&[10_000, 10_000, 0]), (Verdict::Skewed, added));
+    }
+
+    #[test]
+    fn the_deviation_is_a_percentage() {
+        assert_eq!(Spread::of(vec![50, 150]).deviation_percent, 50.0);
+    }
+}
