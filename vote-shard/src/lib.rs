@@ -11,6 +11,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod embedded;
 pub mod shard;
 pub mod testing;

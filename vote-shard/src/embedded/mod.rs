@@ -10,6 +10,8 @@
 //! ```
 
 mod committer;
+#[cfg(test)]
+mod conformance_tests;
 mod core;
 pub mod disk;
 mod engine;
