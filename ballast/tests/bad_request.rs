@@ -194,11 +194,9 @@ async fn the_router_refuses_in_the_same_way() {
     for (method, path, code) in cases {
         is_problem(path, it.route(method, path).send().await, code);
     }
-    let answer = it
-        .route("DELETE", "/resolve")
-        .header("x-api-key", &key)
-        .send()
-        .await;
-    is_problem("DELETE /resolve", answer, "method-not-allowed");
+    let cannot_be = it
+        .route("GET", "/resolve?poll=mine")
+        .header("x-api-key", &key);
+    is_problem("no poll", cannot_be.send().await, "malformed-request");
     assert_eq!(it.newest_event().await, newest, "something was changed");
 }

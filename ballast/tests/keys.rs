@@ -279,6 +279,13 @@ async fn no_secret_is_ever_logged() {
     it.route("GET", &format!("/resolve?api_key={encoded}"))
         .send()
         .await;
+    it.route("POST", &format!("/resolve/polls?api_key={key}"))
+        .send()
+        .await;
+    it.route("GET", "/resolve")
+        .header("x-original-uri", &format!("/?api_key={key}"))
+        .send()
+        .await;
     it.route("GET", &format!("/polls?x=1&api_key={key}&y={token}"))
         .send()
         .await;

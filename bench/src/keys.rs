@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use ballast_domain::credential::{Credential, CredentialHash, Purpose};
 use ballast_domain::key::Scope;
 use ballast_domain::registry::StoreError;
-use ballast_domain::routes::{Grant, RouteSource, Stale, TenantRoute};
-use ballast_domain::{Entropy, KeyId, RegionId, ShardId, TenantId, Timestamp};
+use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute};
+use ballast_domain::{Entropy, KeyId, ShardId, TenantId, Timestamp};
 use ballast_router::{Keyring, read_key};
 use sha2::{Digest, Sha256};
 
@@ -121,7 +121,7 @@ impl RouteSource for Source {
     async fn tenant(&self, _: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError> {
         Ok(None)
     }
-    async fn shard_region(&self, _: &ShardId) -> Result<Option<RegionId>, StoreError> {
+    async fn shard(&self, _: &ShardId) -> Result<Option<ShardRoute>, StoreError> {
         Ok(None)
     }
     async fn stale_since(&self, revision: u64) -> Result<(u64, Vec<Stale>), StoreError> {

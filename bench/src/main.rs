@@ -5,6 +5,7 @@
 //!   cargo run --release -p ballast-bench -- placement
 //!   cargo run --release -p ballast-bench -- keys
 //!   cargo run --release -p ballast-bench -- registry --tenants 100000
+//!   cargo run --release -p ballast-bench -- votes
 //! ```
 //! One file per benchmark. They measure; nothing here is asserted.
 
@@ -18,6 +19,7 @@ mod registry;
 mod sample;
 mod stopwatch;
 mod table;
+mod votes;
 
 use options::{Benchmark, Options};
 
@@ -32,6 +34,7 @@ async fn main() -> anyhow::Result<()> {
             Benchmark::Placement => placement::run()?,
             Benchmark::Keys => keys::run().await?,
             Benchmark::Registry => registry::run(&options).await?,
+            Benchmark::Votes => votes::run(&options).await?,
         }
     }
     Ok(())

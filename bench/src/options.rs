@@ -12,6 +12,7 @@ Benchmarks (all of them when none is named):
   placement      deciding where a new slice goes, beside crate hrw-hash
   keys           checking an API key in memory, beside the bare hash
   registry       a SQLite registry with 10,000 tenants beside one with many
+  votes          durable votes, each counted once, beside the bare log
 
 Options:
   --tenants N    how many tenants are many [default: 1000000]
@@ -24,16 +25,18 @@ pub(crate) enum Benchmark {
     Placement,
     Keys,
     Registry,
+    Votes,
 }
 
 impl Benchmark {
-    const ALL: [Self; 3] = [Self::Placement, Self::Keys, Self::Registry];
+    const ALL: [Self; 4] = [Self::Placement, Self::Keys, Self::Registry, Self::Votes];
 
     fn name(self) -> &'static str {
         match self {
             Self::Placement => "placement",
             Self::Keys => "keys",
             Self::Registry => "registry",
+            Self::Votes => "votes",
         }
     }
 }

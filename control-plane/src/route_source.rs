@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use ballast_domain::credential::CredentialHash;
 use ballast_domain::key::ApiKey;
 use ballast_domain::registry::{Kind, Registry, StoreError, StoreResult, hash_term};
-use ballast_domain::routes::{Grant, RouteSource, Stale, TenantRoute};
+use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute};
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::Tenant;
-use ballast_domain::{KeyId, RegionId, ShardId, TenantId, Timestamp};
+use ballast_domain::{KeyId, ShardId, TenantId, Timestamp};
 
 use crate::registry::typed;
 
@@ -59,9 +59,12 @@ impl RouteSource for RegistryRoutes {
         }))
     }
 
-    async fn shard_region(&self, id: &ShardId) -> StoreResult<Option<RegionId>> {
+    async fn shard(&self, id: &ShardId) -> StoreResult<Option<ShardRoute>> {
         let found = typed::get::<Shard>(&*self.registry, id.as_str()).await?;
-        Ok(found.map(|shard| shard.value.region))
+        Ok(found.map(|shard| {
+            let Shard { region, state, .. } = shard.value;
+            ShardRoute { region, state }
+        }))
     }
 
     async fn stale_since(&self, revision: u64) -> StoreResult<(u64, Vec<Stale>)> {

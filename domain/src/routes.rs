@@ -15,6 +15,7 @@ use crate::id::{KeyId, RegionId, ShardId, TenantId};
 use crate::key::{ApiKey, KeyStatus, ScopeSet};
 use crate::limits::Limits;
 use crate::registry::StoreError;
+use crate::shard::ShardState;
 use crate::tenant::{Slice, TenantStatus};
 
 /// What a key allows: the answer to a look-up by hash. Routers keep very many
@@ -71,6 +72,15 @@ pub struct TenantRoute {
     pub slices: Vec<Slice>,
 }
 
+/// What a router knows of a shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardRoute {
+    /// The region it stands in.
+    pub region: RegionId,
+    /// Whether it serves.
+    pub state: ShardState,
+}
+
 /// Something a router may have kept is no longer true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stale {
@@ -92,8 +102,8 @@ pub trait RouteSource: Send + Sync + 'static {
     /// A tenant's route.
     async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError>;
 
-    /// The region a shard stands in.
-    async fn shard_region(&self, id: &ShardId) -> Result<Option<RegionId>, StoreError>;
+    /// Where a shard stands and whether it serves.
+    async fn shard(&self, id: &ShardId) -> Result<Option<ShardRoute>, StoreError>;
 
     /// Waits for changes after `revision` and says what they made stale, with
     /// the revision to go on from.

@@ -16,6 +16,7 @@ use ballast_domain::tenant::TenantStatus;
 use ballast_domain::{Error, ErrorCode, Result};
 
 use crate::keyring::{Held, read_key};
+use crate::original::Original;
 use crate::{RouterError, State, cors};
 
 /// What a request was let in with; handlers find it in its extensions.
@@ -71,7 +72,8 @@ fn let_in(state: &State, request: &Request) -> impl Future<Output = Result<Acces
 /// The hash of the key in a request. The key itself is not kept.
 fn key_of(state: &State, request: &Request) -> Result<CredentialHash> {
     let places = &state.parts.settings.key_places;
-    let Some(key) = places.find(request.headers(), request.uri()) else {
+    let (headers, uri) = (request.headers(), request.uri());
+    let Some(key) = places.find(headers, uri, &Original::of(uri, headers)) else {
         let detail = "there is no API key in the request";
         let next = format!("Send it in one of: {}.", places.in_words());
         return Err(Error::new(ErrorCode::BadCredential, detail).next(next));

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use axum::http::{HeaderMap, HeaderName, Uri, header};
 
+use crate::original::Original;
+
 /// One place where a key may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPlace {
@@ -68,8 +70,14 @@ impl Default for KeyPlaces {
 }
 
 impl KeyPlaces {
-    /// The key in a request: the first place that has one.
-    pub(crate) fn find<'r>(&self, headers: &'r HeaderMap, uri: &'r Uri) -> Option<Cow<'r, str>> {
+    /// The key in a request: the first place that has one. When a proxy asks
+    /// about a request, that one's query counts as the request's own.
+    pub(crate) fn find<'r>(
+        &self,
+        headers: &'r HeaderMap,
+        uri: &'r Uri,
+        original: &Original<'r>,
+    ) -> Option<Cow<'r, str>> {
         self.0.iter().find_map(|place| match place {
             KeyPlace::Bearer => bearer(headers).map(Cow::Borrowed),
             KeyPlace::Header(name) => headers
@@ -78,7 +86,12 @@ impl KeyPlaces {
                 .ok()
                 .map(str::trim)
                 .map(Cow::Borrowed),
-            KeyPlace::Query(name) => in_query(uri.query()?, name),
+            KeyPlace::Query(name) => uri
+                .query()
+                .into_iter()
+                .chain(original.queries())
+                .find_map(|query| in_query(query, name))
+                .map(Cow::Borrowed),
         })
     }
 
@@ -106,13 +119,14 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// Keys are plain ASCII, so a value that would need decoding is none.
-fn in_query<'r>(query: &'r str, name: &str) -> Option<Cow<'r, str>> {
+/// The value of a parameter, as it is written: keys and ids are plain ASCII,
+/// so a value that would need decoding is none.
+pub(crate) fn in_query<'r>(query: &'r str, name: &str) -> Option<&'r str> {
     query
         .split('&')
         .filter_map(|pair| pair.split_once('='))
         .find(|(key, _)| *key == name)
-        .map(|(_, value)| Cow::Borrowed(value))
+        .map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -128,8 +142,9 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
             .collect();
+        let uri = uri.parse().unwrap();
         places
-            .find(&headers, &uri.parse().unwrap())
+            .find(&headers, &uri, &Original::of(&uri, &headers))
             .map(Cow::into_owned)
     }
 
@@ -150,6 +165,20 @@ mod tests {
             Some("three")
         );
         assert_eq!(found(&places, &[("authorization", "Basic x")], "/"), None);
+    }
+
+    #[test]
+    fn the_query_of_the_request_a_proxy_asks_about_is_looked_at_last() {
+        let places = KeyPlaces::default();
+        for header in ["x-original-uri", "x-forwarded-uri"] {
+            let told = [(header, "/polls?a=b&api_key=told"), ("x-api-key", "own")];
+            let key = |headers, uri| found(&places, headers, uri);
+            assert_eq!(key(&told[..1], "/resolve").as_deref(), Some("told"));
+            assert_eq!(key(&told, "/resolve").as_deref(), Some("own"));
+            let own = key(&told[..1], "/resolve/polls?api_key=own");
+            assert_eq!(own.as_deref(), Some("own"));
+            assert_eq!(key(&told[..1], "/polls"), None, "only when resolving");
+        }
     }
 
     #[test]

@@ -19,8 +19,12 @@ mod cors;
 mod follow;
 mod key_in_request;
 mod keyring;
+pub mod limits;
+mod original;
 mod problem;
 mod resolve;
+#[cfg(test)]
+mod resolve_tests;
 mod route_cache;
 #[cfg(test)]
 mod testing;
@@ -30,7 +34,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::any;
 use ballast_domain::routes::RouteSource;
 use ballast_domain::{Clock, Error, ErrorCode};
 
@@ -39,6 +43,7 @@ pub use key_in_request::{KeyPlace, KeyPlaces};
 pub use keyring::{Held, Keyring, read_key};
 pub use problem::RouterError;
 
+use crate::limits::Limiter;
 use crate::route_cache::RouteCache;
 
 /// What an operator may set.
@@ -66,6 +71,7 @@ struct Parts {
     source: Arc<dyn RouteSource>,
     keyring: Keyring,
     routes: RouteCache,
+    limiter: Limiter,
 }
 
 impl State {
@@ -74,6 +80,7 @@ impl State {
         let ttl_ms = i64::try_from(settings.cache_ttl.as_millis()).unwrap_or(i64::MAX);
         let keyring = Keyring::new(source.clone(), settings.cache_entries, ttl_ms);
         let routes = RouteCache::new(source.clone(), settings.cache_entries, ttl_ms);
+        let limiter = Limiter::new(settings.cache_entries);
         Self {
             parts: Arc::new(Parts {
                 settings,
@@ -81,15 +88,24 @@ impl State {
                 source,
                 keyring,
                 routes,
+                limiter,
             }),
         }
+    }
+
+    /// What holds tenants to their limits.
+    pub fn limiter(&self) -> &Limiter {
+        &self.parts.limiter
     }
 }
 
 /// The router's paths, to be mounted at the root.
 pub fn router(state: State) -> Router {
     Router::new()
-        .route("/resolve", get(resolve::resolve))
+        // Any method: Envoy asks with the method of the request it asks about.
+        .route("/resolve", any(resolve::resolve))
+        .route("/resolve/", any(resolve::resolve))
+        .route("/resolve/{*original}", any(resolve::resolve))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), admit::admit))
         .with_state(state)

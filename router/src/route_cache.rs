@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ballast_domain::routes::{RouteSource, TenantRoute};
-use ballast_domain::{Error, ErrorCode, RegionId, Result, ShardId, TenantId, Timestamp};
+use ballast_domain::routes::{RouteSource, ShardRoute, TenantRoute};
+use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId, Timestamp};
 use quick_cache::sync::Cache;
 
-/// Shards whose region is kept.
+/// Shards that are kept.
 const SHARDS: usize = 10_000;
 
 pub(crate) struct RouteCache {
     source: Arc<dyn RouteSource>,
     tenants: Cache<TenantId, Kept<Arc<TenantRoute>>>,
-    regions: Cache<ShardId, Kept<RegionId>>,
+    shards: Cache<ShardId, Kept<ShardRoute>>,
     /// As in the keyring: an answer under way meanwhile is not kept.
     forgotten: AtomicU64,
     ttl_ms: i64,
@@ -30,7 +30,7 @@ impl RouteCache {
         Self {
             source,
             tenants: Cache::new(entries),
-            regions: Cache::new(SHARDS),
+            shards: Cache::new(SHARDS),
             forgotten: AtomicU64::new(0),
             ttl_ms,
         }
@@ -69,37 +69,37 @@ impl RouteCache {
         Ok(route)
     }
 
-    /// The region a shard stands in.
-    pub(crate) async fn region(&self, id: &ShardId, now: Timestamp) -> Result<RegionId> {
+    /// Where a shard stands and whether it serves.
+    pub(crate) async fn shard(&self, id: &ShardId, now: Timestamp) -> Result<ShardRoute> {
         if let Some(kept) = self
-            .regions
+            .shards
             .get(id)
             .filter(|kept| self.is_fresh(kept.read_ms, now))
         {
             return Ok(kept.value);
         }
         let before = self.forgotten.load(Ordering::Acquire);
-        let region = match self.source.shard_region(id).await {
+        let shard = match self.source.shard(id).await {
             Ok(answer) => answer.ok_or_else(|| gone(id.as_str()))?,
             Err(away) => {
                 return self
-                    .regions
+                    .shards
                     .get(id)
                     .map(|kept| kept.value)
                     .ok_or_else(|| away.into());
             }
         };
-        self.regions.insert(
+        self.shards.insert(
             id.clone(),
             Kept {
-                value: region.clone(),
+                value: shard.clone(),
                 read_ms: now.unix_ms(),
             },
         );
         if self.forgotten.load(Ordering::Acquire) != before {
-            self.regions.remove(id);
+            self.shards.remove(id);
         }
-        Ok(region)
+        Ok(shard)
     }
 
     pub(crate) fn forget_tenant(&self, id: &TenantId) {
@@ -109,7 +109,7 @@ impl RouteCache {
 
     pub(crate) fn forget_shard(&self, id: &ShardId) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
-        self.regions.remove(id);
+        self.shards.remove(id);
     }
 
     fn is_fresh(&self, read_ms: i64, now: Timestamp) -> bool {

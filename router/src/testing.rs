@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use ballast_domain::credential::{Credential, CredentialHash, Purpose};
 use ballast_domain::key::{ApiKey, KeyMode, Scope};
 use ballast_domain::registry::StoreError;
-use ballast_domain::routes::{Grant, RouteSource, Stale, TenantRoute};
-use ballast_domain::{Entropy, KeyId, RegionId, ShardId, TenantId, Timestamp};
+use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute};
+use ballast_domain::shard::ShardState;
+use ballast_domain::{Entropy, KeyId, ShardId, TenantId, Timestamp};
 
 struct Seed(AtomicU64);
 
@@ -38,6 +39,8 @@ type Hook = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 pub(crate) struct FakeSource {
     keys: Mutex<HashMap<[u8; 32], Grant>>,
+    tenants: Mutex<HashMap<TenantId, Arc<TenantRoute>>>,
+    shards: Mutex<HashMap<ShardId, ShardRoute>>,
     asked: AtomicUsize,
     away: AtomicBool,
     hook: Mutex<Option<Hook>>,
@@ -64,6 +67,17 @@ impl FakeSource {
         let hash = secret.hash();
         keys.insert(*hash.bytes(), Grant::new(hash, &key));
         (secret.expose().to_owned(), id)
+    }
+
+    pub(crate) fn add_tenant(&self, route: TenantRoute) {
+        let mut tenants = self.tenants.lock().unwrap();
+        tenants.insert(route.tenant_id.clone(), Arc::new(route));
+    }
+
+    pub(crate) fn set_shard(&self, id: &str, state: ShardState) {
+        let region = "local".parse().unwrap();
+        let mut shards = self.shards.lock().unwrap();
+        shards.insert(id.parse().unwrap(), ShardRoute { region, state });
     }
 
     pub(crate) fn change_key(&self, id: &KeyId, change: impl FnOnce(&mut Grant)) {
@@ -99,12 +113,12 @@ impl RouteSource for FakeSource {
         Ok(answer)
     }
 
-    async fn tenant(&self, _: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError> {
-        Ok(None)
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError> {
+        Ok(self.tenants.lock().unwrap().get(id).cloned())
     }
 
-    async fn shard_region(&self, _: &ShardId) -> Result<Option<RegionId>, StoreError> {
-        Ok(None)
+    async fn shard(&self, id: &ShardId) -> Result<Option<ShardRoute>, StoreError> {
+        Ok(self.shards.lock().unwrap().get(id).cloned())
     }
 
     async fn stale_since(&self, revision: u64) -> Result<(u64, Vec<Stale>), StoreError> {

@@ -194,6 +194,9 @@ codes! {
     ShardFull "shard-full" Unavailable
         "The shard can take no more voters"
         "Try again later; the operator should add memory, close polls, or move tenants away."
+    ShardDown "shard-down" Unavailable
+        "The shard is down"
+        "Try again when Retry-After says; the operator can bring it back (shard state)."
     RateLimited "rate-limited" TooMany
         "The tenant sends more than it may"
         "Wait as long as Retry-After says; the limits can be raised (tenant update)."

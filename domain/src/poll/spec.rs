@@ -162,7 +162,8 @@ mod tests {
     fn what_cannot_be_is_told_with_its_place() {
         let now = Timestamp::from_unix_ms(500);
         assert!(spec().check(now).is_ok());
-        let cases: [(&str, fn(&mut PollSpec)); 9] = [
+        type Breakage = fn(&mut PollSpec);
+        let cases: [(&str, Breakage); 9] = [
             ("/items", |spec| spec.items.clear()),
             ("/items/1", |spec| {
                 spec.items[1].item_name = "one".to_owned()

@@ -8,13 +8,17 @@ use ballast_domain::poll::{Ballot, Poll, Verdict};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Clock, Entropy, PollId, VoterId};
 
-use super::committer::{self, Shared};
-use super::core::{Answer, Core};
+use super::committer;
+use super::core::{Answer, Core, Found, Stored};
 use super::disk::Disk;
-use super::open::{OpenError, Opener, Options};
+use super::export;
+use super::keeper;
+use super::open::{OpenError, Opened, Opener, Options};
+use super::runs::RunError;
+use super::shared::Shared;
 use crate::shard::{
-    At, Change, Cursor, Digest, Fence, Order, Page, ShardResult, SliceKey, Tally, Usage, VoteShard,
-    VoterRow,
+    At, Change, Cursor, Digest, Fence, Order, Page, ShardError, ShardResult, SliceKey, Tally,
+    Usage, VoteShard, VoterRow,
 };
 
 /// Bytes that may wait for the disk before callers have to.
@@ -24,7 +28,7 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 pub struct EmbeddedShard {
     shared: Arc<Shared>,
     entropy: Arc<dyn Entropy>,
-    committer: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl EmbeddedShard {
@@ -43,20 +47,25 @@ impl EmbeddedShard {
             options,
             name,
         };
-        let opened = opener.open()?;
-        let shared = Arc::new(Shared::new(opened.core, clock));
-        let log = opened.log;
+        let Opened { log, core, store } = opener.open()?;
+        let shared = Arc::new(Shared::new(core, store, clock));
+        let name = opener.name().to_owned();
         let committer = {
             let shared = shared.clone();
-            std::thread::Builder::new()
-                .name(format!("log {}", opener.name()))
-                .spawn(move || committer::run(&shared, log, &opener))
+            thread(format!("log {name}"), move || {
+                committer::run(&shared, log, &opener);
+            })?
         };
-        let committer = committer.map_err(OpenError::Thread)?;
+        let keeper = {
+            let shared = shared.clone();
+            thread(format!("keep {name}"), move || {
+                keeper::run(&shared, &options, &name);
+            })?
+        };
         Ok(Self {
             shared,
             entropy,
-            committer: Some(committer),
+            threads: vec![keeper, committer],
         })
     }
 
@@ -101,9 +110,30 @@ impl EmbeddedShard {
         answer.durable().await?
     }
 
+    /// Makes a checkpoint now: everything acknowledged so far is in sorted
+    /// files when it returns.
+    pub async fn checkpoint(&self) -> ShardResult<()> {
+        let made = self.shared.keeping.ask().await;
+        made.map_err(ShardError::unavailable)
+    }
+
     fn now(&self) -> ballast_domain::Timestamp {
         self.shared.clock.now()
     }
+}
+
+/// Reads from disk where that holds nobody up.
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, RunError> + Send + 'static,
+) -> ShardResult<T> {
+    blocking_page(|| read().map_err(|error| ShardError::unavailable(error.to_string()))).await
+}
+
+async fn blocking_page<T: Send + 'static>(
+    read: impl FnOnce() -> ShardResult<T> + Send + 'static,
+) -> ShardResult<T> {
+    let read = tokio::task::spawn_blocking(read).await;
+    read.unwrap_or_else(|error| Err(ShardError::unavailable(error.to_string())))
 }
 
 /// A refusal, too, may rest on something that is not durable yet.
@@ -121,10 +151,15 @@ impl Drop for EmbeddedShard {
     /// What was gathered is still written.
     fn drop(&mut self) {
         self.shared.stop();
-        if let Some(committer) = self.committer.take() {
-            let _ = committer.join();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
         }
     }
+}
+
+fn thread(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
+    let thread = std::thread::Builder::new().name(name).spawn(run);
+    thread.map_err(OpenError::Thread)
 }
 
 #[async_trait]
@@ -160,7 +195,25 @@ impl VoteShard for EmbeddedShard {
 
     async fn cast(&self, at: &At, ballots: &[Ballot]) -> ShardResult<Vec<Verdict>> {
         let now = self.now();
-        self.decide(|core| core.cast(at, ballots, now)).await
+        let mut cast = self.decide(|core| core.cast(at, ballots, now)).await?;
+        if !cast.stored.is_empty() {
+            let store = self.shared.store();
+            let judged = blocking(move || {
+                let runs = store.runs();
+                let judge = |(place, stored): (usize, Stored)| {
+                    let row = runs.get(stored.key)?;
+                    Ok((place, stored.judge(row.as_ref().map(|stored| &stored.row))))
+                };
+                cast.stored
+                    .into_iter()
+                    .map(judge)
+                    .collect::<Result<Vec<_>, RunError>>()
+            });
+            for (place, verdict) in judged.await? {
+                cast.verdicts[place] = verdict;
+            }
+        }
+        Ok(cast.verdicts)
     }
 
     async fn tally(&self, slice: &SliceId, poll: PollId) -> ShardResult<Tally> {
@@ -177,7 +230,14 @@ impl VoteShard for EmbeddedShard {
         poll: PollId,
         voter: &VoterId,
     ) -> ShardResult<Option<VoterRow>> {
-        self.read(|core| core.voter(slice, poll, voter)).await
+        match self.read(|core| core.voter(slice, poll, voter)).await? {
+            Found::Here(row) => Ok(row),
+            Found::Stored(key) => {
+                let store = self.shared.store();
+                let row = blocking(move || store.runs().get(key)).await?;
+                Ok(row.map(|row| export::of_stored(poll, row)))
+            }
+        }
     }
 
     async fn tallies_since(&self, seen: u64) -> ShardResult<(u64, Vec<Tally>)> {
@@ -186,6 +246,8 @@ impl VoteShard for EmbeddedShard {
     }
 
     async fn usage(&self) -> Usage {
+        let store = self.shared.store();
+        let disk_bytes = blocking_page(move || Ok(store.disk_bytes())).await;
         let core = self.shared.lock();
         Usage {
             trouble: core.trouble.clone(),
@@ -193,7 +255,7 @@ impl VoteShard for EmbeddedShard {
             polls: core.state.polls.len() as u64,
             voters_in_memory: core.state.voters,
             voters_in_memory_max: core.limits.voters_max,
-            disk_bytes: 0,
+            disk_bytes: disk_bytes.unwrap_or(0),
         }
     }
 
@@ -246,8 +308,32 @@ impl VoteShard for EmbeddedShard {
     }
 
     async fn export(&self, slice: &SliceId, cursor: &Cursor, bytes: usize) -> ShardResult<Page> {
-        let _ = (slice, cursor, bytes);
-        Err(crate::shard::ShardError::unavailable("not yet"))
+        if *cursor == Cursor::Start {
+            self.checkpoint().await?;
+        }
+        // In this order: polls that memory knows now have their rows in runs
+        // up to this position at least.
+        let store = self.shared.store();
+        let flushed = store.flushed();
+        let (subject, polls) = self.read(|core| core.subject(slice)).await?;
+        match cursor.clone() {
+            Cursor::Start => Ok(Page {
+                changes: polls.into_iter().map(Change::Poll).collect(),
+                next: Cursor::Snapshot {
+                    position: flushed,
+                    after: None,
+                },
+                caught_up: false,
+            }),
+            Cursor::Snapshot { position, after } => {
+                let page = move || export::rows(&subject, &store.runs(), position, after, bytes);
+                blocking_page(page).await
+            }
+            Cursor::Changes { position } => {
+                let page = move || export::changes(&subject, &store, position, bytes);
+                blocking_page(page).await
+            }
+        }
     }
 
     async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()> {
@@ -261,7 +347,9 @@ impl VoteShard for EmbeddedShard {
     }
 
     async fn scrub(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>> {
-        let _ = slice;
-        Err(crate::shard::ShardError::unavailable("not yet"))
+        self.checkpoint().await?;
+        let store = self.shared.store();
+        let (subject, polls) = self.read(|core| core.subject(slice)).await?;
+        blocking_page(move || export::scrub(&subject, &store.runs(), &polls)).await
     }
 }

@@ -5,21 +5,30 @@
 //!   core/      decides: fence, rules, records; under one lock
 //!   state/     what is known, derived from the log
 //!   committer  a thread: one group, one sync, then the answers
+//!   keeper     a thread: checkpoints, merging, removing what is not needed
 //!   log/       the truth: checksummed groups        record/  what is in them
+//!   runs/      sorted files of rows                 checkpoint  all the rest
 //!   disk/      all file access
 //! ```
 
+mod checkpoint;
 mod committer;
 #[cfg(test)]
 mod conformance_tests;
 mod core;
 pub mod disk;
 mod engine;
+mod export;
+mod keeper;
+mod keeping;
 pub mod log;
 mod open;
 mod published;
 mod record;
+mod runs;
+mod shared;
 mod state;
+mod store;
 #[cfg(test)]
 mod tests;
 

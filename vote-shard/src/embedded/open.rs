@@ -1,23 +1,36 @@
-//! Opening a shard's directory: the log is read, and memory is built from it.
+//! Opening a shard's directory.
+//!
+//! ```text
+//!   newest checkpoint that is whole ──► memory without rows
+//!   its runs ──► the rows of polls that are open
+//!   log after the checkpoint's position ──► the rest
+//! ```
 
 use std::sync::Arc;
 
+use super::checkpoint::{self, CheckpointError};
 use super::core::{Core, Limits};
 use super::disk::Disk;
 use super::log::{self, Log, LogError};
 use super::record::Unreadable;
+use super::runs::{self, Key, Run, RunError, RunSet};
 use super::state::State;
+use super::store::Store;
 
 /// What may be set of an embedded shard.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Sizes of the log's parts.
     pub log: log::Options,
-    /// Voters of open polls that memory may hold; about 60 bytes each.
+    /// Voters of open polls that memory may hold; 38 to 76 bytes each.
     pub voters_in_memory_max: u64,
     /// How long a ballot may be on its way and still be judged by the time it
     /// arrived at.
     pub allowance_ms: i64,
+    /// A checkpoint is made when the log has grown by so much.
+    pub checkpoint_bytes: u64,
+    /// So much of the log is kept at least for those who follow its changes.
+    pub feed_bytes: u64,
 }
 
 impl Default for Options {
@@ -26,6 +39,8 @@ impl Default for Options {
             log: log::Options::default(),
             voters_in_memory_max: 100_000_000,
             allowance_ms: ballast_domain::bounds::ARRIVAL_ALLOWANCE_MS,
+            checkpoint_bytes: 64 << 20,
+            feed_bytes: 512 << 20,
         }
     }
 }
@@ -36,6 +51,12 @@ pub enum OpenError {
     /// Its log.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// Its checkpoints.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// Its sorted rows.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// The thread that writes it.
     #[error("start the thread that writes the log")]
     Thread(#[source] std::io::Error),
@@ -48,6 +69,9 @@ pub enum OpenError {
         #[source]
         source: Unreadable,
     },
+    /// What is on disk contradicts itself.
+    #[error("the sorted rows do not fit the checkpoint: {0}")]
+    Misfit(String),
 }
 
 /// Opens a shard, also again after its disk failed.
@@ -61,6 +85,14 @@ pub(super) struct Opener {
 pub(super) struct Opened {
     pub(super) log: Log,
     pub(super) core: Core,
+    pub(super) store: Arc<Store>,
+}
+
+/// Memory and runs as of a position.
+struct Base {
+    state: State,
+    runs: RunSet,
+    position: u64,
 }
 
 impl Opener {
@@ -70,23 +102,28 @@ impl Opener {
 
     /// Reads everything.
     pub(super) fn open(&self) -> Result<Opened, OpenError> {
-        let mut state = State::default();
+        self.remove_drafts()?;
+        let Base {
+            mut state,
+            runs,
+            position,
+        } = self.base()?;
         let mut bad = None;
-        let (log, recovered) = Log::open(self.disk.clone(), self.options.log, 0, |group| {
-            if bad.is_none()
-                && let Err(source) = state.replay(group.sequence, &group.payload)
-            {
-                let sequence = group.sequence;
-                bad = Some(OpenError::Record { sequence, source });
-            }
-        })?;
+        let (log, recovered) = Log::open(
+            self.disk.clone(),
+            self.options.log,
+            position,
+            |sequence, payload| {
+                if bad.is_none()
+                    && let Err(source) = state.replay(sequence, payload)
+                {
+                    bad = Some(OpenError::Record { sequence, source });
+                }
+            },
+        )?;
         if let Some(bad) = bad {
             return Err(bad);
         }
-        let limits = Limits {
-            voters_max: self.options.voters_in_memory_max,
-            allowance_ms: self.options.allowance_ms,
-        };
         if recovered.rewritten > 0 || recovered.cut_bytes > 0 {
             tracing::info!(
                 shard = self.name,
@@ -95,7 +132,104 @@ impl Opener {
                 "the end of the log was made good"
             );
         }
+        let limits = Limits {
+            voters_max: self.options.voters_in_memory_max,
+            allowance_ms: self.options.allowance_ms,
+        };
         let core = Core::new(state, log.durable(), limits);
-        Ok(Opened { log, core })
+        let store = Store::new(self.disk.clone(), log.reader(), runs, position);
+        Ok(Opened {
+            log,
+            core,
+            store: Arc::new(store),
+        })
     }
+
+    fn remove_drafts(&self) -> Result<(), OpenError> {
+        let failed = |source| CheckpointError::Disk {
+            doing: "remove drafts",
+            source,
+        };
+        for name in self.disk.list().map_err(failed)? {
+            if name.ends_with(runs::DRAFT_SUFFIX) || name.ends_with(checkpoint::DRAFT_SUFFIX) {
+                self.disk.remove(&name).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the newest checkpoint that is whole says.
+    fn base(&self) -> Result<Base, OpenError> {
+        let mut first_trouble = None;
+        for position in checkpoint::list(&*self.disk)? {
+            match self.at_checkpoint(position) {
+                Ok(base) => return Ok(base),
+                Err(
+                    error @ (OpenError::Checkpoint(CheckpointError::Corrupt { .. })
+                    | OpenError::Misfit(_)
+                    | OpenError::Run(RunError::Corrupt { .. })),
+                ) => {
+                    tracing::error!(shard = self.name, %error, "a checkpoint cannot be used");
+                    first_trouble.get_or_insert(error);
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        match first_trouble {
+            // The whole log may still be there; opening it says so if not.
+            Some(error) if !self.log_is_whole()? => Err(error),
+            _ => Ok(Base {
+                state: State::default(),
+                runs: RunSet::default(),
+                position: 0,
+            }),
+        }
+    }
+
+    fn log_is_whole(&self) -> Result<bool, OpenError> {
+        Ok(log::first_sequence(&*self.disk)? == Some(1))
+    }
+
+    fn at_checkpoint(&self, position: u64) -> Result<Base, OpenError> {
+        let (head, payload) = checkpoint::read(&*self.disk, position)?;
+        let sequence = head.position;
+        let mut state = checkpoint::restore(&head, &payload)
+            .map_err(|source| OpenError::Record { sequence, source })?;
+        let mut runs = RunSet::default();
+        for id in head.runs {
+            runs.0.push(Arc::new(Run::open(&*self.disk, id)?));
+        }
+        load_rows(&mut state, &runs)?;
+        Ok(Base {
+            state,
+            runs,
+            position,
+        })
+    }
+}
+
+/// Puts the rows of open polls into memory. Newer runs come later, so their
+/// rows take the place of older ones.
+fn load_rows(state: &mut State, runs: &RunSet) -> Result<(), OpenError> {
+    state.evict(u64::MAX);
+    for run in &runs.0 {
+        let mut rows = run.from(Key::first_of(0))?;
+        while let Some((key, _)) = rows.peek() {
+            if state.polls.get(&key.poll).is_some_and(|poll| !poll.cold)
+                && let Some(row) = rows.row()?
+            {
+                state.load_row(row);
+            }
+            rows.advance()?;
+        }
+    }
+    for poll in state.polls.values() {
+        let (rows, expected) = (poll.voters.len() as u64, poll.digest.rows);
+        if !poll.cold && rows != expected {
+            let id = poll.poll.poll_id;
+            let what = format!("{id} has {rows} rows, and should have {expected}");
+            return Err(OpenError::Misfit(what));
+        }
+    }
+    Ok(())
 }

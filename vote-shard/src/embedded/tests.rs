@@ -8,9 +8,9 @@ use ballast_domain::poll::{
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp, VoterId};
 
-use super::disk::SimulatedDisk;
+use super::disk::{Crash, Disk, SimulatedDisk};
 use super::{EmbeddedShard, Options};
-use crate::shard::{At, VoteShard};
+use crate::shard::{At, Cursor, MoveId, Order, Page, VoteShard};
 use crate::testing::{ManualClock, Seed};
 
 fn open(disk: &SimulatedDisk) -> EmbeddedShard {
@@ -87,4 +87,133 @@ async fn a_vote_is_counted_once_before_and_after_a_restart() {
     let tally = shard.tally(&at().slice, poll().poll_id).await.unwrap();
     assert_eq!((tally.counts, tally.voters), (vec![1, 1], 2));
     assert_eq!(shard.digests(&at().slice).await.unwrap(), before);
+}
+
+/// Sizes at which a few hundred votes make segments, runs and merges.
+fn small() -> Options {
+    let mut options = Options::default();
+    options.log.segment_bytes = 8 << 10;
+    options.log.first_segment_bytes = 4 << 10;
+    options.checkpoint_bytes = 1 << 40;
+    options.feed_bytes = 0;
+    options
+}
+
+fn open_small(disk: &SimulatedDisk) -> EmbeddedShard {
+    let clock = Arc::new(ManualClock::at(1_000));
+    let entropy = Arc::new(Seed(7.into()));
+    EmbeddedShard::open("shard-1", Arc::new(disk.clone()), small(), clock, entropy).unwrap()
+}
+
+async fn vote(shard: &EmbeddedShard, voters: std::ops::Range<u64>) {
+    let ballots: Vec<_> = voters
+        .map(|n| ballot(&format!("voter-{n}"), (n % 2) as u16, n))
+        .collect();
+    for verdict in shard.cast(&at(), &ballots).await.unwrap() {
+        assert_eq!(verdict, Verdict::Counted { revision: 1 });
+    }
+}
+
+#[tokio::test]
+async fn checkpoints_and_merges_keep_every_row_and_leave_no_litter() {
+    let disk = SimulatedDisk::new(1);
+    let shard = open_small(&disk);
+    shard.found(&at()).await.unwrap();
+    shard.create_poll(&at(), poll()).await.unwrap();
+    for round in 0..20 {
+        vote(&shard, round * 50..(round + 1) * 50).await;
+        shard.checkpoint().await.unwrap();
+    }
+    vote(&shard, 1_000..1_020).await;
+    let digests = shard.digests(&at().slice).await.unwrap();
+    drop(shard);
+    disk.crash(Crash::PowerLost);
+    let names = disk.list().unwrap();
+    assert!(names.len() < 20, "{names:?}");
+    let shard = open_small(&disk);
+    assert_eq!(shard.digests(&at().slice).await.unwrap(), digests);
+    let tally = shard.tally(&at().slice, poll().poll_id).await.unwrap();
+    assert_eq!(tally.counts, [510, 510]);
+    let again = shard.cast(&at(), &[ballot("voter-7", 1, 9_999)]).await;
+    assert_eq!(again.unwrap(), [Verdict::Already { revision: 1 }]);
+    assert_eq!(shard.scrub(&at().slice).await.unwrap(), digests);
+}
+
+#[tokio::test]
+async fn a_closed_poll_leaves_memory_and_still_knows_its_voters() {
+    let disk = SimulatedDisk::new(1);
+    let mut shard = open_small(&disk);
+    shard.found(&at()).await.unwrap();
+    shard.create_poll(&at(), poll()).await.unwrap();
+    vote(&shard, 0..300).await;
+    shard.close_poll(&at(), poll().poll_id).await.unwrap();
+    shard.checkpoint().await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(shard.usage().await.voters_in_memory, 0);
+        let ballots = [
+            ballot("voter-8", 0, 8),
+            ballot("voter-8", 0, 1_234),
+            ballot("voter-8", 1, 1_235),
+            ballot("nobody", 1, 1_236),
+        ];
+        let verdicts = shard.cast(&at(), &ballots).await.unwrap();
+        let closed = Verdict::Refused(ballast_domain::poll::Refusal::Closed);
+        let counted = Verdict::Counted { revision: 1 };
+        let already = Verdict::Already { revision: 1 };
+        assert_eq!(verdicts, [counted, already, closed.clone(), closed]);
+        let voter = VoterId::new("voter-9").unwrap();
+        let row = shard.voter(&at().slice, poll().poll_id, &voter).await;
+        assert_eq!(row.unwrap().unwrap().items, [1]);
+        let tally = shard.tally(&at().slice, poll().poll_id).await.unwrap();
+        assert_eq!(tally.counts, [150, 150]);
+        drop(shard);
+        shard = open_small(&disk);
+    }
+}
+
+#[tokio::test]
+async fn an_export_is_the_same_slice_elsewhere() {
+    let (disk, other) = (SimulatedDisk::new(1), SimulatedDisk::new(2));
+    let (source, target) = (open_small(&disk), open_small(&other));
+    source.found(&at()).await.unwrap();
+    source.create_poll(&at(), poll()).await.unwrap();
+    vote(&source, 0..500).await;
+    let order = Order {
+        move_id: MoveId("m-1".to_owned()),
+        token: 1,
+    };
+    let slice = at().slice;
+    let key = source.slice_key(&slice).await.unwrap();
+    let fresh = At {
+        slice: slice.clone(),
+        epoch: Epoch(2),
+    };
+    target.prepare(&fresh, &order, key).await.unwrap();
+    let mut cursor = Cursor::Start;
+    let mut voted = 500;
+    loop {
+        let Page {
+            changes,
+            next,
+            caught_up,
+        } = source.export(&slice, &cursor, 4_096).await.unwrap();
+        target.import(&slice, &order, &changes).await.unwrap();
+        cursor = next;
+        if voted < 800 {
+            vote(&source, voted..voted + 10).await;
+            voted += 10;
+        }
+        if caught_up {
+            break;
+        }
+    }
+    source.seal(&fresh, &order).await.unwrap();
+    let rest = source.export(&slice, &cursor, 1 << 20).await.unwrap();
+    target.import(&slice, &order, &rest.changes).await.unwrap();
+    let digests = source.digests(&slice).await.unwrap();
+    assert_eq!(target.digests(&slice).await.unwrap(), digests);
+    assert_eq!(target.scrub(&slice).await.unwrap(), digests);
+    target.activate(&fresh, &order).await.unwrap();
+    let again = target.cast(&fresh, &[ballot("voter-7", 1, 7)]).await;
+    assert_eq!(again.unwrap(), [Verdict::Counted { revision: 1 }]);
 }

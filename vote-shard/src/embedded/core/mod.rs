@@ -17,9 +17,11 @@ mod votes;
 
 use std::sync::Arc;
 
+pub(super) use self::votes::{Found, Stored};
 use ballast_domain::Timestamp;
 use tokio::sync::SetOnce;
 
+use super::checkpoint::Captured;
 use super::record::{self, PollNo, Record};
 use super::state::State;
 use crate::shard::{ShardError, ShardResult};
@@ -79,7 +81,6 @@ pub(super) struct Limits {
 }
 
 /// Memory, and the group that is being gathered.
-#[derive(Debug)]
 pub(super) struct Core {
     pub(super) state: State,
     pub(super) open: Group,
@@ -88,8 +89,20 @@ pub(super) struct Core {
     pub(super) limits: Limits,
     /// Why nothing can be asked right now.
     pub(super) trouble: Option<String>,
+    /// Whether memory is to be copied at the end of the open group, and the
+    /// copy.
+    pub(super) capture: Capture,
     /// What the open group's times are relative to.
     began: Timestamp,
+}
+
+/// Copying memory for a checkpoint.
+#[derive(Default)]
+pub(super) enum Capture {
+    #[default]
+    Idle,
+    Wanted,
+    Done(Captured),
 }
 
 impl Core {
@@ -101,6 +114,7 @@ impl Core {
             syncing: None,
             limits,
             trouble: None,
+            capture: Capture::Idle,
             began: Timestamp::from_unix_ms(0),
         }
     }
@@ -167,6 +181,9 @@ impl Core {
         let next = Group::new(self.open.sequence + 1);
         let group = std::mem::replace(&mut self.open, next);
         self.syncing = Some((group.sequence, group.done.clone()));
+        if matches!(self.capture, Capture::Wanted) {
+            self.capture = Capture::Done(Captured::new(self));
+        }
         group
     }
 }

@@ -4,6 +4,7 @@ use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
 use super::{Answer, Core};
+use crate::embedded::export::Subject;
 use crate::embedded::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, WrittenVoter};
 use crate::embedded::state::SliceState;
 use crate::shard::{
@@ -187,14 +188,11 @@ impl Core {
             let why = "a row was sent before its poll".to_owned();
             return Err(ShardError::Unavailable { why });
         };
-        let (print, voter) = match &row.voter {
-            VoterName::Named(name) => (
-                poll.key.print(name.as_str()),
-                WrittenVoter::Named(name.as_str()),
-            ),
-            VoterName::Erased(print) => (*print, WrittenVoter::Erased(*print)),
+        let voter = match &row.voter {
+            VoterName::Named(name) => WrittenVoter::Named(name.as_str()),
+            VoterName::Erased(print) => WrittenVoter::Erased(*print),
         };
-        let seen = poll.seen(&print);
+        let seen = poll.seen(&voter.print(&poll.key));
         if seen.is_some_and(|seen| seen.version() >= row.version) {
             return Ok(());
         }
@@ -214,6 +212,24 @@ impl Core {
         self.write(now, &record);
         self.counted(number);
         Ok(())
+    }
+
+    /// What an export must know, and the slice's polls as they are.
+    pub(in crate::embedded) fn subject(
+        &self,
+        slice: &SliceId,
+    ) -> ShardResult<Answer<(Subject, Vec<PollRow>)>> {
+        let known = self.held(slice)?;
+        let subject = Subject {
+            key: known.key,
+            polls: known.polls.iter().map(|(id, no)| (*no, *id)).collect(),
+        };
+        let numbers = known.polls.values();
+        let polls: Vec<_> = numbers.filter_map(|no| self.state.polls.get(no)).collect();
+        let changed_in = polls.iter().map(|poll| poll.changed_in).max();
+        let changed_in = changed_in.unwrap_or(0).max(known.changed_in);
+        let rows = polls.into_iter().map(|poll| poll.row()).collect();
+        Ok(self.after(changed_in, (subject, rows)))
     }
 
     /// The digests of a slice's polls.

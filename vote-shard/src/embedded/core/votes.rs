@@ -1,14 +1,17 @@
 //! Ballots.
 
+use std::sync::Arc;
+
 use ballast_domain::Timestamp;
 use ballast_domain::poll::judge::{self, Asked, Decision};
-use ballast_domain::poll::{Ballot, Refusal, RequestId, Verdict};
+use ballast_domain::poll::{Ballot, Poll, Refusal, RequestId, Verdict};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, VoterId};
 
 use super::{Answer, Core};
-use crate::embedded::record::{PollNo, Record, VoteRecord};
-use crate::embedded::state::{PollState, Seen};
+use crate::embedded::record::{PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
+use crate::embedded::runs::Key;
+use crate::embedded::state::{PollState, Row, Seen, remember};
 use crate::shard::{At, ShardResult, Tally, Version, VoterName, VoterPrint, VoterRow};
 
 /// A ballot that is to be counted.
@@ -18,8 +21,49 @@ struct Counted {
     version: Version,
     items: judge::Chosen,
     at: Timestamp,
-    /// Whether the voter has no row yet.
-    is_new: bool,
+    /// The requests that the voter's row remembers; `None` when there is no
+    /// row yet.
+    requests: Option<Vec<(RequestId, u32)>>,
+}
+
+/// What became of ballots.
+#[derive(Default)]
+pub(in crate::embedded) struct Cast {
+    pub(in crate::embedded) verdicts: Vec<Verdict>,
+    /// Ballots for polls whose rows are only on disk: which, and what is to be
+    /// judged once the row was read.
+    pub(in crate::embedded) stored: Vec<(usize, Stored)>,
+}
+
+/// A ballot whose voter's row is only on disk.
+pub(in crate::embedded) struct Stored {
+    pub(in crate::embedded) key: Key,
+    poll: Arc<Poll>,
+    asked: Asked,
+}
+
+impl Stored {
+    /// Judges it by the row. The poll is closed, so nothing can change.
+    pub(in crate::embedded) fn judge(&self, row: Option<&Row>) -> Verdict {
+        let revision = row.map_or(0, |row| row.version.revision);
+        let row = row.map(|row| judge::Row {
+            items: row.items.as_slice(),
+            revision,
+            requests: &row.requests,
+        });
+        match judge::judge(&self.poll, row, &self.asked) {
+            Decision::Repeated { revision } => Verdict::Counted { revision },
+            Decision::Already => Verdict::Already { revision },
+            Decision::Refuse(refusal) => Verdict::Refused(refusal),
+            Decision::Change(_) => Verdict::Refused(Refusal::Closed),
+        }
+    }
+}
+
+/// A row, or where it is stored.
+pub(in crate::embedded) enum Found {
+    Here(Option<VoterRow>),
+    Stored(Key),
 }
 
 impl Core {
@@ -29,12 +73,13 @@ impl Core {
         at: &At,
         ballots: &[Ballot],
         clock: Timestamp,
-    ) -> ShardResult<Answer<Vec<Verdict>>> {
+    ) -> ShardResult<Answer<Cast>> {
         self.check()?;
         self.state.admit(&at.slice, at.epoch)?;
         let now = self.now(clock);
         let mut depends_on = 0;
-        let mut verdicts = Vec::with_capacity(ballots.len());
+        let mut cast = Cast::default();
+        cast.verdicts.reserve(ballots.len());
         let mut last: Option<(PollId, Option<PollNo>)> = None;
         for ballot in ballots {
             let number = match last {
@@ -46,15 +91,18 @@ impl Core {
                 Some(number) => self.cast_one(at.epoch, number, ballot, now),
                 None => Verdict::Refused(Refusal::PollNotFound),
             };
-            verdicts.push(verdict);
             let poll = number.and_then(|number| self.state.polls.get(&number));
+            if let Some(stored) = poll.and_then(|poll| stored(poll, ballot)) {
+                cast.stored.push((cast.verdicts.len(), stored));
+            }
+            cast.verdicts.push(verdict);
             let slice = self.state.slices.get(&at.slice);
             depends_on = poll
                 .map(|poll| poll.changed_in)
                 .or(slice.map(|slice| slice.changed_in))
                 .map_or(depends_on, |changed_in| changed_in.max(depends_on));
         }
-        Ok(self.after(depends_on, verdicts))
+        Ok(self.after(depends_on, cast))
     }
 
     fn poll_no(&self, slice: &SliceId, poll: PollId) -> Option<PollNo> {
@@ -76,7 +124,7 @@ impl Core {
             Ok(counted) => counted,
             Err(verdict) => return verdict,
         };
-        if counted.is_new && self.state.voters >= self.limits.voters_max {
+        if counted.requests.is_none() && self.state.voters >= self.limits.voters_max {
             return Verdict::Refused(Refusal::ShardFull);
         }
         let revision = counted.version.revision;
@@ -84,23 +132,35 @@ impl Core {
         Verdict::Counted { revision }
     }
 
-    /// Writes the record and applies it: what [`super::State::apply`] does,
-    /// without hashing the voter again.
+    /// Writes the record and applies it. A first vote is applied as
+    /// [`super::State::apply`] does, without hashing the voter again.
     fn count(&mut self, counted: Counted, ballot: &Ballot, now: Timestamp) {
-        let vote = VoteRecord {
+        self.counted(counted.poll);
+        let voter = ballot.voter.as_str();
+        let Some(mut requests) = counted.requests else {
+            let vote = VoteRecord {
+                poll: counted.poll,
+                epoch: counted.version.epoch,
+                item: counted.items.as_slice().first().copied().unwrap_or(0),
+                request: ballot.request,
+                at: counted.at,
+                voter,
+            };
+            self.write_bytes(now, &Record::Vote(vote));
+            let sequence = self.open.sequence;
+            self.state.apply_vote(sequence, counted.print, &vote);
+            return;
+        };
+        remember(&mut requests, ballot.request, counted.version.revision);
+        let row = RowRecord {
             poll: counted.poll,
             version: counted.version,
-            items: counted.items,
-            request: ballot.request,
+            items: counted.items.as_slice().to_vec(),
+            requests,
             at: counted.at,
-            voter: ballot.voter.as_str(),
+            voter: WrittenVoter::Named(voter),
         };
-        let record = Record::Vote(vote);
-        self.write_bytes(now, &record);
-        self.counted(counted.poll);
-        let Record::Vote(vote) = record else { return };
-        self.state
-            .apply_vote(self.open.sequence, counted.print, &vote);
+        self.write(now, &Record::Row(row));
     }
 
     /// A poll's counts.
@@ -129,9 +189,16 @@ impl Core {
         slice: &SliceId,
         poll: PollId,
         voter: &VoterId,
-    ) -> ShardResult<Answer<Option<VoterRow>>> {
+    ) -> ShardResult<Answer<Found>> {
         let poll = self.known(slice, poll)?;
         let print = poll.key.print(voter.as_str());
+        if poll.cold {
+            let key = Key {
+                poll: poll.number,
+                voter: print,
+            };
+            return Ok(self.after(poll.changed_in, Found::Stored(key)));
+        }
         let row = poll.seen(&print).map(|seen| {
             let row = seen.to_row();
             VoterRow {
@@ -143,8 +210,29 @@ impl Core {
                 voted_at: row.at,
             }
         });
-        Ok(self.after(poll.changed_in, row))
+        Ok(self.after(poll.changed_in, Found::Here(row)))
     }
+}
+
+/// A ballot for a poll whose rows are only on disk.
+fn stored(poll: &PollState, ballot: &Ballot) -> Option<Stored> {
+    if !poll.cold {
+        return None;
+    }
+    Some(Stored {
+        key: Key {
+            poll: poll.number,
+            voter: poll.key.print(ballot.voter.as_str()),
+        },
+        poll: poll.poll.clone(),
+        asked: Asked {
+            item: poll.item(ballot.item)?,
+            choice: ballot.choice,
+            request: ballot.request,
+            at: ballot.arrived_at,
+            if_revision: ballot.if_revision,
+        },
+    })
 }
 
 /// What becomes of a ballot: it is counted, or this verdict.
@@ -177,7 +265,7 @@ fn judged(
             },
             items,
             at,
-            is_new: seen.is_none(),
+            requests: seen.map(|seen| seen.to_row().requests),
         }),
         Decision::Repeated { revision } => Err(Verdict::Counted { revision }),
         Decision::Already => Err(Verdict::Already { revision }),

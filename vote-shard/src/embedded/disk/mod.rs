@@ -41,7 +41,7 @@ pub trait Disk: Send + Sync + 'static {
 }
 
 /// An open file.
-pub trait DiskFile: Send {
+pub trait DiskFile: Send + Sync {
     /// Writes bytes at a place, making the file longer if need be.
     fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()>;
 

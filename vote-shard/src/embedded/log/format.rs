@@ -93,24 +93,32 @@ impl<'a> Frame<'a> {
         bytes
     }
 
+    /// How long the payload is of the group that seems to begin these bytes.
+    pub(super) fn length_in(head: &[u8]) -> Option<usize> {
+        let head = head.get(..FRAME_BYTES)?;
+        (head[..4] == *GROUP_MAGIC).then(|| short(head, 4) as usize)
+    }
+
+    /// The group that begins these bytes, whose checksum was compared before.
+    pub(super) fn decode_checked(bytes: &'a [u8]) -> Option<Self> {
+        let length = Self::length_in(bytes)?;
+        Some(Self {
+            sequence: number(bytes, 8),
+            durable: number(bytes, 16),
+            payload: bytes.get(FRAME_BYTES..FRAME_BYTES + length)?,
+        })
+    }
+
     /// The group that begins these bytes of the segment `id`, and how long it
     /// is; `None` if none that is whole does.
     pub(super) fn decode(id: u64, bytes: &'a [u8]) -> Option<(Self, usize)> {
         let head = bytes.get(..FRAME_BYTES)?;
-        if head[..4] != *GROUP_MAGIC {
+        let frame = Self::decode_checked(bytes)?;
+        if number(head, 32) != checksum(id, &head[..32], frame.payload) {
             return None;
         }
-        let length = short(head, 4) as usize;
-        let payload = bytes.get(FRAME_BYTES..FRAME_BYTES.checked_add(length)?)?;
-        if number(head, 32) != checksum(id, &head[..32], payload) {
-            return None;
-        }
-        let frame = Self {
-            sequence: number(head, 8),
-            durable: number(head, 16),
-            payload,
-        };
-        Some((frame, frame_bytes(length).min(bytes.len())))
+        let length = frame_bytes(frame.payload.len());
+        Some((frame, length.min(bytes.len())))
     }
 }
 

@@ -20,18 +20,21 @@
 //! diagnosis.
 
 mod format;
+mod frames;
+mod reader;
 mod recover;
 mod segment;
 #[cfg(test)]
 mod tests;
 
 use std::io;
-use std::sync::Arc;
 
-use self::segment::Segment;
+use self::reader::Placed;
+use self::segment::{Draft, Segment};
 use super::disk::Disk;
 
-pub use recover::Recovered;
+pub use reader::Reader;
+pub use recover::{Recovered, first_sequence};
 
 /// How large segments are, and where reading begins.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +46,9 @@ pub struct Options {
     pub first_segment_bytes: u64,
     /// The largest payload of one group.
     pub group_bytes_max: u32,
+    /// Files of segments that are no longer needed and are kept to be written
+    /// to again, which saves filling new ones with zeros.
+    pub spares_max: usize,
 }
 
 impl Default for Options {
@@ -51,6 +57,7 @@ impl Default for Options {
             segment_bytes: 64 << 20,
             first_segment_bytes: 1 << 20,
             group_bytes_max: 32 << 20,
+            spares_max: 4,
         }
     }
 }
@@ -96,12 +103,12 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> LogError {
 
 /// A log that is open for appending.
 pub struct Log {
-    disk: Arc<dyn Disk>,
+    reader: Reader,
     options: Options,
-    /// All segments, oldest first; the last one is written to.
-    segments: Vec<Segment>,
-    /// The last group that is durable.
-    durable: u64,
+    /// The segment that is written to.
+    active: Segment,
+    /// Files that were segments and may become one.
+    spares: Vec<String>,
     poisoned: bool,
 }
 
@@ -117,12 +124,12 @@ pub struct Group {
 impl Log {
     /// The last group that is durable; 0 when there is none.
     pub fn durable(&self) -> u64 {
-        self.durable
+        self.reader.durable()
     }
 
-    /// The oldest group that can still be read.
-    pub fn oldest(&self) -> u64 {
-        self.segments.first().map_or(1, Segment::first_sequence)
+    /// Reads this log while it is written.
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
     }
 
     /// Writes a group and waits until it is durable; returns its sequence.
@@ -137,36 +144,33 @@ impl Log {
                 most,
             });
         }
-        let sequence = self.durable + 1;
-        if !self.active().has_room_for(payload.len()) {
+        let durable = self.durable();
+        let sequence = durable + 1;
+        if !self.active.has_room_for(payload.len()) {
             self.roll(sequence, payload.len())?;
         }
-        let durable = self.durable;
-        let written = self.active().append(sequence, durable, payload);
-        if let Err(source) = written {
+        if let Err(source) = self.active.append(sequence, durable, payload) {
             self.poisoned = true;
             return Err(failed("write a group")(source));
         }
-        self.durable = sequence;
+        self.reader.directory.set_durable(sequence);
         Ok(sequence)
-    }
-
-    fn active(&mut self) -> &mut Segment {
-        // Opening made one, and only whole segments before it are removed.
-        let last = self.segments.len() - 1;
-        &mut self.segments[last]
     }
 
     /// Goes on in a new segment. Nothing has changed when it cannot be made;
     /// when it was made and its name may be lost, the log is poisoned.
     fn roll(&mut self, first_sequence: u64, payload: usize) -> Result<(), LogError> {
-        let id = self.active().id() + 1;
-        let bytes = self.options.segment_bytes.max(segment::bytes_for(payload));
-        let draft = Segment::draft(&*self.disk, id, first_sequence, bytes)
+        let id = self.active.id() + 1;
+        let draft = self
+            .draft(id, first_sequence, payload)
             .map_err(failed("make a segment"))?;
-        match draft.publish(&*self.disk) {
+        match draft.publish(&*self.reader.disk) {
             Ok(segment) => {
-                self.segments.push(segment);
+                self.reader.directory.segments().push_back(Placed {
+                    id,
+                    first_sequence: segment.first_sequence(),
+                });
+                self.active = segment;
                 Ok(())
             }
             Err(source) => {
@@ -176,44 +180,55 @@ impl Log {
         }
     }
 
-    /// Groups after `sequence`, oldest first, until their payloads exceed
-    /// `bytes_max`; at least one where there is one.
-    pub fn read(&self, sequence: u64, bytes_max: usize) -> Result<Vec<Group>, LogError> {
-        let mut groups = Vec::new();
-        let mut bytes = 0;
-        for (place, segment) in self.segments.iter().enumerate() {
-            let end = self
-                .segments
-                .get(place + 1)
-                .map_or(self.durable + 1, Segment::first_sequence);
-            if end <= sequence + 1 {
-                continue;
-            }
-            for group in segment.groups() {
-                let group = group?;
-                if group.sequence >= end || bytes > bytes_max {
-                    break;
-                }
-                if group.sequence > sequence {
-                    bytes += group.payload.len();
-                    groups.push(group);
-                }
-            }
-            if bytes > bytes_max {
-                break;
-            }
+    /// A new segment, out of a spare file if there is one and the group fits.
+    fn draft(&mut self, id: u64, first_sequence: u64, payload: usize) -> io::Result<Draft> {
+        let disk = &*self.reader.disk;
+        let needed = segment::bytes_for(payload);
+        if needed <= self.options.segment_bytes
+            && let Some(spare) = self.spares.pop()
+        {
+            return Segment::draft_from(disk, &spare, id, first_sequence);
         }
-        Ok(groups)
+        let bytes = self.options.segment_bytes.max(needed);
+        Segment::draft(disk, id, first_sequence, bytes)
     }
 
-    /// Removes segments that hold only groups up to `sequence`.
+    /// Gives up segments that hold only groups up to `sequence`. A few of
+    /// their files are kept to be written to again.
     pub fn forget_up_to(&mut self, sequence: u64) -> Result<(), LogError> {
-        while self.segments.len() > 1 && self.segments[1].first_sequence() <= sequence + 1 {
-            self.disk
-                .remove(&self.segments[0].name())
+        let disk = self.reader.disk.clone();
+        let mut spares = Vec::new();
+        loop {
+            let mut segments = self.reader.directory.segments();
+            let (Some(first), Some(next)) = (segments.front(), segments.get(1)) else {
+                break;
+            };
+            if next.first_sequence > sequence + 1 {
+                break;
+            }
+            let id = first.id;
+            segments.pop_front();
+            drop(segments);
+            self.give_up(&*disk, id, &mut spares)
                 .map_err(failed("remove a segment"))?;
-            self.segments.remove(0);
         }
-        self.disk.sync_names().map_err(failed("remove a segment"))
+        disk.sync_names().map_err(failed("remove a segment"))?;
+        // Only now: before its old name is gone for good, a file must not get
+        // another segment's header.
+        self.spares.extend(spares);
+        Ok(())
+    }
+
+    fn give_up(&self, disk: &dyn Disk, id: u64, spares: &mut Vec<String>) -> io::Result<()> {
+        let name = segment::name_of(id);
+        let bytes = disk.open(&name)?.bytes()?;
+        let few = self.spares.len() + spares.len() < self.options.spares_max;
+        if few && bytes == self.options.segment_bytes {
+            let spare = segment::spare_of(id);
+            disk.rename(&name, &spare)?;
+            spares.push(spare);
+            return Ok(());
+        }
+        disk.remove(&name)
     }
 }

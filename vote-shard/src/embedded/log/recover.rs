@@ -8,13 +8,18 @@
 //! The tail is copied because it may be in the page cache and not on the disk
 //! (the process was killed, or a sync failed and was forgotten). Syncing the
 //! old file again would prove nothing.
+//!
+//! Segments that hold only groups that are not needed any more are not read.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::format::{ALIGN, BadHeader, Frame, HEADER_BYTES, Header, VERSION, frame_bytes};
-use super::segment::{self, DRAFT_SUFFIX, Segment};
+use super::frames::Frames;
+use super::reader::{Directory, Placed, Reader};
+use super::segment::{self, DRAFT_SUFFIX, SPARE_SUFFIX, Segment, name_of};
 use super::{Group, Log, LogError, Options, failed};
-use crate::embedded::disk::{Disk, read_all};
+use crate::embedded::disk::{Disk, DiskFile, read_all};
 
 /// What opening found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,14 +34,13 @@ pub struct Recovered {
 
 /// A segment as it was found.
 struct Found {
-    name: String,
     header: Header,
-    groups: Vec<Group>,
+    /// The sequence after its last group; `None` when it was not read.
+    reaches: Option<u64>,
+    /// Of the last segment: what follows the durable mark.
+    tail: Vec<Group>,
     /// The highest durable mark in it.
     durable: u64,
-    /// Where its valid groups end.
-    end: u64,
-    /// Bytes after the end that are not zero.
     cut_bytes: u64,
 }
 
@@ -48,21 +52,17 @@ impl Log {
         disk: Arc<dyn Disk>,
         options: Options,
         sequence: u64,
-        mut replay: impl FnMut(&Group),
+        mut replay: impl FnMut(u64, &[u8]),
     ) -> Result<(Self, Recovered), LogError> {
-        remove_drafts(&*disk)?;
-        let mut found = read_segments(&*disk)?;
+        tidy(&*disk)?;
+        let mut found = read_segments(&*disk, sequence)?;
         check_order(&mut found, sequence)?;
         let mut recovered = Recovered::default();
-        let (mut segments, mut tail, mut mark, mut id) = (Vec::new(), Vec::new(), 0, 0);
+        let (mut tail, mut mark, mut id) = (Vec::new(), 0, 0);
         if let Some(last) = found.last_mut() {
             mark = last.durable.max(last.header.first_sequence - 1);
-            tail = last
-                .groups
-                .iter()
-                .filter(|group| group.sequence > mark)
-                .cloned()
-                .collect();
+            tail = std::mem::take(&mut last.tail);
+            tail.retain(|group| group.sequence > mark);
             recovered.cut_bytes = last.cut_bytes;
             id = last.header.id;
         }
@@ -73,37 +73,49 @@ impl Log {
         let active = rewritten(&*disk, &options, id + 1, mark, &tail)?;
         recovered.rewritten = tail.len() as u64;
         recovered.last_sequence = last_sequence;
-        for (place, old) in found.iter().enumerate() {
-            if old.header.first_sequence > mark {
+        drop(tail);
+        let mut segments = VecDeque::new();
+        for Found { header, .. } in &found {
+            if header.first_sequence > mark {
                 // All of it is in the new segment.
-                disk.remove(&old.name).map_err(failed("remove a segment"))?;
+                let name = name_of(header.id);
+                disk.remove(&name).map_err(failed("remove a segment"))?;
                 continue;
             }
-            // What a later segment holds was written anew there.
-            let next = found
-                .get(place + 1)
-                .map_or(mark + 1, |next| next.header.first_sequence);
-            let own = |group: &&Group| group.sequence > sequence && group.sequence < next;
-            old.groups.iter().filter(own).for_each(&mut replay);
-            let open = Segment::open(&*disk, old.header, old.end);
-            segments.push(open.map_err(failed("open a segment"))?);
+            segments.push_back(Placed {
+                id: header.id,
+                first_sequence: header.first_sequence,
+            });
         }
-        tail.iter()
-            .filter(|group| group.sequence > sequence)
-            .for_each(&mut replay);
-        segments.push(active);
-        let durable = recovered.last_sequence;
-        Ok((
-            Self {
-                disk,
-                options,
-                segments,
-                durable,
-                poisoned: false,
-            },
-            recovered,
-        ))
+        segments.push_back(Placed {
+            id: active.id(),
+            first_sequence: active.first_sequence(),
+        });
+        let directory = Arc::new(Directory::new(segments, last_sequence));
+        let reader = Reader { disk, directory };
+        reader.each_after(sequence, |sequence, payload| {
+            replay(sequence, payload);
+            true
+        })?;
+        let log = Self {
+            reader,
+            options,
+            active,
+            spares: Vec::new(),
+            poisoned: false,
+        };
+        Ok((log, recovered))
     }
+}
+
+/// The first group of the oldest segment; `None` when there is no segment.
+pub fn first_sequence(disk: &dyn Disk) -> Result<Option<u64>, LogError> {
+    let names = disk.list().map_err(failed("list segments"))?;
+    let Some(name) = names.iter().find(|name| segment::id_in(name).is_some()) else {
+        return Ok(None);
+    };
+    let file = disk.open(name).map_err(failed("open a segment"))?;
+    Ok(Some(read_header(name, &*file)?.first_sequence))
 }
 
 /// A new segment that holds the tail, on disk and named.
@@ -122,98 +134,152 @@ fn rewritten(
     let mut draft = Segment::draft(disk, id, mark + 1, bytes).map_err(failed("make a segment"))?;
     for group in tail {
         draft
-            .write(group, mark)
+            .write(group.sequence, mark, &group.payload)
             .map_err(failed("write the tail anew"))?;
     }
     draft.publish(disk).map_err(failed("make the tail durable"))
 }
 
-fn remove_drafts(disk: &dyn Disk) -> Result<(), LogError> {
+/// Removes what is no segment: drafts, and spares, which the next segments
+/// that are given up replace.
+fn tidy(disk: &dyn Disk) -> Result<(), LogError> {
     for name in disk.list().map_err(failed("list segments"))? {
-        if name.ends_with(DRAFT_SUFFIX) {
+        if name.ends_with(DRAFT_SUFFIX) || name.ends_with(SPARE_SUFFIX) {
             disk.remove(&name).map_err(failed("remove a draft"))?;
         }
     }
     Ok(())
 }
 
-fn read_segments(disk: &dyn Disk) -> Result<Vec<Found>, LogError> {
+/// Reads the segments that may hold groups after `sequence`; of the others
+/// only the header.
+fn read_segments(disk: &dyn Disk, sequence: u64) -> Result<Vec<Found>, LogError> {
     let names = disk.list().map_err(failed("list segments"))?;
     let names: Vec<String> = names
         .into_iter()
         .filter(|name| segment::id_in(name).is_some())
         .collect();
-    let last = names.last().cloned();
-    names
-        .into_iter()
-        .map(|name| {
-            let is_last = Some(&name) == last.as_ref();
-            read_segment(disk, name, is_last)
-        })
-        .collect()
+    let mut opened = Vec::new();
+    for name in names {
+        let file = disk.open(&name).map_err(failed("open a segment"))?;
+        let header = read_header(&name, &*file)?;
+        opened.push((name, file, header));
+    }
+    let firsts: Vec<u64> = opened
+        .iter()
+        .map(|(.., header)| header.first_sequence)
+        .collect();
+    let mut found = Vec::new();
+    for (place, (name, file, header)) in opened.into_iter().enumerate() {
+        let next = firsts.get(place + 1).copied();
+        if next.is_some_and(|next| next <= sequence + 1) {
+            found.push(Found {
+                header,
+                reaches: None,
+                tail: Vec::new(),
+                durable: 0,
+                cut_bytes: 0,
+            });
+        } else {
+            found.push(read_segment(&name, &*file, header, next)?);
+        }
+    }
+    Ok(found)
 }
 
-fn read_segment(disk: &dyn Disk, name: String, is_last: bool) -> Result<Found, LogError> {
-    let file = disk.open(&name).map_err(failed("open a segment"))?;
-    let bytes = read_all(&*file).map_err(failed("read a segment"))?;
-    let corrupt = |place: usize, what: String| LogError::Corrupt {
-        segment: name.clone(),
-        place: place as u64,
+fn corrupt(name: &str, place: u64, what: String) -> LogError {
+    let segment = name.to_owned();
+    LogError::Corrupt {
+        segment,
+        place,
         what,
-    };
-    let header = Header::decode(&bytes).map_err(|bad| match bad {
+    }
+}
+
+fn read_header(name: &str, file: &dyn DiskFile) -> Result<Header, LogError> {
+    let mut bytes = [0; HEADER_BYTES];
+    let have = file
+        .read_at(0, &mut bytes)
+        .map_err(failed("read a segment"))?;
+    let header = Header::decode(&bytes[..have]).map_err(|bad| match bad {
         BadHeader::Version(found) => corrupt(
+            name,
             8,
             format!("it has format {found}; this program knows {VERSION}"),
         ),
-        BadHeader::Damaged => corrupt(0, "its header is damaged".to_owned()),
+        BadHeader::Damaged => corrupt(name, 0, "its header is damaged".to_owned()),
     })?;
-    if segment::id_in(&name) != Some(header.id) {
-        return Err(corrupt(16, format!("it says it is segment {}", header.id)));
+    if segment::id_in(name) != Some(header.id) {
+        let what = format!("it says it is segment {}", header.id);
+        return Err(corrupt(name, 16, what));
     }
-    let (mut groups, mut durable) = (Vec::new(), 0);
-    let mut place = HEADER_BYTES.next_multiple_of(ALIGN);
-    while let Some((frame, length)) = bytes
-        .get(place..)
-        .and_then(|rest| Frame::decode(header.id, rest))
-    {
-        let expected = header.first_sequence + groups.len() as u64;
-        if frame.sequence != expected {
-            return Err(corrupt(
-                place,
-                format!("group {} is where {expected} belongs", frame.sequence),
-            ));
+    Ok(header)
+}
+
+fn read_segment(
+    name: &str,
+    file: &dyn DiskFile,
+    header: Header,
+    next: Option<u64>,
+) -> Result<Found, LogError> {
+    let mut frames = Frames::new(file, header.id);
+    let (mut sequence, mut durable) = (header.first_sequence, 0);
+    let mut tail: Vec<Group> = Vec::new();
+    loop {
+        let place = frames.place();
+        let Some(frame) = frames.next().map_err(failed("read a segment"))? else {
+            break;
+        };
+        if frame.sequence != sequence {
+            let what = format!("group {} is where {sequence} belongs", frame.sequence);
+            return Err(corrupt(name, place, what));
         }
         durable = durable.max(frame.durable);
-        groups.push(Group {
-            sequence: frame.sequence,
-            payload: frame.payload.to_vec(),
-        });
-        place += length;
+        if next.is_none() {
+            // Each group's mark covers those before it: few are kept.
+            tail.retain(|group| group.sequence > durable);
+            tail.push(Group {
+                sequence,
+                payload: frame.payload.to_vec(),
+            });
+        }
+        sequence += 1;
     }
-    let rest = bytes.get(place..).unwrap_or_default();
+    let end = frames.place();
+    let mut found = Found {
+        header,
+        reaches: Some(sequence),
+        tail,
+        durable,
+        cut_bytes: 0,
+    };
+    // Whoever begins after this one knew where it ends.
+    if next.is_some_and(|next| next <= sequence) {
+        return Ok(found);
+    }
+    let all = read_all(file).map_err(failed("read a segment"))?;
+    let rest = all.get(end as usize..).unwrap_or_default();
     if let Some(later) = valid_group_in(header.id, rest) {
         let what = format!("it is damaged here, but group {later} after it is whole");
-        return Err(corrupt(place, what));
+        return Err(corrupt(name, end, what));
     }
-    let cut_bytes = rest
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .map_or(0, |last| last as u64 + 1);
-    if cut_bytes > 0 && !is_last {
-        return Err(corrupt(
-            place,
-            "it is damaged at its end, and it is not the last".to_owned(),
-        ));
+    if next.is_some() {
+        let what = format!("group {sequence} is damaged, and it is not the last");
+        return Err(corrupt(name, end, what));
     }
-    Ok(Found {
-        name,
-        header,
-        groups,
-        durable,
-        end: place as u64,
-        cut_bytes,
-    })
+    found.cut_bytes = torn(header.id, rest);
+    Ok(found)
+}
+
+/// How much of a torn group there is: a spare file's old content is none.
+fn torn(id: u64, rest: &[u8]) -> u64 {
+    let written = rest.iter().rposition(|byte| *byte != 0);
+    match (written, Frame::length_in(rest)) {
+        (None, _) => 0,
+        (Some(last), Some(_)) => last as u64 + 1,
+        (Some(last), None) if id == 1 => last as u64 + 1,
+        (Some(_), None) => 0,
+    }
 }
 
 /// The first whole group in bytes that should hold none. One that was not
@@ -236,23 +302,26 @@ fn check_order(found: &mut Vec<Found>, sequence: u64) -> Result<(), LogError> {
     for place in 1..found.len() {
         let (old, new) = (&found[place - 1], &found[place]);
         let first = new.header.first_sequence;
-        let reaches = old.header.first_sequence + old.groups.len() as u64;
-        if first > reaches && first <= sequence + 1 {
-            start = place;
-        } else if first > reaches || first < old.header.first_sequence {
-            let what = format!(
-                "it begins with group {first}, but {} ends before group {reaches}",
-                old.name
-            );
-            let segment = new.name.clone();
-            return Err(LogError::Corrupt {
-                segment,
-                place: 24,
-                what,
-            });
+        let in_order = first >= old.header.first_sequence;
+        match old.reaches {
+            None if in_order => {}
+            Some(reaches) if in_order && first <= reaches => {}
+            Some(reaches) if first > reaches && first <= sequence + 1 => start = place,
+            reaches => {
+                let what = format!(
+                    "it begins with group {first}, but {} ends before group {}",
+                    name_of(old.header.id),
+                    reaches.unwrap_or(old.header.first_sequence)
+                );
+                return Err(corrupt(&name_of(new.header.id), 24, what));
+            }
         }
     }
     found.drain(..start);
+    // Of those that were not read, nothing is known and nothing is needed.
+    let unread = found.iter().take_while(|found| found.reaches.is_none());
+    let unread = unread.count();
+    found.drain(..unread);
     let first = found.first().map_or(1, |found| found.header.first_sequence);
     if first > sequence + 1 {
         return Err(missing(sequence + 1, first - 1));

@@ -3,15 +3,17 @@
 use std::io;
 
 use super::format::{ALIGN, Frame, HEADER_BYTES, Header, frame_bytes};
-use super::{Group, LogError, failed};
-use crate::embedded::disk::{Disk, DiskFile, read_all};
+use crate::embedded::disk::{Disk, DiskFile};
 
 const PREFIX: &str = "log-";
 const SUFFIX: &str = ".seg";
 /// What a segment is called before it is on disk.
 pub(super) const DRAFT_SUFFIX: &str = ".seg.new";
+/// A file that was a segment and may become another: its room is known to be
+/// there. What is in it belongs to another id, so no group in it is valid.
+pub(super) const SPARE_SUFFIX: &str = ".seg.old";
 
-/// A segment that is open.
+/// The segment that is written to.
 pub(super) struct Segment {
     header: Header,
     file: Box<dyn DiskFile>,
@@ -28,8 +30,12 @@ pub(super) fn bytes_for(payload: usize) -> u64 {
     (HEADER_BYTES.next_multiple_of(ALIGN) + frame_bytes(payload)) as u64
 }
 
-fn name_of(id: u64) -> String {
+pub(super) fn name_of(id: u64) -> String {
     format!("{PREFIX}{id:016}{SUFFIX}")
+}
+
+pub(super) fn spare_of(id: u64) -> String {
+    format!("{PREFIX}{id:016}{SPARE_SUFFIX}")
 }
 
 fn draft_of(id: u64) -> String {
@@ -51,13 +57,28 @@ impl Segment {
         bytes: u64,
     ) -> io::Result<Draft> {
         let name = draft_of(id);
-        match disk.remove(&name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove_if_there(disk, &name)?;
+        let file = disk.create(&name, bytes)?;
+        Self::begun(file, id, first_sequence)
+    }
+
+    /// Makes a segment that is not yet seen out of a file that was one.
+    pub(super) fn draft_from(
+        disk: &dyn Disk,
+        spare: &str,
+        id: u64,
+        first_sequence: u64,
+    ) -> io::Result<Draft> {
+        let name = draft_of(id);
+        remove_if_there(disk, &name)?;
+        disk.rename(spare, &name)?;
+        Self::begun(disk.open(&name)?, id, first_sequence)
+    }
+
+    fn begun(mut file: Box<dyn DiskFile>, id: u64, first_sequence: u64) -> io::Result<Draft> {
         let header = Header { id, first_sequence };
-        let mut file = disk.create(&name, bytes)?;
         file.write_at(0, &header.encode())?;
+        let bytes = file.bytes()?;
         let end = HEADER_BYTES.next_multiple_of(ALIGN) as u64;
         Ok(Draft(Self {
             header,
@@ -67,24 +88,8 @@ impl Segment {
         }))
     }
 
-    /// Opens a segment; its end is where `end` says.
-    pub(super) fn open(disk: &dyn Disk, header: Header, end: u64) -> io::Result<Self> {
-        let file = disk.open(&name_of(header.id))?;
-        let bytes = file.bytes()?;
-        Ok(Self {
-            header,
-            file,
-            end,
-            bytes,
-        })
-    }
-
     pub(super) fn id(&self) -> u64 {
         self.header.id
-    }
-
-    pub(super) fn name(&self) -> String {
-        name_of(self.header.id)
     }
 
     pub(super) fn first_sequence(&self) -> u64 {
@@ -112,38 +117,19 @@ impl Segment {
         self.end += frame.len() as u64;
         Ok(())
     }
+}
 
-    /// The groups that were written here, in order.
-    pub(super) fn groups(&self) -> impl Iterator<Item = Result<Group, LogError>> {
-        let read = read_all(&*self.file).map_err(failed("read a segment"));
-        let (id, end) = (
-            self.header.id,
-            usize::try_from(self.end).unwrap_or(usize::MAX),
-        );
-        let mut place = HEADER_BYTES.next_multiple_of(ALIGN);
-        let (mut bytes, mut error) = match read {
-            Ok(bytes) => (bytes, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        bytes.truncate(end);
-        std::iter::from_fn(move || {
-            if let Some(error) = error.take() {
-                return Some(Err(error));
-            }
-            let (frame, length) = Frame::decode(id, bytes.get(place..)?)?;
-            place += length;
-            Some(Ok(Group {
-                sequence: frame.sequence,
-                payload: frame.payload.to_vec(),
-            }))
-        })
+fn remove_if_there(disk: &dyn Disk, name: &str) -> io::Result<()> {
+    match disk.remove(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
 impl Draft {
     /// Adds a group before the segment is seen.
-    pub(super) fn write(&mut self, group: &Group, durable: u64) -> io::Result<()> {
-        self.0.write(group.sequence, durable, &group.payload)
+    pub(super) fn write(&mut self, sequence: u64, durable: u64, payload: &[u8]) -> io::Result<()> {
+        self.0.write(sequence, durable, payload)
     }
 
     /// Syncs the segment and gives it its name, durably.

@@ -11,6 +11,7 @@ const SMALL: Options = Options {
     segment_bytes: 2_048,
     first_segment_bytes: 512,
     group_bytes_max: 1_500,
+    spares_max: 2,
 };
 
 fn open(disk: &SimulatedDisk) -> Result<(Log, Vec<Group>), LogError> {
@@ -19,9 +20,17 @@ fn open(disk: &SimulatedDisk) -> Result<(Log, Vec<Group>), LogError> {
 
 fn open_after(disk: &SimulatedDisk, sequence: u64) -> Result<(Log, Vec<Group>), LogError> {
     let mut groups = Vec::new();
-    let (log, _) = Log::open(Arc::new(disk.clone()), SMALL, sequence, |group| {
-        groups.push(group.clone())
-    })?;
+    let (log, _) = Log::open(
+        Arc::new(disk.clone()),
+        SMALL,
+        sequence,
+        |sequence, payload| {
+            groups.push(Group {
+                sequence,
+                payload: payload.to_vec(),
+            })
+        },
+    )?;
     Ok((log, groups))
 }
 
@@ -121,8 +130,9 @@ proptest! {
                 }
             }
         }
-        let read = log.read(log.oldest() - 1, usize::MAX).unwrap();
-        prop_assert_eq!(read.len() as u64, log.durable() + 1 - log.oldest());
+        let reader = log.reader();
+        let read = reader.read(reader.oldest() - 1, usize::MAX).unwrap();
+        prop_assert_eq!(read.len() as u64, log.durable() + 1 - reader.oldest());
         for group in read {
             prop_assert_eq!(&group.payload, &written[group.sequence as usize - 1]);
         }
@@ -222,8 +232,8 @@ fn it_works_in_a_real_directory() {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(directory.path()).unwrap());
     for round in 0..3u64 {
         let mut seen = Vec::new();
-        let (mut log, recovered) = Log::open(disk.clone(), Options::default(), 0, |group| {
-            seen.push(group.sequence)
+        let (mut log, recovered) = Log::open(disk.clone(), Options::default(), 0, |sequence, _| {
+            seen.push(sequence)
         })
         .unwrap();
         assert_eq!(recovered.last_sequence, round * 5);
@@ -231,8 +241,8 @@ fn it_works_in_a_real_directory() {
         for n in 1..=5 {
             log.append(&payload(round * 5 + n, 10_000)).unwrap();
         }
-        let read = log.read(round * 5, usize::MAX).unwrap();
+        let read = log.reader().read(round * 5, usize::MAX).unwrap();
         assert_eq!(read.len(), 5);
-        assert_eq!(log.read(0, 1).unwrap().len(), 1, "at least one");
+        assert_eq!(log.reader().read(0, 1).unwrap().len(), 1, "at least one");
     }
 }

@@ -6,14 +6,14 @@ use serde::de::DeserializeOwned;
 
 use super::Unreadable;
 
-pub(super) struct Writer<'a>(pub(super) &'a mut Vec<u8>);
+pub(in crate::embedded) struct Writer<'a>(pub(in crate::embedded) &'a mut Vec<u8>);
 
 impl Writer<'_> {
-    pub(super) fn byte(&mut self, byte: u8) {
+    pub(in crate::embedded) fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
 
-    pub(super) fn number(&mut self, mut number: u64) {
+    pub(in crate::embedded) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
             number >>= 7;
@@ -21,29 +21,29 @@ impl Writer<'_> {
         self.0.push(number as u8);
     }
 
-    pub(super) fn fixed(&mut self, number: u64) {
+    pub(in crate::embedded) fn fixed(&mut self, number: u64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
     /// A number by its distance from another; small distances are short.
-    pub(super) fn difference(&mut self, number: i64, from: i64) {
+    pub(in crate::embedded) fn difference(&mut self, number: i64, from: i64) {
         let distance = number.wrapping_sub(from);
         self.number(((distance << 1) ^ (distance >> 63)) as u64);
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    pub(in crate::embedded) fn text(&mut self, text: &str) {
         self.number(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    pub(super) fn json(&mut self, value: &impl Serialize) {
+    pub(in crate::embedded) fn json(&mut self, value: &impl Serialize) {
         // Our own types: maps have text keys, and nothing in them fails.
         let json = serde_json::to_string(value).unwrap_or_default();
         self.text(&json);
     }
 }
 
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(in crate::embedded) struct Reader<'a>(pub(in crate::embedded) &'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Unreadable> {
@@ -55,11 +55,11 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8, Unreadable> {
+    pub(in crate::embedded) fn byte(&mut self) -> Result<u8, Unreadable> {
         Ok(self.take(1)?[0])
     }
 
-    pub(super) fn number(&mut self) -> Result<u64, Unreadable> {
+    pub(in crate::embedded) fn number(&mut self) -> Result<u64, Unreadable> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -71,34 +71,34 @@ impl<'a> Reader<'a> {
         Err(Unreadable("a number is too long".to_owned()))
     }
 
-    pub(super) fn short(&mut self) -> Result<u32, Unreadable> {
+    pub(in crate::embedded) fn short(&mut self) -> Result<u32, Unreadable> {
         narrow(self.number()?)
     }
 
-    pub(super) fn tiny(&mut self) -> Result<u16, Unreadable> {
+    pub(in crate::embedded) fn tiny(&mut self) -> Result<u16, Unreadable> {
         narrow(self.number()?)
     }
 
-    pub(super) fn fixed(&mut self) -> Result<u64, Unreadable> {
+    pub(in crate::embedded) fn fixed(&mut self) -> Result<u64, Unreadable> {
         let mut eight = [0; 8];
         eight.copy_from_slice(self.take(8)?);
         Ok(u64::from_le_bytes(eight))
     }
 
-    pub(super) fn time(&mut self, from: Timestamp) -> Result<Timestamp, Unreadable> {
+    pub(in crate::embedded) fn time(&mut self, from: Timestamp) -> Result<Timestamp, Unreadable> {
         let folded = self.number()?;
         let distance = (folded >> 1) as i64 ^ -((folded & 1) as i64);
         let ms = from.unix_ms().wrapping_add(distance);
         Ok(Timestamp::from_unix_ms(ms))
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, Unreadable> {
+    pub(in crate::embedded) fn text(&mut self) -> Result<&'a str, Unreadable> {
         let count: usize = narrow(self.number()?)?;
         let bytes = self.take(count)?;
         std::str::from_utf8(bytes).map_err(|_| Unreadable("a text is not UTF-8".to_owned()))
     }
 
-    pub(super) fn json<T: DeserializeOwned>(&mut self) -> Result<T, Unreadable> {
+    pub(in crate::embedded) fn json<T: DeserializeOwned>(&mut self) -> Result<T, Unreadable> {
         serde_json::from_str(self.text()?).map_err(|error| Unreadable(error.to_string()))
     }
 }

@@ -5,25 +5,26 @@
 //!   record   1 byte tag, then
 //!     1 slice   JSON          a slice's fence and key
 //!     2 poll    number JSON   a poll came into being or was changed
-//!     3 vote    number epoch revision items request time voter
-//!     4 row     number epoch revision items requests time voter   (imported)
+//!     3 vote    number epoch item request time voter       (a voter's first)
+//!     4 row     number epoch revision items requests time voter   (any other)
 //!     5 gone    number        a poll was removed with its rows
+//!     6 counts  number voting digest lanes   (in checkpoints only)
 //! ```
 //! Numbers are LEB128, times are relative to the group's, JSON and voters have
 //! their length before them. A poll's number is the shard's own, given once
 //! and never again. Rare records are JSON, so that they can be read and grow;
-//! a vote takes 16 bytes and the voter's name.
+//! a vote takes 16 bytes and the voter's name. Each vote or row stands by
+//! itself: the last one of a voter is the voter's row.
 
-mod bytes;
+pub(super) mod bytes;
 
 use ballast_domain::Timestamp;
 use ballast_domain::poll::RequestId;
-use ballast_domain::poll::judge::Chosen;
 use ballast_domain::tenant::{Epoch, SliceId};
 use serde::{Deserialize, Serialize};
 
 use self::bytes::{Reader, Writer};
-use crate::shard::{Fence, PollRow, SliceKey, Version, VoterPrint};
+use crate::shard::{Digest, Fence, PollRow, SliceKey, Version, VoterPrint};
 
 /// What this program writes and reads.
 const VERSION: u8 = 1;
@@ -32,6 +33,7 @@ const POLL: u8 = 2;
 const VOTE: u8 = 3;
 const ROW: u8 = 4;
 const GONE: u8 = 5;
+const COUNTERS: u8 = 6;
 
 /// A poll's number within its shard.
 pub(super) type PollNo = u32;
@@ -44,6 +46,18 @@ pub(super) enum Record<'a> {
     Vote(VoteRecord<'a>),
     Row(RowRecord<'a>),
     Gone(PollNo),
+    Counters(PollNo, Box<Counters>),
+}
+
+/// How a poll's counts stand, without its rows: in checkpoints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// Voters whose row holds at least one item.
+    pub(super) voting: u64,
+    /// Of the voters' rows.
+    pub(super) digest: Digest,
+    /// For each item the votes in each lane.
+    pub(super) lanes: Vec<Vec<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,19 +77,18 @@ pub(super) struct PollRecord {
     pub(super) row: PollRow,
 }
 
-/// A vote that was counted here: its row is the one before it, with these
-/// items, this version, and this request added.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A voter's first vote, for one item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VoteRecord<'a> {
     pub(super) poll: PollNo,
-    pub(super) version: Version,
-    pub(super) items: Chosen,
+    pub(super) epoch: Epoch,
+    pub(super) item: u16,
     pub(super) request: RequestId,
     pub(super) at: Timestamp,
     pub(super) voter: &'a str,
 }
 
-/// A row that came from another shard, whole.
+/// A voter's row, whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RowRecord<'a> {
     pub(super) poll: PollNo,
@@ -90,6 +103,16 @@ pub(super) struct RowRecord<'a> {
 pub(super) enum WrittenVoter<'a> {
     Named(&'a str),
     Erased(VoterPrint),
+}
+
+impl WrittenVoter<'_> {
+    /// What stands for the voter in a slice of this key.
+    pub(super) fn print(&self, key: &SliceKey) -> VoterPrint {
+        match self {
+            Self::Named(name) => key.print(name),
+            Self::Erased(print) => *print,
+        }
+    }
 }
 
 /// A group cannot be read: it is whole by its checksum, so a program wrote it
@@ -123,12 +146,32 @@ pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) 
             to.byte(GONE);
             to.number(u64::from(*number));
         }
+        Record::Counters(number, counters) => {
+            to.byte(COUNTERS);
+            to.number(u64::from(*number));
+            write_counters(&mut to, counters);
+        }
+    }
+}
+
+fn write_counters(to: &mut Writer<'_>, counters: &Counters) {
+    to.number(counters.voting);
+    to.number(counters.digest.rows);
+    for limb in counters.digest.sum {
+        to.fixed(limb);
+    }
+    to.number(counters.lanes.len() as u64);
+    to.number(counters.lanes.first().map_or(0, Vec::len) as u64);
+    for count in counters.lanes.iter().flatten() {
+        to.number(*count);
     }
 }
 
 fn write_vote(to: &mut Writer<'_>, now: Timestamp, vote: &VoteRecord<'_>) {
     to.byte(VOTE);
-    head(to, vote.poll, vote.version, vote.items.as_slice());
+    to.number(u64::from(vote.poll));
+    to.number(vote.epoch.0);
+    to.number(u64::from(vote.item));
     to.fixed(vote.request.0);
     to.difference(vote.at.unix_ms(), now.unix_ms());
     to.text(vote.voter);
@@ -136,7 +179,13 @@ fn write_vote(to: &mut Writer<'_>, now: Timestamp, vote: &VoteRecord<'_>) {
 
 fn write_row(to: &mut Writer<'_>, now: Timestamp, row: &RowRecord<'_>) {
     to.byte(ROW);
-    head(to, row.poll, row.version, &row.items);
+    to.number(u64::from(row.poll));
+    to.number(row.version.epoch.0);
+    to.number(u64::from(row.version.revision));
+    to.number(row.items.len() as u64);
+    for item in &row.items {
+        to.number(u64::from(*item));
+    }
     to.number(row.requests.len() as u64);
     for (request, revision) in &row.requests {
         to.fixed(request.0);
@@ -153,16 +202,6 @@ fn write_row(to: &mut Writer<'_>, now: Timestamp, row: &RowRecord<'_>) {
             to.fixed(print.0[0]);
             to.fixed(print.0[1]);
         }
-    }
-}
-
-fn head(to: &mut Writer<'_>, poll: PollNo, version: Version, items: &[u16]) {
-    to.number(u64::from(poll));
-    to.number(version.epoch.0);
-    to.number(u64::from(version.revision));
-    to.number(items.len() as u64);
-    for item in items {
-        to.number(u64::from(*item));
     }
 }
 
@@ -210,8 +249,34 @@ impl<'a> Records<'a> {
             VOTE => self.vote().map(Record::Vote),
             ROW => self.row().map(Record::Row),
             GONE => Ok(Record::Gone(from.short()?)),
+            COUNTERS => {
+                let number = from.short()?;
+                let counters = self.counters()?;
+                Ok(Record::Counters(number, Box::new(counters)))
+            }
             other => Err(Unreadable(format!("there is no record of kind {other}"))),
         }
+    }
+
+    fn counters(&mut self) -> Result<Counters, Unreadable> {
+        let from = &mut self.from;
+        let voting = from.number()?;
+        let mut digest = Digest {
+            rows: from.number()?,
+            sum: [0; 4],
+        };
+        for limb in &mut digest.sum {
+            *limb = from.fixed()?;
+        }
+        let (items, lanes) = (from.number()?, from.number()?);
+        let lanes = (0..items)
+            .map(|_| (0..lanes).map(|_| from.number()).collect())
+            .collect::<Result<_, _>>()?;
+        Ok(Counters {
+            voting,
+            digest,
+            lanes,
+        })
     }
 
     fn version(&mut self) -> Result<Version, Unreadable> {
@@ -222,29 +287,21 @@ impl<'a> Records<'a> {
     }
 
     fn vote(&mut self) -> Result<VoteRecord<'a>, Unreadable> {
-        let (poll, version) = (self.from.short()?, self.version()?);
-        let items = match self.from.number()? {
-            1 => Chosen::One(self.from.tiny()?),
-            count => Chosen::Many(self.items(count)?),
-        };
         Ok(VoteRecord {
-            poll,
-            version,
-            items,
+            poll: self.from.short()?,
+            epoch: Epoch(self.from.number()?),
+            item: self.from.tiny()?,
             request: RequestId(self.from.fixed()?),
             at: self.from.time(self.now)?,
             voter: self.from.text()?,
         })
     }
 
-    fn items(&mut self, count: u64) -> Result<Vec<u16>, Unreadable> {
-        (0..count).map(|_| self.from.tiny()).collect()
-    }
-
     fn row(&mut self) -> Result<RowRecord<'a>, Unreadable> {
         let (poll, version) = (self.from.short()?, self.version()?);
-        let count = self.from.number()?;
-        let items = self.items(count)?;
+        let items = (0..self.from.number()?)
+            .map(|_| self.from.tiny())
+            .collect::<Result<_, _>>()?;
         let requests = (0..self.from.number()?)
             .map(|_| Ok((RequestId(self.from.fixed()?), self.from.short()?)))
             .collect::<Result<_, Unreadable>>()?;

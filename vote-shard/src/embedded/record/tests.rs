@@ -58,8 +58,8 @@ fn examples() -> Vec<Record<'static>> {
         ),
         Record::Vote(VoteRecord {
             poll: 4,
-            version: version(1, 1),
-            items: Chosen::One(0),
+            epoch: Epoch(1),
+            item: 0,
             request: RequestId(0x1122_3344_5566_7788),
             at: time(998),
             voter: "user-1",
@@ -73,6 +73,17 @@ fn examples() -> Vec<Record<'static>> {
             voter: WrittenVoter::Erased(VoterPrint([1, 2])),
         }),
         Record::Gone(4),
+        Record::Counters(
+            4,
+            Box::new(Counters {
+                voting: 300,
+                digest: Digest {
+                    rows: 301,
+                    sum: [1, 2, 3, u64::MAX],
+                },
+                lanes: vec![vec![100, 200], vec![0, 1]],
+            }),
+        ),
     ]
 }
 

@@ -12,18 +12,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
 
 use ballast_domain::poll::RequestId;
-use ballast_domain::poll::judge::Chosen;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
-use super::record::{
-    PollNo, PollRecord, Record, RowRecord, SliceRecord, Unreadable, VoteRecord, WrittenVoter,
-};
-use crate::shard::{Fence, Fenced, SliceKey, VoterPrint};
+use super::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, Unreadable, VoteRecord};
+use super::runs::StoredRow;
+use crate::shard::{Fence, Fenced, Holding, SliceKey, VoterPrint};
 
 use self::poll::Number;
-pub(super) use self::poll::PollState;
-pub(super) use self::voters::{Row, Seen};
+pub(super) use self::poll::{PollState, poll_hash};
+pub(super) use self::voters::{Row, Seen, remember};
 
 /// A slice in memory.
 #[derive(Debug)]
@@ -96,6 +94,11 @@ impl State {
             }
             Record::Row(row) => self.apply_row(sequence, row),
             Record::Gone(number) => self.apply_gone(sequence, *number),
+            Record::Counters(number, counters) => {
+                if let Some(poll) = self.polls.get_mut(number) {
+                    poll.set_counters(counters);
+                }
+            }
         }
     }
 
@@ -103,9 +106,41 @@ impl State {
     pub(super) fn apply_vote(&mut self, sequence: u64, print: VoterPrint, vote: &VoteRecord<'_>) {
         if let Some(poll) = self.polls.get_mut(&vote.poll) {
             let before = poll.voters.len();
-            poll.vote(print, vote);
+            poll.first_vote(print, vote);
             poll.changed_in = sequence;
             self.voters += (poll.voters.len() - before) as u64;
+        }
+    }
+
+    /// Puts back a row whose votes are in the counters already.
+    pub(super) fn load_row(&mut self, row: StoredRow) {
+        if let Some(poll) = self.polls.get_mut(&row.key.poll) {
+            let before = poll.voters.len();
+            poll.voters.put(row.key.voter, row.row);
+            self.voters += (poll.voters.len() - before) as u64;
+        }
+    }
+
+    /// Whether a poll's rows are needed in memory: while they can change.
+    pub(super) fn needs_rows(&self, poll: &PollState) -> bool {
+        let slice = self.slices.get(&poll.slice);
+        let importing = slice.is_some_and(|slice| slice.fence.holding == Holding::Importing);
+        poll.poll.closed_at.is_none() || importing
+    }
+
+    /// Drops the rows of closed polls, which are stored up to `position`.
+    pub(super) fn evict(&mut self, position: u64) {
+        let evictable: Vec<PollNo> = self
+            .polls
+            .values()
+            .filter(|poll| !poll.cold && poll.changed_in <= position && !self.needs_rows(poll))
+            .map(|poll| poll.number)
+            .collect();
+        for number in evictable {
+            if let Some(poll) = self.polls.get_mut(&number) {
+                self.voters -= poll.voters.len() as u64;
+                poll.forget_rows();
+            }
         }
     }
 
@@ -160,22 +195,8 @@ impl State {
         let Some(poll) = self.polls.get_mut(&record.poll) else {
             return;
         };
-        let print = match record.voter {
-            WrittenVoter::Named(name) => poll.key.print(name),
-            WrittenVoter::Erased(print) => print,
-        };
         let before = poll.voters.len();
-        let items = match record.items[..] {
-            [one] => Chosen::One(one),
-            _ => Chosen::Many(record.items.clone()),
-        };
-        let row = Row {
-            items,
-            version: record.version,
-            requests: record.requests.clone(),
-            at: record.at,
-        };
-        poll.replace(print, row);
+        poll.replace(record.voter.print(&poll.key), Row::of(record));
         poll.changed_in = sequence;
         self.voters += (poll.voters.len() - before) as u64;
     }

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use ballast_domain::ItemId;
 use ballast_domain::Timestamp;
 use ballast_domain::poll::Poll;
-use ballast_domain::poll::judge::Chosen;
 use ballast_domain::tenant::SliceId;
 
 use super::lanes::Lanes;
-use super::voters::{Row, Seen, Voters, remember};
-use crate::embedded::record::{PollNo, VoteRecord};
+use super::voters::{Row, Seen, Voters};
+use crate::embedded::record::{Counters, PollNo, VoteRecord};
 use crate::shard::{Digest, PollRow, SliceKey, Tally, Version, VoterPrint};
 
 #[derive(Debug)]
@@ -25,6 +24,8 @@ pub(in crate::embedded) struct PollState {
     pub(in crate::embedded) carried: Vec<u64>,
     pub(in crate::embedded) lanes: Lanes,
     pub(in crate::embedded) voters: Voters,
+    /// Its rows are only on disk: it is closed, and they do not change.
+    pub(in crate::embedded) cold: bool,
     /// Voters whose row holds at least one item.
     pub(in crate::embedded) voting: u64,
     /// Of the voters' rows.
@@ -54,6 +55,7 @@ impl PollState {
             carried: vec![0; count],
             lanes: Lanes::new(count, poll.spec.options.lanes),
             voters: Voters::new(poll.created_at),
+            cold: false,
             voting: 0,
             digest: Digest::default(),
             changed_in: 0,
@@ -90,35 +92,20 @@ impl PollState {
         self.voters.get(print)
     }
 
-    /// A vote was counted.
-    pub(in crate::embedded) fn vote(&mut self, print: VoterPrint, vote: &VoteRecord<'_>) {
-        if let (None, Chosen::One(item), 1) =
-            (self.voters.get(&print), &vote.items, vote.version.revision)
-        {
-            self.count(print, *item, vote.version);
-            self.voters
-                .put_first(print, *item, vote.request, vote.version.epoch, vote.at);
-            return;
-        }
-        let mut requests = self
-            .voters
-            .get(&print)
-            .map_or_else(Vec::new, |seen| seen.to_row().requests);
-        remember(&mut requests, vote.request, vote.version.revision);
-        let row = Row {
-            items: vote.items.clone(),
-            version: vote.version,
-            requests,
-            at: vote.at,
+    /// A voter's first vote was counted.
+    pub(in crate::embedded) fn first_vote(&mut self, print: VoterPrint, vote: &VoteRecord<'_>) {
+        let version = Version {
+            epoch: vote.epoch,
+            revision: 1,
         };
-        self.replace(print, row);
-    }
-
-    fn count(&mut self, print: VoterPrint, item: u16, version: Version) {
         self.voting += 1;
-        self.lanes.add(item, print);
-        let hash = self.key.row(self.poll.poll_id, print, &[item], version);
+        self.lanes.add(vote.item, print);
+        let hash = self
+            .key
+            .row(self.poll.poll_id, print, &[vote.item], version);
         self.digest.add(hash);
+        self.voters
+            .put_first(print, vote.item, vote.request, vote.epoch, vote.at);
     }
 
     /// A row takes the place of the one that is there.
@@ -140,6 +127,26 @@ impl PollState {
         let hash = self.key.row(poll_id, print, items, row.version);
         self.digest.add(hash);
         self.voters.put(print, row);
+    }
+
+    /// Drops the rows from memory.
+    pub(in crate::embedded) fn forget_rows(&mut self) {
+        self.voters = Voters::new(self.poll.created_at);
+        self.cold = true;
+    }
+
+    pub(in crate::embedded) fn counters(&self) -> Counters {
+        Counters {
+            voting: self.voting,
+            digest: self.digest,
+            lanes: self.lanes.by_item(),
+        }
+    }
+
+    pub(in crate::embedded) fn set_counters(&mut self, counters: &Counters) {
+        self.voting = counters.voting;
+        self.digest = counters.digest;
+        self.lanes = Lanes::from_saved(self.poll.spec.options.lanes, &counters.lanes);
     }
 
     pub(in crate::embedded) fn row(&self) -> PollRow {

@@ -17,6 +17,7 @@ use ballast_domain::poll::RequestId;
 use ballast_domain::poll::judge::Chosen;
 use ballast_domain::tenant::Epoch;
 
+use crate::embedded::record::RowRecord;
 use crate::shard::{Version, VoterPrint};
 
 /// Rows at which one table becomes many.
@@ -33,6 +34,20 @@ pub(in crate::embedded) struct Row {
     pub(in crate::embedded) version: Version,
     pub(in crate::embedded) requests: Vec<(RequestId, u32)>,
     pub(in crate::embedded) at: Timestamp,
+}
+
+impl Row {
+    pub(in crate::embedded) fn of(record: &RowRecord<'_>) -> Self {
+        Self {
+            items: match record.items[..] {
+                [one] => Chosen::One(one),
+                _ => Chosen::Many(record.items.clone()),
+            },
+            version: record.version,
+            requests: record.requests.clone(),
+            at: record.at,
+        }
+    }
 }
 
 /// A usual row.

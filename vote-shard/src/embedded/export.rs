@@ -1,0 +1,217 @@
+//! Pages of a slice's data: polls, then stored rows, then changes.
+//!
+//! What is there when an export begins is flushed into runs first, so rows are
+//! read from runs alone, poll by poll, and the changes after that position
+//! from the log. Rows read in between may be newer than the position: whoever
+//! takes them keeps the higher version, so that does no harm.
+
+use std::collections::BTreeMap;
+
+use ballast_domain::PollId;
+use ballast_domain::VoterId;
+
+use super::record::{self, PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
+use super::runs::{Key, RunSet, StoredRow};
+use super::store::Store;
+use crate::shard::{
+    Change, Cursor, Digest, Page, PollRow, ShardError, ShardResult, SliceKey, Version, VoterName,
+    VoterPrint, VoterRow,
+};
+
+/// What memory knows of the slice that is exported.
+pub(super) struct Subject {
+    pub(super) key: SliceKey,
+    /// Its polls, in the order of their numbers.
+    pub(super) polls: BTreeMap<PollNo, PollId>,
+}
+
+/// Roughly what a row takes on a page.
+const ROW_BYTES: usize = 96;
+
+/// The next page of stored rows.
+pub(super) fn rows(
+    subject: &Subject,
+    runs: &RunSet,
+    position: u64,
+    after: Option<(PollId, VoterPrint)>,
+    bytes: usize,
+) -> ShardResult<Page> {
+    let numbers: BTreeMap<PollId, PollNo> =
+        subject.polls.iter().map(|(no, id)| (*id, *no)).collect();
+    let mut changes = Vec::new();
+    let most = (bytes / ROW_BYTES).max(1);
+    // Polls in the order of their ids: that is what the cursor says.
+    let first = after.map_or(PollId::from_number(0), |(poll, _)| poll);
+    for (poll, number) in numbers.range(first..) {
+        let resumed = after.filter(|(last, _)| last == poll);
+        let from = Key {
+            poll: *number,
+            voter: resumed.map_or(VoterPrint([0, 0]), |(_, voter)| voter),
+        };
+        let mut rows = runs.from(from).map_err(unreadable)?;
+        while let Some(row) = rows.next_row().map_err(unreadable)? {
+            if row.key.poll != *number {
+                break;
+            }
+            if resumed.is_some_and(|(_, last)| row.key.voter == last) {
+                continue;
+            }
+            let last = (*poll, row.key.voter);
+            changes.push(Change::Voter(of_stored(*poll, row)));
+            if changes.len() >= most {
+                let after = Some(last);
+                return Ok(Page {
+                    changes,
+                    next: Cursor::Snapshot { position, after },
+                    caught_up: false,
+                });
+            }
+        }
+    }
+    Ok(Page {
+        changes,
+        next: Cursor::Changes { position },
+        caught_up: false,
+    })
+}
+
+/// The next page of changes.
+pub(super) fn changes(
+    subject: &Subject,
+    store: &Store,
+    position: u64,
+    bytes: usize,
+) -> ShardResult<Page> {
+    let log = &store.log;
+    if position + 1 < log.oldest() {
+        return Err(ShardError::CursorTooOld);
+    }
+    let durable = log.durable();
+    let (mut changes, mut read, mut last) = (Vec::new(), 0, position);
+    let mut bad = None;
+    let walked = log.each_after(position, |sequence, payload| {
+        read += payload.len();
+        last = sequence;
+        bad = changes_in(subject, payload, &mut changes).err();
+        bad.is_none() && read < bytes
+    });
+    if let Some(bad) = bad {
+        return Err(ShardError::unavailable(bad.to_string()));
+    }
+    if let Err(error) = walked {
+        // A segment may have been given up meanwhile.
+        return match position + 1 < log.oldest() {
+            true => Err(ShardError::CursorTooOld),
+            false => Err(ShardError::unavailable(error.to_string())),
+        };
+    }
+    Ok(Page {
+        changes,
+        next: Cursor::Changes { position: last },
+        caught_up: last >= durable,
+    })
+}
+
+fn changes_in(
+    subject: &Subject,
+    payload: &[u8],
+    changes: &mut Vec<Change>,
+) -> Result<(), record::Unreadable> {
+    let (_, records) = record::read(payload)?;
+    for record in records {
+        let change = match record? {
+            Record::Poll(number, poll) if subject.polls.contains_key(&number) => {
+                Some(Change::Poll(poll.row))
+            }
+            Record::Vote(vote) => subject
+                .polls
+                .get(&vote.poll)
+                .and_then(|id| of_vote(*id, &vote)),
+            Record::Row(row) => subject.polls.get(&row.poll).and_then(|id| of_row(*id, row)),
+            _ => None,
+        };
+        changes.extend(change);
+    }
+    Ok(())
+}
+
+/// The digests of a slice's polls, computed from the rows that are stored.
+pub(super) fn scrub(
+    subject: &Subject,
+    runs: &RunSet,
+    polls: &[PollRow],
+) -> ShardResult<Vec<(PollId, Digest)>> {
+    let rows: BTreeMap<PollId, &PollRow> =
+        polls.iter().map(|row| (row.poll.poll_id, row)).collect();
+    let mut digests = Vec::new();
+    for (number, poll) in &subject.polls {
+        let mut digest = Digest::default();
+        let mut stored = runs.from(Key::first_of(*number)).map_err(unreadable)?;
+        while let Some(row) = stored.next_row().map_err(unreadable)? {
+            if row.key.poll != *number {
+                break;
+            }
+            // The print is taken from the name anew: a name that rotted shows.
+            let voter = match &row.voter {
+                VoterName::Named(name) => subject.key.print(name.as_str()),
+                VoterName::Erased(print) => *print,
+            };
+            let items = row.row.items.as_slice();
+            digest.add(subject.key.row(*poll, voter, items, row.row.version));
+        }
+        if let Some(row) = rows.get(poll) {
+            digest.add(super::state::poll_hash(&subject.key, row));
+        }
+        digests.push((*poll, digest));
+    }
+    digests.sort_unstable_by_key(|(poll, _)| *poll);
+    Ok(digests)
+}
+
+fn unreadable(error: super::runs::RunError) -> ShardError {
+    tracing::error!(%error, "stored rows cannot be read");
+    ShardError::unavailable(format!("stored rows cannot be read: {error}"))
+}
+
+/// A stored row as it is handed out.
+pub(super) fn of_stored(poll: PollId, stored: StoredRow) -> VoterRow {
+    VoterRow {
+        poll,
+        voter: stored.voter,
+        items: stored.row.items.as_slice().to_vec(),
+        version: stored.row.version,
+        requests: stored.row.requests,
+        voted_at: stored.row.at,
+    }
+}
+
+fn of_vote(poll: PollId, vote: &VoteRecord<'_>) -> Option<Change> {
+    // A name in the log was checked when it arrived.
+    let voter = VoterId::new(vote.voter).ok()?;
+    Some(Change::Voter(VoterRow {
+        poll,
+        voter: VoterName::Named(voter),
+        items: vec![vote.item],
+        version: Version {
+            epoch: vote.epoch,
+            revision: 1,
+        },
+        requests: vec![(vote.request, 1)],
+        voted_at: vote.at,
+    }))
+}
+
+fn of_row(poll: PollId, row: RowRecord<'_>) -> Option<Change> {
+    let voter = match row.voter {
+        WrittenVoter::Named(name) => VoterName::Named(VoterId::new(name).ok()?),
+        WrittenVoter::Erased(print) => VoterName::Erased(print),
+    };
+    Some(Change::Voter(VoterRow {
+        poll,
+        voter,
+        items: row.items,
+        version: row.version,
+        requests: row.requests,
+        voted_at: row.at,
+    }))
+}

@@ -1,0 +1,177 @@
+//! Makes checkpoints, merges runs and removes what is no longer needed, on a
+//! thread of its own. Votes never wait for it.
+//!
+//! ```text
+//!   the log has grown, or someone asks ──► memory copied at a group's end
+//!   ──► rows since the last time: a run ──► runs of like size: one run
+//!   ──► checkpoint, read back ──► older files removed, closed polls' rows
+//!       dropped from memory
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::checkpoint::{self, Captured};
+use super::disk::Disk;
+use super::open::Options;
+use super::runs::{self, Run, RunSet};
+use super::shared::Shared;
+use super::store::Store;
+
+/// How often it looks whether there is something to do.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long to wait after a failure.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// A shard that is closed makes a checkpoint when its log has grown by this.
+const CLOSING_BYTES: u64 = 1 << 20;
+
+/// Why a checkpoint could not be made. Nothing is lost by it: the log holds
+/// everything.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KeepError {
+    /// Rows could not be sorted out of the log.
+    #[error(transparent)]
+    Flush(#[from] runs::FlushError),
+    /// A run.
+    #[error(transparent)]
+    Run(#[from] runs::RunError),
+    /// The checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] checkpoint::CheckpointError),
+    /// The shard has other troubles.
+    #[error("the shard does not work right now")]
+    Trouble,
+    /// The disk.
+    #[error("remove what is no longer needed")]
+    Disk(#[from] std::io::Error),
+}
+
+/// How the log has grown.
+#[derive(Default)]
+struct Growth {
+    /// Bytes in the log when the last checkpoint was made.
+    at_last: u64,
+    /// Positions of checkpoints, and the bytes in the log then.
+    checkpoints: Vec<(u64, u64)>,
+}
+
+/// The thread.
+pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
+    let mut growth = Growth::default();
+    let mut patience = LOOK;
+    loop {
+        let asked = shared.keeping.wait(patience);
+        patience = LOOK;
+        let grown = shared.log_bytes().saturating_sub(growth.at_last);
+        let stopping = shared.is_stopping();
+        let due =
+            asked > 0 || grown >= options.checkpoint_bytes || (stopping && grown >= CLOSING_BYTES);
+        if due {
+            match keep(shared, options, &mut growth) {
+                Ok(()) => shared.keeping.answer(asked, Ok(())),
+                Err(error) => {
+                    tracing::warn!(shard = name, %error, "no checkpoint could be made");
+                    shared.keeping.answer(asked, Err(error.to_string()));
+                    patience = AFTER_FAILURE;
+                }
+            }
+        }
+        if stopping {
+            return;
+        }
+    }
+}
+
+/// Makes a checkpoint.
+fn keep(shared: &Shared, options: &Options, growth: &mut Growth) -> Result<(), KeepError> {
+    // While the disk is being recovered, files must not change under it.
+    let _files = shared.hold_files();
+    let bytes = shared.log_bytes();
+    let Some((captured, store)) = shared.capture() else {
+        return Err(KeepError::Trouble);
+    };
+    if captured.position == store.flushed() {
+        growth.at_last = bytes;
+        return Ok(());
+    }
+    let disk = &*store.disk;
+    let runs = with_new_rows(&store, &captured)?;
+    captured.write(disk, &runs)?;
+    store.replace(runs, captured.position);
+    shared.lock().state.evict(captured.position);
+    growth.at_last = bytes;
+    growth.checkpoints.push((captured.position, bytes));
+    shared.forget_up_to(forgettable(growth, options));
+    Ok(remove_litter(disk)?)
+}
+
+/// The runs with one more: the rows since the last time.
+fn with_new_rows(store: &Store, captured: &Captured) -> Result<RunSet, KeepError> {
+    let disk = &*store.disk;
+    let mut runs = store.runs();
+    let mut id = next_id(disk)?;
+    let key_of = |poll| captured.key_of(poll);
+    let (after, to) = (store.flushed(), captured.position);
+    if runs::flush(disk, &store.log, after, to, id, key_of)? > 0 {
+        runs.0.push(Arc::new(Run::open(disk, id)?));
+        id += 1;
+    }
+    let rows: Vec<u64> = runs.0.iter().map(|run| run.rows()).collect();
+    let alike = runs::worth_merging(&rows);
+    if alike > 0 {
+        let newest = runs.0.split_off(runs.0.len() - alike);
+        let is_there = |poll| captured.key_of(poll).is_some();
+        runs::merge(disk, &RunSet(newest), id, is_there)?;
+        runs.0.push(Arc::new(Run::open(disk, id)?));
+    }
+    Ok(runs)
+}
+
+fn next_id(disk: &dyn Disk) -> std::io::Result<u64> {
+    let names = disk.list()?;
+    let ids = names.iter().filter_map(|name| runs::id_in(name));
+    Ok(ids.max().unwrap_or(0) + 1)
+}
+
+/// Up to where the log is needed neither by the checkpoints that are kept nor
+/// by those who follow its changes.
+fn forgettable(growth: &mut Growth, options: &Options) -> u64 {
+    let kept = growth
+        .checkpoints
+        .len()
+        .saturating_sub(checkpoint::KEPT - 1);
+    let newest = growth.at_last;
+    let old_enough = |bytes: u64| newest.saturating_sub(bytes) >= options.feed_bytes;
+    let position = growth.checkpoints[..kept]
+        .iter()
+        .rev()
+        .find(|(_, bytes)| old_enough(*bytes))
+        .map_or(0, |(position, _)| *position);
+    growth.checkpoints.retain(|(other, _)| *other >= position);
+    position
+}
+
+/// Removes checkpoints that are too old, and runs that none of the others
+/// names.
+fn remove_litter(disk: &dyn Disk) -> std::io::Result<()> {
+    let positions = checkpoint::list(disk).map_err(std::io::Error::other)?;
+    let (kept, old) = positions.split_at(positions.len().min(checkpoint::KEPT));
+    for position in old {
+        disk.remove(&checkpoint::name_of(*position))?;
+    }
+    let mut needed = Vec::new();
+    for position in kept {
+        match checkpoint::read(disk, *position) {
+            Ok((head, _)) => needed.extend(head.runs),
+            // A damaged one names nothing that could be trusted; its runs are
+            // kept by keeping all.
+            Err(_) => return Ok(()),
+        }
+    }
+    for name in disk.list()? {
+        if runs::id_in(&name).is_some_and(|id| !needed.contains(&id)) {
+            disk.remove(&name)?;
+        }
+    }
+    disk.sync_names()
+}

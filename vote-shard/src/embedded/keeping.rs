@@ -1,0 +1,74 @@
+//! Asking the keeper for a checkpoint, and being told that it is made.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+/// Asking the keeper for a checkpoint.
+pub(super) struct Keeping {
+    /// How often it was asked.
+    asked: Mutex<u64>,
+    wake: Condvar,
+    /// Up to which of these it has answered, and how the last one went.
+    done: watch::Sender<(u64, Result<(), String>)>,
+}
+
+impl Default for Keeping {
+    fn default() -> Self {
+        Self {
+            asked: Mutex::default(),
+            wake: Condvar::new(),
+            done: watch::Sender::new((0, Ok(()))),
+        }
+    }
+}
+
+impl Keeping {
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the keeper look around.
+    pub(super) fn wake(&self) {
+        let _asked = self.lock();
+        self.wake.notify_all();
+    }
+
+    /// Asks for a checkpoint and waits until it is made.
+    pub(super) async fn ask(&self) -> Result<(), String> {
+        let mut done = self.done.subscribe();
+        let number = {
+            let mut asked = self.lock();
+            *asked += 1;
+            *asked
+        };
+        self.wake.notify_one();
+        match done.wait_for(|(answered, _)| *answered >= number).await {
+            Ok(answer) => answer.1.clone(),
+            Err(_) => Err("the shard is closing".to_owned()),
+        }
+    }
+
+    /// Waits until something is asked, or for so long; says what was asked
+    /// last, 0 for nothing.
+    pub(super) fn wait(&self, patience: Duration) -> u64 {
+        let answered = self.done.borrow().0;
+        let mut asked = self.lock();
+        if *asked <= answered {
+            asked = self
+                .wake
+                .wait_timeout(asked, patience)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        if *asked > answered { *asked } else { 0 }
+    }
+
+    /// Tells those who asked how it went.
+    pub(super) fn answer(&self, asked: u64, outcome: Result<(), String>) {
+        if asked > 0 {
+            let _ = self.done.send_replace((asked, outcome));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Reads groups back while others are written. Only durable ones.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::frames::Frames;
+use super::segment::name_of;
+use super::{Group, LogError, failed};
+use crate::embedded::disk::Disk;
+
+/// A segment's place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub(super) id: u64,
+    pub(super) first_sequence: u64,
+}
+
+/// What the writer and its readers share.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    /// Oldest first.
+    segments: Mutex<VecDeque<Placed>>,
+    durable: AtomicU64,
+}
+
+impl Directory {
+    pub(super) fn new(segments: VecDeque<Placed>, durable: u64) -> Self {
+        Self {
+            segments: Mutex::new(segments),
+            durable: durable.into(),
+        }
+    }
+
+    pub(super) fn segments(&self) -> MutexGuard<'_, VecDeque<Placed>> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_durable(&self, sequence: u64) {
+        self.durable.store(sequence, Ordering::Release);
+    }
+}
+
+/// Reads a log. Cheap to clone.
+#[derive(Clone)]
+pub struct Reader {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) directory: Arc<Directory>,
+}
+
+impl Reader {
+    /// The last group that is durable; 0 when there is none.
+    pub fn durable(&self) -> u64 {
+        self.directory.durable()
+    }
+
+    /// The oldest group that can still be read.
+    pub fn oldest(&self) -> u64 {
+        let segments = self.directory.segments();
+        segments.front().map_or(1, |first| first.first_sequence)
+    }
+
+    /// Hands the groups after `sequence` to `each`, oldest first, until it
+    /// says to stop.
+    pub fn each_after(
+        &self,
+        sequence: u64,
+        mut each: impl FnMut(u64, &[u8]) -> bool,
+    ) -> Result<(), LogError> {
+        let durable = self.durable();
+        let segments: Vec<Placed> = self.directory.segments().iter().copied().collect();
+        for (place, segment) in segments.iter().enumerate() {
+            // What a later segment holds was written anew there.
+            let end = segments
+                .get(place + 1)
+                .map_or(durable + 1, |next| next.first_sequence)
+                .min(durable + 1);
+            if end <= sequence + 1 {
+                continue;
+            }
+            let file = self
+                .disk
+                .open(&name_of(segment.id))
+                .map_err(failed("open a segment"))?;
+            let mut frames = Frames::new(&*file, segment.id);
+            let mut next = segment.first_sequence;
+            while let Some(frame) = frames.next().map_err(failed("read a segment"))? {
+                if frame.sequence >= end {
+                    break;
+                }
+                next = frame.sequence + 1;
+                if frame.sequence > sequence && !each(frame.sequence, frame.payload) {
+                    return Ok(());
+                }
+            }
+            if next < end {
+                return Err(LogError::Corrupt {
+                    segment: name_of(segment.id),
+                    place: frames.place(),
+                    what: format!("group {next} is damaged"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Groups after `sequence`, oldest first, until their payloads exceed
+    /// `bytes_max`; at least one where there is one.
+    pub fn read(&self, sequence: u64, bytes_max: usize) -> Result<Vec<Group>, LogError> {
+        let (mut groups, mut bytes) = (Vec::new(), 0);
+        self.each_after(sequence, |sequence, payload| {
+            bytes += payload.len();
+            groups.push(Group {
+                sequence,
+                payload: payload.to_vec(),
+            });
+            bytes <= bytes_max
+        })?;
+        Ok(groups)
+    }
+}

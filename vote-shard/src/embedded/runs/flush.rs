@@ -1,0 +1,105 @@
+//! Turning a stretch of the log into a run.
+
+use super::writer::RunWriter;
+use super::{Key, RunError, row};
+use crate::embedded::disk::Disk;
+use crate::embedded::log::{LogError, Reader};
+use crate::embedded::record::{self, PollNo, Record, Unreadable};
+use crate::shard::SliceKey;
+
+/// Why a stretch of the log could not be turned into a run.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::embedded) enum FlushError {
+    /// The log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A record of it.
+    #[error(transparent)]
+    Record(#[from] Unreadable),
+    /// The run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Rows in the order they were written, to be sorted.
+#[derive(Default)]
+struct Gathered {
+    bytes: Vec<u8>,
+    /// Key, and where its bytes are. Later places are later rows.
+    places: Vec<(Key, usize, usize)>,
+}
+
+impl Gathered {
+    fn add(&mut self, key: Key, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        self.places.push((key, start, self.bytes.len()));
+    }
+}
+
+/// Writes the last rows of all voters in the groups after `after` up to `to`
+/// as the run `id`; says how many there are. No run is made for none.
+pub(in crate::embedded) fn flush(
+    disk: &dyn Disk,
+    log: &Reader,
+    after: u64,
+    to: u64,
+    id: u64,
+    key_of: impl Fn(PollNo) -> Option<SliceKey>,
+) -> Result<u64, FlushError> {
+    let mut gathered = Gathered::default();
+    let mut bad = None;
+    log.each_after(after, |sequence, payload| {
+        if sequence > to {
+            return false;
+        }
+        bad = gather(&mut gathered, payload, &key_of).err();
+        bad.is_none()
+    })?;
+    if let Some(bad) = bad {
+        return Err(bad.into());
+    }
+    let Gathered { bytes, mut places } = gathered;
+    places.sort_unstable();
+    if places.is_empty() {
+        return Ok(0);
+    }
+    let mut writer = RunWriter::create(disk, id).map_err(RunError::from)?;
+    for (place, (key, start, end)) in places.iter().enumerate() {
+        let is_last = places.get(place + 1).is_none_or(|(next, ..)| next != key);
+        if is_last {
+            writer
+                .push(*key, &bytes[*start..*end])
+                .map_err(RunError::from)?;
+        }
+    }
+    Ok(writer.finish(disk).map_err(RunError::from)?)
+}
+
+fn gather(
+    gathered: &mut Gathered,
+    payload: &[u8],
+    key_of: &impl Fn(PollNo) -> Option<SliceKey>,
+) -> Result<(), Unreadable> {
+    let (_, records) = record::read(payload)?;
+    for record in records {
+        match record? {
+            Record::Vote(vote) => {
+                if let Some(slice) = key_of(vote.poll) {
+                    let (poll, voter) = (vote.poll, slice.print(vote.voter));
+                    let key = Key { poll, voter };
+                    gathered.add(key, |to| row::write_vote(to, key, &vote));
+                }
+            }
+            Record::Row(row) => {
+                if let Some(slice) = key_of(row.poll) {
+                    let (poll, voter) = (row.poll, row.voter.print(&slice));
+                    let key = Key { poll, voter };
+                    gathered.add(key, |to| row::write_row(to, key, &row));
+                }
+            }
+            Record::Slice(_) | Record::Poll(..) | Record::Counters(..) | Record::Gone(_) => {}
+        }
+    }
+    Ok(())
+}

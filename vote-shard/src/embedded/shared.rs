@@ -1,0 +1,237 @@
+//! What the threads of a shard share with those who ask it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use ballast_domain::{Clock, Timestamp};
+
+use super::checkpoint::Captured;
+use super::core::{Capture, Core, Group};
+use super::keeping::Keeping;
+use super::published::Published;
+use super::record::PollNo;
+use super::store::Store;
+use crate::shard::Tally;
+
+/// How often expired polls are looked for.
+const TICK: Duration = Duration::from_millis(500);
+/// Polls closed in one group.
+const CLOSED_AT_ONCE: usize = 1_000;
+
+/// What the committer shares with those who ask.
+pub(super) struct Shared {
+    core: Mutex<Core>,
+    /// Told when the open group is no longer empty, and when to stop.
+    wake: Condvar,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) published: Published,
+    stopping: AtomicBool,
+    /// Told when a group's fate is known.
+    settled: Condvar,
+    store: RwLock<Arc<Store>>,
+    /// Held by whoever makes or removes files other than the log's.
+    files: Mutex<()>,
+    /// Bytes written to the log since the shard was opened.
+    log_bytes: AtomicU64,
+    /// Groups up to this one may be forgotten; 0: nothing to do.
+    forget: AtomicU64,
+    pub(super) keeping: Keeping,
+}
+
+impl Shared {
+    pub(super) fn new(core: Core, store: Arc<Store>, clock: Arc<dyn Clock>) -> Self {
+        let shared = Self {
+            core: Mutex::new(core),
+            wake: Condvar::new(),
+            clock,
+            published: Published::new(),
+            stopping: false.into(),
+            settled: Condvar::new(),
+            store: RwLock::new(store),
+            files: Mutex::new(()),
+            log_bytes: 0.into(),
+            forget: 0.into(),
+            keeping: Keeping::default(),
+        };
+        shared.publish_all(&shared.lock());
+        shared
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
+        // A panic while deciding would leave memory half changed. None is
+        // known; if one happens, the log is still the truth.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that the open group may have something in it.
+    pub(super) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    pub(super) fn stop(&self) {
+        let _core = self.lock();
+        self.stopping.store(true, Ordering::Release);
+        self.wake.notify_all();
+        self.settled.notify_all();
+        self.keeping.wake();
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Bytes written to the log since the shard was opened.
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.log_bytes.load(Ordering::Acquire)
+    }
+
+    /// The files as they are now.
+    pub(super) fn store(&self) -> Arc<Store> {
+        let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
+        store.clone()
+    }
+
+    /// Keeps others from making or removing files.
+    pub(super) fn hold_files(&self) -> MutexGuard<'_, ()> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the log be forgotten up to a group.
+    pub(super) fn forget_up_to(&self, sequence: u64) {
+        self.forget.store(sequence, Ordering::Release);
+    }
+
+    /// What may be forgotten and was not yet; 0 for nothing.
+    pub(super) fn take_forgettable(&self) -> u64 {
+        self.forget.swap(0, Ordering::AcqRel)
+    }
+
+    /// Copies memory as of the end of a durable group; `None` when the shard
+    /// is in trouble.
+    pub(super) fn capture(&self) -> Option<(Captured, Arc<Store>)> {
+        let mut core = self.lock();
+        let store = self.store();
+        if core.trouble.is_some() {
+            return None;
+        }
+        if core.open.is_empty() && core.syncing.is_none() {
+            return Some((Captured::new(&core), store));
+        }
+        core.capture = Capture::Wanted;
+        loop {
+            core = self
+                .settled
+                .wait_timeout(core, TICK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            if core.trouble.is_some() || !Arc::ptr_eq(&store, &self.store()) {
+                core.capture = Capture::Idle;
+                return None;
+            }
+            match std::mem::take(&mut core.capture) {
+                Capture::Done(captured) if captured.position <= store.log.durable() => {
+                    return Some((captured, store));
+                }
+                // The last group was taken before it was wanted.
+                Capture::Wanted if core.open.is_empty() && core.syncing.is_none() => {
+                    return Some((Captured::new(&core), store));
+                }
+                waiting => core.capture = waiting,
+            }
+        }
+    }
+
+    /// Waits for so long, or until it is time to stop; says whether it is.
+    pub(super) fn pause(&self, patience: Duration) -> bool {
+        let core = self.lock();
+        if !self.is_stopping() {
+            let waited = self.wake.wait_timeout(core, patience);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+        self.is_stopping()
+    }
+
+    /// Waits for a group; `None` when it is time to stop and none is left.
+    pub(super) fn next(&self, ticked: &mut Timestamp) -> Option<(Group, Vec<(PollNo, Tally)>)> {
+        let mut core = self.lock();
+        loop {
+            let now = self.clock.now();
+            if now.unix_ms() - ticked.unix_ms() >= TICK.as_millis() as i64 {
+                *ticked = now;
+                core.close_expired(now, CLOSED_AT_ONCE);
+            }
+            if !core.open.is_empty() {
+                return Some(take(&mut core));
+            }
+            if self.is_stopping() {
+                return None;
+            }
+            core = self
+                .wake
+                .wait_timeout(core, TICK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    fn publish_all(&self, core: &Core) {
+        let mark = core.open.sequence - 1;
+        let polls = core.state.polls.values();
+        let tallies = polls.map(|poll| (poll.number, poll.tally(mark)));
+        self.published.restart(mark, tallies);
+    }
+
+    /// A group is durable: those who wait for it are told.
+    pub(super) fn committed(&self, group: &Group, tallies: Vec<(PollNo, Tally)>) {
+        let bytes = group.payload.len() as u64;
+        self.log_bytes.fetch_add(bytes, Ordering::AcqRel);
+        {
+            let mut core = self.lock();
+            core.syncing = None;
+            self.settled.notify_all();
+            for number in &group.counted {
+                if !core.state.polls.contains_key(number) {
+                    self.published.remove(*number);
+                }
+            }
+        }
+        self.published.put(group.sequence, tallies);
+        let _ = group.done.set(Ok(()));
+    }
+
+    /// Nothing that was gathered is known to be on disk: all of it fails, and
+    /// so does everything that is asked, until memory was rebuilt.
+    pub(super) fn failed(&self, group: &Group, why: &str) {
+        let open = {
+            let mut core = self.lock();
+            core.trouble = Some(why.to_owned());
+            core.syncing = None;
+            self.settled.notify_all();
+            let sequence = core.open.sequence;
+            std::mem::replace(&mut core.open, Group::new(sequence))
+        };
+        for group in [group, &open] {
+            let _ = group.done.set(Err(why.to_owned()));
+        }
+    }
+
+    /// Memory was rebuilt.
+    pub(super) fn restart(&self, core: Core, store: Arc<Store>) {
+        let mut own = self.lock();
+        *own = core;
+        *self.store.write().unwrap_or_else(PoisonError::into_inner) = store;
+        self.publish_all(&own);
+    }
+}
+
+/// Takes the open group, with the counts it leaves.
+fn take(core: &mut Core) -> (Group, Vec<(PollNo, Tally)>) {
+    let group = core.take();
+    let polls = group.counted.iter();
+    let tallies = polls
+        .filter_map(|number| core.state.polls.get(number))
+        .map(|poll| (poll.number, poll.tally(group.sequence)))
+        .collect();
+    (group, tallies)
+}
