@@ -12,6 +12,7 @@
 //! | [`fence`] | P3: who may write, and at which epoch |
 //! | [`late`] | P4: late workers and other moves |
 //! | [`versions`] | P9: of two versions the higher one stays |
+//! | [`copies`] | P9, P15: exports, imports and scrubbing |
 //! | [`repeats`] | P10: repeated requests, revisions, choices, one register per voter |
 //! | [`polls`] | P11: polls, closings and lanes |
 //! | [`digests`] | P15: what digests and lanes are sums of |
@@ -24,6 +25,7 @@
 //! [`vote_shard_gate_suite!`]: crate::vote_shard_gate_suite
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod copies;
 pub mod digests;
 pub mod durable;
 pub mod fence;

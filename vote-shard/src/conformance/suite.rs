@@ -38,6 +38,16 @@ macro_rules! vote_shard_suite {
                 carried_votes_are_counted_once
                 an_erased_voter_cannot_vote_twice
             }
+            copies {
+                an_export_is_the_same_slice_elsewhere
+                an_export_follows_the_changes
+                a_new_poll_comes_before_its_rows
+                an_export_is_resumed_after_reopening
+                an_export_may_begin_again
+                an_export_is_of_one_slice
+                a_cursor_goes_on_or_is_too_old
+                scrubbing_finds_the_digests_that_were_kept
+            }
             repeats {
                 a_vote_counts_once
                 a_repeated_request_gets_its_first_answer
@@ -144,6 +154,7 @@ mod tests {
     fn every_case_is_listed() {
         let listed = include_str!("suite.rs");
         for source in [
+            include_str!("copies.rs"),
             include_str!("digests.rs"),
             include_str!("durable.rs"),
             include_str!("fence.rs"),

@@ -21,7 +21,7 @@ const RETRY_LAST: Duration = Duration::from_secs(5);
 
 /// The thread.
 pub(super) fn run(shared: &Shared, mut log: Log, opener: &Opener) {
-    let mut ticked = shared.clock.now();
+    let mut ticked = None;
     while let Some((group, tallies)) = shared.next(&mut ticked) {
         match log.append(&group.payload) {
             Ok(_) => {

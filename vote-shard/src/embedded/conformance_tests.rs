@@ -15,6 +15,7 @@ const SMALL: log::Options = log::Options {
     segment_bytes: 8_192,
     first_segment_bytes: 4_096,
     group_bytes_max: 32 << 20,
+    spares_max: 2,
 };
 
 fn open(disk: Arc<dyn Disk>, options: Options, clock: Arc<ManualClock>) -> Shard {

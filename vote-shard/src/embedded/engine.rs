@@ -251,7 +251,7 @@ impl VoteShard for EmbeddedShard {
         let core = self.shared.lock();
         Usage {
             trouble: core.trouble.clone(),
-            slices: core.state.slices.len() as u64,
+            slices: core.state.owned(),
             polls: core.state.polls.len() as u64,
             voters_in_memory: core.state.voters,
             voters_in_memory_max: core.limits.voters_max,
@@ -326,7 +326,8 @@ impl VoteShard for EmbeddedShard {
                 caught_up: false,
             }),
             Cursor::Snapshot { position, after } => {
-                let page = move || export::rows(&subject, &store.runs(), position, after, bytes);
+                let page =
+                    move || export::rows(&subject, &polls, &store.runs(), position, after, bytes);
                 blocking_page(page).await
             }
             Cursor::Changes { position } => {

@@ -26,7 +26,8 @@ impl Core {
                 .then_some(&poll.poll_id)
         });
         if let Some(known) = same.and_then(|id| self.state.poll(&at.slice, *id)) {
-            return Ok(self.after(known.changed_in, Poll::clone(&known.poll)));
+            let depends_on = known.changed_in.max(slice.changed_in);
+            return Ok(self.after(depends_on, Poll::clone(&known.poll)));
         }
         let now = self.now(clock);
         poll.created_at = now;
@@ -130,13 +131,13 @@ impl Core {
         change: impl FnOnce(&mut Poll, Timestamp),
     ) -> ShardResult<Answer<Poll>> {
         self.check()?;
-        self.state.admit(&at.slice, at.epoch)?;
+        let admitted_in = self.state.admit(&at.slice, at.epoch)?.changed_in;
         let known = self.known(&at.slice, poll)?;
         let (number, mut row) = (known.number, known.row());
         let now = self.now(clock);
         change(&mut row.poll, now);
         if row.poll == *known.poll {
-            return Ok(self.after(known.changed_in, row.poll));
+            return Ok(self.after(known.changed_in.max(admitted_in), row.poll));
         }
         row.version = Version {
             epoch: at.epoch,

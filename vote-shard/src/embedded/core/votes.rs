@@ -75,9 +75,9 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<Cast>> {
         self.check()?;
-        self.state.admit(&at.slice, at.epoch)?;
+        // Whatever is answered, it was admitted by the fence.
+        let mut depends_on = self.state.admit(&at.slice, at.epoch)?.changed_in;
         let now = self.now(clock);
-        let mut depends_on = 0;
         let mut cast = Cast::default();
         cast.verdicts.reserve(ballots.len());
         let mut last: Option<(PollId, Option<PollNo>)> = None;
@@ -96,11 +96,7 @@ impl Core {
                 cast.stored.push((cast.verdicts.len(), stored));
             }
             cast.verdicts.push(verdict);
-            let slice = self.state.slices.get(&at.slice);
-            depends_on = poll
-                .map(|poll| poll.changed_in)
-                .or(slice.map(|slice| slice.changed_in))
-                .map_or(depends_on, |changed_in| changed_in.max(depends_on));
+            depends_on = poll.map_or(depends_on, |poll| poll.changed_in.max(depends_on));
         }
         Ok(self.after(depends_on, cast))
     }

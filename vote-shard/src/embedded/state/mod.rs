@@ -20,7 +20,7 @@ use super::runs::StoredRow;
 use crate::shard::{Fence, Fenced, Holding, SliceKey, VoterPrint};
 
 use self::poll::Number;
-pub(super) use self::poll::{PollState, poll_hash};
+pub(super) use self::poll::PollState;
 pub(super) use self::voters::{Row, Seen, remember};
 
 /// A slice in memory.
@@ -119,6 +119,13 @@ impl State {
             poll.voters.put(row.key.voter, row.row);
             self.voters += (poll.voters.len() - before) as u64;
         }
+    }
+
+    /// Slices that are owned here: a sealed one is, until it is retired.
+    pub(super) fn owned(&self) -> u64 {
+        let own =
+            |slice: &&SliceState| matches!(slice.fence.holding, Holding::Owner | Holding::Sealed);
+        self.slices.values().filter(own).count() as u64
     }
 
     /// Whether a poll's rows are needed in memory: while they can change.
