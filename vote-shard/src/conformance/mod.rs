@@ -39,7 +39,7 @@ pub mod tallies;
 pub mod times;
 pub mod versions;
 pub mod votes;
-mod words;
+pub(crate) mod words;
 
 use std::sync::Arc;
 

@@ -7,22 +7,23 @@ use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp, VoterId};
 
 use super::{Fixture, START_MS, Shard, start};
+use crate::VoteShard;
 use crate::shard::{At, Fenced, MoveId, Order, ShardError, ShardResult, Unfit};
 
 /// How long polls take votes.
-pub(super) const HOUR: i64 = 3_600_000;
+pub(crate) const HOUR: i64 = 3_600_000;
 
 /// A moment so many milliseconds after the clock began.
-pub(super) fn time(ms: i64) -> Timestamp {
+pub(crate) fn time(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(START_MS + ms)
 }
 
 /// The slice that most cases are about.
-pub(super) fn slice() -> SliceId {
+pub(crate) fn slice() -> SliceId {
     slice_of("acme")
 }
 
-pub(super) fn slice_of(tenant: &str) -> SliceId {
+pub(crate) fn slice_of(tenant: &str) -> SliceId {
     SliceId {
         tenant_id: tenant.parse().unwrap(),
         slice: 0,
@@ -30,18 +31,18 @@ pub(super) fn slice_of(tenant: &str) -> SliceId {
 }
 
 /// That slice at an epoch.
-pub(super) fn at(epoch: u64) -> At {
+pub(crate) fn at(epoch: u64) -> At {
     at_of("acme", epoch)
 }
 
-pub(super) fn at_of(tenant: &str, epoch: u64) -> At {
+pub(crate) fn at_of(tenant: &str, epoch: u64) -> At {
     At {
         slice: slice_of(tenant),
         epoch: Epoch(epoch),
     }
 }
 
-pub(super) fn order(move_id: &str, token: u64) -> Order {
+pub(crate) fn order(move_id: &str, token: u64) -> Order {
     Order {
         move_id: MoveId(move_id.to_owned()),
         token,
@@ -49,12 +50,12 @@ pub(super) fn order(move_id: &str, token: u64) -> Order {
 }
 
 /// A poll of three items that takes votes for an hour.
-pub(super) fn poll(number: u64) -> Poll {
+pub(crate) fn poll(number: u64) -> Poll {
     poll_with(number, PollOptions::default())
 }
 
 /// One whose votes may be changed.
-pub(super) fn changeable(number: u64) -> Poll {
+pub(crate) fn changeable(number: u64) -> Poll {
     let options = PollOptions {
         vote_changeable: true,
         ..PollOptions::default()
@@ -63,7 +64,7 @@ pub(super) fn changeable(number: u64) -> Poll {
 }
 
 /// One with so many choices.
-pub(super) fn choices(number: u64, choices_max: u16, vote_changeable: bool) -> Poll {
+pub(crate) fn choices(number: u64, choices_max: u16, vote_changeable: bool) -> Poll {
     let options = PollOptions {
         choices_max,
         vote_changeable,
@@ -72,7 +73,7 @@ pub(super) fn choices(number: u64, choices_max: u16, vote_changeable: bool) -> P
     poll_with(number, options)
 }
 
-pub(super) fn poll_with(number: u64, options: PollOptions) -> Poll {
+pub(crate) fn poll_with(number: u64, options: PollOptions) -> Poll {
     let items = ["a", "b", "c"].map(|name| ItemSpec {
         item_name: name.to_owned(),
         description: None,
@@ -92,12 +93,12 @@ pub(super) fn poll_with(number: u64, options: PollOptions) -> Poll {
     }
 }
 
-pub(super) fn voter(name: &str) -> VoterId {
+pub(crate) fn voter(name: &str) -> VoterId {
     VoterId::new(name).unwrap()
 }
 
 /// A ballot that arrives as soon as it may.
-pub(super) fn ballot(poll: &Poll, name: &str, item: u16, request: u64) -> Ballot {
+pub(crate) fn ballot(poll: &Poll, name: &str, item: u16, request: u64) -> Ballot {
     Ballot {
         poll: poll.poll_id,
         item: poll.item_id(item),
@@ -110,7 +111,7 @@ pub(super) fn ballot(poll: &Poll, name: &str, item: u16, request: u64) -> Ballot
 }
 
 /// A ballot that gives an item up.
-pub(super) fn withdrawal(poll: &Poll, name: &str, item: u16, request: u64) -> Ballot {
+pub(crate) fn withdrawal(poll: &Poll, name: &str, item: u16, request: u64) -> Ballot {
     Ballot {
         choice: Choice::Withdraw,
         ..ballot(poll, name, item, request)
@@ -118,48 +119,53 @@ pub(super) fn withdrawal(poll: &Poll, name: &str, item: u16, request: u64) -> Ba
 }
 
 /// A ballot that demands a revision.
-pub(super) fn demanding(revision: u32, ballot: Ballot) -> Ballot {
+pub(crate) fn demanding(revision: u32, ballot: Ballot) -> Ballot {
     Ballot {
         if_revision: Some(revision),
         ..ballot
     }
 }
 
-pub(super) fn counted(revision: u32) -> Verdict {
+pub(crate) fn counted(revision: u32) -> Verdict {
     Verdict::Counted { revision }
 }
 
-pub(super) fn already(revision: u32) -> Verdict {
+pub(crate) fn already(revision: u32) -> Verdict {
     Verdict::Already { revision }
 }
 
-pub(super) fn refused(refusal: Refusal) -> Verdict {
+pub(crate) fn refused(refusal: Refusal) -> Verdict {
     Verdict::Refused(refusal)
 }
 
 /// The voter has chosen these items of the poll, and they stay.
-pub(super) fn has_voted(poll: &Poll, items: &[u16]) -> Verdict {
+pub(crate) fn has_voted(poll: &Poll, items: &[u16]) -> Verdict {
     let items = items.iter().map(|item| poll.item_id(*item)).collect();
     refused(Refusal::AlreadyVoted { items })
 }
 
 /// A fresh shard that owns the slice at the first epoch and holds these polls.
-pub(super) async fn owner<F: Fixture>(polls: &[Poll]) -> (F, Shard) {
+pub(crate) async fn owner<F: Fixture>(polls: &[Poll]) -> (F, Shard) {
     let (fixture, shard) = start::<F>().await;
+    owner_of(&*shard, polls).await;
+    (fixture, shard)
+}
+
+/// Makes a fresh shard the owner of the slice with these polls.
+pub(crate) async fn owner_of(shard: &dyn VoteShard, polls: &[Poll]) {
     shard.found(&at(1)).await.unwrap();
     for poll in polls {
         shard.create_poll(&at(1), poll.clone()).await.unwrap();
     }
-    (fixture, shard)
 }
 
 /// Casts one ballot at the first epoch.
-pub(super) async fn cast(shard: &Shard, ballot: Ballot) -> Verdict {
+pub(crate) async fn cast(shard: &Shard, ballot: Ballot) -> Verdict {
     cast_at(shard, 1, ballot).await
 }
 
 /// Casts one ballot.
-pub(super) async fn cast_at(shard: &Shard, epoch: u64, ballot: Ballot) -> Verdict {
+pub(crate) async fn cast_at(shard: &Shard, epoch: u64, ballot: Ballot) -> Verdict {
     let mut verdicts = shard.cast(&at(epoch), &[ballot]).await.unwrap();
     assert_eq!(verdicts.len(), 1);
     verdicts.remove(0)
@@ -167,26 +173,26 @@ pub(super) async fn cast_at(shard: &Shard, epoch: u64, ballot: Ballot) -> Verdic
 
 /// What the fence said.
 #[track_caller]
-pub(super) fn fenced<T: std::fmt::Debug>(outcome: ShardResult<T>) -> Fenced {
+pub(crate) fn fenced<T: std::fmt::Debug>(outcome: ShardResult<T>) -> Fenced {
     match outcome {
         Err(ShardError::Fenced(fenced)) => fenced,
         other => panic!("the fence should have refused it, got {other:?}"),
     }
 }
 
-pub(super) fn moved(epoch: u64) -> Fenced {
+pub(crate) fn moved(epoch: u64) -> Fenced {
     Fenced::Moved {
         epoch: Some(Epoch(epoch)),
     }
 }
 
-pub(super) fn behind(epoch: u64) -> Fenced {
+pub(crate) fn behind(epoch: u64) -> Fenced {
     Fenced::Behind {
         epoch: Epoch(epoch),
     }
 }
 
-pub(super) fn sealed(epoch: u64) -> Fenced {
+pub(crate) fn sealed(epoch: u64) -> Fenced {
     Fenced::Sealed {
         epoch: Epoch(epoch),
     }
@@ -194,7 +200,7 @@ pub(super) fn sealed(epoch: u64) -> Fenced {
 
 /// Why it did not fit.
 #[track_caller]
-pub(super) fn unfit<T: std::fmt::Debug>(outcome: ShardResult<T>) -> Unfit {
+pub(crate) fn unfit<T: std::fmt::Debug>(outcome: ShardResult<T>) -> Unfit {
     match outcome {
         Err(ShardError::Unfit(unfit)) => unfit,
         other => panic!("it should not have fitted, got {other:?}"),
@@ -203,7 +209,7 @@ pub(super) fn unfit<T: std::fmt::Debug>(outcome: ShardResult<T>) -> Unfit {
 
 /// Why the poll refused it.
 #[track_caller]
-pub(super) fn refusal<T: std::fmt::Debug>(outcome: ShardResult<T>) -> Refusal {
+pub(crate) fn refusal<T: std::fmt::Debug>(outcome: ShardResult<T>) -> Refusal {
     match outcome {
         Err(ShardError::Refused(refusal)) => refusal,
         other => panic!("it should have been refused, got {other:?}"),

@@ -11,7 +11,7 @@ use crate::conformance::{Fixture, Gate, START_MS, Shard};
 use crate::testing::{ManualClock, Seed};
 
 /// Segments so small that the log goes on in a new one again and again.
-const SMALL: log::Options = log::Options {
+pub(super) const SMALL: log::Options = log::Options {
     segment_bytes: 8_192,
     first_segment_bytes: 4_096,
     group_bytes_max: 32 << 20,

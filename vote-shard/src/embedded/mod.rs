@@ -19,6 +19,8 @@ mod core;
 pub mod disk;
 mod engine;
 mod export;
+#[cfg(test)]
+mod group_tests;
 mod keeper;
 mod keeping;
 pub mod log;

@@ -88,6 +88,8 @@ impl State {
             Record::Slice(record) => self.apply_slice(sequence, record),
             Record::Poll(number, record) => self.apply_poll(sequence, *number, record),
             Record::Vote(vote) => {
+                // A group tells when it began; its votes may be later.
+                self.time = self.time.max(vote.at.unix_ms());
                 if let Some(poll) = self.polls.get(&vote.poll) {
                     self.apply_vote(sequence, poll.key.print(vote.voter), vote);
                 }
