@@ -23,8 +23,12 @@ mod export;
 mod group_tests;
 mod keeper;
 mod keeping;
+#[cfg(test)]
+mod ledger_tests;
 pub mod log;
 mod open;
+#[cfg(test)]
+mod planted;
 mod published;
 mod record;
 mod runs;
