@@ -17,9 +17,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
 use tokio::task::JoinSet;
 
+use super::disk::Disk as _;
 use super::disk::{Crash, SimulatedDisk};
 use super::planted::{self, Bug};
-use super::{EmbeddedShard, Options, log};
+use super::{EmbeddedShard, OpenError, Options, log};
 use crate::conformance::START_MS;
 use crate::conformance::ledger::{Ledger, audit};
 use crate::conformance::words::{at, ballot, changeable, choices, owner_of, poll, slice, voter};
@@ -112,12 +113,12 @@ struct World {
     tasks: JoinSet<()>,
 }
 
-fn open(disk: &SimulatedDisk) -> Option<Arc<EmbeddedShard>> {
+fn open(disk: &SimulatedDisk) -> Result<Arc<EmbeddedShard>, OpenError> {
     let clock = Arc::new(ManualClock::at(START_MS));
     let entropy = Arc::new(Seed(7.into()));
     let disk = Arc::new(disk.clone());
     let shard = EmbeddedShard::open("shard-1", disk, SMALL, clock, entropy);
-    shard.ok().map(Arc::new)
+    shard.map(Arc::new)
 }
 
 impl World {
@@ -254,7 +255,10 @@ impl World {
             drop(open(&found));
             found = found.after(crash);
         }
-        self.shard = open(&found).expect("the shard opens after a crash");
+        self.shard = match open(&found) {
+            Ok(shard) => shard,
+            Err(error) => panic!("it does not open: {error:?} {:?}", found.list()),
+        };
         self.disk = found;
         let shard: crate::conformance::Shard = self.shard.clone();
         // Nobody else has it: all tasks are done.

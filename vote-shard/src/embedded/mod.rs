@@ -21,6 +21,8 @@ mod engine;
 mod export;
 #[cfg(test)]
 mod group_tests;
+#[cfg(test)]
+mod interrupted_tests;
 mod keeper;
 mod keeping;
 #[cfg(test)]
