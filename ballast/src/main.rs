@@ -9,6 +9,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod backup;
 mod cli;
 mod config;
 mod machine;
@@ -48,7 +49,7 @@ enum Command {
     /// Create, list, change, rotate, revoke and identify API keys
     #[command(subcommand)]
     Key(cli::key::Verb),
-    /// Add, list, show, change and remove shards
+    /// Add, list, show, change and remove shards; inspect and verify their files
     #[command(subcommand)]
     Shard(cli::shard::Verb),
     /// Show, explain, pin and preview where tenants are placed
@@ -60,6 +61,12 @@ enum Command {
     /// Create, list and revoke tokens of the admin API
     #[command(subcommand)]
     Token(cli::token::Verb),
+    /// Make, verify and restore backups
+    #[command(subcommand)]
+    Backup(backup::Verb),
+    /// Restore a backup into an empty data directory
+    #[command(after_help = cli::help::RESTORE)]
+    Restore(backup::RestoreArgs),
     /// Check, show and describe the configuration file
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -73,6 +80,8 @@ impl Command {
         let remote = || cli::Remote::new(globals, screen);
         match self {
             Self::Up(args) => up::run(&args, screen).await.map_err(local),
+            Self::Backup(verb) => verb.run(screen).await.map_err(local),
+            Self::Restore(args) => args.run(screen).await.map_err(local),
             Self::Config(command) => config::run(&command, screen).map_err(local),
             Self::Token(cli::token::Verb::Reset { data_dir, file }) => {
                 up::reset_token(data_dir.as_deref(), file.as_deref(), screen)
@@ -82,7 +91,8 @@ impl Command {
             Self::Completions(args) => args.run(Cli::command(), screen),
             Self::Tenant(verb) => verb.run(&remote()?).await,
             Self::Key(verb) => verb.run(&remote()?).await,
-            Self::Shard(verb) => verb.run(&remote()?).await,
+            Self::Shard(cli::shard::Verb::Files(verb)) => verb.run(screen),
+            Self::Shard(cli::shard::Verb::Running(verb)) => verb.run(&remote()?).await,
             Self::Placement(verb) => verb.run(&remote()?).await,
             Self::Event(verb) => verb.run(&remote()?).await,
             Self::Token(cli::token::Verb::Running(verb)) => verb.run(&remote()?).await,

@@ -16,6 +16,7 @@ pub mod clock;
 pub mod credential;
 pub mod entropy;
 pub mod error;
+pub mod hold;
 pub mod id;
 pub mod key;
 pub mod limits;

@@ -2,14 +2,73 @@
 //!
 //! Serde reads a struct from an array of its fields too, in their order. A
 //! caller who sends `[null, 5]` where an object belongs has made a mistake,
-//! and is told so instead of being half understood.
+//! and is told so instead of being half understood. [`from_json`] reads the
+//! body of a request so, and says where in it something is wrong.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+
+use crate::error::{Error, ErrorCode, Result as Shown, did_you_mean};
+
+/// Reads a `T` from the text of one JSON object. What cannot be read is told
+/// as a malformed request, what cannot be as an invalid field with its place.
+pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Shown<T> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let mut track = serde_path_to_error::Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    let read = object(tracked).map_err(|inner| {
+        let path = track.path().to_string();
+        if inner.is_syntax() || inner.is_eof() {
+            return Error::new(
+                ErrorCode::MalformedRequest,
+                format!("the body is not JSON: {inner}"),
+            );
+        }
+        let pointer = match path.as_str() {
+            "." => String::new(),
+            path => format!(
+                "/{}",
+                path.replace(['.', '['], "/")
+                    .replace(']', "")
+                    .replace("//", "/")
+            ),
+        };
+        Error::invalid_field(&pointer, suggest(&without_place(&inner.to_string())))
+    })?;
+    json.end().map_err(|bad| {
+        Error::new(
+            ErrorCode::MalformedRequest,
+            format!("the body goes on after its end: {bad}"),
+        )
+    })?;
+    Ok(read)
+}
+
+/// serde_json adds where in the text it was; the pointer says it better.
+fn without_place(message: &str) -> String {
+    message
+        .split(" at line ")
+        .next()
+        .unwrap_or(message)
+        .to_owned()
+}
+
+/// Adds the nearest valid name to serde's word on an unknown field.
+pub fn suggest(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    match quoted.next() {
+        Some(unknown)
+            if message.contains("unknown field") || message.contains("unknown variant") =>
+        {
+            format!("{message}{}", did_you_mean(unknown, quoted))
+        }
+        _ => message.to_owned(),
+    }
+}
 
 /// Reads a `T` from an object: for `#[serde(deserialize_with = "object")]`.
 pub fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(source: D) -> Result<T, D::Error> {

@@ -5,28 +5,155 @@
 //!   key in the request ──► keyring ──► tenant ──► status ──► origin ──► on
 //! ```
 
-use std::sync::Arc;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::extract::{Request, State as Given};
+use axum::extract::{FromRequestParts, Request, State as Given};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::credential::CredentialHash;
+use ballast_domain::key::Scope;
 use ballast_domain::routes::TenantRoute;
-use ballast_domain::tenant::TenantStatus;
-use ballast_domain::{Error, ErrorCode, Result};
+use ballast_domain::tenant::{Epoch, TenantStatus};
+use ballast_domain::{Error, ErrorCode, Result, ShardId};
 
+use crate::deliver::Place;
 use crate::keyring::{Held, read_key};
+use crate::limits::{Allowance, Limited, QueryPermit};
 use crate::original::Original;
 use crate::{RouterError, State, cors};
 
 /// What a request was let in with; handlers find it in its extensions.
 #[derive(Clone)]
 pub(crate) struct Access {
-    /// The key. Its scopes are checked by each handler.
-    #[allow(dead_code, reason = "resolving takes no scope; votes will")]
+    /// The key.
     pub(crate) key: Arc<Held>,
     /// The tenant.
     pub(crate) tenant: Arc<TenantRoute>,
+    /// What the answer's headers say beside.
+    told: Arc<Mutex<Told>>,
+    /// The right to run a query, for those that are one.
+    permit: Option<Arc<QueryPermit>>,
+}
+
+#[derive(Default)]
+struct Told {
+    /// Where the request went in the end.
+    went_to: Option<(ShardId, Epoch)>,
+    /// How the tenant stands with a limit.
+    allowance: Allowance,
+}
+
+impl Access {
+    fn new(key: Arc<Held>, tenant: Arc<TenantRoute>) -> Self {
+        Self {
+            key,
+            tenant,
+            told: Arc::default(),
+            permit: None,
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes where the request goes.
+    pub(crate) fn tell(&self, place: &Place) {
+        self.told().went_to = Some((place.shard_id.clone(), place.at.epoch));
+    }
+
+    /// Takes a vote out of the tenant's votes per second.
+    pub(crate) fn spend_vote(&self, state: &State) -> Result<(), Limited> {
+        let now = state.parts.clock.now();
+        self.told().allowance = state.limiter().votes(&self.tenant, 1, now)?;
+        Ok(())
+    }
+
+    /// Takes one of the tenant's concurrent queries, until the request is
+    /// answered.
+    fn begin_query(&mut self, state: &State) -> Result<(), Limited> {
+        let permit = state.limiter().query(&self.tenant)?;
+        self.told().allowance = permit.allowance();
+        self.permit = Some(Arc::new(permit));
+        Ok(())
+    }
+
+    /// For what goes on after the query was answered.
+    pub(crate) fn after_query(mut self) -> Self {
+        self.permit = None;
+        self
+    }
+
+    /// Says in the headers whose request it was, where it went, and how the
+    /// tenant stands.
+    fn write(&self, response: &mut Response) {
+        let told = self.told();
+        told.allowance.write(response.headers_mut());
+        let mut say = |name, value: &str| {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                let name = HeaderName::from_static(name);
+                response.headers_mut().insert(name, value);
+            }
+        };
+        say("ballast-tenant", self.tenant.tenant_id.as_str());
+        if let Some((shard, epoch)) = &told.went_to {
+            say("ballast-shard", shard.as_str());
+            say("ballast-epoch", &epoch.0.to_string());
+        }
+    }
+}
+
+/// What a handler demands, as a type: the key's scope, and whether it is a
+/// query.
+pub(crate) trait Demand {
+    const SCOPE: Scope;
+    const IS_QUERY: bool = false;
+}
+/// Casting votes.
+pub(crate) struct ToVote;
+impl Demand for ToVote {
+    const SCOPE: Scope = Scope::Vote;
+}
+/// Reading polls and results.
+pub(crate) struct ToRead;
+impl Demand for ToRead {
+    const SCOPE: Scope = Scope::Read;
+    const IS_QUERY: bool = true;
+}
+/// Creating and closing polls.
+pub(crate) struct ToManage;
+impl Demand for ToManage {
+    const SCOPE: Scope = Scope::Polls;
+}
+/// Reading all that is known of a poll.
+pub(crate) struct ToExport;
+impl Demand for ToExport {
+    const SCOPE: Scope = Scope::Polls;
+    const IS_QUERY: bool = true;
+}
+
+/// The way in to a handler that demands something.
+pub(crate) struct Allowed<D>(pub(crate) Access, pub(crate) PhantomData<D>);
+
+impl<D: Demand> FromRequestParts<State> for Allowed<D> {
+    type Rejection = RouterError;
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, RouterError> {
+        let access = parts.extensions.get::<Access>().cloned();
+        let mut access = access.ok_or_else(|| {
+            Error::internal("let the request in", "a path is outside of the way in")
+        })?;
+        if !access.key.scopes.has(D::SCOPE) {
+            let detail = format!("this takes a key with the scope {:?}", D::SCOPE.name());
+            return Err(Error::new(ErrorCode::MissingScope, detail).into());
+        }
+        if D::IS_QUERY {
+            access.begin_query(state)?;
+        }
+        Ok(Self(access, PhantomData))
+    }
 }
 
 /// Lets a request in or refuses it.
@@ -41,8 +168,10 @@ pub(crate) async fn admit(
     let asked_from = cors::foreign_origin(request.headers());
     let mut response = match let_in(&state, &request).await {
         Ok(access) => {
-            request.extensions_mut().insert(access);
-            next.run(request).await
+            request.extensions_mut().insert(access.clone());
+            let mut response = next.run(request).await;
+            access.write(&mut response);
+            response
         }
         Err(error) if error.code() == ErrorCode::OriginNotAllowed => {
             return RouterError::from(error).into_response();
@@ -81,12 +210,18 @@ fn key_of(state: &State, request: &Request) -> Result<CredentialHash> {
     read_key(&key)
 }
 
+/// Whether whoever was let in would be let in again, and the tenant as it is
+/// now: asked now and then by what goes on for long.
+pub(crate) async fn still(state: &State, access: &Access) -> Result<Arc<TenantRoute>> {
+    Ok(judge(state, access.key.hash).await?.tenant)
+}
+
 async fn judge(state: &State, hash: CredentialHash) -> Result<Access> {
     let now = state.parts.clock.now();
     let key = state.parts.keyring.check(&hash, now).await?;
     let tenant = state.parts.routes.tenant(&key.tenant_id, now).await?;
     match tenant.status {
-        TenantStatus::Active => Ok(Access { key, tenant }),
+        TenantStatus::Active => Ok(Access::new(key, tenant)),
         TenantStatus::Suspended => Err(Error::new(
             ErrorCode::TenantSuspended,
             "the tenant of this key is suspended",

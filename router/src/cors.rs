@@ -9,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 use ballast_domain::{Error, ErrorCode, Result};
 
 const METHODS: &str = "GET, POST, PATCH, DELETE";
-const HEADERS: &str =
-    "authorization, content-type, idempotency-key, if-match, last-event-id, voter-id, x-api-key";
+const HEADERS: &str = "authorization, cache-control, content-type, idempotency-key, if-match, \
+    if-none-match, last-event-id, voter-id, x-api-key";
 const EXPOSED: &str = "ballast-epoch, ballast-region, ballast-shard, ballast-tenant, etag, \
-    ratelimit, ratelimit-policy, retry-after";
+    idempotency-replayed, location, ratelimit, ratelimit-policy, retry-after";
 const MAX_AGE_SECONDS: &str = "600";
 
 /// Whether a request is a browser's preflight.

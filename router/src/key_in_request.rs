@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use axum::http::{HeaderMap, HeaderName, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use crate::original::Original;
 
@@ -93,6 +93,21 @@ impl KeyPlaces {
                 .find_map(|query| in_query(query, name))
                 .map(Cow::Borrowed),
         })
+    }
+
+    /// The headers that keys may be in: what an answer varies by.
+    pub(crate) fn vary(&self) -> HeaderValue {
+        let names: Vec<&str> = self
+            .0
+            .iter()
+            .filter_map(|place| match place {
+                KeyPlace::Bearer => Some("authorization"),
+                KeyPlace::Header(name) => Some(name.as_str()),
+                // It is part of the URL.
+                KeyPlace::Query(_) => None,
+            })
+            .collect();
+        HeaderValue::from_str(&names.join(", ")).unwrap_or(HeaderValue::from_static("*"))
     }
 
     /// The places in words, for an error message.

@@ -10,41 +10,61 @@
 //! it has read, so it goes on serving while the control plane is away. What
 //! it keeps may be stale; that is harmless, because shards check epochs.
 //!
-//! So far it resolves keys to shards for other proxies; votes come next.
+//! A vote takes this way on: [`deliver`] finds the slice and its shard, and
+//! holds the request while the shard cannot take it. Results come from the
+//! [`live`] view, which the shards' feeds keep up to date.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod admit;
 mod cors;
+mod deliver;
 mod follow;
 mod key_in_request;
 mod keyring;
 pub mod limits;
+mod live;
+mod openapi;
 mod original;
+mod polls;
 mod problem;
+mod request;
 mod resolve;
 #[cfg(test)]
 mod resolve_tests;
+mod results;
 mod route_cache;
+mod slots;
 #[cfg(test)]
 mod testing;
+mod votes;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use ballast_domain::routes::RouteSource;
-use ballast_domain::{Clock, Error, ErrorCode};
+use ballast_domain::{Clock, Entropy, Error, ErrorCode};
+use ballast_vote_shard::Shards;
+use tokio::sync::watch;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 pub use follow::follow;
 pub use key_in_request::{KeyPlace, KeyPlaces};
 pub use keyring::{Held, Keyring, read_key};
+pub use live::{LiveView, MemoryView, Origin, Standing, Subject, Version};
+pub use openapi::document;
 pub use problem::RouterError;
 
 use crate::limits::Limiter;
+use crate::live::{Feeds, Hub};
+use crate::results::ResultCache;
 use crate::route_cache::RouteCache;
+use crate::slots::Slots;
 
 /// What an operator may set.
 #[derive(Debug, Clone)]
@@ -57,6 +77,32 @@ pub struct Settings {
     pub cache_ttl: Duration,
     /// Where this router is reached: what `shardURL` says.
     pub public_url: String,
+    /// How old results may be.
+    pub results_max_age: Duration,
+    /// How long a request is held while its shard cannot take it.
+    pub hold_max: Duration,
+    /// How many requests are held at the most.
+    pub held_max: usize,
+    /// How many of them may be of one tenant.
+    pub held_per_tenant_max: usize,
+    /// How many viewers may watch results.
+    pub viewers_max: usize,
+    /// How many of them may be of one tenant.
+    pub viewers_per_tenant_max: usize,
+}
+
+/// What the router needs of others.
+pub struct Ports {
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Where the names of polls and requests come from.
+    pub entropy: Arc<dyn Entropy>,
+    /// Where routes come from.
+    pub source: Arc<dyn RouteSource>,
+    /// Where votes go.
+    pub shards: Arc<dyn Shards>,
+    /// Where results are kept.
+    pub view: Arc<dyn LiveView>,
 }
 
 /// The router's parts. Cheap to clone.
@@ -68,27 +114,53 @@ pub struct State {
 struct Parts {
     settings: Settings,
     clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
     source: Arc<dyn RouteSource>,
+    shards: Arc<dyn Shards>,
+    view: Arc<dyn LiveView>,
     keyring: Keyring,
     routes: RouteCache,
     limiter: Limiter,
+    feeds: Feeds,
+    results: ResultCache,
+    hub: Hub,
+    held: Arc<Slots>,
+    viewers: Arc<Slots>,
+    /// What answers depend on beside the path: where keys are.
+    vary: HeaderValue,
+    ending: watch::Sender<bool>,
 }
 
 impl State {
-    /// A router that reads from this source.
-    pub fn new(settings: Settings, clock: Arc<dyn Clock>, source: Arc<dyn RouteSource>) -> Self {
+    /// A router over these ports.
+    pub fn new(settings: Settings, ports: Ports) -> Self {
+        let Ports {
+            clock,
+            entropy,
+            source,
+            shards,
+            view,
+        } = ports;
         let ttl_ms = i64::try_from(settings.cache_ttl.as_millis()).unwrap_or(i64::MAX);
-        let keyring = Keyring::new(source.clone(), settings.cache_entries, ttl_ms);
-        let routes = RouteCache::new(source.clone(), settings.cache_entries, ttl_ms);
-        let limiter = Limiter::new(settings.cache_entries);
+        let entries = settings.cache_entries;
         Self {
             parts: Arc::new(Parts {
-                settings,
                 clock,
+                entropy,
+                keyring: Keyring::new(source.clone(), entries, ttl_ms),
+                routes: RouteCache::new(source.clone(), entries, ttl_ms),
                 source,
-                keyring,
-                routes,
-                limiter,
+                limiter: Limiter::new(entries),
+                shards,
+                view,
+                feeds: Feeds::default(),
+                results: ResultCache::default(),
+                hub: Hub::default(),
+                held: Slots::new(settings.held_max, settings.held_per_tenant_max),
+                viewers: Slots::new(settings.viewers_max, settings.viewers_per_tenant_max),
+                vary: settings.key_places.vary(),
+                ending: watch::Sender::new(false),
+                settings,
             }),
         }
     }
@@ -97,18 +169,48 @@ impl State {
     pub fn limiter(&self) -> &Limiter {
         &self.parts.limiter
     }
+
+    /// Ends what would go on for ever: viewers and feeds. For a clean stop.
+    pub fn end(&self) {
+        self.parts.ending.send_replace(true);
+    }
+
+    /// Waits until [`State::end`].
+    fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut ending = self.parts.ending.subscribe();
+        async move {
+            // The sender is gone with the state: that is an end, too.
+            let _ = ending.wait_for(|ending| *ending).await;
+        }
+    }
 }
 
 /// The router's paths, to be mounted at the root.
 pub fn router(state: State) -> Router {
-    Router::new()
+    let (paths, document) = described().split_for_parts();
+    paths
         // Any method: Envoy asks with the method of the request it asks about.
         .route("/resolve", any(resolve::resolve))
         .route("/resolve/", any(resolve::resolve))
         .route("/resolve/{*original}", any(resolve::resolve))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), admit::admit))
+        .merge(openapi::pages(openapi::finished(document)))
         .with_state(state)
+}
+
+/// Every path with its description.
+fn described() -> OpenApiRouter<State> {
+    OpenApiRouter::with_openapi(openapi::base())
+        .routes(routes!(polls::list, polls::create))
+        .routes(routes!(polls::show, polls::widen))
+        .routes(routes!(polls::close))
+        .routes(routes!(polls::export))
+        .routes(routes!(votes::vote, votes::vote_by_post, votes::withdraw))
+        .routes(routes!(votes::voter))
+        .routes(routes!(votes::votes))
+        .routes(routes!(results::results))
+        .routes(routes!(live::live))
 }
 
 async fn wrong_method() -> RouterError {

@@ -15,8 +15,8 @@ use ballast_domain::{Clock, Timestamp};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::testing::FakeSource;
-use crate::{KeyPlaces, Settings, State, router};
+use crate::testing::{FakeSource, ports, settings};
+use crate::{Settings, State, router};
 
 struct Noon;
 
@@ -55,13 +55,11 @@ fn set_up() -> (axum::Router, Arc<FakeSource>, String) {
     source.set_shard("shard-1", ShardState::Active);
     source.set_shard("shard-2", ShardState::Draining);
     let settings = Settings {
-        key_places: KeyPlaces::default(),
-        cache_entries: 100,
         // Nothing is kept: tests change their minds.
         cache_ttl: Duration::ZERO,
-        public_url: "http://ballast.example".to_owned(),
+        ..settings()
     };
-    let state = State::new(settings, Arc::new(Noon), source.clone());
+    let state = State::new(settings, ports(Arc::new(Noon), source.clone()));
     (router(state), source, key)
 }
 

@@ -17,6 +17,9 @@ pub(crate) struct RouteCache {
     /// As in the keyring: an answer under way meanwhile is not kept.
     forgotten: AtomicU64,
     ttl_ms: i64,
+    /// Held by whoever reads a route anew, so that many who wait for the same
+    /// news ask for it once.
+    refreshing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]
@@ -33,6 +36,7 @@ impl RouteCache {
             shards: Cache::new(SHARDS),
             forgotten: AtomicU64::new(0),
             ttl_ms,
+            refreshing: tokio::sync::Mutex::new(()),
         }
     }
 
@@ -100,6 +104,28 @@ impl RouteCache {
             self.shards.remove(id);
         }
         Ok(shard)
+    }
+
+    /// Reads a route anew that has turned out to be stale, unless somebody has
+    /// done so meanwhile. What is kept stays when the source is away.
+    pub(crate) async fn refresh(&self, stale: &Arc<TenantRoute>, now: Timestamp) {
+        let _one_at_a_time = self.refreshing.lock().await;
+        let id = &stale.tenant_id;
+        let unchanged = self
+            .tenants
+            .peek(id)
+            .is_none_or(|kept| Arc::ptr_eq(&kept.value, stale));
+        if !unchanged {
+            return;
+        }
+        let before = self.forgotten.load(Ordering::Acquire);
+        if let Ok(Some(value)) = self.source.tenant(id).await {
+            let read_ms = now.unix_ms();
+            self.tenants.insert(id.clone(), Kept { value, read_ms });
+            if self.forgotten.load(Ordering::Acquire) != before {
+                self.tenants.remove(id);
+            }
+        }
     }
 
     pub(crate) fn forget_tenant(&self, id: &TenantId) {

@@ -1,16 +1,31 @@
-//! A route source for this room's tests.
+//! For this room's tests: a route source, and a router over an embedded shard
+//! on a simulated disk.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use std::time::Duration;
+
 use async_trait::async_trait;
+use axum::body::Body;
+use axum::http::Request;
 use ballast_domain::credential::{Credential, CredentialHash, Purpose};
 use ballast_domain::key::{ApiKey, KeyMode, Scope};
+use ballast_domain::limits::Limits;
 use ballast_domain::registry::StoreError;
 use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute};
 use ballast_domain::shard::ShardState;
-use ballast_domain::{Entropy, KeyId, ShardId, TenantId, Timestamp};
+use ballast_domain::tenant::{Epoch, Slice, TenantStatus};
+use ballast_domain::{Clock, Entropy, KeyId, ShardId, TenantId, Timestamp};
+use ballast_vote_shard::embedded::disk::SimulatedDisk;
+use ballast_vote_shard::embedded::{EmbeddedShard, Options};
+use ballast_vote_shard::testing::ManualClock;
+use ballast_vote_shard::{ShardError, ShardResult, Shards, VoteShard};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::{KeyPlaces, MemoryView, Ports, Settings, State, router};
 
 struct Seed(AtomicU64);
 
@@ -86,6 +101,26 @@ impl FakeSource {
         change(grant);
     }
 
+    pub(crate) fn set_epoch(&self, tenant: &str, epoch: Epoch) {
+        let route = TenantRoute {
+            tenant_id: tenant.parse().unwrap(),
+            status: TenantStatus::Active,
+            home_region: "local".parse().unwrap(),
+            limits: Limits::default(),
+            cors_origins: Vec::new(),
+            slices: vec![Slice {
+                slice: 0,
+                hash_from: 0,
+                shard_id: "shard-1".parse().unwrap(),
+                epoch,
+                passed_over: Vec::new(),
+                placed_at: Timestamp::from_unix_ms(0),
+            }],
+        };
+        let id = route.tenant_id.clone();
+        self.tenants.lock().unwrap().insert(id, Arc::new(route));
+    }
+
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
@@ -131,5 +166,171 @@ impl RouteSource for FakeSource {
 
     async fn keys_used(&self, _: Vec<(KeyId, Timestamp)>) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+/// Settings with nothing special.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        key_places: KeyPlaces::default(),
+        cache_entries: 100,
+        cache_ttl: Duration::from_secs(60),
+        public_url: "http://ballast.example".to_owned(),
+        results_max_age: Duration::from_secs(5),
+        hold_max: Duration::from_secs(5),
+        held_max: 100,
+        held_per_tenant_max: 100,
+        viewers_max: 100,
+        viewers_per_tenant_max: 100,
+    }
+}
+
+/// Ports without any shard.
+pub(crate) fn ports(clock: Arc<dyn Clock>, source: Arc<FakeSource>) -> Ports {
+    Ports {
+        clock,
+        entropy: Arc::new(Seed(7.into())),
+        source,
+        shards: Arc::new(NoShards),
+        view: Arc::new(MemoryView::default()),
+    }
+}
+
+struct NoShards;
+
+impl Shards for NoShards {
+    fn shard(&self, _: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
+        Err(ShardError::unavailable("there is none"))
+    }
+}
+
+/// One shard, which a test takes away and brings back.
+pub(crate) struct OneShard {
+    pub(crate) shard: Arc<EmbeddedShard>,
+    away: AtomicBool,
+    asked: AtomicUsize,
+}
+
+impl OneShard {
+    pub(crate) fn set_away(&self, away: bool) {
+        self.away.store(away, Ordering::SeqCst);
+    }
+
+    /// How often it was asked for.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it was asked for so many times.
+    pub(crate) async fn is_asked(&self, times: usize) {
+        while self.asked() < times {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Shards for OneShard {
+    fn shard(&self, _: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        match self.away.load(Ordering::SeqCst) {
+            true => Err(ShardError::unavailable("the test took it away")),
+            false => Ok(self.shard.clone()),
+        }
+    }
+}
+
+/// A router with one tenant and one shard.
+pub(crate) struct House {
+    pub(crate) state: State,
+    pub(crate) source: Arc<FakeSource>,
+    pub(crate) shards: Arc<OneShard>,
+    pub(crate) key: String,
+}
+
+/// What the router answered.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) headers: axum::http::HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Answered {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl House {
+    pub(crate) fn new(change: impl FnOnce(&mut Settings)) -> Self {
+        let clock = Arc::new(ManualClock::at(1_000_000));
+        let entropy = Arc::new(Seed(7.into()));
+        let source = Arc::new(FakeSource::default());
+        let (key, _) = source.add_key("acme");
+        source.set_epoch("acme", Epoch::FIRST);
+        let disk = Arc::new(SimulatedDisk::new(1));
+        let shard = EmbeddedShard::open(
+            "shard-1",
+            disk,
+            Options::default(),
+            clock.clone(),
+            entropy.clone(),
+        );
+        let shards = Arc::new(OneShard {
+            shard: Arc::new(shard.unwrap()),
+            away: AtomicBool::new(false),
+            asked: AtomicUsize::new(0),
+        });
+        let mut settings = settings();
+        change(&mut settings);
+        let ports = Ports {
+            shards: shards.clone(),
+            ..ports(clock, source.clone())
+        };
+        Self {
+            state: State::new(settings, ports),
+            source,
+            shards,
+            key,
+        }
+    }
+
+    /// Changes the tenant's route, as the follower would hear it.
+    pub(crate) fn change_route(&self, change: impl FnOnce(&mut TenantRoute)) {
+        let id: TenantId = "acme".parse().unwrap();
+        let mut tenants = self.source.tenants.lock().unwrap();
+        change(Arc::make_mut(tenants.get_mut(&id).unwrap()));
+        self.state.parts.routes.forget_tenant(&id);
+    }
+
+    /// Asks the router.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: &str) -> Answered {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("x-api-key", &self.key)
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_owned()))
+            .unwrap();
+        let response = router(self.state.clone()).oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+        Answered {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+        }
+    }
+
+    /// Creates a poll and returns its path and that of a vote in it.
+    pub(crate) async fn poll(&self) -> (String, String) {
+        let body = r#"{"items":["a","b"],"expirationTime":"2030-01-01T00:00:00Z"}"#;
+        let made = self.ask("POST", "/polls", body).await;
+        assert_eq!(made.status, 201, "{made:?}");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let poll = format!("/polls/{}", text(&made.body["pollID"]));
+        let vote = format!("{poll}/votes/{}", text(&made.body["items"][0]["itemID"]));
+        (poll, vote)
     }
 }

@@ -51,6 +51,31 @@ Examples:
   ballast token reset --data-dir ballast-data
   ballast token reset --data-dir ballast-data --file token";
 
+pub(crate) const BACKUP: &str = "\
+Examples:
+  ballast backup create /backups/monday
+  ballast backup verify /backups/monday
+  ballast backup restore /backups/monday --data-dir new-data";
+pub(crate) const BACKUP_CREATE: &str = "\
+Works on files, on the machine that holds them, whether the instance runs or not.
+
+Examples:
+  ballast backup create /backups/monday
+  ballast backup create /backups/monday --data-dir /var/lib/ballast --json";
+pub(crate) const BACKUP_VERIFY: &str = "\
+Exit code 1 when something is wrong.
+
+Examples:
+  ballast backup verify /backups/monday
+  ballast backup verify /backups/monday --json";
+pub(crate) const RESTORE: &str = "\
+The backup is verified first. Every epoch is raised, so that routers that know the
+old ones are refused.
+
+Examples:
+  ballast restore /backups/monday new-data
+  ballast restore /backups/monday --data-dir /var/lib/ballast";
+
 pub(crate) const COMPLETIONS: &str = "\
 Examples:
   ballast completions bash > ~/.local/share/bash-completion/completions/ballast
@@ -169,6 +194,20 @@ Examples:
 pub(crate) const SHARD_UPDATE: &str = "\
 Examples:
   ballast shard update shard-1 --weight 2 --max-slices 50000 --if-match 4";
+pub(crate) const SHARD_INSPECT: &str = "\
+Reads only. SHARD is a directory, or a shard's ID under the data directory.
+
+Examples:
+  ballast shard inspect shard-1
+  ballast shard inspect /var/lib/ballast/shards/shard-1 --json";
+pub(crate) const SHARD_VERIFY: &str = "\
+Reads only, all of it: every checksum, every row, and whether the counts are what
+the rows say. Exit code 1 when something is wrong. While the shard is written to,
+the end of its log may look unfinished.
+
+Examples:
+  ballast shard verify shard-1
+  ballast shard verify shard-1 --data-dir /var/lib/ballast --json";
 pub(crate) const SHARD_REMOVE: &str = "\
 Asks on a terminal; elsewhere --yes is needed. Only an empty shard can be removed.
 

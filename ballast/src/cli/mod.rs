@@ -23,6 +23,7 @@ pub(crate) mod output;
 pub(crate) mod placement;
 pub(crate) mod preview;
 pub(crate) mod shard;
+pub(crate) mod shard_files;
 pub(crate) mod table;
 pub(crate) mod tenant;
 pub(crate) mod time;

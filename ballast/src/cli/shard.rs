@@ -1,4 +1,5 @@
-//! `shard`: add, list, show, weight, zones, state, update, remove.
+//! `shard`: add, list, show, weight, zones, state, update, remove; and, on the
+//! files of a shard, inspect and verify.
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use clap::{Args, Subcommand, ValueEnum};
@@ -10,6 +11,7 @@ use super::body::ShardBody;
 use super::client::Request;
 use super::confirm::confirm;
 use super::failure::{Failure, Verdict};
+use super::shard_files::FilesVerb;
 use super::view::{self, shards};
 use super::{Remote, help};
 
@@ -17,6 +19,15 @@ use super::{Remote, help};
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::SHARD)]
 pub(crate) enum Verb {
+    #[command(flatten)]
+    Running(RunningVerb),
+    #[command(flatten)]
+    Files(FilesVerb),
+}
+
+/// What is asked of a running instance.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunningVerb {
     /// Add a shard; nobody moves (placement preview says who would)
     #[command(after_help = help::SHARD_ADD)]
     Add {
@@ -156,7 +167,7 @@ pub(crate) enum State {
     Down,
 }
 
-impl Verb {
+impl RunningVerb {
     /// Does it.
     pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
         let (screen, client) = (&remote.screen, &remote.client);

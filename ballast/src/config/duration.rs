@@ -17,6 +17,11 @@ impl Human {
         Self(Duration::from_secs(hours * 3_600))
     }
 
+    /// So many seconds.
+    pub(crate) const fn seconds(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+
     /// So many minutes.
     pub(crate) const fn minutes(minutes: u64) -> Self {
         Self(Duration::from_secs(minutes * 60))

@@ -33,7 +33,7 @@ pub(crate) struct Config {
     pub(crate) placement: Placement,
     /// API keys.
     pub(crate) keys: Keys,
-    /// What the router keeps in memory.
+    /// What the router keeps in memory, and how long requests may wait there.
     pub(crate) router: Router,
     /// What is logged.
     pub(crate) log: Log,
@@ -138,7 +138,7 @@ impl Default for Keys {
     }
 }
 
-/// What the router keeps in memory.
+/// What the router keeps in memory, and how long requests may wait there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Router {
@@ -148,6 +148,24 @@ pub(crate) struct Router {
     /// How long one is kept before it is read again. Changes are pushed, so
     /// this only matters when the control plane cannot be reached.
     pub(crate) cache_ttl: Human,
+    /// How old results may be that are not asked for with `no-cache`.
+    pub(crate) results_max_age: Human,
+    /// How long a request is held while its shard moves or recovers; then it
+    /// is answered with 503.
+    pub(crate) hold_max: Human,
+    /// How many requests are held at the most; further ones are answered with
+    /// 503 at once.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) held_requests_max: usize,
+    /// How many of them may be of one tenant.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) held_requests_per_tenant_max: usize,
+    /// How many viewers may watch live results at the most.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) viewers_max: usize,
+    /// How many of them may be of one tenant.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) viewers_per_tenant_max: usize,
 }
 
 impl Default for Router {
@@ -155,6 +173,12 @@ impl Default for Router {
         Self {
             cache_entries: 100_000,
             cache_ttl: Human::minutes(5),
+            results_max_age: Human::seconds(5),
+            hold_max: Human::seconds(5),
+            held_requests_max: 10_000,
+            held_requests_per_tenant_max: 5_000,
+            viewers_max: 20_000,
+            viewers_per_tenant_max: 10_000,
         }
     }
 }

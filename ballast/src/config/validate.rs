@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ballast_domain::bounds::ROTATE_OVERLAP_SECONDS_MAX;
+use ballast_domain::bounds::{ARRIVAL_ALLOWANCE_MS, ROTATE_OVERLAP_SECONDS_MAX};
 use ballast_router::KeyPlace;
 
 use super::{Config, Network};
@@ -18,19 +18,43 @@ pub(crate) fn check(config: &Config) -> Result<(), Finding> {
     if !(1..=1_000).contains(&config.fleet.shards) {
         return Err(("fleet.shards", "must be from 1 to 1000".to_owned()));
     }
-    if !(100..=100_000_000).contains(&config.router.cache_entries) {
-        return Err((
-            "router.cache_entries",
-            "must be from 100 to 100000000".to_owned(),
-        ));
-    }
-    if config.router.cache_ttl.0 < Duration::from_secs(1) {
-        return Err(("router.cache_ttl", "must be at least 1s".to_owned()));
-    }
+    router(config)?;
     traces(config)?;
     tracing_subscriber::EnvFilter::try_new(&config.log.filter)
         .map(drop)
         .map_err(|error| ("log.filter", error.to_string()))
+}
+
+fn router(config: &Config) -> Result<(), Finding> {
+    let set = &config.router;
+    if !(100..=100_000_000).contains(&set.cache_entries) {
+        let message = "must be from 100 to 100000000".to_owned();
+        return Err(("router.cache_entries", message));
+    }
+    if set.cache_ttl.0 < Duration::from_secs(1) {
+        return Err(("router.cache_ttl", "must be at least 1s".to_owned()));
+    }
+    if set.results_max_age.0 > Duration::from_secs(60) {
+        return Err(("router.results_max_age", "must be at most 1m".to_owned()));
+    }
+    // A vote that is held longer is no longer judged by when it arrived.
+    if set.hold_max.0 > Duration::from_millis(ARRIVAL_ALLOWANCE_MS.unsigned_abs()) {
+        return Err(("router.hold_max", "must be at most 10s".to_owned()));
+    }
+    for (key, count) in [
+        ("router.held_requests_max", set.held_requests_max),
+        (
+            "router.held_requests_per_tenant_max",
+            set.held_requests_per_tenant_max,
+        ),
+        ("router.viewers_max", set.viewers_max),
+        ("router.viewers_per_tenant_max", set.viewers_per_tenant_max),
+    ] {
+        if !(1..=1_000_000).contains(&count) {
+            return Err((key, "must be from 1 to 1000000".to_owned()));
+        }
+    }
+    Ok(())
 }
 
 fn server(config: &Config) -> Result<(), Finding> {

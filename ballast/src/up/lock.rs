@@ -28,6 +28,12 @@ impl DataDir {
             .with_context(|| format!("make the data directory {}", directory.display()))?;
         let path = fs::canonicalize(directory)
             .with_context(|| format!("find the data directory {}", directory.display()))?;
+        if path.join(crate::backup::RESTORING).exists() {
+            bail!(
+                "{} is half restored: the restore did not end; empty the directory and restore again",
+                path.display()
+            );
+        }
         let lock = path.join("ballast.lock");
         let mut file = OpenOptions::new()
             .read(true)

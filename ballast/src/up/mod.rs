@@ -65,6 +65,8 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
         () = reload.watch(hangups) => {}
         ended = serving.ended() => ended.context("serve requests")?,
     }
+    // Viewers would stay for as long as they are let.
+    parts.router.end();
     serving.stop().await;
     tasks.stop();
     parts.close().await;

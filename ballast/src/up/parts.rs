@@ -55,6 +55,26 @@ pub(crate) fn settings(config: &Config) -> Settings {
     }
 }
 
+fn router_settings(
+    config: &Config,
+    key_places: router::KeyPlaces,
+    public_url: &str,
+) -> router::Settings {
+    let set = &config.router;
+    router::Settings {
+        key_places,
+        cache_entries: set.cache_entries,
+        cache_ttl: set.cache_ttl.0,
+        public_url: public_url.to_owned(),
+        results_max_age: set.results_max_age.0,
+        hold_max: set.hold_max.0,
+        held_max: set.held_requests_max,
+        held_per_tenant_max: set.held_requests_per_tenant_max,
+        viewers_max: set.viewers_max,
+        viewers_per_tenant_max: set.viewers_per_tenant_max,
+    }
+}
+
 /// Opens the registry and the control plane over it.
 pub(crate) async fn open_plane(
     config: &Config,
@@ -87,25 +107,27 @@ impl Parts {
             .iter()
             .map(|place| place.parse())
             .collect();
-        let settings = router::Settings {
-            key_places: router::KeyPlaces(places?),
-            cache_entries: config.router.cache_entries,
-            cache_ttl: config.router.cache_ttl.0,
-            public_url: public_url.clone(),
-        };
-        let router = router::State::new(settings, Arc::new(SystemClock), Arc::new(routes.clone()));
-        let shards = LocalShards::new(
+        let shards = Arc::new(LocalShards::new(
             data_dir,
             ballast_vote_shard::embedded::Options::default(),
             Arc::new(SystemClock),
             Arc::new(SystemEntropy),
-        );
+        ));
+        let ports = router::Ports {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            source: Arc::new(routes.clone()),
+            shards: shards.clone(),
+            view: Arc::new(router::MemoryView::default()),
+        };
+        let settings = router_settings(config, router::KeyPlaces(places?), &public_url);
+        let router = router::State::new(settings, ports);
         Ok(Self {
             data_dir: data_dir.to_owned(),
             plane,
             router,
             public_url,
-            shards: Arc::new(shards),
+            shards,
             registry,
             routes,
         })

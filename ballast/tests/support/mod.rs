@@ -6,6 +6,7 @@
 
 pub mod call;
 pub mod clock;
+pub mod polls;
 pub mod problem;
 pub mod process;
 

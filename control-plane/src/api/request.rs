@@ -10,8 +10,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri, header};
 use ballast_domain::bounds::{ADMIN_BODY_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, REASON_CHARS_MAX};
-use ballast_domain::error::did_you_mean;
-use ballast_domain::object::object;
+use ballast_domain::object::{from_json, suggest};
 use ballast_domain::token::Role;
 use ballast_domain::{Error, ErrorCode, Result};
 use serde::Deserialize;
@@ -220,35 +219,7 @@ fn decode<T: Payload>(headers: &HeaderMap, bytes: &[u8]) -> Result<T> {
             bytes
         }
     };
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let mut track = serde_path_to_error::Track::new();
-    let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
-    let body = object(tracked).map_err(|inner| {
-        let path = track.path().to_string();
-        if inner.is_syntax() || inner.is_eof() {
-            return Error::new(
-                ErrorCode::MalformedRequest,
-                format!("the body is not JSON: {inner}"),
-            );
-        }
-        let pointer = match path.as_str() {
-            "." => String::new(),
-            path => format!(
-                "/{}",
-                path.replace(['.', '['], "/")
-                    .replace(']', "")
-                    .replace("//", "/")
-            ),
-        };
-        Error::invalid_field(&pointer, suggest(&without_place(&inner.to_string())))
-    })?;
-    json.end().map_err(|bad| {
-        Error::new(
-            ErrorCode::MalformedRequest,
-            format!("the body goes on after its end: {bad}"),
-        )
-    })?;
-    Ok(body)
+    from_json(bytes)
 }
 
 fn refuse_other_types(headers: &HeaderMap) -> Result<()> {
@@ -273,28 +244,6 @@ fn refuse_other_types(headers: &HeaderMap) -> Result<()> {
             ErrorCode::UnsupportedMediaType,
             "there is no Content-Type",
         )),
-    }
-}
-
-/// serde_json adds where in the text it was; the pointer says it better.
-fn without_place(message: &str) -> String {
-    message
-        .split(" at line ")
-        .next()
-        .unwrap_or(message)
-        .to_owned()
-}
-
-/// Adds the nearest valid name to serde's word on an unknown field.
-fn suggest(message: &str) -> String {
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    match quoted.next() {
-        Some(unknown)
-            if message.contains("unknown field") || message.contains("unknown variant") =>
-        {
-            format!("{message}{}", did_you_mean(unknown, quoted))
-        }
-        _ => message.to_owned(),
     }
 }
 

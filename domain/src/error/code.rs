@@ -202,10 +202,10 @@ codes! {
         "Wait as long as Retry-After says; the limits can be raised (tenant update)."
     NotFound "not-found" NotFound
         "There is nothing here"
-        "See the list of paths in /admin/v1/openapi.json."
+        "See the lists of paths in /openapi.json and /admin/v1/openapi.json."
     MethodNotAllowed "method-not-allowed" MethodNotAllowed
         "The path does not take that method"
-        "See the list of paths in /admin/v1/openapi.json."
+        "See the lists of paths in /openapi.json and /admin/v1/openapi.json."
     TooLarge "body-too-large" TooLarge
         "The body is too large"
         "Send less at once."

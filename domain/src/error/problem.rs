@@ -97,6 +97,8 @@ impl Error {
         }
         let causes = std::iter::successors(std::error::Error::source(self), |error| error.source());
         let line: Vec<String> = causes.map(ToString::to_string).collect();
-        Some(line.join(": "))
+        // Being away for a moment is no cause for alarm by itself.
+        let silent = line.is_empty() && self.code() == ErrorCode::Unavailable;
+        (!silent).then(|| line.join(": "))
     }
 }

@@ -65,6 +65,17 @@ impl Default for PollOptions {
     }
 }
 
+impl PollOptions {
+    /// Whether counters can be spread over so many lanes.
+    pub fn check_lanes(lanes: u16) -> Result<()> {
+        if (1..=LANES_MAX).contains(&lanes) {
+            return Ok(());
+        }
+        let message = format!("it must be from 1 to {LANES_MAX}");
+        Err(Error::invalid_field("/lanes", message))
+    }
+}
+
 impl PollSpec {
     /// Whether such a poll can be made at `now`.
     pub fn check(&self, now: Timestamp) -> Result<()> {
@@ -88,7 +99,7 @@ impl PollSpec {
             );
             return Err(Error::invalid_field("/choicesMax", message));
         }
-        check_lanes(options.lanes)
+        PollOptions::check_lanes(options.lanes)
     }
 
     fn check_texts(&self) -> Result<()> {
@@ -116,15 +127,6 @@ impl PollSpec {
         }
         Ok(())
     }
-}
-
-/// Whether counters can be spread over so many lanes.
-pub(crate) fn check_lanes(lanes: u16) -> Result<()> {
-    if (1..=LANES_MAX).contains(&lanes) {
-        return Ok(());
-    }
-    let message = format!("it must be from 1 to {LANES_MAX}");
-    Err(Error::invalid_field("/lanes", message))
 }
 
 fn check_text(pointer: &str, text: &str) -> Result<()> {

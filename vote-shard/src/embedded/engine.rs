@@ -123,6 +123,12 @@ impl EmbeddedShard {
         made.map_err(ShardError::unavailable)
     }
 
+    /// Takes over a slice at a higher epoch, as after a restore.
+    pub async fn adopt(&self, at: &At) -> ShardResult<()> {
+        let (now, key) = (self.now(), SliceKey::random(&*self.entropy));
+        self.decide(|core| core.adopt(at, key, now)).await
+    }
+
     fn now(&self) -> ballast_domain::Timestamp {
         self.shared.clock.now()
     }

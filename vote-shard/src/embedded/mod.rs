@@ -21,6 +21,7 @@ mod engine;
 mod export;
 #[cfg(test)]
 mod group_tests;
+pub mod inspect;
 #[cfg(test)]
 mod interrupted_tests;
 mod keeper;

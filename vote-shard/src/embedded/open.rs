@@ -214,7 +214,7 @@ impl Opener {
 
 /// Puts the rows of open polls into memory. Newer runs come later, so their
 /// rows take the place of older ones.
-fn load_rows(state: &mut State, runs: &RunSet) -> Result<(), OpenError> {
+pub(super) fn load_rows(state: &mut State, runs: &RunSet) -> Result<(), OpenError> {
     state.evict(u64::MAX);
     for run in &runs.0 {
         let mut rows = run.from(Key::first_of(0))?;

@@ -130,6 +130,10 @@ async fn checkpoints_and_merges_keep_every_row_and_leave_no_litter() {
     disk.crash(Crash::PowerLost);
     let names = disk.list().unwrap();
     assert!(names.len() < 20, "{names:?}");
+    let on_disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let seen = super::inspect::inspect(&on_disk, true).unwrap();
+    assert_eq!(seen.problems, [""; 0]);
+    assert_eq!((seen.polls, seen.voters, seen.votes), (1, 1_020, 1_020));
     let shard = open_small(&disk);
     assert_eq!(shard.digests(&at().slice).await.unwrap(), digests);
     let tally = shard.tally(&at().slice, poll().poll_id).await.unwrap();
@@ -216,4 +220,35 @@ async fn an_export_is_the_same_slice_elsewhere() {
     target.activate(&fresh, &order).await.unwrap();
     let again = target.cast(&fresh, &[ballot("voter-7", 1, 7)]).await;
     assert_eq!(again.unwrap(), [Verdict::Counted { revision: 1 }]);
+}
+
+#[tokio::test]
+async fn whatever_rots_is_found_and_nothing_is_served_from_it() {
+    let disk = SimulatedDisk::new(1);
+    let shard = open_small(&disk);
+    shard.found(&at()).await.unwrap();
+    shard.create_poll(&at(), poll()).await.unwrap();
+    vote(&shard, 0..200).await;
+    shard.checkpoint().await.unwrap();
+    vote(&shard, 200..250).await;
+    shard.checkpoint().await.unwrap();
+    vote(&shard, 250..260).await;
+    vote(&shard, 260..270).await;
+    drop(shard);
+    let whole: Arc<dyn Disk> = Arc::new(disk.clone());
+    assert_eq!(
+        super::inspect::inspect(&whole, true).unwrap().problems,
+        [""; 0]
+    );
+    for name in disk.list().unwrap() {
+        // The middle of what was written, not of the room.
+        disk.flip(&name, 200);
+        let seen = super::inspect::inspect(&whole, true).unwrap();
+        let unused = seen
+            .segments
+            .iter()
+            .any(|file| file.name == name && file.groups == 0);
+        assert!(unused || !seen.problems.is_empty(), "{name}: {seen:?}");
+        disk.flip(&name, 200);
+    }
 }

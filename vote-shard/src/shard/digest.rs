@@ -133,13 +133,23 @@ impl Hash {
 impl Digest {
     /// Adds a row.
     pub fn add(&mut self, row: Hash) {
+        self.add_limbs(row.0);
+        self.rows = self.rows.wrapping_add(1);
+    }
+
+    /// Adds all rows of another digest.
+    pub fn merge(&mut self, other: &Self) {
+        self.add_limbs(other.sum);
+        self.rows = self.rows.wrapping_add(other.rows);
+    }
+
+    fn add_limbs(&mut self, limbs: [u64; 4]) {
         let mut carry = false;
-        for (limb, more) in self.sum.iter_mut().zip(row.0) {
+        for (limb, more) in self.sum.iter_mut().zip(limbs) {
             let (sum, first) = limb.overflowing_add(more);
             let (sum, second) = sum.overflowing_add(u64::from(carry));
             (*limb, carry) = (sum, first || second);
         }
-        self.rows = self.rows.wrapping_add(1);
     }
 
     /// Takes a row away.

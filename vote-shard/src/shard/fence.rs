@@ -201,6 +201,18 @@ impl Fence {
         Self::under(Holding::Gone, self.epoch, order)
     }
 
+    /// The same at a higher epoch, as after a restore: whoever knows the old
+    /// one is fenced.
+    pub fn raised(&self, epoch: Epoch) -> Result<Self, Unfit> {
+        if epoch <= self.epoch {
+            return Err(self.unfit());
+        }
+        Ok(Self {
+            epoch,
+            ..self.clone()
+        })
+    }
+
     fn under(holding: Holding, epoch: Epoch, order: &Order) -> Self {
         Self {
             epoch,

@@ -7,6 +7,7 @@ pub(crate) mod explain;
 pub(crate) mod keys;
 pub(crate) mod placements;
 pub(crate) mod preview;
+pub(crate) mod shard_files;
 pub(crate) mod shards;
 pub(crate) mod tenants;
 pub(crate) mod tokens;

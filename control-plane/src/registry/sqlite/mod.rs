@@ -9,6 +9,7 @@
 //! shows a new reader the last commit. [`group`] decides, purely, which of
 //! the queued commits happen; [`writer`] does them; [`read`] asks.
 
+mod copy;
 mod file_id;
 mod group;
 mod read;
@@ -33,6 +34,7 @@ use sqlx::sqlite::{
 };
 use tokio::sync::{mpsc, watch};
 
+pub use copy::copy_to;
 use file_id::FileId;
 
 /// Readers at the same time. They mostly wait for the page cache.

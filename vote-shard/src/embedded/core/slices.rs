@@ -34,6 +34,23 @@ impl Core {
         Ok(self.after(self.open.sequence, ()))
     }
 
+    /// Takes over a slice at a higher epoch, as after a restore; one that was
+    /// never heard of becomes owned.
+    pub(in crate::embedded) fn adopt(
+        &mut self,
+        at: &At,
+        fresh: SliceKey,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<()>> {
+        self.check()?;
+        let (fence, key) = match self.state.slices.get(&at.slice) {
+            None => (Fence::founded(at.epoch), fresh),
+            Some(known) => (known.fence.raised(at.epoch)?, known.key),
+        };
+        self.write_slice(at, fence, key, clock);
+        Ok(self.after(self.open.sequence, ()))
+    }
+
     fn write_slice(&mut self, at: &At, fence: Fence, key: SliceKey, clock: Timestamp) {
         let record = SliceRecord {
             slice: at.slice.clone(),

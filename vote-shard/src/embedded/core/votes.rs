@@ -14,6 +14,10 @@ use crate::embedded::runs::Key;
 use crate::embedded::state::{PollState, Row, Seen, remember};
 use crate::shard::{At, ShardResult, Tally, Version, VoterName, VoterPrint, VoterRow};
 
+/// Ballots whose voters are looked up together, so that waits for memory
+/// overlap.
+const AT_ONCE: usize = 32;
+
 /// A ballot that is to be counted.
 struct Counted {
     poll: PollNo,
@@ -33,6 +37,34 @@ pub(in crate::embedded) struct Cast {
     /// Ballots for polls whose rows are only on disk: which, and what is to be
     /// judged once the row was read.
     pub(in crate::embedded) stored: Vec<(usize, Stored)>,
+}
+
+impl Cast {
+    /// Notes ballots for a poll whose rows are only on disk. What is judged
+    /// without the rows stands only until they were read.
+    fn put_aside(&mut self, poll: &PollState, ballots: &[Ballot], prints: &[VoterPrint]) {
+        let first = self.verdicts.len();
+        for (place, (ballot, print)) in ballots.iter().zip(prints).enumerate() {
+            let Some(item) = poll.item(ballot.item) else {
+                continue;
+            };
+            let stored = Stored {
+                key: Key {
+                    poll: poll.number,
+                    voter: *print,
+                },
+                poll: poll.poll.clone(),
+                asked: Asked {
+                    item,
+                    choice: ballot.choice,
+                    request: ballot.request,
+                    at: ballot.arrived_at,
+                    if_revision: ballot.if_revision,
+                },
+            };
+            self.stored.push((first + place, stored));
+        }
+    }
 }
 
 /// A ballot whose voter's row is only on disk.
@@ -80,29 +112,43 @@ impl Core {
         let now = self.now(clock);
         let mut cast = Cast::default();
         cast.verdicts.reserve(ballots.len());
-        let mut last: Option<(PollId, Option<PollNo>)> = None;
-        for ballot in ballots {
-            let number = match last {
-                Some((poll, number)) if poll == ballot.poll => number,
-                _ => self.poll_no(&at.slice, ballot.poll),
-            };
-            last = Some((ballot.poll, number));
-            let verdict = match number {
-                Some(number) => self.cast_one(at.epoch, number, ballot, now),
-                None => Verdict::Refused(Refusal::PollNotFound),
-            };
-            let poll = number.and_then(|number| self.state.polls.get(&number));
-            if let Some(stored) = poll.and_then(|poll| stored(poll, ballot)) {
-                cast.stored.push((cast.verdicts.len(), stored));
-            }
-            cast.verdicts.push(verdict);
-            depends_on = poll.map_or(depends_on, |poll| poll.changed_in.max(depends_on));
+        for run in ballots.chunk_by(|one, two| one.poll == two.poll) {
+            let changed_in = self.cast_run(at, run, now, &mut cast);
+            depends_on = depends_on.max(changed_in);
         }
         Ok(self.after(depends_on, cast))
     }
 
-    fn poll_no(&self, slice: &SliceId, poll: PollId) -> Option<PollNo> {
-        self.state.slices.get(slice)?.poll_no(poll)
+    /// Ballots for one poll. Says which group their verdicts depend on.
+    fn cast_run(&mut self, at: &At, run: &[Ballot], now: Timestamp, cast: &mut Cast) -> u64 {
+        let Some(slice) = self.state.slices.get(&at.slice) else {
+            return 0;
+        };
+        let Some(number) = run.first().and_then(|first| slice.poll_no(first.poll)) else {
+            let refused = Verdict::Refused(Refusal::PollNotFound);
+            let all = std::iter::repeat_n(refused, run.len());
+            cast.verdicts.extend(all);
+            return slice.changed_in;
+        };
+        for block in run.chunks(AT_ONCE) {
+            let Some(poll) = self.state.polls.get(&number) else {
+                continue;
+            };
+            let mut prints = [VoterPrint([0, 0]); AT_ONCE];
+            for (print, ballot) in prints.iter_mut().zip(block) {
+                *print = poll.key.print(ballot.voter.as_str());
+            }
+            poll.voters.touch(&prints[..block.len()]);
+            if poll.cold {
+                cast.put_aside(poll, block, &prints);
+            }
+            for (ballot, print) in block.iter().zip(prints) {
+                let verdict = self.cast_one(at.epoch, number, ballot, print, now);
+                cast.verdicts.push(verdict);
+            }
+        }
+        let poll = self.state.polls.get(&number);
+        poll.map_or(0, |poll| poll.changed_in)
     }
 
     fn cast_one(
@@ -110,13 +156,14 @@ impl Core {
         epoch: Epoch,
         number: PollNo,
         ballot: &Ballot,
+        print: VoterPrint,
         now: Timestamp,
     ) -> Verdict {
         let Some(poll) = self.state.polls.get(&number) else {
             return Verdict::Refused(Refusal::PollNotFound);
         };
         let at = judge::arrival(ballot.arrived_at, now, self.limits.allowance_ms);
-        let counted = match judged(poll, ballot, epoch, at) {
+        let counted = match judged(poll, ballot, print, epoch, at) {
             Ok(counted) => counted,
             Err(verdict) => return verdict,
         };
@@ -210,38 +257,17 @@ impl Core {
     }
 }
 
-/// A ballot for a poll whose rows are only on disk.
-fn stored(poll: &PollState, ballot: &Ballot) -> Option<Stored> {
-    if !poll.cold {
-        return None;
-    }
-    Some(Stored {
-        key: Key {
-            poll: poll.number,
-            voter: poll.key.print(ballot.voter.as_str()),
-        },
-        poll: poll.poll.clone(),
-        asked: Asked {
-            item: poll.item(ballot.item)?,
-            choice: ballot.choice,
-            request: ballot.request,
-            at: ballot.arrived_at,
-            if_revision: ballot.if_revision,
-        },
-    })
-}
-
 /// What becomes of a ballot: it is counted, or this verdict.
 fn judged(
     poll: &PollState,
     ballot: &Ballot,
+    print: VoterPrint,
     epoch: Epoch,
     at: Timestamp,
 ) -> Result<Counted, Verdict> {
     let item = poll
         .item(ballot.item)
         .ok_or(Verdict::Refused(Refusal::ItemNotFound))?;
-    let print = poll.key.print(ballot.voter.as_str());
     let seen = poll.seen(&print);
     let revision = seen.map_or(0, |seen| seen.version().revision);
     let asked = Asked {

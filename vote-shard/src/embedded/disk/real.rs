@@ -11,6 +11,8 @@ use super::{Disk, DiskFile};
 #[derive(Debug, Clone)]
 pub struct RealDisk {
     directory: PathBuf,
+    /// Files are opened for reading alone.
+    read_only: bool,
 }
 
 impl RealDisk {
@@ -19,6 +21,16 @@ impl RealDisk {
         fs::create_dir_all(directory)?;
         Ok(Self {
             directory: directory.to_owned(),
+            read_only: false,
+        })
+    }
+
+    /// A directory that is only looked at.
+    pub fn read_only(directory: &Path) -> io::Result<Self> {
+        fs::read_dir(directory)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            read_only: true,
         })
     }
 
@@ -59,7 +71,7 @@ impl Disk for RealDisk {
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         let file = OpenOptions::new()
             .read(true)
-            .write(true)
+            .write(!self.read_only)
             .open(self.path(name))?;
         Ok(Box::new(RealFile(file)))
     }

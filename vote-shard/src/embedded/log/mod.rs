@@ -24,6 +24,7 @@ mod frames;
 mod reader;
 mod recover;
 mod segment;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +35,8 @@ use self::segment::{Draft, Segment};
 use super::disk::Disk;
 
 pub use reader::Reader;
-pub use recover::{Recovered, first_sequence};
+pub use recover::{Recovered, files_after, first_sequence};
+pub use survey::{Surveyed, survey};
 
 /// How large segments are, and where reading begins.
 #[derive(Debug, Clone, Copy)]

@@ -118,6 +118,25 @@ pub fn first_sequence(disk: &dyn Disk) -> Result<Option<u64>, LogError> {
     Ok(Some(read_header(name, &*file)?.first_sequence))
 }
 
+/// The segments that may hold groups after `sequence`, oldest first.
+pub fn files_after(disk: &dyn Disk, sequence: u64) -> Result<Vec<String>, LogError> {
+    let mut segments = Vec::new();
+    for name in disk.list().map_err(failed("list segments"))? {
+        if segment::id_in(&name).is_some() {
+            let file = disk.open(&name).map_err(failed("open a segment"))?;
+            let header = read_header(&name, &*file)?;
+            segments.push((name, header.first_sequence));
+        }
+    }
+    let needed = |place: usize| {
+        let next: Option<&(String, u64)> = segments.get(place + 1);
+        next.is_none_or(|(_, first)| *first > sequence + 1)
+    };
+    let first = (0..segments.len()).find(|place| needed(*place));
+    let names = segments.iter().skip(first.unwrap_or(0));
+    Ok(names.map(|(name, _)| name.clone()).collect())
+}
+
 /// A new segment that holds the tail, on disk and named.
 fn rewritten(
     disk: &dyn Disk,
@@ -196,7 +215,7 @@ fn corrupt(name: &str, place: u64, what: String) -> LogError {
     }
 }
 
-fn read_header(name: &str, file: &dyn DiskFile) -> Result<Header, LogError> {
+pub(super) fn read_header(name: &str, file: &dyn DiskFile) -> Result<Header, LogError> {
     let mut bytes = [0; HEADER_BYTES];
     let have = file
         .read_at(0, &mut bytes)
@@ -257,18 +276,44 @@ fn read_segment(
     if next.is_some_and(|next| next <= sequence) {
         return Ok(found);
     }
-    let all = read_all(file).map_err(failed("read a segment"))?;
+    match rest_of(file, header.id, end).map_err(failed("read a segment"))? {
+        Rest::Whole(later) => {
+            let what = format!("it is damaged here, but group {later} after it is whole");
+            Err(corrupt(name, end, what))
+        }
+        _ if next.is_some() => {
+            let what = format!("group {sequence} is damaged, and it is not the last");
+            Err(corrupt(name, end, what))
+        }
+        Rest::Torn(bytes) => {
+            found.cut_bytes = bytes;
+            Ok(found)
+        }
+        Rest::Nothing => Ok(found),
+    }
+}
+
+/// What follows the last whole group of a segment.
+pub(super) enum Rest {
+    /// Nothing that was a group of this segment.
+    Nothing,
+    /// So many bytes of a group that is not whole.
+    Torn(u64),
+    /// A group of this sequence that is whole.
+    Whole(u64),
+}
+
+/// Looks at what follows the last whole group.
+pub(super) fn rest_of(file: &dyn DiskFile, id: u64, end: u64) -> std::io::Result<Rest> {
+    let all = read_all(file)?;
     let rest = all.get(end as usize..).unwrap_or_default();
-    if let Some(later) = valid_group_in(header.id, rest) {
-        let what = format!("it is damaged here, but group {later} after it is whole");
-        return Err(corrupt(name, end, what));
-    }
-    if next.is_some() {
-        let what = format!("group {sequence} is damaged, and it is not the last");
-        return Err(corrupt(name, end, what));
-    }
-    found.cut_bytes = torn(header.id, rest);
-    Ok(found)
+    Ok(match valid_group_in(id, rest) {
+        Some(later) => Rest::Whole(later),
+        None => match torn(id, rest) {
+            0 => Rest::Nothing,
+            bytes => Rest::Torn(bytes),
+        },
+    })
 }
 
 /// How much of a torn group there is: a spare file's old content is none.

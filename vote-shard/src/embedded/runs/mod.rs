@@ -22,7 +22,7 @@ use super::record::PollNo;
 use crate::shard::VoterPrint;
 
 pub(super) use flush::{FlushError, flush};
-pub(super) use format::{DRAFT_SUFFIX, id_in};
+pub(super) use format::{DRAFT_SUFFIX, id_in, name_of};
 pub(super) use merge::{Merged, merge, worth_merging};
 pub(super) use reader::{Run, RunError};
 pub(super) use row::StoredRow;

@@ -1,0 +1,182 @@
+//! Making a backup, while votes arrive.
+
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use ballast_control_plane::registry::sqlite::{SqliteRegistry, copy_to};
+use ballast_control_plane::registry::typed;
+use ballast_domain::Clock;
+use ballast_domain::registry::{Kind, RecordQuery, Registry};
+use ballast_domain::shard::Shard;
+use ballast_domain::tenant::Tenant;
+use ballast_vote_shard::embedded::disk::{Disk, RealDisk};
+use ballast_vote_shard::embedded::inspect::{Inspection, inspect, needed};
+
+use super::manifest::{FORMAT, FileCopy, Manifest, NAME, RegistryCopy, ShardCopy};
+use crate::machine::SystemClock;
+
+/// How often a shard is copied anew when its files changed under the copy.
+const ATTEMPTS: usize = 10;
+pub(super) const REGISTRY: &str = "registry.db";
+
+/// Copies everything and says what is in the copy.
+pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Result<Manifest> {
+    let registry = data_dir.join(REGISTRY);
+    if !registry.exists() {
+        bail!("{} holds no Ballast data", data_dir.display());
+    }
+    make_empty(destination)?;
+    // Which shards there are is read from a first copy; what is kept is made
+    // after the shards' own.
+    let draft = destination.join("registry.draft.db");
+    copy_to(&registry, &draft).await?;
+    let (shards, ..) = contents(&draft).await?;
+    remove_database(&draft)?;
+    let mut copies = Vec::new();
+    for shard in shards {
+        let Some(directory) = shard.url.strip_prefix("file:") else {
+            bail!(
+                "{} is at {}: only file: shards are backed up from here",
+                shard.shard_id,
+                shard.url
+            );
+        };
+        let from = data_dir.join(directory);
+        let to = destination.join(directory);
+        let (from, to) = (from.as_path(), to.as_path());
+        let (files, seen) =
+            copy_shard(from, to).with_context(|| format!("copy {}", shard.shard_id))?;
+        copies.push(ShardCopy {
+            shard_id: shard.shard_id,
+            directory: directory.to_owned(),
+            position: seen.last_group,
+            as_of: seen.as_of,
+            polls: seen.polls,
+            voters: seen.voters,
+            votes: seen.votes,
+            digest: seen.digest,
+            files,
+        });
+    }
+    let copy = destination.join(REGISTRY);
+    copy_to(&registry, &copy).await?;
+    let (_, revision, tenants) = contents(&copy).await?;
+    let manifest = Manifest {
+        format: FORMAT,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        created_at: SystemClock.now(),
+        registry: RegistryCopy {
+            file: FileCopy::of(&copy, REGISTRY)?,
+            revision,
+            tenants,
+        },
+        shards: copies,
+    };
+    write_last(destination, &manifest)?;
+    Ok(manifest)
+}
+
+/// A directory that holds nothing yet, for its owner only.
+pub(super) fn make_empty(directory: &Path) -> anyhow::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .with_context(|| format!("make {}", directory.display()))?;
+    let mut entries = fs::read_dir(directory)?;
+    if entries.next().is_some() {
+        bail!("{} is not empty", directory.display());
+    }
+    Ok(())
+}
+
+/// The shards, the last revision and the number of tenants of a registry.
+async fn contents(path: &Path) -> anyhow::Result<(Vec<Shard>, u64, u64)> {
+    let registry = SqliteRegistry::open(path, Arc::new(SystemClock)).await?;
+    let query = RecordQuery::all(Kind::Shard, u32::MAX);
+    let shards = typed::list::<Shard>(&registry, &query).await?;
+    let revision = registry.revision().await?;
+    let tenants =
+        typed::list::<Tenant>(&registry, &RecordQuery::all(Kind::Tenant, u32::MAX)).await?;
+    let count = tenants.len() as u64;
+    registry.close().await;
+    let shards = shards.into_iter().map(|shard| shard.value).collect();
+    Ok((shards, revision, count))
+}
+
+fn remove_database(path: &Path) -> anyhow::Result<()> {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        match fs::remove_file(&name) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Copies a shard's files until the copy is whole: the shard may be removing
+/// and reusing files meanwhile.
+fn copy_shard(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspection)> {
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        if to.exists() {
+            fs::remove_dir_all(to)?;
+        }
+        fs::create_dir_all(to)?;
+        if !from.exists() {
+            // Never opened: there is nothing to copy.
+            return Ok((Vec::new(), Inspection::default()));
+        }
+        match attempt(from, to) {
+            Ok((files, seen)) if seen.problems.is_empty() => return Ok((files, seen)),
+            Ok((_, seen)) => last = Some(anyhow::anyhow!(seen.problems.join("; "))),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| anyhow::anyhow!("nothing was copied")))
+        .context("its files changed under every attempt, or are damaged (ballast shard verify)")
+}
+
+fn attempt(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspection)> {
+    let source = RealDisk::read_only(from)?;
+    let names = needed(&source)?;
+    for name in &names {
+        fs::copy(from.join(name), to.join(name))?;
+        File::open(to.join(name))?.sync_all()?;
+    }
+    let copy: Arc<dyn Disk> = Arc::new(RealDisk::read_only(to)?);
+    let seen = inspect(&copy, true)?;
+    let files = names
+        .iter()
+        .map(|name| FileCopy::of(&to.join(name), name))
+        .collect::<anyhow::Result<_>>()?;
+    File::open(to)?.sync_all()?;
+    Ok((files, seen))
+}
+
+/// A backup without a manifest is none: it comes last, and durably.
+fn write_last(destination: &Path, manifest: &Manifest) -> anyhow::Result<()> {
+    remove_sidecars(destination)?;
+    let draft = destination.join("manifest.json.new");
+    fs::write(&draft, serde_json::to_vec_pretty(manifest)?)?;
+    File::open(&draft)?.sync_all()?;
+    File::open(destination.join(REGISTRY))?.sync_all()?;
+    fs::rename(&draft, destination.join(NAME))?;
+    File::open(destination)?.sync_all()?;
+    Ok(())
+}
+
+fn remove_sidecars(destination: &Path) -> anyhow::Result<()> {
+    for name in ["registry.db-wal", "registry.db-shm"] {
+        match fs::remove_file(destination.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Restoring a backup into an empty data directory.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use ballast_control_plane::intent::Intent;
+use ballast_control_plane::registry::sqlite::SqliteRegistry;
+use ballast_control_plane::registry::typed;
+use ballast_domain::ShardId;
+use ballast_domain::registry::{Kind, RecordQuery, Registry};
+use ballast_domain::tenant::{Epoch, SliceId, Tenant};
+use ballast_vote_shard::At;
+use ballast_vote_shard::embedded::disk::RealDisk;
+use ballast_vote_shard::embedded::{EmbeddedShard, Options};
+
+use super::create::{REGISTRY, make_empty};
+use super::manifest::Manifest;
+use super::verify::verify;
+use crate::machine::{SystemClock, SystemEntropy};
+
+/// A data directory that holds this file is half restored; `up` refuses it.
+pub(crate) const RESTORING: &str = "restoring";
+
+/// How far every epoch is raised: farther than the world the backup comes from
+/// can have gone on, so that no router of it believes in one of ours.
+const EPOCHS: u64 = 1 << 20;
+/// Tenants changed by one commit.
+const TENANTS_AT_ONCE: u32 = 1_000;
+
+/// Verifies the backup, copies it, and raises every epoch.
+pub(super) async fn restore(backup: &Path, data_dir: &Path) -> anyhow::Result<Manifest> {
+    let manifest = Manifest::read(backup)?;
+    let problems = verify(backup, &manifest);
+    if !problems.is_empty() {
+        bail!("the backup is damaged: {}", problems.join("; "));
+    }
+    make_empty(data_dir)?;
+    let mark = data_dir.join(RESTORING);
+    fs::write(&mark, "a backup is being restored here\n")?;
+    File::open(&mark)?.sync_all()?;
+    File::open(data_dir)?.sync_all()?;
+    copy(&backup.join(REGISTRY), &data_dir.join(REGISTRY))?;
+    for shard in &manifest.shards {
+        let (from, to) = (
+            backup.join(&shard.directory),
+            data_dir.join(&shard.directory),
+        );
+        fs::create_dir_all(&to)?;
+        for file in &shard.files {
+            copy(&from.join(&file.name), &to.join(&file.name))?;
+        }
+        File::open(&to)?.sync_all()?;
+    }
+    let owned = raise_registry(&data_dir.join(REGISTRY), &manifest).await?;
+    for shard in &manifest.shards {
+        raise_shard(&data_dir.join(&shard.directory), &shard.shard_id, &owned).await?;
+    }
+    File::open(data_dir)?.sync_all()?;
+    fs::remove_file(&mark)?;
+    File::open(data_dir)?.sync_all()?;
+    Ok(manifest)
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::copy(from, to).with_context(|| format!("copy {}", from.display()))?;
+    Ok(File::open(to)?.sync_all()?)
+}
+
+/// Raises the epochs of all slices; says which shard owns which at what epoch.
+async fn raise_registry(path: &Path, manifest: &Manifest) -> anyhow::Result<Vec<(ShardId, At)>> {
+    let registry = SqliteRegistry::open(path, Arc::new(SystemClock)).await?;
+    let reason = format!("restored from the backup of {}", manifest.created_at);
+    let intent = Intent::ballast("restore", &reason);
+    let mut owned = Vec::new();
+    let mut query = RecordQuery::all(Kind::Tenant, TENANTS_AT_ONCE);
+    loop {
+        let tenants = typed::list::<Tenant>(&registry, &query).await?;
+        let Some(last) = tenants.last() else { break };
+        query.after = Some(last.value.tenant_id.to_string());
+        let mut writes = Vec::new();
+        for mut tenant in tenants {
+            for slice in &mut tenant.value.slices {
+                slice.epoch = Epoch(slice.epoch.0 + EPOCHS);
+                let at = At {
+                    slice: SliceId {
+                        tenant_id: tenant.value.tenant_id.clone(),
+                        slice: slice.slice,
+                    },
+                    epoch: slice.epoch,
+                };
+                owned.push((slice.shard_id.clone(), at));
+            }
+            writes.push(typed::update(tenant.version, &tenant.value)?);
+        }
+        registry
+            .commit(intent.commit("tenant.restore", writes, Vec::new()))
+            .await?;
+    }
+    registry.close().await;
+    Ok(owned)
+}
+
+async fn raise_shard(
+    directory: &Path,
+    id: &ShardId,
+    owned: &[(ShardId, At)],
+) -> anyhow::Result<()> {
+    let shard = EmbeddedShard::open(
+        id.as_str(),
+        Arc::new(RealDisk::open(directory)?),
+        Options::default(),
+        Arc::new(SystemClock),
+        Arc::new(SystemEntropy),
+    )?;
+    let mut waiting = tokio::task::JoinSet::new();
+    let shard = Arc::new(shard);
+    for (_, at) in owned.iter().filter(|(owner, _)| owner == id) {
+        let (shard, at) = (shard.clone(), at.clone());
+        waiting.spawn(async move { shard.adopt(&at).await });
+        // One sync serves many, but not all at once.
+        if waiting.len() >= 1_000 {
+            while let Some(done) = waiting.join_next().await {
+                done??;
+            }
+        }
+    }
+    while let Some(done) = waiting.join_next().await {
+        done??;
+    }
+    tokio::task::spawn_blocking(move || drop(shard)).await?;
+    Ok(())
+}

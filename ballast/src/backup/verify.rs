@@ -1,0 +1,82 @@
+//! Checking a backup against its manifest.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ballast_vote_shard::embedded::disk::{Disk, RealDisk};
+use ballast_vote_shard::embedded::inspect::inspect;
+
+use super::manifest::{FileCopy, Manifest, ShardCopy};
+
+/// Reads everything; says what is wrong, nothing when all is well.
+pub(super) fn verify(backup: &Path, manifest: &Manifest) -> Vec<String> {
+    let mut problems = Vec::new();
+    check_file(backup, &manifest.registry.file, &mut problems);
+    for shard in &manifest.shards {
+        let directory = backup.join(&shard.directory);
+        let before = problems.len();
+        for file in &shard.files {
+            check_file(&directory, file, &mut problems);
+        }
+        // What rotted was told; its rows would only say it again.
+        if problems.len() == before && !shard.files.is_empty() {
+            check_rows(&directory, shard, &mut problems);
+        }
+    }
+    problems
+}
+
+fn check_file(directory: &Path, expected: &FileCopy, problems: &mut Vec<String>) {
+    let path = directory.join(&expected.name);
+    match FileCopy::of(&path, &expected.name) {
+        Ok(found) if found == *expected => {}
+        Ok(found) if found.bytes != expected.bytes => problems.push(format!(
+            "{} has {} bytes; the manifest says {}",
+            path.display(),
+            found.bytes,
+            expected.bytes
+        )),
+        Ok(_) => problems.push(format!(
+            "{} has another checksum than the manifest says",
+            path.display()
+        )),
+        Err(error) => problems.push(format!("{error:#}")),
+    }
+}
+
+fn check_rows(directory: &Path, shard: &ShardCopy, problems: &mut Vec<String>) {
+    let seen = RealDisk::read_only(directory).and_then(|disk| {
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        inspect(&disk, true)
+    });
+    let id = &shard.shard_id;
+    match seen {
+        Err(error) => problems.push(format!("{id}: {error}")),
+        Ok(seen) => {
+            let found = (
+                seen.last_group,
+                seen.polls,
+                seen.voters,
+                seen.votes,
+                &seen.digest,
+            );
+            let expected = (
+                shard.position,
+                shard.polls,
+                shard.voters,
+                shard.votes,
+                &shard.digest,
+            );
+            if found != expected {
+                problems.push(format!(
+                    "{id}: it holds {found:?}; the manifest says {expected:?}"
+                ));
+            }
+            problems.extend(
+                seen.problems
+                    .iter()
+                    .map(|problem| format!("{id}: {problem}")),
+            );
+        }
+    }
+}

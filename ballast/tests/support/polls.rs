@@ -1,0 +1,206 @@
+//! A tenant's application in journeys: it has a key, makes polls, votes, reads
+//! results, and watches them.
+
+use reqwest::Response;
+use serde_json::{Value, json};
+
+use super::{Answer, Call, Instance, in_ms, text};
+
+/// An application with a key.
+pub struct Application {
+    /// What it sends requests with.
+    pub http: reqwest::Client,
+    /// Where it sends them.
+    pub router: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// A poll that was made.
+#[derive(Debug, Clone)]
+pub struct Poll {
+    /// Its id.
+    pub id: String,
+    /// Its items' ids.
+    pub items: Vec<String>,
+}
+
+impl Application {
+    /// An application of a tenant that is made for it.
+    pub async fn of(it: &Instance, tenant: &str) -> Self {
+        it.tenant(tenant).await;
+        Self::with_scopes(it, tenant, &["vote", "read", "polls"]).await
+    }
+
+    /// An application whose key has these scopes.
+    pub async fn with_scopes(it: &Instance, tenant: &str, scopes: &[&str]) -> Self {
+        let path = format!("/tenants/{tenant}/keys");
+        let made = it.create(&path, &json!({ "scopes": scopes })).await;
+        Self {
+            http: it.http().clone(),
+            router: it.router.clone(),
+            key: text(&made["key"]),
+        }
+    }
+
+    /// A request with its key.
+    pub fn call(&self, method: &str, path: &str) -> Call {
+        let url = format!("{}{path}", self.router);
+        Call::new(&self.http, method, &url).header("x-api-key", &self.key)
+    }
+
+    /// Makes a poll of two items that is open for an hour, with these fields.
+    pub async fn poll(&self, fields: Value) -> Poll {
+        let mut body = json!({ "items": ["Tabs", "Spaces"], "expirationTime": in_ms(3_600_000) });
+        for (name, value) in fields.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let made = self.call("POST", "/polls").json(&body).send().await;
+        Poll::of(&made.expect(201))
+    }
+
+    /// Reads something that is there.
+    pub async fn get(&self, path: &str) -> Value {
+        self.call("GET", path).send().await.expect(200)
+    }
+
+    /// Votes for the item at a place.
+    pub async fn vote(&self, poll: &Poll, item: usize, voter: &str) -> Answer {
+        let path = poll.vote(item);
+        self.call("PATCH", &path)
+            .header("voter-id", voter)
+            .send()
+            .await
+    }
+
+    /// The results of this moment.
+    pub async fn newest(&self, poll: &Poll) -> Value {
+        let call = self.call("GET", &poll.path("/votes"));
+        call.header("cache-control", "no-cache")
+            .send()
+            .await
+            .expect(200)
+    }
+
+    /// Sends votes as lines; the outcomes, one each.
+    pub async fn send_lines(&self, lines: String) -> Vec<Value> {
+        let call = self.call("POST", "/votes");
+        let answer = call.raw("application/x-ndjson", lines).send().await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let lines = answer.text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// Watches a poll's results, from after `seen` on.
+    pub async fn watch(&self, poll: &Poll, seen: Option<&str>) -> Watcher {
+        let url = format!("{}{}", self.router, poll.path("/votes/live"));
+        let mut request = self.http.get(url).header("x-api-key", &self.key);
+        if let Some(seen) = seen {
+            request = request.header("last-event-id", seen);
+        }
+        let response = request.send().await.unwrap();
+        Watcher {
+            status: response.status().as_u16(),
+            response,
+            begun: String::new(),
+        }
+    }
+}
+
+impl Poll {
+    /// A poll as it was answered.
+    pub fn of(made: &Value) -> Self {
+        let items = made["items"].as_array().unwrap();
+        Self {
+            id: text(&made["pollID"]),
+            items: items.iter().map(|item| text(&item["itemID"])).collect(),
+        }
+    }
+
+    /// A path below the poll's.
+    pub fn path(&self, rest: &str) -> String {
+        format!("/polls/{}{rest}", self.id)
+    }
+
+    /// The path of a vote for the item at a place.
+    pub fn vote(&self, item: usize) -> String {
+        self.path(&format!("/votes/{}", self.items[item]))
+    }
+
+    /// A vote as a line.
+    pub fn line(&self, item: usize, voter: &str) -> String {
+        let vote = json!({ "pollID": self.id, "itemID": self.items[item], "voterID": voter });
+        format!("{vote}\n")
+    }
+}
+
+/// Somebody who watches results.
+pub struct Watcher {
+    /// The HTTP status.
+    pub status: u16,
+    response: Response,
+    begun: String,
+}
+
+/// What a watcher is sent.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Its name; empty for a comment.
+    pub name: String,
+    /// Its id.
+    pub id: String,
+    /// Its data.
+    pub data: Value,
+}
+
+impl Watcher {
+    /// The next event or comment; `None` at the end.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((event, rest)) = self.begun.split_once("\n\n") {
+                let event = read_event(event);
+                self.begun = rest.to_owned();
+                return Some(event);
+            }
+            let chunk = self.response.chunk().await.unwrap()?;
+            self.begun.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// The next event that is no comment.
+    pub async fn event(&mut self) -> Option<Event> {
+        loop {
+            let event = self.next().await?;
+            if !event.name.is_empty() {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Waits for results with this total; those seen on the way rise.
+    pub async fn total(&mut self, total: u64) -> Event {
+        loop {
+            let event = self.event().await.unwrap();
+            let found = event.data["total"].as_u64().unwrap();
+            assert!(found <= total, "{event:?}");
+            if found == total {
+                return event;
+            }
+        }
+    }
+}
+
+fn read_event(text: &str) -> Event {
+    let field = |name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(": "));
+        let found = lines.find(|(found, _)| *found == name);
+        found.map_or(String::new(), |(_, value)| value.to_owned())
+    };
+    Event {
+        name: field("event"),
+        id: field("id"),
+        data: serde_json::from_str(&field("data")).unwrap_or(Value::Null),
+    }
+}

@@ -1,0 +1,317 @@
+//! Delivery: a request's slice, its shard, the call, and the wait when the
+//! shard cannot take it now.
+//!
+//! ```text
+//!   route ──► slice ──► shard ──► call ──► answer
+//!     ▲                            │ fenced, away
+//!     └── read anew ◄── held ◄─────┘ until the deadline, then 503
+//! ```
+//! How long to wait is decided by [`ballast_domain::hold`]. How many may wait
+//! is bounded, in all and per tenant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballast_domain::hold::{self, Next, Setback};
+use ballast_domain::routes::TenantRoute;
+use ballast_domain::tenant::{Epoch, Slice, SliceId, slice_of};
+use ballast_domain::{Error, ErrorCode, PollId, Result, ShardId};
+use ballast_vote_shard::shard::Fenced;
+use ballast_vote_shard::{At, ShardError, ShardResult, VoteShard};
+
+use crate::State;
+use crate::admit::Access;
+use crate::slots::Slot;
+
+/// How long one call of a shard may take. What it was asked to do may have
+/// happened even so; done again with the same request id, it happens once.
+const CALL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where a request goes.
+#[derive(Clone)]
+pub(crate) struct Place {
+    /// The slice and the epoch its route names.
+    pub(crate) at: At,
+    /// The shard's name.
+    pub(crate) shard_id: ShardId,
+    /// The shard.
+    pub(crate) shard: Arc<dyn VoteShard>,
+}
+
+/// What a request is about: that decides its slice.
+#[derive(Debug, Clone)]
+pub(crate) enum Target {
+    /// A poll.
+    Poll(PollId),
+    /// Several polls, which lay in one slice when they were put together.
+    Polls(Vec<PollId>),
+    /// A slice by its number.
+    Slice(u32),
+}
+
+impl Target {
+    fn slice<'r>(&self, route: &'r TenantRoute) -> Option<&'r Slice> {
+        match self {
+            Self::Poll(poll) => slice_of(&route.slices, *poll),
+            Self::Polls(polls) => {
+                let mut slices = polls.iter().map(|poll| slice_of(&route.slices, *poll));
+                let first = slices.next()??;
+                // After a split they may lie apart: whoever sent them is told
+                // to send them again.
+                slices.all(|slice| slice == Some(first)).then_some(first)
+            }
+            Self::Slice(number) => route.slices.iter().find(|slice| slice.slice == *number),
+        }
+    }
+}
+
+impl State {
+    /// Calls the shard of a target, and again while it cannot take the call.
+    /// `call` may be made several times: a write carries its request id.
+    pub(crate) async fn deliver<T, F>(
+        &self,
+        access: &Access,
+        target: &Target,
+        call: impl Fn(Place) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = ShardResult<T>> + Send,
+    {
+        let mut held = Held::new(self, access);
+        loop {
+            let route = self.route(access).await?;
+            let trouble = match self.place(&route, target) {
+                Ok(place) => {
+                    access.tell(&place);
+                    match in_time(call(place.clone())).await {
+                        Ok(answer) => return Ok(answer),
+                        Err(trouble) => founded(&place, trouble).await,
+                    }
+                }
+                Err(trouble) => trouble,
+            };
+            held.wait(trouble).await?;
+            let now = self.parts.clock.now();
+            self.parts.routes.refresh(&route, now).await;
+        }
+    }
+
+    async fn route(&self, access: &Access) -> Result<Arc<TenantRoute>> {
+        let now = self.parts.clock.now();
+        self.parts
+            .routes
+            .tenant(&access.tenant.tenant_id, now)
+            .await
+    }
+
+    fn place(&self, route: &TenantRoute, target: &Target) -> ShardResult<Place> {
+        let slice = target
+            .slice(route)
+            .ok_or_else(|| ShardError::unavailable("the route has no slice for it"))?;
+        let shard = self.parts.shards.shard(&slice.shard_id)?;
+        Ok(Place {
+            at: At {
+                slice: SliceId {
+                    tenant_id: route.tenant_id.clone(),
+                    slice: slice.slice,
+                },
+                epoch: slice.epoch,
+            },
+            shard_id: slice.shard_id.clone(),
+            shard,
+        })
+    }
+}
+
+async fn in_time<T>(call: impl Future<Output = ShardResult<T>>) -> ShardResult<T> {
+    tokio::time::timeout(CALL_PATIENCE, call)
+        .await
+        .unwrap_or_else(|_| Err(ShardError::unavailable("the shard did not answer in time")))
+}
+
+/// The last step of creating a tenant is taken when its first request finds
+/// it missing: the shard is told that the slice is its own. The shard takes
+/// that only of a slice that never moved and that it never held.
+async fn founded(place: &Place, trouble: ShardError) -> ShardError {
+    let unheard_of = matches!(trouble, ShardError::Fenced(Fenced::Moved { epoch: None }));
+    if unheard_of && place.at.epoch == Epoch::FIRST {
+        let founding = in_time(place.shard.found(&place.at)).await;
+        return founding.err().unwrap_or(trouble);
+    }
+    trouble
+}
+
+/// A request that waits, or will.
+struct Held<'a> {
+    state: &'a State,
+    access: &'a Access,
+    since_ms: i64,
+    waited_ms: i64,
+    attempt: u32,
+    slot: Option<Slot>,
+}
+
+impl<'a> Held<'a> {
+    fn new(state: &'a State, access: &'a Access) -> Self {
+        Self {
+            state,
+            access,
+            since_ms: state.parts.clock.now().unix_ms(),
+            waited_ms: 0,
+            attempt: 0,
+            slot: None,
+        }
+    }
+
+    /// Waits before the next attempt; fails when there is to be none.
+    async fn wait(&mut self, trouble: ShardError) -> Result<()> {
+        let setback = match &trouble {
+            ShardError::Fenced(_) => Setback::Fenced,
+            ShardError::Unavailable { .. } => Setback::Away,
+            ShardError::Refused(_) | ShardError::Unfit(_) | ShardError::CursorTooOld => {
+                return Err(trouble.into());
+            }
+        };
+        self.attempt = self.attempt.saturating_add(1);
+        // The clock may be set back: what was waited counts in any case.
+        let elapsed = self.state.parts.clock.now().unix_ms() - self.since_ms;
+        let held_ms = elapsed.max(self.waited_ms);
+        let most = self.state.parts.settings.hold_max.as_millis();
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        match hold::after(setback, self.attempt, held_ms, most) {
+            Next::GiveUp => {
+                let tenant = &self.access.tenant.tenant_id;
+                tracing::warn!(%tenant, attempts = self.attempt, %trouble, "a held request gave up");
+                let detail = "the tenant's data cannot be reached right now";
+                Err(Error::new(ErrorCode::Unavailable, detail).retry_after(1))
+            }
+            Next::Retry { after_ms } => {
+                self.take_slot()?;
+                self.waited_ms += after_ms;
+                tokio::time::sleep(Duration::from_millis(after_ms.unsigned_abs())).await;
+                Ok(())
+            }
+        }
+    }
+
+    fn take_slot(&mut self) -> Result<()> {
+        if self.slot.is_none() {
+            let slot = self.state.parts.held.take(&self.access.tenant.tenant_id);
+            let slot = slot.ok_or_else(|| {
+                let detail = "too many requests wait for the tenant's shard already";
+                Error::new(ErrorCode::Busy, detail).retry_after(1)
+            })?;
+            self.slot = Some(slot);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ballast_domain::tenant::{Epoch, SliceId};
+    use ballast_vote_shard::shard::{MoveId, Order};
+    use ballast_vote_shard::{At, VoteShard};
+
+    use crate::testing::House;
+
+    const VOTER: &str = r#"{"voterID":"ada"}"#;
+
+    #[tokio::test]
+    async fn a_request_says_where_it_went() {
+        let house = House::new(|_| {});
+        let (_, vote) = house.poll().await;
+        let counted = house.ask("PATCH", &vote, VOTER).await;
+        assert_eq!(counted.body["outcome"], "counted");
+        assert_eq!(counted.header("ballast-tenant"), "acme");
+        assert_eq!(counted.header("ballast-shard"), "shard-1");
+        assert_eq!(counted.header("ballast-epoch"), "1");
+        let nowhere = vote.replace("item-", "item-0");
+        assert_eq!(house.ask("PATCH", &nowhere, VOTER).await.status, 404);
+    }
+
+    #[tokio::test]
+    async fn a_vote_waits_for_its_shard() {
+        let house = House::new(|_| {});
+        let (_, vote) = house.poll().await;
+        house.shards.set_away(true);
+        let back = async {
+            house.shards.is_asked(5).await;
+            house.shards.set_away(false);
+        };
+        let (counted, ()) = tokio::join!(house.ask("PATCH", &vote, VOTER), back);
+        assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_ever() {
+        let house = House::new(|settings| settings.hold_max = Duration::from_millis(20));
+        let (poll, vote) = house.poll().await;
+        house.shards.set_away(true);
+        for (method, path) in [
+            ("PATCH", &vote),
+            ("GET", &poll),
+            ("GET", &format!("{poll}/votes")),
+            ("GET", &format!("{poll}/votes/live")),
+            ("GET", &"/polls".to_owned()),
+        ] {
+            let body = if method == "GET" { "" } else { VOTER };
+            let refused = house.ask(method, path, body).await;
+            assert_eq!(refused.status, 503, "{path}: {refused:?}");
+            assert_eq!(refused.body["code"], "unavailable");
+            assert_eq!(refused.header("retry-after"), "1");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_so_many_wait() {
+        let house = House::new(|settings| settings.held_per_tenant_max = 1);
+        let (_, vote) = house.poll().await;
+        house.shards.set_away(true);
+        let second = async {
+            house.shards.is_asked(4).await;
+            let refused = house.ask("PATCH", &vote, VOTER).await;
+            house.shards.set_away(false);
+            refused
+        };
+        let (first, second) = tokio::join!(house.ask("PATCH", &vote, VOTER), second);
+        assert_eq!((second.status, &second.body["code"]), (503, &"busy".into()));
+        assert_eq!(second.header("retry-after"), "1");
+        assert_eq!(first.body["outcome"], "counted");
+    }
+
+    #[tokio::test]
+    async fn a_vote_waits_for_a_sealed_slice_and_follows_its_route() {
+        let house = House::new(|_| {});
+        let (_, vote) = house.poll().await;
+        let order = Order {
+            move_id: MoveId("m".to_owned()),
+            token: 1,
+        };
+        let at = |epoch| At {
+            slice: SliceId {
+                tenant_id: "acme".parse().unwrap(),
+                slice: 0,
+            },
+            epoch: Epoch(epoch),
+        };
+        let shard = house.shards.shard.clone();
+        shard.seal(&at(2), &order).await.unwrap();
+        let asked = house.source.asked();
+        let moving = async {
+            house.shards.is_asked(5).await;
+            shard.unseal(&at(3), &order).await.unwrap();
+            house.source.set_epoch("acme", Epoch(3));
+        };
+        let (counted, ()) = tokio::join!(house.ask("PATCH", &vote, VOTER), moving);
+        assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
+        assert_eq!(counted.header("ballast-epoch"), "3");
+        assert_eq!(
+            house.source.asked(),
+            asked,
+            "the key was not asked for again"
+        );
+    }
+}

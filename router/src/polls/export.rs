@@ -1,0 +1,153 @@
+//! `GET /polls/{poll}/export`: who voted for what, one line per voter.
+//!
+//! Pages are read from the shard as fast as the client takes them, and none is
+//! kept. A vote that was counted before the export began is in it.
+
+use axum::body::{Body, Bytes};
+use axum::extract::State as Given;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp, VoterId};
+use ballast_vote_shard::shard::{Change, Cursor, Page, VoterName, VoterPrint, VoterRow};
+use futures::stream;
+use serde::Serialize;
+
+use crate::admit::{Access, Allowed, ToExport};
+use crate::deliver::Target;
+use crate::request::PollPath;
+use crate::{RouterError, State};
+
+/// How much is read of a shard at once.
+const PAGE_BYTES: usize = 256 * 1024;
+
+/// A voter's row.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExportedRow {
+    /// Who; `null` when their name was erased.
+    #[serde(rename = "voterID")]
+    voter_id: Option<VoterId>,
+    /// What they chose.
+    #[serde(rename = "itemIDs")]
+    item_ids: Vec<ItemId>,
+    /// When they did so last.
+    voted_at: Timestamp,
+    /// How often they did so.
+    revision: u32,
+}
+
+/// Export the voters of a poll and what they chose, one JSON object per line.
+///
+/// Votes that arrive meanwhile may or may not be in it. It ends without its
+/// last line when the poll's data moves away meanwhile: begin again.
+#[utoipa::path(get, path = "/polls/{poll}/export", tag = "polls", params(("poll" = PollId, Path)),
+    responses((status = 200, body = ExportedRow, content_type = "application/x-ndjson")))]
+pub(crate) async fn export(
+    Allowed(access, _): Allowed<ToExport>,
+    Given(state): Given<State>,
+    PollPath(poll): PollPath,
+) -> Result<Response, RouterError> {
+    let target = Target::Poll(poll);
+    // A poll that is not there is told before the answer begins.
+    let first = state
+        .deliver(&access, &target, |place| async move {
+            place.shard.poll(&place.at.slice, poll).await?;
+            place.shard.export(&place.at.slice, &Cursor::Start, 1).await
+        })
+        .await?;
+    let begin = Some(Reading {
+        state,
+        access,
+        poll,
+        cursor: from_poll(first.next, poll),
+    });
+    let lines = stream::try_unfold(begin, async |reading| match reading {
+        Some(reading) => reading.next().await,
+        None => Ok::<_, Error>(None),
+    });
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, Body::from_stream(lines)).into_response())
+}
+
+/// Skips the polls before this one: rows are in the order of their polls.
+fn from_poll(cursor: Cursor, poll: PollId) -> Cursor {
+    match (cursor, poll.number().checked_sub(1)) {
+        (Cursor::Snapshot { position, .. }, Some(before)) => Cursor::Snapshot {
+            position,
+            after: Some((PollId::from_number(before), VoterPrint([u64::MAX; 2]))),
+        },
+        (cursor, _) => cursor,
+    }
+}
+
+/// An export under way.
+struct Reading {
+    state: State,
+    access: Access,
+    poll: PollId,
+    cursor: Cursor,
+}
+
+impl Reading {
+    /// The lines of the next page, and what is to be read after it.
+    async fn next(mut self) -> Result<Option<(Bytes, Option<Self>)>> {
+        crate::admit::still(&self.state, &self.access).await?;
+        let target = Target::Poll(self.poll);
+        let page = self
+            .state
+            .deliver(&self.access, &target, |place| {
+                let cursor = self.cursor.clone();
+                async move {
+                    let slice = &place.at.slice;
+                    place.shard.export(slice, &cursor, PAGE_BYTES).await
+                }
+            })
+            .await?;
+        let lines = lines(self.poll, &page.changes)?;
+        if is_last(self.poll, &page) {
+            return Ok(Some((lines, None)));
+        }
+        self.cursor = page.next;
+        Ok(Some((lines, Some(self))))
+    }
+}
+
+/// Whether all rows of the poll that were there have been handed out.
+fn is_last(poll: PollId, page: &Page) -> bool {
+    let beyond = page.changes.iter().any(|change| match change {
+        Change::Poll(row) => row.poll.poll_id > poll,
+        Change::Voter(row) => row.poll > poll,
+    });
+    beyond || page.caught_up || matches!(page.next, Cursor::Changes { .. })
+}
+
+fn lines(poll: PollId, changes: &[Change]) -> Result<Bytes> {
+    let mut text = Vec::new();
+    for change in changes {
+        if let Change::Voter(row) = change
+            && row.poll == poll
+            && !row.items.is_empty()
+        {
+            serde_json::to_writer(&mut text, &exported(row))
+                .map_err(|bad| Error::new(ErrorCode::Internal, bad.to_string()))?;
+            text.push(b'\n');
+        }
+    }
+    Ok(text.into())
+}
+
+fn exported(row: &VoterRow) -> ExportedRow {
+    ExportedRow {
+        voter_id: match &row.voter {
+            VoterName::Named(voter) => Some(voter.clone()),
+            VoterName::Erased(_) => None,
+        },
+        item_ids: row
+            .items
+            .iter()
+            .map(|place| ItemId::of(row.poll, *place))
+            .collect(),
+        voted_at: row.voted_at,
+        revision: row.version.revision,
+    }
+}

@@ -1,0 +1,132 @@
+//! Looking at segments without changing anything: for people with a broken
+//! disk.
+
+use super::frames::Frames;
+use super::recover::{Rest, read_header, rest_of};
+use super::segment;
+use crate::embedded::disk::Disk;
+
+/// What one file of the log holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surveyed {
+    /// The file.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its first group.
+    pub first_sequence: u64,
+    /// How many whole groups it has.
+    pub groups: u64,
+    /// Where they end.
+    pub end: u64,
+    /// What is wrong with it.
+    pub problem: Option<String>,
+    /// What is odd and harmless.
+    pub remark: Option<String>,
+}
+
+/// Looks at every segment, oldest first, and hands each whole group that is
+/// not held by a later segment to `each`.
+pub fn survey(disk: &dyn Disk, mut each: impl FnMut(u64, &[u8])) -> std::io::Result<Vec<Surveyed>> {
+    let names = disk.list()?;
+    let names: Vec<_> = names
+        .iter()
+        .filter(|name| segment::id_in(name).is_some())
+        .collect();
+    let mut found: Vec<Surveyed> = Vec::new();
+    for name in &names {
+        found.push(look(disk, name));
+    }
+    judge_ends(&mut found);
+    for place in 0..found.len() {
+        let end = found
+            .get(place + 1)
+            .map_or(u64::MAX, |next| next.first_sequence);
+        let Some(id) = segment::id_in(&found[place].name) else {
+            continue;
+        };
+        let file = disk.open(&found[place].name)?;
+        let mut frames = Frames::new(&*file, id);
+        while let Ok(Some(frame)) = frames.next() {
+            if frame.sequence >= end {
+                break;
+            }
+            each(frame.sequence, frame.payload);
+        }
+    }
+    Ok(found)
+}
+
+fn look(disk: &dyn Disk, name: &str) -> Surveyed {
+    let mut seen = Surveyed {
+        name: name.to_owned(),
+        bytes: 0,
+        first_sequence: 0,
+        groups: 0,
+        end: 0,
+        problem: None,
+        remark: None,
+    };
+    let file = match disk.open(name) {
+        Ok(file) => file,
+        Err(error) => {
+            seen.problem = Some(error.to_string());
+            return seen;
+        }
+    };
+    seen.bytes = file.bytes().unwrap_or(0);
+    let header = match read_header(name, &*file) {
+        Ok(header) => header,
+        Err(error) => {
+            seen.problem = Some(error.to_string());
+            return seen;
+        }
+    };
+    seen.first_sequence = header.first_sequence;
+    let mut frames = Frames::new(&*file, header.id);
+    loop {
+        match frames.next() {
+            Ok(Some(frame)) if frame.sequence == header.first_sequence + seen.groups => {
+                seen.groups += 1;
+            }
+            Ok(Some(frame)) => {
+                seen.problem = Some(format!("group {} is out of order", frame.sequence));
+                break;
+            }
+            Ok(None) => break,
+            Err(error) => {
+                seen.problem = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    seen.end = frames.place();
+    match rest_of(&*file, header.id, seen.end) {
+        Ok(Rest::Nothing) => {}
+        Ok(Rest::Torn(bytes)) => {
+            seen.remark = Some(format!("{bytes} bytes of a group that was never finished"));
+        }
+        Ok(Rest::Whole(later)) => {
+            let what = format!("damaged at byte {}, but group {later} is whole", seen.end);
+            seen.problem = Some(what);
+        }
+        Err(error) => seen.problem = Some(error.to_string()),
+    }
+    seen
+}
+
+/// A segment before another must reach it.
+fn judge_ends(found: &mut [Surveyed]) {
+    for place in 1..found.len() {
+        let next = found[place].first_sequence;
+        let old = &mut found[place - 1];
+        let reaches = old.first_sequence + old.groups;
+        if next > reaches && old.problem.is_none() {
+            let what = format!("groups {reaches} to {} are missing after it", next - 1);
+            old.problem = Some(what);
+        } else if next <= reaches {
+            // What follows was written anew in the next one.
+            old.remark = None;
+        }
+    }
+}
