@@ -4,10 +4,12 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use ballast_domain::tenant::SliceId;
 
 use super::disk::{Crash, Disk, RealDisk, SimulatedDisk};
 use super::{EmbeddedShard, Options, log};
 use crate::conformance::{Fixture, Gate, START_MS, Shard};
+use crate::shard::{ShardError, Unfit};
 use crate::testing::{ManualClock, Seed};
 
 /// Segments so small that the log goes on in a new one again and again.
@@ -143,9 +145,56 @@ impl Fixture for Real {
     }
 }
 
+/// A shard that makes a checkpoint before it is closed or crashes, so that it
+/// is opened from there and not from its log alone.
+struct Checkpointed(Simulated);
+
+/// Scrubbing begins with a checkpoint, of whichever slice.
+async fn checkpoint(shard: &Shard) {
+    let nobody = SliceId {
+        tenant_id: "nobody".parse().unwrap(),
+        slice: 0,
+    };
+    let unknown = shard.scrub(&nobody).await;
+    assert!(matches!(unknown, Err(ShardError::Unfit(Unfit::Unknown))));
+}
+
+#[async_trait]
+impl Fixture for Checkpointed {
+    async fn fresh() -> Self {
+        Self(Simulated::fresh().await)
+    }
+
+    async fn open(&self) -> Shard {
+        self.0.open().await
+    }
+
+    async fn open_for(&self, voters: u64) -> Option<Shard> {
+        self.0.open_for(voters).await
+    }
+
+    async fn close(&self, shard: Shard) {
+        checkpoint(&shard).await;
+        self.0.close(shard).await;
+    }
+
+    async fn crash(&self, shard: Shard) {
+        checkpoint(&shard).await;
+        self.0.crash(shard).await;
+    }
+
+    fn clock(&self) -> &ManualClock {
+        self.0.clock()
+    }
+}
+
 mod simulated {
     crate::vote_shard_suite!(super::Simulated);
     crate::vote_shard_gate_suite!(super::Simulated);
+}
+
+mod checkpointed {
+    crate::vote_shard_suite!(super::Checkpointed);
 }
 
 mod real {
