@@ -10,7 +10,7 @@ use ballast_domain::poll::{Poll, Verdict};
 use super::picture::picture;
 use super::words::*;
 use super::{Gate, Shard, crash};
-use crate::shard::{Fence, ShardError, ShardResult};
+use crate::shard::{Cursor, Fence, ShardError, ShardResult};
 
 /// An answer that is to come, in words.
 type Answer<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
@@ -280,6 +280,47 @@ pub async fn no_answer_precedes_the_removal_it_depends_on<F: Gate>() {
     let told = told(answers).await;
     assert!(told[0].contains("PollNotFound"), "{}", told[0]);
     assert_eq!((told[1].as_str(), told[5].as_str()), ("[]", "0"));
+}
+
+/// P5: what is exported is durable: a copy never has what its source may lose.
+pub async fn an_export_has_nothing_that_is_not_durable<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    cast(&shard, ballot(&poll(1), "w", 0, 1)).await;
+    let (one, here) = (at(1), slice());
+    let mut cursor = Cursor::Start;
+    loop {
+        let page = shard.export(&here, &cursor, 1 << 20).await.unwrap();
+        cursor = page.next;
+        if page.caught_up {
+            break;
+        }
+    }
+    let vote = [ballot(&poll(1), "v", 0, 1)];
+    let gate = hold(&fixture);
+    let mut votes = vec![("the vote", answer(shard.cast(&one, &vote)))];
+    assert_wait(&mut votes).await;
+    gate.0.held().await;
+    // It may wait, or say that there is nothing.
+    let mut early = shard.export(&here, &cursor, 1 << 20);
+    let mut page = None;
+    for _ in 0..20 {
+        if page.is_none() {
+            page = std::future::poll_fn(|context| match early.as_mut().poll(context) {
+                Pending => std::task::Poll::Ready(None),
+                std::task::Poll::Ready(page) => std::task::Poll::Ready(Some(page.unwrap())),
+            })
+            .await;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(page.iter().all(|page| page.changes.is_empty()), "{page:?}");
+    gate.release();
+    told(votes).await;
+    let page = match page {
+        Some(page) => shard.export(&here, &page.next, 1 << 20).await.unwrap(),
+        None => early.await.unwrap(),
+    };
+    assert_eq!((page.changes.len(), page.caught_up), (1, true));
 }
 
 /// The one row there may be, after a vote nobody knows the fate of: it is

@@ -124,6 +124,7 @@ macro_rules! vote_shard_gate_suite {
                 no_answer_precedes_the_poll_it_depends_on
                 no_answer_precedes_the_fence_it_depends_on
                 no_answer_precedes_the_removal_it_depends_on
+                an_export_has_nothing_that_is_not_durable
                 a_failed_write_is_told_to_all_who_depend_on_it
                 what_was_answered_before_a_failure_stays
                 a_seal_waits_for_the_writes_before_it
