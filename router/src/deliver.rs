@@ -38,6 +38,14 @@ pub(crate) struct Place {
     pub(crate) shard: Arc<dyn VoteShard>,
 }
 
+impl Place {
+    /// The shard, if what is read from it is the truth by this route.
+    pub(crate) async fn read(&self) -> ShardResult<&dyn VoteShard> {
+        self.shard.serves(&self.at).await?;
+        Ok(&*self.shard)
+    }
+}
+
 /// What a request is about: that decides its slice.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {

@@ -2,15 +2,16 @@
 //! write only as the owner of its slice at the very epoch the write carries.
 //!
 //! ```text
-//!   embedded/disk   all file access, behind one small trait; a simulated disk
-//!   embedded/log    the truth of the embedded engine: checksummed groups
+//!   shard/         the trait that every engine implements, and its words
+//!   conformance/   the one suite that every engine passes; for the tests of
+//!                  other crates behind the feature `conformance`
+//!   embedded/      the engine that needs nothing but a directory
 //! ```
-//! So far there is the ground that the embedded engine will stand on: its log
-//! and the disk under it. The trait that every engine implements, its
-//! conformance suite and the engine itself come next.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod embedded;
 pub mod shard;
 pub mod testing;

@@ -51,8 +51,12 @@ pub(crate) async fn export(
     // A poll that is not there is told before the answer begins.
     let first = state
         .deliver(&access, &target, |place| async move {
-            place.shard.poll(&place.at.slice, poll).await?;
-            place.shard.export(&place.at.slice, &Cursor::Start, 1).await
+            place.read().await?.poll(&place.at.slice, poll).await?;
+            place
+                .read()
+                .await?
+                .export(&place.at.slice, &Cursor::Start, 1)
+                .await
         })
         .await?;
     let begin = Some(Reading {
@@ -99,7 +103,7 @@ impl Reading {
                 let cursor = self.cursor.clone();
                 async move {
                     let slice = &place.at.slice;
-                    place.shard.export(slice, &cursor, PAGE_BYTES).await
+                    place.read().await?.export(slice, &cursor, PAGE_BYTES).await
                 }
             })
             .await?;

@@ -60,8 +60,8 @@ pub(crate) async fn lanes(
     let (found, counts) = state
         .deliver(&access, &Target::Poll(poll), |place| async move {
             let slice = &place.at.slice;
-            let found = place.shard.poll(slice, poll).await?;
-            Ok((found, place.shard.lanes(slice, poll).await?))
+            let found = place.read().await?.poll(slice, poll).await?;
+            Ok((found, place.read().await?.lanes(slice, poll).await?))
         })
         .await?;
     Ok(Json(view(&found, counts)))
@@ -139,7 +139,7 @@ pub(crate) async fn import(
     let target = Target::Poll(poll);
     let found = state
         .deliver(&access, &target, |place| async move {
-            place.shard.poll(&place.at.slice, poll).await
+            place.read().await?.poll(&place.at.slice, poll).await
         })
         .await?;
     let votes = &in_order(&found, asked.totals)?;

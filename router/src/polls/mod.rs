@@ -145,7 +145,7 @@ pub(crate) async fn list(
         let target = Target::Slice(slice.slice);
         let polls = state.deliver(&access, &target, |place| async move {
             let slice = &place.at.slice;
-            place.shard.polls(slice, after, limit + 1).await
+            place.read().await?.polls(slice, after, limit + 1).await
         });
         found.extend(polls.await?);
     }
@@ -166,7 +166,7 @@ pub(crate) async fn show(
 ) -> Result<Json<PollView>, RouterError> {
     let found = state
         .deliver(&access, &Target::Poll(poll), |place| async move {
-            place.shard.poll(&place.at.slice, poll).await
+            place.read().await?.poll(&place.at.slice, poll).await
         })
         .await?;
     Ok(Json(PollView::of(found, state.parts.clock.now())))

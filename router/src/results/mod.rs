@@ -176,7 +176,11 @@ impl State {
         {
             return Ok(known);
         }
-        let tally = place.shard.tally(&subject.slice, subject.poll).await?;
+        let tally = place
+            .read()
+            .await?
+            .tally(&subject.slice, subject.poll)
+            .await?;
         let view = &self.parts.view;
         Ok(view.take(&place.shard_id, tally, Origin::Read, now).await)
     }
@@ -185,7 +189,7 @@ impl State {
     /// whoever asks next sees it closed.
     pub(crate) async fn look_anew(&self, place: &Place, poll: PollId) -> ShardResult<()> {
         let now = self.parts.clock.now();
-        let tally = place.shard.tally(&place.at.slice, poll).await?;
+        let tally = place.read().await?.tally(&place.at.slice, poll).await?;
         let view = &self.parts.view;
         view.take(&place.shard_id, tally, Origin::Read, now).await;
         Ok(())
@@ -196,7 +200,11 @@ impl State {
         if let Some(known) = self.parts.results.polls.get(subject) {
             return Ok(known);
         }
-        let poll = place.shard.poll(&subject.slice, subject.poll).await?;
+        let poll = place
+            .read()
+            .await?
+            .poll(&subject.slice, subject.poll)
+            .await?;
         let poll = Arc::new(poll);
         self.parts
             .results

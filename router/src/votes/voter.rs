@@ -47,7 +47,7 @@ pub(crate) async fn voter(
             let voter = voter.clone();
             async move {
                 let slice = &place.at.slice;
-                place.shard.voter(slice, poll, &voter).await
+                place.read().await?.voter(slice, poll, &voter).await
             }
         })
         .await?

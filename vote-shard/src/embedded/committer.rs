@@ -16,12 +16,12 @@ use super::open::{Opened, Opener};
 use super::shared::Shared;
 
 /// How long to wait before a failed disk is tried again.
-const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_FIRST: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 50 });
 const RETRY_LAST: Duration = Duration::from_secs(5);
 
 /// The thread.
 pub(super) fn run(shared: &Shared, mut log: Log, opener: &Opener) {
-    let mut ticked = shared.clock.now();
+    let mut ticked = None;
     while let Some((group, tallies)) = shared.next(&mut ticked) {
         match log.append(&group.payload) {
             Ok(_) => {

@@ -1,6 +1,6 @@
 //! The embedded engine as a [`VoteShard`].
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -21,13 +21,16 @@ use crate::shard::{
     Usage, VoteShard, VoterRow,
 };
 
-/// Bytes that may wait for the disk before callers have to.
-const WAITING_BYTES_MAX: usize = 8 << 20;
+/// Which part of the largest group may wait for the disk before callers have
+/// to: what a single call adds must still fit.
+const WAITING_SHARE: usize = 4;
 
 /// A shard in a directory.
 pub struct EmbeddedShard {
     shared: Arc<Shared>,
     entropy: Arc<dyn Entropy>,
+    /// Bytes that may wait for the disk.
+    waiting_bytes_max: usize,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -65,6 +68,7 @@ impl EmbeddedShard {
         Ok(Self {
             shared,
             entropy,
+            waiting_bytes_max: options.log.group_bytes_max as usize / WAITING_SHARE,
             threads: vec![keeper, committer],
         })
     }
@@ -74,9 +78,8 @@ impl EmbeddedShard {
         &self,
         decide: impl FnOnce(&mut Core) -> ShardResult<Answer<T>>,
     ) -> ShardResult<T> {
-        self.wait_for_room().await;
         let answer = {
-            let mut core = self.shared.lock();
+            let mut core = self.lock_when_there_is_room().await;
             let was_empty = core.open.is_empty();
             let answer = decide(&mut core);
             if was_empty && !core.open.is_empty() {
@@ -87,15 +90,18 @@ impl EmbeddedShard {
         answer.durable().await?
     }
 
-    /// Waits while too much waits for the disk.
-    async fn wait_for_room(&self) {
+    /// The core, once not too much waits for the disk. Looking and writing are
+    /// under one lock: however many callers wait, one at a time adds to a
+    /// group.
+    async fn lock_when_there_is_room(&self) -> MutexGuard<'_, Core> {
         loop {
             let ahead = {
                 let core = self.shared.lock();
-                match &core.syncing {
-                    Some((_, done)) if core.open.payload.len() > WAITING_BYTES_MAX => done.clone(),
-                    _ => return,
+                if core.open.payload.len() <= self.waiting_bytes_max {
+                    return core;
                 }
+                let syncing = core.syncing.as_ref();
+                syncing.map_or_else(|| core.open.done.clone(), |(_, done)| done.clone())
             };
             ahead.wait().await;
         }
@@ -269,12 +275,16 @@ impl VoteShard for EmbeddedShard {
         let core = self.shared.lock();
         Usage {
             trouble: core.trouble.clone(),
-            slices: core.state.slices.len() as u64,
+            slices: core.state.owned(),
             polls: core.state.polls.len() as u64,
             voters_in_memory: core.state.voters,
             voters_in_memory_max: core.limits.voters_max,
             disk_bytes: disk_bytes.unwrap_or(0),
         }
+    }
+
+    async fn serves(&self, at: &At) -> ShardResult<()> {
+        self.read(|core| core.serves(at)).await
     }
 
     async fn found(&self, at: &At) -> ShardResult<()> {
@@ -344,7 +354,8 @@ impl VoteShard for EmbeddedShard {
                 caught_up: false,
             }),
             Cursor::Snapshot { position, after } => {
-                let page = move || export::rows(&subject, &store.runs(), position, after, bytes);
+                let page =
+                    move || export::rows(&subject, &polls, &store.runs(), position, after, bytes);
                 blocking_page(page).await
             }
             Cursor::Changes { position } => {

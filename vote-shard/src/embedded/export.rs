@@ -31,6 +31,7 @@ const ROW_BYTES: usize = 96;
 /// The next page of stored rows.
 pub(super) fn rows(
     subject: &Subject,
+    polls: &[PollRow],
     runs: &RunSet,
     position: u64,
     after: Option<(PollId, VoterPrint)>,
@@ -38,6 +39,7 @@ pub(super) fn rows(
 ) -> ShardResult<Page> {
     let numbers: BTreeMap<PollId, PollNo> =
         subject.polls.iter().map(|(no, id)| (*id, *no)).collect();
+    let own: BTreeMap<PollId, &PollRow> = polls.iter().map(|row| (row.poll.poll_id, row)).collect();
     let mut changes = Vec::new();
     let most = (bytes / ROW_BYTES).max(1);
     // Polls in the order of their ids: that is what the cursor says.
@@ -48,6 +50,7 @@ pub(super) fn rows(
             poll: *number,
             voter: resumed.map_or(VoterPrint([0, 0]), |(_, voter)| voter),
         };
+        let mut first_row = resumed.is_none();
         let mut rows = runs.from(from).map_err(unreadable)?;
         while let Some(row) = rows.next_row().map_err(unreadable)? {
             if row.key.poll != *number {
@@ -56,6 +59,12 @@ pub(super) fn rows(
             if resumed.is_some_and(|(_, last)| row.key.voter == last) {
                 continue;
             }
+            // A poll may have come into being since the export began, so it
+            // is told once more before its first row.
+            if first_row && let Some(own) = own.get(poll) {
+                changes.push(Change::Poll(PollRow::clone(own)));
+            }
+            first_row = false;
             let last = (*poll, row.key.voter);
             changes.push(Change::Voter(of_stored(*poll, row)));
             if changes.len() >= most {
@@ -160,7 +169,7 @@ pub(super) fn scrub(
             digest.add(subject.key.row(*poll, voter, items, row.row.version));
         }
         if let Some(row) = rows.get(poll) {
-            digest.add(super::state::poll_hash(&subject.key, row));
+            digest.add(subject.key.poll(row));
         }
         digests.push((*poll, digest));
     }

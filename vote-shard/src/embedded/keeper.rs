@@ -60,7 +60,7 @@ pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
     let mut growth = Growth::default();
     let mut patience = LOOK;
     loop {
-        let asked = shared.keeping.wait(patience);
+        let asked = shared.keeping.wait(patience, || shared.is_stopping());
         patience = LOOK;
         let grown = shared.log_bytes().saturating_sub(growth.at_last);
         let stopping = shared.is_stopping();

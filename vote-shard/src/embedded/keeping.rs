@@ -50,12 +50,13 @@ impl Keeping {
         }
     }
 
-    /// Waits until something is asked, or for so long; says what was asked
-    /// last, 0 for nothing.
-    pub(super) fn wait(&self, patience: Duration) -> u64 {
+    /// Waits until something is asked, or for so long, or not at all when it
+    /// is time to stop; says what was asked last, 0 for nothing.
+    pub(super) fn wait(&self, patience: Duration, is_stopping: impl FnOnce() -> bool) -> u64 {
         let answered = self.done.borrow().0;
         let mut asked = self.lock();
-        if *asked <= answered {
+        // Under the lock: whoever stops the keeper wakes it after saying so.
+        if *asked <= answered && !is_stopping() {
             asked = self
                 .wake
                 .wait_timeout(asked, patience)

@@ -13,15 +13,25 @@
 
 mod checkpoint;
 mod committer;
+#[cfg(test)]
+mod conformance_tests;
 mod core;
 pub mod disk;
 mod engine;
 mod export;
+#[cfg(test)]
+mod group_tests;
 pub mod inspect;
+#[cfg(test)]
+mod interrupted_tests;
 mod keeper;
 mod keeping;
+#[cfg(test)]
+mod ledger_tests;
 pub mod log;
 mod open;
+#[cfg(test)]
+mod planted;
 mod published;
 mod record;
 mod runs;

@@ -153,12 +153,17 @@ impl Shared {
     }
 
     /// Waits for a group; `None` when it is time to stop and none is left.
-    pub(super) fn next(&self, ticked: &mut Timestamp) -> Option<(Group, Vec<(PollNo, Tally)>)> {
+    pub(super) fn next(
+        &self,
+        ticked: &mut Option<Timestamp>,
+    ) -> Option<(Group, Vec<(PollNo, Tally)>)> {
         let mut core = self.lock();
         loop {
             let now = self.clock.now();
-            if now.unix_ms() - ticked.unix_ms() >= TICK.as_millis() as i64 {
-                *ticked = now;
+            // However far the clock was set, in either direction.
+            let since = ticked.map(|ticked| now.unix_ms().abs_diff(ticked.unix_ms()));
+            if since.is_none_or(|since| u128::from(since) >= TICK.as_millis()) {
+                *ticked = Some(now);
                 core.close_expired(now, CLOSED_AT_ONCE);
             }
             if !core.open.is_empty() {

@@ -13,7 +13,7 @@ use ballast_domain::PollId;
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
-use super::rows::Version;
+use super::rows::{PollRow, Version};
 
 /// The secret of a slice: keys its fingerprints and digests.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +95,13 @@ impl SliceKey {
             hasher.update(&item.to_le_bytes());
         }
         Hash::of(hasher.finalize())
+    }
+
+    /// The hash of a poll's own row. It is made of the row's JSON, so that it
+    /// covers whatever a poll will come to have.
+    pub fn poll(&self, row: &PollRow) -> Hash {
+        let json = serde_json::to_vec(row).unwrap_or_default();
+        self.other("poll", &json)
     }
 
     /// The hash of anything else, under a name that keeps kinds apart.

@@ -37,8 +37,8 @@ pub enum Holding {
 pub struct MoveId(pub String);
 
 /// On whose behalf a slice is changed: the move, and the fencing token of its
-/// worker's lease. Of two workers of a move the one with the lower token has
-/// lost its lease.
+/// worker's lease. Tokens rise over all moves of a slice: whoever comes with a
+/// lower one than was seen has lost its lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// The move.
@@ -112,6 +112,15 @@ impl Fence {
             // The registry has decided, and this shard will be told soon.
             Holding::Importing if epoch == known => Err(Fenced::Behind { epoch: known }),
             _ => Err(Fenced::Moved { epoch: Some(known) }),
+        }
+    }
+
+    /// Whether what is read here at this epoch is the truth. A sealed slice
+    /// does not change, so it is read until the move is decided.
+    pub fn serves(fence: Option<&Self>, epoch: Epoch) -> Result<(), Fenced> {
+        match fence {
+            Some(fence) if fence.holding == Holding::Sealed && epoch <= fence.epoch => Ok(()),
+            _ => Self::admits(fence, epoch),
         }
     }
 
@@ -305,6 +314,20 @@ mod tests {
                 "{fence:?} {at}"
             );
         }
+    }
+
+    #[test]
+    fn a_sealed_slice_is_read_and_a_retired_one_is_not() {
+        let sealed = owner(1).seal(Epoch(2), &order("m", 1)).unwrap();
+        assert_eq!(Fence::serves(Some(&owner(1)), Epoch(1)), Ok(()));
+        assert_eq!(Fence::serves(Some(&sealed), Epoch(1)), Ok(()));
+        assert_eq!(Fence::serves(Some(&sealed), Epoch(2)), Ok(()));
+        assert!(Fence::serves(Some(&sealed), Epoch(3)).is_err());
+        let retired = sealed.retire(Epoch(2), &order("m", 1)).unwrap();
+        for epoch in 1..4 {
+            assert!(Fence::serves(Some(&retired), Epoch(epoch)).is_err());
+        }
+        assert!(Fence::serves(None, Epoch(1)).is_err());
     }
 
     #[test]

@@ -35,8 +35,8 @@ pub type ShardResult<T> = Result<T, ShardError>;
 /// as the write. What is answered is durable, whatever the answer: also
 /// "already", also a refusal, also a read. A write that failed with
 /// [`ShardError::Unavailable`] may or may not have happened; sent again with
-/// the same request id, it happens once. Polls, votes and tallies are read only
-/// where they are the truth: of a slice that is owned or sealed. Polls, votes, closings and lanes all
+/// the same request id, it happens once. Reads do not pass the fence, because
+/// copies are read too; who wants the truth asks [`VoteShard::serves`]. Polls, votes, closings and lanes all
 /// pass the fence, are in the export, and are covered by the digest.
 #[async_trait]
 pub trait VoteShard: Send + Sync + 'static {
@@ -102,6 +102,10 @@ pub trait VoteShard: Send + Sync + 'static {
     async fn usage(&self) -> Usage;
 
     // --- slices ------------------------------------------------------------
+
+    /// Whether the shard holds the truth of a slice for those who know this
+    /// epoch: as its owner, or sealed while a move decides.
+    async fn serves(&self, at: &At) -> ShardResult<()>;
 
     /// Makes the shard the owner of a slice that was created and never moved,
     /// if it has never heard of it: the last step of creating a tenant, taken

@@ -142,8 +142,8 @@ impl Core {
         if self.open.payload.is_empty() {
             record::begin(&mut self.open.payload, now);
             self.began = now;
-            self.state.time = self.state.time.max(now.unix_ms());
         }
+        self.state.time = self.state.time.max(now.unix_ms());
         record::write(&mut self.open.payload, self.began, record);
     }
 

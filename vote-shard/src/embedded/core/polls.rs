@@ -8,7 +8,7 @@ use ballast_domain::{PollId, Timestamp};
 use super::{Answer, Core};
 use crate::embedded::record::{PollNo, PollRecord, Record};
 use crate::embedded::state::PollState;
-use crate::shard::{At, Fenced, Holding, PollRow, ShardResult, Tally, Version};
+use crate::shard::{At, Holding, PollRow, ShardResult, Tally, Version};
 
 impl Core {
     /// Creates a poll, or finds the one that the same request created.
@@ -27,7 +27,8 @@ impl Core {
                 .then_some(&poll.poll_id)
         });
         if let Some(known) = same.and_then(|id| self.state.poll(&at.slice, *id)) {
-            return Ok(self.after(known.changed_in, Poll::clone(&known.poll)));
+            let depends_on = known.changed_in.max(slice.changed_in);
+            return Ok(self.after(depends_on, Poll::clone(&known.poll)));
         }
         let now = self.now(clock);
         poll.created_at = now;
@@ -51,30 +52,13 @@ impl Core {
         self.counted(number);
     }
 
-    /// A slice whose data is the truth is read; a copy that is not, or not
-    /// yet, is not: whoever asks knows an old route.
-    fn check_readable(&self, slice: &SliceId) -> ShardResult<()> {
-        self.check()?;
-        match self.state.slices.get(slice).map(|slice| &slice.fence) {
-            None => Ok(()),
-            Some(fence) => match fence.holding {
-                Holding::Owner | Holding::Sealed => Ok(()),
-                Holding::Importing => Err(Fenced::Behind { epoch: fence.epoch }.into()),
-                Holding::Retired | Holding::Gone => {
-                    let epoch = Some(fence.epoch);
-                    Err(Fenced::Moved { epoch }.into())
-                }
-            },
-        }
-    }
-
     /// A poll of a slice that is here.
     pub(in crate::embedded) fn known(
         &self,
         slice: &SliceId,
         poll: PollId,
     ) -> ShardResult<&PollState> {
-        self.check_readable(slice)?;
+        self.check()?;
         let poll = self.state.poll(slice, poll);
         poll.ok_or_else(|| Refusal::PollNotFound.into())
     }
@@ -97,7 +81,7 @@ impl Core {
         most: usize,
     ) -> ShardResult<Answer<Vec<Poll>>> {
         use std::ops::Bound::{Excluded, Unbounded};
-        self.check_readable(slice)?;
+        self.check()?;
         let Some(slice) = self.state.slices.get(slice) else {
             return Ok(self.after(0, Vec::new()));
         };
@@ -179,14 +163,14 @@ impl Core {
         change: impl FnOnce(&mut PollRow, Timestamp),
     ) -> ShardResult<Answer<Poll>> {
         self.check()?;
-        self.state.admit(&at.slice, at.epoch)?;
+        let admitted_in = self.state.admit(&at.slice, at.epoch)?.changed_in;
         let known = self.known(&at.slice, poll)?;
         let (number, mut row) = (known.number, known.row());
         let now = self.now(clock);
         let before = row.clone();
         change(&mut row, now);
         if row == before {
-            return Ok(self.after(known.changed_in, row.poll));
+            return Ok(self.after(known.changed_in.max(admitted_in), row.poll));
         }
         row.version = Version {
             epoch: at.epoch,

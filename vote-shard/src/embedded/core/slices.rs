@@ -61,6 +61,14 @@ impl Core {
         self.write(now, &Record::Slice(record));
     }
 
+    /// Whether what is read here is the truth.
+    pub(in crate::embedded) fn serves(&self, at: &At) -> ShardResult<Answer<()>> {
+        self.check()?;
+        let known = self.state.slices.get(&at.slice);
+        Fence::serves(known.map(|known| &known.fence), at.epoch)?;
+        Ok(self.after(known.map_or(0, |known| known.changed_in), ()))
+    }
+
     /// What is remembered of a slice.
     pub(in crate::embedded) fn fence(&self, slice: &SliceId) -> ShardResult<Answer<Option<Fence>>> {
         self.check()?;
@@ -93,6 +101,14 @@ impl Core {
         self.check()?;
         let known = self.state.slices.get(&at.slice);
         let fence = Fence::prepare(known.map(|known| &known.fence), at.epoch, order)?;
+        // What is here already is known by its key.
+        if let Some(known) = known.filter(|known| known.key != key && !known.polls.is_empty()) {
+            return Err(Unfit::State {
+                holding: known.fence.holding,
+                epoch: known.fence.epoch,
+            }
+            .into());
+        }
         self.write_slice(at, fence, key, clock);
         Ok(self.after(self.open.sequence, ()))
     }

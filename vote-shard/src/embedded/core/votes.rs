@@ -107,9 +107,9 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<Cast>> {
         self.check()?;
-        self.state.admit(&at.slice, at.epoch)?;
+        // Whatever is answered, it was admitted by the fence.
+        let mut depends_on = self.state.admit(&at.slice, at.epoch)?.changed_in;
         let now = self.now(clock);
-        let mut depends_on = 0;
         let mut cast = Cast::default();
         cast.verdicts.reserve(ballots.len());
         for run in ballots.chunk_by(|one, two| one.poll == two.poll) {

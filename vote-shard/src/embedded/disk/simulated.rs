@@ -5,10 +5,15 @@
 //! and may carry over any part of what was not synced, sector by sector. A
 //! sync can be made to fail, and then forgets what it should have written, as
 //! operating systems do: the next sync succeeds and has written nothing.
+//!
+//! Beyond that, tests hold syncs open ([`SimulatedDisk::hold_syncs`]) and stop
+//! the machine at any operation ([`SimulatedDisk::stop_in`]): whoever still
+//! holds the disk then gets nothing but errors, and the disk that is found
+//! after the crash is another one ([`SimulatedDisk::after`]).
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Disk, DiskFile};
 
@@ -18,7 +23,13 @@ const SECTOR: usize = 512;
 /// A disk in memory. Clones are the same disk.
 #[derive(Clone)]
 pub struct SimulatedDisk {
-    state: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// Told when syncs that are held may go on.
+    gate: Condvar,
 }
 
 /// How much of what was not synced survives a crash.
@@ -33,7 +44,7 @@ pub enum Crash {
     PowerLostInTheMiddle,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct State {
     /// Names as programs see them, and as they would be after a crash.
     names: BTreeMap<String, usize>,
@@ -44,6 +55,14 @@ struct State {
     fail_sync_in: Option<u32>,
     /// Bytes that may still be written before the disk is full.
     room: Option<u64>,
+    /// Whether syncs wait, and how many do.
+    held: bool,
+    waiting: usize,
+    /// Whether syncs say that they worked and write nothing.
+    lies: bool,
+    /// Changes until the machine stops; `None`: it does not.
+    stops_in: Option<u32>,
+    stopped: bool,
 }
 
 #[derive(Default, Clone)]
@@ -61,13 +80,99 @@ impl SimulatedDisk {
             random: seed.wrapping_mul(2) | 1,
             ..State::default()
         };
+        Self::of(state)
+    }
+
+    fn of(state: State) -> Self {
+        let state = Mutex::new(state);
+        let gate = Condvar::new();
         Self {
-            state: Arc::new(Mutex::new(state)),
+            shared: Arc::new(Shared { state, gate }),
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let locked = self.shared.state.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, for something that changes the disk.
+    fn change(&self) -> io::Result<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        match &mut state.stops_in {
+            Some(0 | 1) => {
+                state.stopped = true;
+                self.shared.gate.notify_all();
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        state.check()?;
+        Ok(state)
+    }
+
+    /// The same, for a sync, when it may begin.
+    fn sync_begins(&self) -> io::Result<MutexGuard<'_, State>> {
+        let mut state = self.change()?;
+        state.waiting += 1;
+        while state.held && !state.stopped {
+            let waited = self.shared.gate.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.waiting -= 1;
+        state.check()?;
+        Ok(state)
+    }
+
+    /// Lets every sync from now on wait until they are released.
+    pub fn hold_syncs(&self) {
+        self.state().held = true;
+    }
+
+    /// How many syncs wait.
+    pub fn syncs_held(&self) -> usize {
+        let state = self.state();
+        if state.held { state.waiting } else { 0 }
+    }
+
+    /// Lets syncs go on.
+    pub fn release_syncs(&self) {
+        self.state().held = false;
+        self.shared.gate.notify_all();
+    }
+
+    /// Lets every sync from now on say that it worked and write nothing. To
+    /// whoever relies on it, it is as if nobody had waited for the sync.
+    pub fn lie_about_syncs(&self) {
+        self.state().lies = true;
+    }
+
+    /// Stops the machine at the n-th change from now (1 is the next), which
+    /// does not happen.
+    pub fn stop_in(&self, n: u32) {
+        self.state().stops_in = Some(n);
+    }
+
+    /// The disk as it is found after the machine has stopped here and now.
+    /// This one answers nothing but errors from now on.
+    #[must_use]
+    pub fn after(&self, crash: Crash) -> Self {
+        let found = {
+            let mut state = self.state();
+            let found = State {
+                held: false,
+                waiting: 0,
+                stops_in: None,
+                stopped: false,
+                fail_sync_in: None,
+                ..state.clone()
+            };
+            state.stopped = true;
+            self.shared.gate.notify_all();
+            Self::of(found)
+        };
+        found.crash(crash);
+        found
     }
 
     /// Lets the n-th sync from now fail (1 is the next).
@@ -110,6 +215,13 @@ impl SimulatedDisk {
 }
 
 impl State {
+    fn check(&self) -> io::Result<()> {
+        match self.stopped {
+            true => Err(io::Error::other("the machine has stopped")),
+            false => Ok(()),
+        }
+    }
+
     fn coin(&mut self) -> bool {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -193,7 +305,7 @@ struct SimulatedFile {
 
 impl Disk for SimulatedDisk {
     fn create(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>> {
-        let mut state = self.state();
+        let mut state = self.change()?;
         if state.names.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -214,11 +326,9 @@ impl Disk for SimulatedDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        let file = *self
-            .state()
-            .names
-            .get(name)
-            .ok_or_else(|| not_found(name))?;
+        let state = self.state();
+        state.check()?;
+        let file = *state.names.get(name).ok_or_else(|| not_found(name))?;
         Ok(Box::new(SimulatedFile {
             disk: self.clone(),
             file,
@@ -226,27 +336,32 @@ impl Disk for SimulatedDisk {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.state().names.keys().cloned().collect())
+        let state = self.state();
+        state.check()?;
+        Ok(state.names.keys().cloned().collect())
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.change()?;
         let file = state.names.remove(from).ok_or_else(|| not_found(from))?;
         state.names.insert(to.to_owned(), file);
         Ok(())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        match self.state().names.remove(name) {
+        match self.change()?.names.remove(name) {
             Some(_) => Ok(()),
             None => Err(not_found(name)),
         }
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.sync_begins()?;
         if state.sync_fails() {
             return Err(io::Error::other("the sync failed"));
+        }
+        if state.lies {
+            return Ok(());
         }
         state.durable_names = state.names.clone();
         Ok(())
@@ -255,7 +370,7 @@ impl Disk for SimulatedDisk {
 
 impl DiskFile for SimulatedFile {
     fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {
-        let mut state = self.disk.state();
+        let mut state = self.disk.change()?;
         let place = usize::try_from(place).map_err(io::Error::other)?;
         let end = place + bytes.len();
         let grown = end.saturating_sub(state.files[self.file].seen.len()) as u64;
@@ -278,6 +393,7 @@ impl DiskFile for SimulatedFile {
 
     fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let state = self.disk.state();
+        state.check()?;
         let seen = &state.files[self.file].seen;
         let place = usize::try_from(place)
             .map_err(io::Error::other)?
@@ -288,12 +404,17 @@ impl DiskFile for SimulatedFile {
     }
 
     fn bytes(&self) -> io::Result<u64> {
-        Ok(self.disk.state().files[self.file].seen.len() as u64)
+        let state = self.disk.state();
+        state.check()?;
+        Ok(state.files[self.file].seen.len() as u64)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        let mut state = self.disk.state();
+        let mut state = self.disk.sync_begins()?;
         let fails = state.sync_fails();
+        if state.lies && !fails {
+            return Ok(());
+        }
         let Contents {
             seen,
             durable,
@@ -350,6 +471,46 @@ mod tests {
         assert_eq!(read(&disk, "a").unwrap(), b"new", "it is still seen");
         disk.crash(Crash::PowerLost);
         assert_eq!(read(&disk, "a").unwrap(), [0; 3], "and was never written");
+    }
+
+    #[test]
+    fn a_held_sync_has_written_nothing_until_it_is_released() {
+        let disk = SimulatedDisk::new(1);
+        let mut file = disk.create("a", 3).unwrap();
+        file.sync().unwrap();
+        disk.sync_names().unwrap();
+        file.write_at(0, b"new").unwrap();
+        disk.hold_syncs();
+        let held = disk.clone();
+        std::thread::scope(|scope| {
+            let sync = scope.spawn(move || file.sync());
+            while held.syncs_held() == 0 {
+                std::thread::yield_now();
+            }
+            assert!(!sync.is_finished());
+            held.release_syncs();
+            sync.join().unwrap().unwrap();
+        });
+        disk.crash(Crash::PowerLost);
+        assert_eq!(read(&disk, "a").unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_machine_that_stopped_answers_nothing_and_its_disk_is_found() {
+        let disk = SimulatedDisk::new(1);
+        let mut file = disk.create("a", 3).unwrap();
+        file.write_at(0, b"old").unwrap();
+        file.sync().unwrap();
+        disk.sync_names().unwrap();
+        disk.stop_in(2);
+        file.write_at(0, b"new").unwrap();
+        assert!(file.sync().is_err());
+        assert!(disk.list().is_err());
+        let killed = disk.after(Crash::Killed);
+        assert_eq!(read(&killed, "a").unwrap(), b"new");
+        let lost = disk.after(Crash::PowerLost);
+        assert_eq!(read(&lost, "a").unwrap(), b"old");
+        assert!(file.write_at(0, b"!").is_err());
     }
 
     #[test]

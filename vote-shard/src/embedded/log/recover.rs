@@ -35,8 +35,8 @@ pub struct Recovered {
 /// A segment as it was found.
 struct Found {
     header: Header,
-    /// The sequence after its last group; `None` when it was not read.
-    reaches: Option<u64>,
+    /// The sequence after its last group.
+    reaches: u64,
     /// Of the last segment: what follows the durable mark.
     tail: Vec<Group>,
     /// The highest durable mark in it.
@@ -56,7 +56,10 @@ impl Log {
     ) -> Result<(Self, Recovered), LogError> {
         tidy(&*disk)?;
         let mut found = read_segments(&*disk, sequence)?;
-        check_order(&mut found, sequence)?;
+        for id in check_order(&mut found, sequence)? {
+            let name = name_of(id);
+            disk.remove(&name).map_err(failed("remove a segment"))?;
+        }
         let mut recovered = Recovered::default();
         let (mut tail, mut mark, mut id) = (Vec::new(), 0, 0);
         if let Some(last) = found.last_mut() {
@@ -184,23 +187,25 @@ fn read_segments(disk: &dyn Disk, sequence: u64) -> Result<Vec<Found>, LogError>
         let header = read_header(&name, &*file)?;
         opened.push((name, file, header));
     }
-    let firsts: Vec<u64> = opened
-        .iter()
-        .map(|(.., header)| header.first_sequence)
-        .collect();
+    let headers: Vec<Header> = opened.iter().map(|(.., header)| *header).collect();
     let mut found = Vec::new();
     for (place, (name, file, header)) in opened.into_iter().enumerate() {
-        let next = firsts.get(place + 1).copied();
-        if next.is_some_and(|next| next <= sequence + 1) {
+        let next = headers.get(place + 1);
+        // Ids are given without gaps, and a segment is whole when the next one
+        // is made. Where an id is missing, something was removed: look.
+        let skipped =
+            next.filter(|next| next.id == header.id + 1 && next.first_sequence <= sequence + 1);
+        let next = next.map(|next| next.first_sequence);
+        if let Some(skipped) = skipped {
             found.push(Found {
                 header,
-                reaches: None,
+                reaches: skipped.first_sequence.max(header.first_sequence),
                 tail: Vec::new(),
                 durable: 0,
                 cut_bytes: 0,
             });
         } else {
-            found.push(read_segment(&name, &*file, header, next)?);
+            found.push(read_segment(&name, &*file, header, next, sequence)?);
         }
     }
     Ok(found)
@@ -240,6 +245,7 @@ fn read_segment(
     file: &dyn DiskFile,
     header: Header,
     next: Option<u64>,
+    needed_after: u64,
 ) -> Result<Found, LogError> {
     let mut frames = Frames::new(file, header.id);
     let (mut sequence, mut durable) = (header.first_sequence, 0);
@@ -267,13 +273,14 @@ fn read_segment(
     let end = frames.place();
     let mut found = Found {
         header,
-        reaches: Some(sequence),
+        reaches: sequence,
         tail,
         durable,
         cut_bytes: 0,
     };
-    // Whoever begins after this one knew where it ends.
-    if next.is_some_and(|next| next <= sequence) {
+    // Whoever begins after this one knew where it ends; and nothing is missed
+    // of what is not needed any more.
+    if next.is_some_and(|next| next <= sequence || next <= needed_after + 1) {
         return Ok(found);
     }
     match rest_of(file, header.id, end).map_err(failed("read a segment"))? {
@@ -336,42 +343,34 @@ fn valid_group_in(id: u64, bytes: &[u8]) -> Option<u64> {
         .map(|(frame, _)| frame.sequence)
 }
 
-/// Drops what lies before a gap, and refuses a gap that is not allowed.
+/// Drops what lies before a gap, says what that was, and refuses a gap that is
+/// not allowed.
 ///
 /// Removing segments is not atomic: after a crash some of those that were to
 /// go may be back. Groups up to `sequence` are not needed any more, so a gap
 /// among them is none; after it every segment begins, at the latest, where
 /// the one before it ends.
-fn check_order(found: &mut Vec<Found>, sequence: u64) -> Result<(), LogError> {
+fn check_order(found: &mut Vec<Found>, sequence: u64) -> Result<Vec<u64>, LogError> {
     let mut start = 0;
     for place in 1..found.len() {
         let (old, new) = (&found[place - 1], &found[place]);
-        let first = new.header.first_sequence;
-        let in_order = first >= old.header.first_sequence;
-        match old.reaches {
-            None if in_order => {}
-            Some(reaches) if in_order && first <= reaches => {}
-            Some(reaches) if first > reaches && first <= sequence + 1 => start = place,
-            reaches => {
-                let what = format!(
-                    "it begins with group {first}, but {} ends before group {}",
-                    name_of(old.header.id),
-                    reaches.unwrap_or(old.header.first_sequence)
-                );
-                return Err(corrupt(&name_of(new.header.id), 24, what));
-            }
+        let (first, reaches) = (new.header.first_sequence, old.reaches);
+        if first > reaches && first <= sequence + 1 {
+            start = place;
+        } else if first > reaches || first < old.header.first_sequence {
+            let what = format!(
+                "it begins with group {first}, but {} ends before group {reaches}",
+                name_of(old.header.id)
+            );
+            return Err(corrupt(&name_of(new.header.id), 24, what));
         }
     }
-    found.drain(..start);
-    // Of those that were not read, nothing is known and nothing is needed.
-    let unread = found.iter().take_while(|found| found.reaches.is_none());
-    let unread = unread.count();
-    found.drain(..unread);
+    let litter = found.drain(..start).map(|found| found.header.id).collect();
     let first = found.first().map_or(1, |found| found.header.first_sequence);
     if first > sequence + 1 {
         return Err(missing(sequence + 1, first - 1));
     }
-    Ok(())
+    Ok(litter)
 }
 
 fn missing(first: u64, last: u64) -> LogError {

@@ -86,8 +86,8 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Ends the run, makes it durable and gives it its name. The name is
-    /// durable once names are synced.
+    /// Ends the run, makes it durable and gives it its name, durably: no
+    /// checkpoint that names it may be seen without it.
     pub(super) fn finish(mut self, disk: &dyn Disk) -> io::Result<u64> {
         self.end_block()?;
         let mut index = Vec::with_capacity(self.index.len() * format::ENTRY_BYTES);
@@ -105,6 +105,7 @@ impl RunWriter {
         self.write()?;
         self.file.sync()?;
         disk.rename(&format::draft_of(self.id), &format::name_of(self.id))?;
+        disk.sync_names()?;
         Ok(self.rows)
     }
 }

@@ -20,7 +20,7 @@ use super::runs::StoredRow;
 use crate::shard::{Fence, Fenced, Holding, SliceKey, VoterPrint};
 
 use self::poll::Number;
-pub(super) use self::poll::{PollState, poll_hash};
+pub(super) use self::poll::PollState;
 pub(super) use self::voters::{Row, Seen, remember};
 
 /// A slice in memory.
@@ -88,6 +88,8 @@ impl State {
             Record::Slice(record) => self.apply_slice(sequence, record),
             Record::Poll(number, record) => self.apply_poll(sequence, *number, record),
             Record::Vote(vote) => {
+                // A group tells when it began; its votes may be later.
+                self.time = self.time.max(vote.at.unix_ms());
                 if let Some(poll) = self.polls.get(&vote.poll) {
                     self.apply_vote(sequence, poll.key.print(vote.voter), vote);
                 }
@@ -119,6 +121,22 @@ impl State {
             poll.voters.put(row.key.voter, row.row);
             self.voters += (poll.voters.len() - before) as u64;
         }
+    }
+
+    /// Forgets who has voted: a bug, see [`super::planted`].
+    #[cfg(test)]
+    pub(super) fn forget_voters(&mut self) {
+        for poll in self.polls.values_mut().filter(|poll| !poll.cold) {
+            self.voters -= poll.voters.len() as u64;
+            poll.voters = voters::Voters::new(poll.poll.created_at);
+        }
+    }
+
+    /// Slices that are owned here: a sealed one is, until it is retired.
+    pub(super) fn owned(&self) -> u64 {
+        let own =
+            |slice: &&SliceState| matches!(slice.fence.holding, Holding::Owner | Holding::Sealed);
+        self.slices.values().filter(own).count() as u64
     }
 
     /// Whether a poll's rows are needed in memory: while they can change.

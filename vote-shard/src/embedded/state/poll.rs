@@ -175,7 +175,7 @@ impl PollState {
     /// The digest of the poll and its rows.
     pub(in crate::embedded) fn full_digest(&self) -> Digest {
         let mut digest = self.digest;
-        digest.add(poll_hash(&self.key, &self.row()));
+        digest.add(self.key.poll(&self.row()));
         digest
     }
 
@@ -184,12 +184,6 @@ impl PollState {
         let open = self.poll.closed_at.is_none();
         open.then_some(self.poll.spec.expiration_time)
     }
-}
-
-/// A poll's own share in its digest.
-pub(in crate::embedded) fn poll_hash(key: &SliceKey, row: &PollRow) -> crate::shard::Hash {
-    let json = serde_json::to_vec(row).unwrap_or_default();
-    key.other("poll", &json)
 }
 
 /// Ids that are hashes already.

@@ -1,0 +1,162 @@
+//! P15: a digest is the number and the sum of the rows that are stored, and
+//! the lanes add up to what the rows say.
+
+use ballast_domain::poll::Poll;
+
+use super::ledger::Random;
+use super::picture::{digest, picture, read_out, rows};
+use super::words::*;
+use super::{Fixture, Shard, crash, start};
+use crate::shard::{Change, Digest};
+
+const VOTERS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+
+fn polls() -> [Poll; 3] {
+    [changeable(1), choices(2, 2, true), poll(3)]
+}
+
+/// Casts many ballots at random, some of them good for nothing.
+async fn scramble(shard: &Shard, seed: u64) {
+    let mut random = Random::new(seed);
+    for request in 0..40 {
+        let batch: Vec<_> = (0..1 + random.below(6))
+            .map(|_| {
+                let poll = &polls()[random.below(3)];
+                let (name, item) = (VOTERS[random.below(12)], random.below(3) as u16);
+                match random.below(4) {
+                    0 => withdrawal(poll, name, item, request),
+                    _ => ballot(poll, name, item, request),
+                }
+            })
+            .collect();
+        shard.cast(&at(1), &batch).await.unwrap();
+    }
+}
+
+/// P15: the digest that is kept with every write is the one that comes out
+/// when all rows are read one by one, before and after a crash.
+pub async fn the_digest_is_the_sum_over_the_rows<F: Fixture>() {
+    let (fixture, shard) = owner::<F>(&polls()).await;
+    scramble(&shard, 1).await;
+    shard.close_poll(&at(1), polls()[2].poll_id).await.unwrap();
+    shard
+        .widen_lanes(&at(1), polls()[0].poll_id, 77)
+        .await
+        .unwrap();
+    let read = read_out(&shard, &slice(), &VOTERS).await;
+    for poll in polls() {
+        let own = |change: &&Change| match change {
+            Change::Poll(row) => row.poll.poll_id == poll.poll_id,
+            Change::Voter(row) => row.poll == poll.poll_id,
+        };
+        let stored = read.iter().filter(own).count() as u64;
+        let kept = digest(&shard, &slice(), poll.poll_id).await;
+        assert_eq!(kept.rows, stored);
+    }
+    let before = picture(&shard, &slice(), &VOTERS).await;
+    let shard = crash(&fixture, shard).await;
+    assert_eq!(picture(&shard, &slice(), &VOTERS).await, before);
+    assert_eq!(read_out(&shard, &slice(), &VOTERS).await, read);
+}
+
+/// P15: the lanes of an item add up to its count, and that is the number of
+/// rows that hold it.
+pub async fn lanes_add_up_to_what_the_rows_say<F: Fixture>() {
+    let (fixture, mut shard) = owner::<F>(&polls()).await;
+    for round in 0..3 {
+        scramble(&shard, round).await;
+        if round == 1 {
+            for poll in polls() {
+                shard.widen_lanes(&at(1), poll.poll_id, 31).await.unwrap();
+            }
+        }
+        for poll in polls() {
+            let rows = rows(&shard, &slice(), poll.poll_id, &VOTERS).await;
+            let of = |item: u16| rows.iter().filter(|row| row.items.contains(&item)).count();
+            let counts: Vec<u64> = (0..3).map(|item| of(item) as u64).collect();
+            let voting = rows.iter().filter(|row| !row.items.is_empty()).count();
+            let tally = shard.tally(&slice(), poll.poll_id).await.unwrap();
+            assert_eq!(
+                (tally.counts, tally.voters),
+                (counts.clone(), voting as u64)
+            );
+            let lanes = shard.lanes(&slice(), poll.poll_id).await.unwrap();
+            let sums: Vec<u64> = lanes.iter().map(|item| item.iter().sum()).collect();
+            assert_eq!(sums, counts);
+        }
+        shard = crash(&fixture, shard).await;
+    }
+}
+
+/// P15: whatever changes something moves the digest, and nothing else does.
+pub async fn every_change_moves_the_digest<F: Fixture>() {
+    let (_fixture, shard) = owner::<F>(&[changeable(1)]).await;
+    let poll = changeable(1);
+    let mut seen: Vec<Digest> = vec![digest(&shard, &slice(), poll.poll_id).await];
+    assert_eq!(seen[0].rows, 1);
+    let mut moved = |now: Digest, what: &str| {
+        assert!(!seen.contains(&now), "{what}");
+        seen.push(now);
+    };
+    for (what, asked) in [
+        ("a vote", ballot(&poll, "v", 0, 1)),
+        ("another voter's", ballot(&poll, "w", 0, 1)),
+        ("a change", ballot(&poll, "v", 1, 2)),
+        ("a withdrawal", withdrawal(&poll, "v", 1, 3)),
+        ("the first choice again", ballot(&poll, "v", 0, 4)),
+    ] {
+        cast(&shard, asked).await;
+        moved(digest(&shard, &slice(), poll.poll_id).await, what);
+    }
+    shard.widen_lanes(&at(1), poll.poll_id, 20).await.unwrap();
+    moved(digest(&shard, &slice(), poll.poll_id).await, "more lanes");
+    shard.close_poll(&at(1), poll.poll_id).await.unwrap();
+    let last = digest(&shard, &slice(), poll.poll_id).await;
+    moved(last, "closing");
+    assert_eq!(last.rows, 3);
+    for asked in [
+        ballot(&poll, "v", 0, 4),
+        ballot(&poll, "v", 0, 9),
+        ballot(&poll, "x", 0, 9),
+    ] {
+        cast(&shard, asked).await;
+    }
+    shard.close_poll(&at(1), poll.poll_id).await.unwrap();
+    shard.widen_lanes(&at(1), poll.poll_id, 20).await.unwrap();
+    shard.create_poll(&at(1), poll.clone()).await.unwrap();
+    assert_eq!(digest(&shard, &slice(), poll.poll_id).await, last);
+}
+
+/// P15: two shards with the same rows have the same digests, in whichever
+/// order the rows came, and different ones when one row differs.
+pub async fn the_order_of_rows_does_not_matter<F: Fixture>() {
+    let (_one, source) = owner::<F>(&polls()).await;
+    scramble(&source, 7).await;
+    let digests = source.digests(&slice()).await.unwrap();
+    let key = source.slice_key(&slice()).await.unwrap();
+    let mut changes = read_out(&source, &slice(), &VOTERS).await;
+    let m = order("m", 1);
+    for missing in [0, 1] {
+        let (_two, target) = start::<F>().await;
+        target.prepare(&at(2), &m, key).await.unwrap();
+        // Polls first, then all rows backwards.
+        changes.sort_by_key(|change| match change {
+            Change::Poll(_) => 0,
+            Change::Voter(_) => 1,
+        });
+        changes[3..].reverse();
+        let sent = &changes[..changes.len() - missing];
+        target.import(&slice(), &m, sent).await.unwrap();
+        let equal = target.digests(&slice()).await.unwrap() == digests;
+        assert_eq!(equal, missing == 0);
+    }
+}
+
+/// P15: digests come in the order of the polls' ids, one for each poll.
+pub async fn every_poll_has_a_digest<F: Fixture>() {
+    let (_fixture, shard) = owner::<F>(&[poll(7), poll(2), poll(5)]).await;
+    let digests = shard.digests(&slice()).await.unwrap();
+    let ids: Vec<u128> = digests.iter().map(|(id, _)| id.number()).collect();
+    assert_eq!(ids, [2, 5, 7]);
+    assert!(digests.iter().all(|(_, digest)| digest.rows == 1));
+}

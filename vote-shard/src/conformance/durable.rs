@@ -1,0 +1,470 @@
+//! P5 and P6, for engines whose writes can be held on their way to the disk:
+//! nothing that is not durable is seen, and a seal is a barrier.
+
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::task::Poll::Pending;
+
+use ballast_domain::poll::{Poll, Verdict};
+
+use super::picture::picture;
+use super::words::*;
+use super::{Gate, Shard, crash};
+use crate::shard::{Cursor, Fence, ShardError, ShardResult};
+
+/// An answer that is to come, in words.
+type Answer<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
+
+fn answer<'a, T: Debug>(asked: impl Future<Output = ShardResult<T>> + Send + 'a) -> Answer<'a> {
+    Box::pin(async move {
+        match asked.await {
+            Ok(answer) => format!("{answer:?}"),
+            Err(error) => format!("{error:?}"),
+        }
+    })
+}
+
+/// The gate while it is held; it does not stay so when a case panics.
+struct Held<'a, F: Gate>(&'a F);
+
+fn hold<F: Gate>(fixture: &F) -> Held<'_, F> {
+    fixture.hold();
+    Held(fixture)
+}
+
+impl<F: Gate> Held<'_, F> {
+    fn release(self) {}
+
+    fn fail(self) {
+        self.0.fail();
+    }
+}
+
+impl<F: Gate> Drop for Held<'_, F> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// What an answer will be in words.
+fn words<T: Debug>(answer: T) -> String {
+    format!("{answer:?}")
+}
+
+/// Asks, and sees that no answer comes however often everybody has a turn.
+async fn assert_wait(answers: &mut [(&str, Answer<'_>)]) {
+    for _ in 0..20 {
+        for (what, answer) in &mut *answers {
+            std::future::poll_fn(|context| match answer.as_mut().poll(context) {
+                Pending => std::task::Poll::Ready(()),
+                std::task::Poll::Ready(told) => panic!("{what} was told {told}"),
+            })
+            .await;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The answers.
+async fn told(answers: Vec<(&str, Answer<'_>)>) -> Vec<String> {
+    let mut told = Vec::new();
+    for (_, answer) in answers {
+        told.push(answer.await);
+    }
+    told
+}
+
+/// Asks until the shard works again.
+async fn until_it_works<T, A: Future<Output = ShardResult<T>>>(
+    mut ask: impl FnMut() -> A,
+) -> ShardResult<T> {
+    let trying = async {
+        loop {
+            match ask().await {
+                Err(ShardError::Unavailable { .. }) => tokio::task::yield_now().await,
+                settled => return settled,
+            }
+        }
+    };
+    let most = std::time::Duration::from_secs(60);
+    let settled = tokio::time::timeout(most, trying).await;
+    settled.expect("the shard should work again")
+}
+
+/// P5: no answer that depends on a vote is given before the vote is durable:
+/// not its own, not `already`, not a refusal, not a count, not a row, not a
+/// digest.
+pub async fn no_answer_precedes_the_vote_it_depends_on<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    let (id, one, slice) = (poll(1).poll_id, at(1), slice());
+    let (mark, _) = shard.tallies_since(0).await.unwrap();
+    let ask = |item, request| [ballot(&poll(1), "v", item, request)];
+    let (first, same, other) = (ask(0, 1), ask(0, 2), ask(1, 3));
+    let name = voter("v");
+    let gate = hold(&fixture);
+    let mut vote = vec![("the vote", answer(shard.cast(&one, &first)))];
+    assert_wait(&mut vote).await;
+    gate.0.held().await;
+    let mut answers = vec![
+        ("the same vote", answer(shard.cast(&one, &same))),
+        ("the same request", answer(shard.cast(&one, &first))),
+        ("another vote", answer(shard.cast(&one, &other))),
+        ("the row", answer(shard.voter(&slice, id, &name))),
+        ("the tally", answer(shard.tally(&slice, id))),
+        ("the lanes", answer(shard.lanes(&slice, id))),
+        ("the digests", answer(shard.digests(&slice))),
+        ("who follows", answer(shard.tallies_since(mark))),
+    ];
+    assert_wait(&mut answers).await;
+    assert_wait(&mut vote).await;
+    gate.release();
+    assert_eq!(told(vote).await, [words([counted(1)])]);
+    let told = told(answers).await;
+    assert_eq!(told[0], words([already(1)]));
+    assert_eq!(told[1], words([counted(1)]));
+    assert_eq!(told[2], words([has_voted(&poll(1), &[0])]));
+    let tally = shard.tally(&slice, id).await.unwrap();
+    assert_eq!((tally.counts.clone(), tally.voters), (vec![1, 0, 0], 1));
+    assert_eq!(told[4], words(tally));
+    assert_eq!(told[6], words(shard.digests(&slice).await.unwrap()));
+}
+
+/// P5: the same for votes that wait behind one that is on its way.
+pub async fn no_answer_precedes_a_vote_that_waits_its_turn<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
+    let (id, one, slice) = (poll(2).poll_id, at(1), slice());
+    let ahead = [ballot(&poll(1), "v", 0, 1)];
+    let behind = [ballot(&poll(2), "v", 0, 1)];
+    let same = [ballot(&poll(2), "v", 0, 2)];
+    let gate = hold(&fixture);
+    let mut answers = vec![("the first", answer(shard.cast(&one, &ahead)))];
+    assert_wait(&mut answers).await;
+    gate.0.held().await;
+    answers.push(("the second", answer(shard.cast(&one, &behind))));
+    answers.push(("the second again", answer(shard.cast(&one, &same))));
+    answers.push(("its tally", answer(shard.tally(&slice, id))));
+    answers.push(("the digests", answer(shard.digests(&slice))));
+    assert_wait(&mut answers).await;
+    gate.release();
+    let told = told(answers).await;
+    assert_eq!(told[..2], [words([counted(1)]), words([counted(1)])]);
+    assert_eq!(told[2], words([already(1)]));
+}
+
+/// P5: no answer that depends on a poll's creation, closing or lanes precedes
+/// it.
+pub async fn no_answer_precedes_the_poll_it_depends_on<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
+    let (one, slice) = (at(1), slice());
+    let (made, closed, widened) = (poll(3).poll_id, poll(1).poll_id, poll(2).poll_id);
+    let renamed = Poll {
+        request: poll(3).request,
+        ..poll(4)
+    };
+    let late = [ballot(&poll(1), "v", 0, 1)];
+    let gate = hold(&fixture);
+    let mut changes = vec![
+        ("creating", answer(shard.create_poll(&one, poll(3)))),
+        ("closing", answer(shard.close_poll(&one, closed))),
+        ("widening", answer(shard.widen_lanes(&one, widened, 20))),
+    ];
+    assert_wait(&mut changes).await;
+    gate.0.held().await;
+    let mut answers = vec![
+        ("creating again", answer(shard.create_poll(&one, poll(3)))),
+        ("the same request", answer(shard.create_poll(&one, renamed))),
+        ("the poll", answer(shard.poll(&slice, made))),
+        ("the polls", answer(shard.polls(&slice, None, 9))),
+        ("its tally", answer(shard.tally(&slice, made))),
+        ("the closed poll", answer(shard.poll(&slice, closed))),
+        ("its tally", answer(shard.tally(&slice, closed))),
+        ("closing again", answer(shard.close_poll(&one, closed))),
+        ("a late vote", answer(shard.cast(&one, &late))),
+        ("lanes", answer(shard.lanes(&slice, widened))),
+        (
+            "widening again",
+            answer(shard.widen_lanes(&one, widened, 5)),
+        ),
+        ("the digests", answer(shard.digests(&slice))),
+    ];
+    assert_wait(&mut answers).await;
+    gate.release();
+    told(changes).await;
+    let told = told(answers).await;
+    assert_eq!(told[..3], [words(poll(3)), words(poll(3)), words(poll(3))]);
+    assert!(told[8].contains("Closed"), "{}", told[8]);
+}
+
+/// P5: no answer that depends on a fence precedes it, neither a refusal nor
+/// what is admitted.
+pub async fn no_answer_precedes_the_fence_it_depends_on<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    let (here, m) = (slice(), order("m", 1));
+    let vote = [ballot(&poll(1), "v", 0, 1)];
+    let again = [ballot(&poll(1), "v", 0, 2)];
+    shard.cast(&at(1), &vote).await.unwrap();
+    let (fresh, sealing, two) = (at_of("fresh", 1), at(2), at(2));
+    let gate = hold(&fixture);
+    let mut changes = vec![
+        ("founding", answer(shard.found(&fresh))),
+        ("sealing", answer(shard.seal(&sealing, &m))),
+    ];
+    assert_wait(&mut changes).await;
+    gate.0.held().await;
+    let one = at(1);
+    let mut answers = vec![
+        ("the sealed fence", answer(shard.fence(&here))),
+        ("a vote", answer(shard.cast(&one, &again))),
+        ("an empty batch", answer(shard.cast(&two, &[]))),
+        ("sealing again", answer(shard.seal(&two, &m))),
+        ("the new fence", answer(shard.fence(&fresh.slice))),
+        ("the new key", answer(shard.slice_key(&fresh.slice))),
+        ("founding again", answer(shard.found(&fresh))),
+        ("a vote to it", answer(shard.cast(&fresh, &vote))),
+        ("an empty batch to it", answer(shard.cast(&fresh, &[]))),
+    ];
+    assert_wait(&mut answers).await;
+    gate.release();
+    told(changes).await;
+    let after = told(answers).await;
+    assert!(after[1].contains("Sealed"), "{}", after[1]);
+    let gate = hold(&fixture);
+    let three = at(3);
+    let mut changes = vec![("unsealing", answer(shard.unseal(&three, &m)))];
+    assert_wait(&mut changes).await;
+    gate.0.held().await;
+    let mut answers = vec![
+        ("the fence", answer(shard.fence(&here))),
+        ("a vote at the old epoch", answer(shard.cast(&two, &again))),
+        (
+            "the same vote at the new",
+            answer(shard.cast(&three, &again)),
+        ),
+        ("an empty batch", answer(shard.cast(&three, &[]))),
+        (
+            "a poll known before",
+            answer(shard.create_poll(&three, poll(1))),
+        ),
+        (
+            "lanes it has",
+            answer(shard.widen_lanes(&three, poll(1).poll_id, 1)),
+        ),
+    ];
+    assert_wait(&mut answers).await;
+    gate.release();
+    assert_eq!(told(changes).await, ["()"]);
+    assert_eq!(told(answers).await[2], words([already(1)]));
+}
+
+/// P5: what is removed is there until the removal is durable.
+pub async fn no_answer_precedes_the_removal_it_depends_on<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    let (here, m, id) = (slice(), order("m", 1), poll(1).poll_id);
+    shard.seal(&at(2), &m).await.unwrap();
+    shard.retire(&at(2), &m).await.unwrap();
+    let gate = hold(&fixture);
+    let mut changes = vec![("purging", answer(shard.purge(&here, &m, 9)))];
+    assert_wait(&mut changes).await;
+    gate.0.held().await;
+    let mut answers = vec![
+        ("the poll", answer(shard.poll(&here, id))),
+        ("the polls", answer(shard.polls(&here, None, 9))),
+        ("the tally", answer(shard.tally(&here, id))),
+        ("the fence", answer(shard.fence(&here))),
+        ("the digests", answer(shard.digests(&here))),
+        ("purging again", answer(shard.purge(&here, &m, 9))),
+    ];
+    assert_wait(&mut answers).await;
+    gate.release();
+    assert_eq!(told(changes).await, ["0"]);
+    let told = told(answers).await;
+    assert!(told[0].contains("PollNotFound"), "{}", told[0]);
+    assert_eq!((told[1].as_str(), told[5].as_str()), ("[]", "0"));
+}
+
+/// P5: what is exported is durable: a copy never has what its source may lose.
+pub async fn an_export_has_nothing_that_is_not_durable<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    cast(&shard, ballot(&poll(1), "w", 0, 1)).await;
+    let (one, here) = (at(1), slice());
+    let mut cursor = Cursor::Start;
+    loop {
+        let page = shard.export(&here, &cursor, 1 << 20).await.unwrap();
+        cursor = page.next;
+        if page.caught_up {
+            break;
+        }
+    }
+    let vote = [ballot(&poll(1), "v", 0, 1)];
+    let gate = hold(&fixture);
+    let mut votes = vec![("the vote", answer(shard.cast(&one, &vote)))];
+    assert_wait(&mut votes).await;
+    gate.0.held().await;
+    // It may wait, or say that there is nothing.
+    let mut early = shard.export(&here, &cursor, 1 << 20);
+    let mut page = None;
+    for _ in 0..20 {
+        if page.is_none() {
+            page = std::future::poll_fn(|context| match early.as_mut().poll(context) {
+                Pending => std::task::Poll::Ready(None),
+                std::task::Poll::Ready(page) => std::task::Poll::Ready(Some(page.unwrap())),
+            })
+            .await;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(page.iter().all(|page| page.changes.is_empty()), "{page:?}");
+    gate.release();
+    told(votes).await;
+    let page = match page {
+        Some(page) => shard.export(&here, &page.next, 1 << 20).await.unwrap(),
+        None => early.await.unwrap(),
+    };
+    assert_eq!((page.changes.len(), page.caught_up), (1, true));
+}
+
+/// The one row there may be, after a vote nobody knows the fate of: it is
+/// there or it is not, and everything says the same. Sent again, it counts
+/// once.
+async fn assert_counted_once_or_not_at_all<F: Gate>(fixture: F, shard: Shard) {
+    let id = poll(1).poll_id;
+    let row = until_it_works(|| async { shard.voter(&slice(), id, &voter("v")).await });
+    let row = row.await.unwrap();
+    let votes = u64::from(row.is_some());
+    let tally = shard.tally(&slice(), id).await.unwrap();
+    assert_eq!(
+        (tally.counts, tally.voters),
+        (vec![1 + votes, 0, 0], 1 + votes)
+    );
+    let digests = shard.digests(&slice()).await.unwrap();
+    assert_eq!(digests[0].1.rows, 2 + votes);
+    assert_eq!(shard.usage().await.trouble, None);
+    // What was seen is durable: it does not vanish with the next crash.
+    let shard = crash(&fixture, shard).await;
+    let again = shard.voter(&slice(), id, &voter("v")).await.unwrap();
+    assert_eq!(again, row);
+    assert_eq!(cast(&shard, ballot(&poll(1), "v", 0, 1)).await, counted(1));
+    assert_eq!(cast(&shard, ballot(&poll(1), "v", 0, 2)).await, already(1));
+    assert_eq!(cast(&shard, ballot(&poll(1), "w", 0, 9)).await, already(1));
+    let tally = shard.tally(&slice(), id).await.unwrap();
+    assert_eq!((tally.counts, tally.voters), (vec![2, 0, 0], 2));
+}
+
+/// P5: when a write fails, everybody whose answer depended on it is told that
+/// nobody knows; afterwards the shard works again, with the vote or without.
+pub async fn a_failed_write_is_told_to_all_who_depend_on_it<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    let (id, one, here) = (poll(1).poll_id, at(1), slice());
+    cast(&shard, ballot(&poll(1), "w", 0, 1)).await;
+    let (first, same) = ([ballot(&poll(1), "v", 0, 1)], [ballot(&poll(1), "v", 0, 2)]);
+    let (other, behind) = ([ballot(&poll(1), "v", 1, 3)], [ballot(&poll(1), "v", 0, 4)]);
+    let gate = hold(&fixture);
+    let mut answers = vec![("the vote", answer(shard.cast(&one, &first)))];
+    assert_wait(&mut answers).await;
+    gate.0.held().await;
+    answers.push(("the same vote", answer(shard.cast(&one, &same))));
+    answers.push(("another vote", answer(shard.cast(&one, &other))));
+    answers.push(("a vote behind it", answer(shard.cast(&one, &behind))));
+    answers.push(("the tally", answer(shard.tally(&here, id))));
+    answers.push(("the digests", answer(shard.digests(&here))));
+    assert_wait(&mut answers).await;
+    gate.fail();
+    for told in told(answers).await {
+        assert!(told.starts_with("Unavailable"), "{told}");
+    }
+    assert_counted_once_or_not_at_all(fixture, shard).await;
+}
+
+/// P5: what was answered before a failure is there after it.
+pub async fn what_was_answered_before_a_failure_stays<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1), changeable(2)]).await;
+    for n in 0..20 {
+        let name = format!("v{n}");
+        cast(&shard, ballot(&poll(1), &name, n % 3, 1)).await;
+        cast(&shard, ballot(&changeable(2), &name, n % 3, 1)).await;
+    }
+    let before = picture(&shard, &slice(), &["v0", "v7", "v19"]).await;
+    for round in 0..3 {
+        let gate = hold(&fixture);
+        let lost = [ballot(&poll(1), &format!("lost {round}"), 0, 1)];
+        let one = at(1);
+        let mut answers = vec![("a vote", answer(shard.cast(&one, &lost)))];
+        assert_wait(&mut answers).await;
+        gate.0.held().await;
+        gate.fail();
+        told(answers).await;
+        let again = until_it_works(|| shard.cast(&one, &lost)).await.unwrap();
+        assert_eq!(again, [counted(1)]);
+    }
+    let shard = crash(&fixture, shard).await;
+    let after = picture(&shard, &slice(), &["v0", "v7", "v19"]).await;
+    assert_eq!(after.rows, before.rows);
+    let totals = after.tallies.iter().map(|tally| tally.total());
+    assert_eq!(totals.collect::<Vec<_>>(), [23, 20]);
+}
+
+/// P6: a seal returns when every write that was admitted before it is
+/// durable, and what is seen then is final.
+pub async fn a_seal_waits_for_the_writes_before_it<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    let (one, two, m) = (at(1), at(2), order("m", 1));
+    let first = [ballot(&poll(1), "v", 0, 1)];
+    let second = [ballot(&poll(1), "w", 1, 1)];
+    let late = [ballot(&poll(1), "x", 2, 1)];
+    let gate = hold(&fixture);
+    let mut answers = vec![("a vote", answer(shard.cast(&one, &first)))];
+    assert_wait(&mut answers).await;
+    gate.0.held().await;
+    answers.push(("a vote behind it", answer(shard.cast(&one, &second))));
+    answers.push(("the seal", answer(shard.seal(&two, &m))));
+    answers.push(("a vote after the seal", answer(shard.cast(&one, &late))));
+    assert_wait(&mut answers).await;
+    gate.release();
+    // The seal is asked first: when it has returned, the votes are there.
+    let sealing = answers.remove(2).1;
+    assert_eq!(sealing.await, "()");
+    let sealed_at = picture(&shard, &slice(), &["v", "w", "x"]).await;
+    assert_eq!(sealed_at.tallies[0].counts, [1, 1, 0]);
+    let told = told(answers).await;
+    assert_eq!(told[..2], [words([counted(1)]), words([counted(1)])]);
+    assert!(told[2].contains("Sealed"), "{}", told[2]);
+    assert_eq!(picture(&shard, &slice(), &["v", "w", "x"]).await, sealed_at);
+    let shard = crash(&fixture, shard).await;
+    assert_eq!(picture(&shard, &slice(), &["v", "w", "x"]).await, sealed_at);
+    assert_eq!(fenced(shard.cast(&at(1), &late).await), sealed(2));
+}
+
+/// P6: when the write before it fails, a seal says so or has happened; sealed
+/// in the end, the slice is final: the write is in it for good or it is not.
+pub async fn a_seal_after_a_failed_write_is_final<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    let (one, two, m) = (at(1), at(2), order("m", 1));
+    let first = [ballot(&poll(1), "v", 0, 1)];
+    let gate = hold(&fixture);
+    let mut answers = vec![("a vote", answer(shard.cast(&one, &first)))];
+    assert_wait(&mut answers).await;
+    gate.0.held().await;
+    answers.push(("the seal", answer(shard.seal(&two, &m))));
+    assert_wait(&mut answers).await;
+    gate.fail();
+    let outcome = told(answers).await;
+    assert!(outcome[0].starts_with("Unavailable"), "{}", outcome[0]);
+    until_it_works(|| shard.seal(&two, &m)).await.unwrap();
+    let final_ = picture(&shard, &slice(), &["v"]).await;
+    let fence: Fence = final_.fence.clone().unwrap();
+    assert_eq!(fence.epoch.0, 2);
+    let rows = final_.rows.len() as u64;
+    assert_eq!(
+        (final_.tallies[0].voters, final_.digests[0].1.rows),
+        (rows, 1 + rows)
+    );
+    assert_eq!(fenced(shard.cast(&one, &first).await), sealed(2));
+    let shard = crash(&fixture, shard).await;
+    assert_eq!(picture(&shard, &slice(), &["v"]).await, final_);
+    // Unsealed, the client's next attempt counts it, if it was not counted.
+    shard.unseal(&at(3), &m).await.unwrap();
+    let verdicts: Vec<Verdict> = shard.cast(&at(3), &first).await.unwrap();
+    assert_eq!(verdicts, [counted(1)]);
+    let tally = shard.tally(&slice(), poll(1).poll_id).await.unwrap();
+    assert_eq!(tally.total(), 1);
+}

@@ -1,0 +1,248 @@
+//! P4: a worker that lost its lease, and a move that is not at work here,
+//! change nothing; a worker that repeats itself does no harm.
+
+use ballast_domain::tenant::Epoch;
+
+use super::picture::picture;
+use super::words::*;
+use super::{Fixture, Shard, start};
+use crate::shard::{Holding, Order, ShardResult, SliceKey, Unfit, Version};
+
+const KEY: SliceKey = SliceKey::from_bytes([9; 32]);
+
+/// Every step of a move, at an epoch that would fit.
+async fn steps(shard: &Shard, epoch: u64, order: &Order) -> Vec<(&'static str, ShardResult<()>)> {
+    let (now, next) = (at(epoch), at(epoch + 1));
+    vec![
+        ("prepare", shard.prepare(&now, order, KEY).await),
+        ("prepare", shard.prepare(&next, order, KEY).await),
+        ("seal", shard.seal(&now, order).await),
+        ("seal", shard.seal(&next, order).await),
+        ("unseal", shard.unseal(&now, order).await),
+        ("unseal", shard.unseal(&next, order).await),
+        ("import", shard.import(&slice(), order, &[]).await),
+        ("activate", shard.activate(&now, order).await),
+        ("retire", shard.retire(&now, order).await),
+        ("purge", shard.purge(&slice(), order, 9).await.map(drop)),
+    ]
+}
+
+/// The slice in each holding that a move brings about, under token 5, at
+/// epoch 2, with a poll in it where there can be one.
+async fn in_holding<F: Fixture>(holding: Holding) -> (F, Shard) {
+    let m = order("m", 5);
+    if matches!(holding, Holding::Importing | Holding::Owner) {
+        let (fixture, shard) = start::<F>().await;
+        shard.prepare(&at(2), &m, KEY).await.unwrap();
+        let version = Version {
+            epoch: Epoch(1),
+            revision: 1,
+        };
+        let row = super::picture::poll_row(poll(1), version);
+        let rows = [crate::shard::Change::Poll(row)];
+        shard.import(&slice(), &m, &rows).await.unwrap();
+        if holding == Holding::Owner {
+            shard.activate(&at(2), &m).await.unwrap();
+        }
+        return (fixture, shard);
+    }
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    shard.seal(&at(2), &m).await.unwrap();
+    if holding != Holding::Sealed {
+        shard.retire(&at(2), &m).await.unwrap();
+    }
+    if holding == Holding::Gone {
+        shard.purge(&slice(), &m, 9).await.unwrap();
+    }
+    (fixture, shard)
+}
+
+const HOLDINGS: [Holding; 5] = [
+    Holding::Importing,
+    Holding::Owner,
+    Holding::Sealed,
+    Holding::Retired,
+    Holding::Gone,
+];
+
+/// P4: a lower token is refused by every step, in whatever state.
+pub async fn a_late_worker_is_refused_at_every_step<F: Fixture>() {
+    for holding in HOLDINGS {
+        let (_fixture, shard) = in_holding::<F>(holding).await;
+        let before = picture(&shard, &slice(), &[]).await;
+        for (step, outcome) in steps(&shard, 2, &order("m", 4)).await {
+            let refused = unfit(outcome);
+            assert_eq!(
+                refused,
+                Unfit::Late { highest: 5 },
+                "{step} when {holding:?}"
+            );
+        }
+        assert_eq!(picture(&shard, &slice(), &[]).await, before, "{holding:?}");
+    }
+}
+
+/// P4: a step by a newer worker shuts out the older one, even if it changed
+/// nothing else, and an import does, too.
+pub async fn a_newer_worker_shuts_out_the_older_one<F: Fixture>() {
+    for holding in HOLDINGS {
+        let (_fixture, shard) = in_holding::<F>(holding).await;
+        let newer = order("m", 6);
+        match holding {
+            Holding::Importing => shard.import(&slice(), &newer, &[]).await.unwrap(),
+            Holding::Owner => shard.activate(&at(2), &newer).await.unwrap(),
+            Holding::Sealed => shard.seal(&at(2), &newer).await.unwrap(),
+            Holding::Retired => shard.retire(&at(2), &newer).await.unwrap(),
+            Holding::Gone => drop(shard.purge(&slice(), &newer, 9).await.unwrap()),
+        }
+        let fence = shard.fence(&slice()).await.unwrap().unwrap();
+        assert_eq!((fence.holding, fence.token), (holding, 6));
+        for (step, outcome) in steps(&shard, 2, &order("m", 5)).await {
+            let refused = unfit(outcome);
+            assert_eq!(
+                refused,
+                Unfit::Late { highest: 6 },
+                "{step} when {holding:?}"
+            );
+        }
+    }
+}
+
+/// P4: another move, however new its token, neither ends nor undoes what this
+/// one began.
+pub async fn another_move_is_refused<F: Fixture>() {
+    let other = order("n", 9);
+    for holding in [Holding::Importing, Holding::Sealed] {
+        let (_fixture, shard) = in_holding::<F>(holding).await;
+        let before = picture(&shard, &slice(), &[]).await;
+        for (step, outcome) in steps(&shard, 2, &other).await {
+            let refused = unfit(outcome);
+            assert!(
+                matches!(refused, Unfit::OtherMove | Unfit::State { .. }),
+                "{step} when {holding:?}: {refused}"
+            );
+        }
+        assert_eq!(picture(&shard, &slice(), &[]).await, before, "{holding:?}");
+    }
+}
+
+/// P4: data is removed only when it is retired, or half imported by the same
+/// move.
+pub async fn only_what_is_not_owned_is_purged<F: Fixture>() {
+    for holding in [Holding::Owner, Holding::Sealed] {
+        let (_fixture, shard) = in_holding::<F>(holding).await;
+        let refused = unfit(shard.purge(&slice(), &order("m", 9), 9).await);
+        let epoch = Epoch(2);
+        assert_eq!(refused, Unfit::State { holding, epoch });
+        assert_eq!(shard.polls(&slice(), None, 9).await.unwrap().len(), 1);
+    }
+    let (_fixture, shard) = in_holding::<F>(Holding::Importing).await;
+    let refused = unfit(shard.purge(&slice(), &order("n", 9), 9).await);
+    assert_eq!(refused, Unfit::OtherMove);
+    let left = shard.purge(&slice(), &order("m", 5), 9).await.unwrap();
+    assert_eq!(left, 0);
+    let fence = shard.fence(&slice()).await.unwrap().unwrap();
+    assert_eq!((fence.holding, fence.epoch), (Holding::Gone, Epoch(2)));
+}
+
+/// P4: a purge goes poll by poll, and the slice is gone with the last one.
+pub async fn a_slice_is_purged_in_portions<F: Fixture>() {
+    let polls: Vec<_> = (1..=5).map(poll).collect();
+    let (fixture, shard) = owner::<F>(&polls).await;
+    for poll in &polls {
+        cast(&shard, ballot(poll, "v", 0, 1)).await;
+    }
+    let m = order("m", 1);
+    shard.seal(&at(2), &m).await.unwrap();
+    shard.retire(&at(2), &m).await.unwrap();
+    for left in [3, 1] {
+        assert_eq!(shard.purge(&slice(), &m, 2).await.unwrap(), left);
+        let fence = shard.fence(&slice()).await.unwrap().unwrap();
+        assert_eq!(fence.holding, Holding::Retired);
+    }
+    let shard = super::crash(&fixture, shard).await;
+    assert_eq!(shard.polls(&slice(), None, 9).await.unwrap().len(), 1);
+    for _ in 0..2 {
+        assert_eq!(shard.purge(&slice(), &m, 2).await.unwrap(), 0);
+        let fence = shard.fence(&slice()).await.unwrap().unwrap();
+        assert_eq!(fence.holding, Holding::Gone);
+    }
+    assert_eq!(shard.digests(&slice()).await.unwrap(), []);
+    assert_eq!(shard.usage().await.voters_in_memory, 0);
+}
+
+/// P4: what is owned takes no import, and neither does what is retired.
+pub async fn only_an_importing_slice_is_imported_into<F: Fixture>() {
+    for holding in [
+        Holding::Owner,
+        Holding::Sealed,
+        Holding::Retired,
+        Holding::Gone,
+    ] {
+        let (_fixture, shard) = in_holding::<F>(holding).await;
+        let refused = unfit(shard.import(&slice(), &order("m", 5), &[]).await);
+        let epoch = Epoch(2);
+        assert_eq!(refused, Unfit::State { holding, epoch });
+    }
+}
+
+/// P4: every step can be repeated, and the second time changes nothing.
+pub async fn every_step_can_be_repeated<F: Fixture>() {
+    let m = order("m", 5);
+    for holding in HOLDINGS {
+        let (_fixture, shard) = in_holding::<F>(holding).await;
+        let before = picture(&shard, &slice(), &[]).await;
+        match holding {
+            Holding::Importing => shard.prepare(&at(2), &m, KEY).await.unwrap(),
+            Holding::Owner => shard.activate(&at(2), &m).await.unwrap(),
+            Holding::Sealed => shard.seal(&at(2), &m).await.unwrap(),
+            Holding::Retired => shard.retire(&at(2), &m).await.unwrap(),
+            Holding::Gone => drop(shard.purge(&slice(), &m, 9).await.unwrap()),
+        }
+        assert_eq!(picture(&shard, &slice(), &[]).await, before, "{holding:?}");
+    }
+    let (_fixture, shard) = in_holding::<F>(Holding::Sealed).await;
+    for _ in 0..2 {
+        shard.unseal(&at(3), &m).await.unwrap();
+    }
+    assert_eq!(
+        cast_at(&shard, 3, ballot(&poll(1), "v", 0, 1)).await,
+        counted(1)
+    );
+    shard.unseal(&at(3), &m).await.unwrap();
+    assert_eq!(
+        cast_at(&shard, 3, ballot(&poll(1), "v", 0, 2)).await,
+        already(1)
+    );
+}
+
+/// P4: a whole move there and back, by two workers, loses nothing.
+pub async fn a_slice_moves_there_and_back<F: Fixture>() {
+    use super::picture::read_out;
+    let (_one, source) = owner::<F>(&[changeable(1)]).await;
+    let (_two, target) = start::<F>().await;
+    let key = source.slice_key(&slice()).await.unwrap();
+    cast(&source, ballot(&changeable(1), "v", 0, 1)).await;
+    let (mut from, mut to) = (&source, &target);
+    for (place, epoch) in [(0, 2), (1, 4), (2, 6)] {
+        let m = order(&format!("m{place}"), epoch);
+        to.prepare(&at(epoch), &m, key).await.unwrap();
+        from.seal(&at(epoch), &m).await.unwrap();
+        let rows = read_out(from, &slice(), &["v", "w"]).await;
+        let digests = from.digests(&slice()).await.unwrap();
+        to.import(&slice(), &m, &rows).await.unwrap();
+        assert_eq!(to.digests(&slice()).await.unwrap(), digests);
+        from.retire(&at(epoch), &m).await.unwrap();
+        to.activate(&at(epoch), &m).await.unwrap();
+        assert_eq!(from.purge(&slice(), &m, 9).await.unwrap(), 0);
+        let change = ballot(&changeable(1), "v", (place + 1) % 3, 100 + u64::from(place));
+        let revision = u32::from(place) + 2;
+        assert_eq!(cast_at(to, epoch, change).await, counted(revision));
+        let late = [ballot(&changeable(1), "w", 0, 7)];
+        let late = from.cast(&at(epoch - 1), &late).await;
+        assert_eq!(fenced(late), moved(epoch));
+        (from, to) = (to, from);
+    }
+    let tally = from.tally(&slice(), poll(1).poll_id).await.unwrap();
+    assert_eq!((tally.counts, tally.voters), (vec![1, 0, 0], 1));
+}

@@ -1,0 +1,181 @@
+//! P11: polls are created once, closed for good, and listed in order.
+
+use ballast_domain::PollId;
+use ballast_domain::poll::{Poll, Refusal, RequestId};
+
+use super::picture::picture;
+use super::words::*;
+use super::{Fixture, crash, reopen};
+
+/// P11: the same request finds the poll it made, even with another id.
+pub async fn a_request_creates_one_poll<F: Fixture>() {
+    let (fixture, shard) = owner::<F>(&[]).await;
+    let made = shard.create_poll(&at(1), poll(1)).await.unwrap();
+    assert_eq!(made, poll(1));
+    let again = Poll {
+        poll_id: PollId::from_number(2),
+        ..changeable(1)
+    };
+    assert_eq!(
+        shard.create_poll(&at(1), again.clone()).await.unwrap(),
+        made
+    );
+    let shard = crash(&fixture, shard).await;
+    assert_eq!(shard.create_poll(&at(1), again).await.unwrap(), made);
+    assert_eq!(shard.polls(&slice(), None, 9).await.unwrap(), [made]);
+}
+
+/// P11: an id names one poll, whichever request comes with it.
+pub async fn an_id_names_one_poll<F: Fixture>() {
+    let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
+    cast(&shard, ballot(&poll(1), "v", 0, 1)).await;
+    let before = picture(&shard, &slice(), &["v"]).await;
+    let again = Poll {
+        request: RequestId(5),
+        ..changeable(1)
+    };
+    assert_eq!(shard.create_poll(&at(1), again).await.unwrap(), poll(1));
+    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+}
+
+/// P11: many attempts at once make one poll.
+pub async fn many_attempts_at_once_make_one_poll<F: Fixture>() {
+    let (_fixture, shard) = owner::<F>(&[]).await;
+    let mut attempts = tokio::task::JoinSet::new();
+    for number in 1..=16 {
+        let shard = shard.clone();
+        attempts.spawn(async move {
+            let attempt = Poll {
+                request: RequestId(5),
+                ..poll(number)
+            };
+            shard.create_poll(&at(1), attempt).await.unwrap()
+        });
+    }
+    let made = attempts.join_all().await;
+    assert!(made.iter().all(|poll| *poll == made[0]));
+    assert_eq!(shard.polls(&slice(), None, 99).await.unwrap(), made[..1]);
+}
+
+/// P11: a poll was created when its shard says so.
+pub async fn the_shard_says_when_a_poll_was_created<F: Fixture>() {
+    let (fixture, shard) = owner::<F>(&[]).await;
+    fixture.clock().advance(5_000);
+    let made = shard.create_poll(&at(1), poll(1)).await.unwrap();
+    assert_eq!(made.created_at, time(5_000));
+    fixture.clock().advance(5_000);
+    let again = shard.create_poll(&at(1), poll(1)).await.unwrap();
+    assert_eq!(again, made);
+}
+
+/// P11: a poll is closed once, and takes no votes after it; what was counted
+/// is still told.
+pub async fn a_poll_is_closed_for_good<F: Fixture>() {
+    let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
+    let poll = changeable(1);
+    cast(&shard, ballot(&poll, "v", 0, 1)).await;
+    fixture.clock().advance(1_000);
+    let closed = shard.close_poll(&at(1), poll.poll_id).await.unwrap();
+    assert_eq!(closed.closed_at, Some(time(1_000)));
+    fixture.clock().advance(1_000);
+    let before = picture(&shard, &slice(), &["v"]).await;
+    assert_eq!(before.tallies[0].closed_at, Some(time(1_000)));
+    let again = shard.close_poll(&at(1), poll.poll_id).await.unwrap();
+    assert_eq!(again, closed);
+    let shard = reopen(&fixture, shard).await;
+    for (asked, expected) in [
+        (ballot(&poll, "w", 0, 2), refused(Refusal::Closed)),
+        (ballot(&poll, "v", 1, 3), refused(Refusal::Closed)),
+        (withdrawal(&poll, "v", 0, 4), refused(Refusal::Closed)),
+        (ballot(&poll, "v", 0, 1), counted(1)),
+        (ballot(&poll, "v", 0, 5), already(1)),
+    ] {
+        assert_eq!(cast(&shard, asked).await, expected);
+    }
+    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+}
+
+/// P11: lanes are added and never taken away, and the counts stay.
+pub async fn lanes_are_only_added<F: Fixture>() {
+    let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
+    let poll = changeable(1);
+    for n in 0..30 {
+        cast(&shard, ballot(&poll, &format!("v{n}"), n % 3, 1)).await;
+    }
+    for (asked, lanes) in [(5, 10), (10, 10), (64, 64), (20, 64)] {
+        let widened = shard
+            .widen_lanes(&at(1), poll.poll_id, asked)
+            .await
+            .unwrap();
+        assert_eq!(widened.spec.options.lanes, lanes);
+        let kept = shard.lanes(&slice(), poll.poll_id).await.unwrap();
+        assert!(kept.iter().all(|item| item.len() == usize::from(lanes)));
+        let tally = shard.tally(&slice(), poll.poll_id).await.unwrap();
+        assert_eq!(tally.counts, [10, 10, 10]);
+    }
+    for n in 0..30 {
+        cast(&shard, withdrawal(&poll, &format!("v{n}"), n % 3, 2)).await;
+    }
+    let before = shard.lanes(&slice(), poll.poll_id).await.unwrap();
+    assert_eq!(before, vec![vec![0; 64]; 3]);
+    let shard = crash(&fixture, shard).await;
+    let after = shard.lanes(&slice(), poll.poll_id).await.unwrap();
+    assert_eq!(after, before);
+}
+
+/// P11: a slice's polls come in the order of their ids, page by page.
+pub async fn polls_come_in_the_order_of_their_ids<F: Fixture>() {
+    let numbers = [7, 3, 9, 1, 5];
+    let polls: Vec<_> = numbers.into_iter().map(poll).collect();
+    let (fixture, shard) = owner::<F>(&polls).await;
+    let shard = reopen(&fixture, shard).await;
+    let mut pages = Vec::new();
+    let mut after = None;
+    loop {
+        let page = shard.polls(&slice(), after, 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.poll_id);
+        pages.push(
+            page.iter()
+                .map(|poll| poll.poll_id.number())
+                .collect::<Vec<_>>(),
+        );
+    }
+    assert_eq!(pages, [vec![1, 3], vec![5, 7], vec![9]]);
+    let between = Some(PollId::from_number(4));
+    let rest = shard.polls(&slice(), between, 1).await.unwrap();
+    assert_eq!(rest, [poll(5)]);
+    assert_eq!(shard.polls(&slice_of("other"), None, 9).await.unwrap(), []);
+}
+
+/// P11: what is not there is not found, whatever is asked of it.
+pub async fn an_unknown_poll_is_not_found<F: Fixture>() {
+    let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
+    let (id, one) = (poll(2).poll_id, at(1));
+    let outcomes = [
+        shard.poll(&slice(), id).await.map(drop),
+        shard.tally(&slice(), id).await.map(drop),
+        shard.lanes(&slice(), id).await.map(drop),
+        shard.voter(&slice(), id, &voter("v")).await.map(drop),
+        shard.close_poll(&one, id).await.map(drop),
+        shard.widen_lanes(&one, id, 20).await.map(drop),
+    ];
+    for (place, outcome) in outcomes.into_iter().enumerate() {
+        assert_eq!(refusal(outcome), Refusal::PollNotFound, "{place}");
+    }
+}
+
+/// P11: polls are as they were after the shard was closed, or crashed.
+pub async fn polls_survive_reopening<F: Fixture>() {
+    let mut scheduled = choices(2, 3, true);
+    scheduled.spec.title = Some("Später \"oder\" nie\n".to_owned());
+    scheduled.spec.opening_time = Some(time(60_000));
+    let (fixture, shard) = owner::<F>(&[poll(1), scheduled, poll(3)]).await;
+    shard.close_poll(&at(1), poll(3).poll_id).await.unwrap();
+    cast(&shard, ballot(&poll(1), "v", 2, 1)).await;
+    let before = picture(&shard, &slice(), &["v"]).await;
+    let shard = reopen(&fixture, shard).await;
+    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+    let shard = crash(&fixture, shard).await;
+    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+}
