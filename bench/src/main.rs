@@ -6,12 +6,14 @@
 //!   cargo run --release -p ballast-bench -- keys
 //!   cargo run --release -p ballast-bench -- registry --tenants 100000
 //!   cargo run --release -p ballast-bench -- votes
+//!   cargo build --release && cargo run --release -p ballast-bench -- http
 //! ```
 //! One file per benchmark. They measure; nothing here is asserted.
 
 // Printing is what this program is for.
 #![allow(clippy::print_stdout)]
 
+mod http;
 mod keys;
 mod options;
 mod placement;
@@ -25,6 +27,9 @@ use options::{Benchmark, Options};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("--bare") {
+        return http::bare::serve().await;
+    }
     let Some(options) = Options::parse(std::env::args().skip(1))? else {
         println!("{}", options::USAGE);
         return Ok(());
@@ -35,6 +40,7 @@ async fn main() -> anyhow::Result<()> {
             Benchmark::Keys => keys::run().await?,
             Benchmark::Registry => registry::run(&options).await?,
             Benchmark::Votes => votes::run(&options).await?,
+            Benchmark::Http => http::run().await?,
         }
     }
     Ok(())

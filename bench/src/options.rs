@@ -12,6 +12,7 @@ Benchmarks (all of them when none is named):
   placement      deciding where a new slice goes, beside crate hrw-hash
   keys           checking an API key in memory, beside the bare hash
   registry       a SQLite registry with 10,000 tenants beside one with many
+  http           a running ballast (cargo build --release) beside bare axum
   votes          durable votes, each counted once, beside the bare log
 
 Options:
@@ -26,10 +27,17 @@ pub(crate) enum Benchmark {
     Keys,
     Registry,
     Votes,
+    Http,
 }
 
 impl Benchmark {
-    const ALL: [Self; 4] = [Self::Placement, Self::Keys, Self::Registry, Self::Votes];
+    const ALL: [Self; 5] = [
+        Self::Placement,
+        Self::Keys,
+        Self::Registry,
+        Self::Votes,
+        Self::Http,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -37,6 +45,7 @@ impl Benchmark {
             Self::Keys => "keys",
             Self::Registry => "registry",
             Self::Votes => "votes",
+            Self::Http => "http",
         }
     }
 }

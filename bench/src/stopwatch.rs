@@ -30,6 +30,11 @@ impl Samples {
         self.0.push(sample);
     }
 
+    /// Takes in those of another.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
     pub(crate) fn median(&self) -> Duration {
         self.quantile(0.5)
     }

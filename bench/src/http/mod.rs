@@ -1,0 +1,110 @@
+//! A running Ballast over HTTP, beside a bare axum handler that reads the same
+//! requests and answers as many bytes. Both are processes of their own on this
+//! machine, asked by the same client over the same number of connections.
+
+pub(crate) mod bare;
+mod client;
+mod live;
+mod server;
+
+use std::time::Duration;
+
+use self::client::{Connection, load};
+use self::server::{Ballast, Bare};
+use crate::stopwatch::Stopwatch;
+use crate::table::{Table, ratio, thousands};
+
+/// Connections at the same time.
+const CONNECTIONS: usize = 64;
+/// Rounds of each contender; the middle one counts.
+const ROUNDS: usize = 5;
+/// How long a round takes.
+const ROUND: Duration = Duration::from_secs(2);
+
+/// Prints the tables.
+pub(crate) async fn run() -> anyhow::Result<()> {
+    let ballast = Ballast::start().await?;
+    let bare = Bare::start().await?;
+    requests(&ballast, &bare).await?;
+    stream(&ballast).await?;
+    live::run(&ballast).await?;
+    ballast.stop().await
+}
+
+/// Single requests beside the bare handler.
+async fn requests(ballast: &Ballast, bare: &Bare) -> anyhow::Result<()> {
+    let poll = ballast.poll("single votes").await?;
+    let mut table = Table::new(&[
+        "request",
+        "ballast /s",
+        "p50",
+        "p99",
+        "bare axum /s",
+        "p50",
+        "p99",
+        "share",
+    ]);
+    let vote = |n: u64| poll.vote(&format!("voter-{n:09}"));
+    let resolve = |_: u64| ballast.resolve();
+    type Asked<'a> = (
+        &'static str,
+        &'a (dyn Fn(u64) -> Vec<u8> + Sync),
+        &'static str,
+    );
+    let kinds: [Asked<'_>; 2] = [
+        ("one vote, durable", &vote, "/vote"),
+        ("resolve a key", &resolve, "/resolve"),
+    ];
+    let mut next = 0;
+    for (name, request, bare_path) in kinds {
+        let (mut ours, mut floor) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            ours.push(load(ballast.address, CONNECTIONS, ROUND, next, request).await?);
+            next += 10_000_000;
+            let same = |n: u64| bare.request(bare_path, &request(n));
+            floor.push(load(bare.address, CONNECTIONS, ROUND, 0, &same).await?);
+        }
+        let (ours, floor) = (middle(ours), middle(floor));
+        table.row([
+            name.to_owned(),
+            thousands(ours.per_second as u64),
+            ms(ours.p50),
+            ms(ours.p99),
+            thousands(floor.per_second as u64),
+            ms(floor.p50),
+            ms(floor.p99),
+            ratio(ours.per_second, floor.per_second),
+        ]);
+    }
+    table.print(&format!("Single requests over {CONNECTIONS} connections"));
+    Ok(())
+}
+
+fn middle(mut rounds: Vec<client::Measured>) -> client::Measured {
+    rounds.sort_by(|one, two| one.per_second.total_cmp(&two.per_second));
+    rounds.swap_remove(rounds.len() / 2)
+}
+
+fn ms(duration: Duration) -> String {
+    format!("{:.2} ms", duration.as_secs_f64() * 1_000.0)
+}
+
+/// One tenant, one poll, one stream.
+async fn stream(ballast: &Ballast) -> anyhow::Result<()> {
+    const VOTES: u64 = 1_000_000;
+    let poll = ballast.poll("a stream").await?;
+    let lines = poll.lines(0, VOTES);
+    let mut connection = Connection::open(ballast.address).await?;
+    let watch = Stopwatch::start();
+    let counted = connection.stream(&ballast.votes_head(), &lines).await?;
+    let seconds = watch.elapsed().as_secs_f64();
+    let mut table = Table::new(&["one tenant, one poll, one connection", ""]);
+    table.row(["votes counted".to_owned(), thousands(counted)]);
+    let rate = (counted as f64 / seconds) as u64;
+    table.row([
+        "votes per second, each durable and answered".to_owned(),
+        thousands(rate),
+    ]);
+    table.print("A stream of votes (NDJSON)");
+    Ok(())
+}
