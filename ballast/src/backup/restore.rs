@@ -57,7 +57,7 @@ pub(super) async fn restore(backup: &Path, data_dir: &Path) -> anyhow::Result<Ma
     for shard in &manifest.shards {
         raise_shard(&data_dir.join(&shard.directory), &shard.shard_id, &owned).await?;
     }
-    File::open(data_dir)?.sync_all()?;
+    crate::up::mark_format(data_dir)?;
     fs::remove_file(&mark)?;
     File::open(data_dir)?.sync_all()?;
     Ok(manifest)

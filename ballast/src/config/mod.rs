@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) keys: Keys,
     /// What the router keeps in memory, and how long requests may wait there.
     pub(crate) router: Router,
+    /// The embedded shards.
+    pub(crate) shards: Shards,
     /// What is logged.
     pub(crate) log: Log,
     /// Where traces go.
@@ -179,6 +181,45 @@ impl Default for Router {
             held_requests_per_tenant_max: 5_000,
             viewers_max: 20_000,
             viewers_per_tenant_max: 10_000,
+        }
+    }
+}
+
+/// The embedded shards. A change takes effect when they are opened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Shards {
+    /// Voters of open polls that one shard keeps in memory at the most, at 38
+    /// to 76 bytes each; further ones are refused with `shard-full`.
+    #[schemars(range(min = 1_000, max = 10_000_000_000_u64))]
+    pub(crate) voters_in_memory_max: u64,
+    /// A checkpoint is made when the log has grown by so many MiB.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub(crate) checkpoint_mib: u64,
+    /// So many MiB of the log are kept at least for those who follow changes.
+    #[schemars(range(min = 0, max = 1_048_576))]
+    pub(crate) feed_mib: u64,
+}
+
+impl Default for Shards {
+    fn default() -> Self {
+        let options = ballast_vote_shard::embedded::Options::default();
+        Self {
+            voters_in_memory_max: options.voters_in_memory_max,
+            checkpoint_mib: options.checkpoint_bytes >> 20,
+            feed_mib: options.feed_bytes >> 20,
+        }
+    }
+}
+
+impl Shards {
+    /// As the engine wants it.
+    pub(crate) fn options(&self) -> ballast_vote_shard::embedded::Options {
+        ballast_vote_shard::embedded::Options {
+            voters_in_memory_max: self.voters_in_memory_max,
+            checkpoint_bytes: self.checkpoint_mib << 20,
+            feed_bytes: self.feed_mib << 20,
+            ..Default::default()
         }
     }
 }

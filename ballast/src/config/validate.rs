@@ -19,6 +19,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Finding> {
         return Err(("fleet.shards", "must be from 1 to 1000".to_owned()));
     }
     router(config)?;
+    shards(config)?;
     traces(config)?;
     tracing_subscriber::EnvFilter::try_new(&config.log.filter)
         .map(drop)
@@ -52,6 +53,25 @@ fn router(config: &Config) -> Result<(), Finding> {
     ] {
         if !(1..=1_000_000).contains(&count) {
             return Err((key, "must be from 1 to 1000000".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn shards(config: &Config) -> Result<(), Finding> {
+    let set = &config.shards;
+    for (key, value, least, most) in [
+        (
+            "shards.voters_in_memory_max",
+            set.voters_in_memory_max,
+            1_000,
+            10_000_000_000,
+        ),
+        ("shards.checkpoint_mib", set.checkpoint_mib, 1, 65_536),
+        ("shards.feed_mib", set.feed_mib, 0, 1_048_576),
+    ] {
+        if !(least..=most).contains(&value) {
+            return Err((key, format!("must be from {least} to {most}")));
         }
     }
     Ok(())

@@ -36,7 +36,7 @@ pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> R
         .with_state((parts.plane.clone(), parts.shards.clone()));
     let measured = Router::new()
         .route("/metrics", get(exposed))
-        .with_state(metrics.clone());
+        .with_state((metrics.clone(), parts.shards.clone()));
     let own = Router::new()
         .merge(health)
         .merge(measured)
@@ -71,11 +71,9 @@ async fn ready(
     State((plane, shards)): State<(ControlPlane, Arc<LocalShards>)>,
 ) -> Result<&'static str, ApiError> {
     plane.registry().check().await?;
-    let troubles: Vec<_> = shards
-        .troubles()
-        .await
-        .into_iter()
-        .map(|(id, why)| format!("{id}: {why}"))
+    let usages = shards.usages().await.into_iter();
+    let troubles: Vec<_> = usages
+        .filter_map(|(id, usage)| usage.trouble.map(|why| format!("{id}: {why}")))
         .collect();
     if troubles.is_empty() {
         return Ok("ready\n");
@@ -85,7 +83,8 @@ async fn ready(
     Err(error.retry_after(1).into())
 }
 
-async fn exposed(State(metrics): State<Metrics>) -> Response {
+async fn exposed(State((metrics, shards)): State<(Metrics, Arc<LocalShards>)>) -> Response {
+    metrics.note_shards(&shards.usages().await);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], metrics.text()).into_response()
 }

@@ -5,10 +5,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
+use ballast_domain::ShardId;
+use ballast_vote_shard::Usage;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
@@ -19,6 +22,22 @@ pub(crate) struct Metrics {
     registry: Arc<RwLock<Registry>>,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    shards: Arc<ShardGauges>,
+}
+
+/// How full each shard is, as of the last look.
+#[derive(Default)]
+struct ShardGauges {
+    up: Family<ShardLabels, Gauge>,
+    polls: Family<ShardLabels, Gauge>,
+    voters: Family<ShardLabels, Gauge>,
+    bytes: Family<ShardLabels, Gauge>,
+}
+
+/// Shards are few, and an operator names them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ShardLabels {
+    shard: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -53,10 +72,28 @@ impl Default for Metrics {
         );
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "This program", version);
+        let shards = Arc::new(ShardGauges::default());
+        for (name, help, gauge) in [
+            ("shard_up", "Whether the shard takes votes", &shards.up),
+            ("shard_polls", "Polls on the shard", &shards.polls),
+            (
+                "shard_voters_in_memory",
+                "Voters of open polls in memory",
+                &shards.voters,
+            ),
+            (
+                "shard_disk_bytes",
+                "What the shard takes on disk",
+                &shards.bytes,
+            ),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
         Self {
             registry: Arc::new(RwLock::new(registry)),
             requests,
             latency,
+            shards,
         }
     }
 }
@@ -79,6 +116,31 @@ impl Metrics {
         self.latency
             .get_or_create(&RouteLabels { route })
             .observe(elapsed.as_secs_f64());
+    }
+
+    /// Notes how full the shards are. One that is gone is forgotten.
+    pub(crate) fn note_shards(&self, usages: &[(ShardId, Usage)]) {
+        let ShardGauges {
+            up,
+            polls,
+            voters,
+            bytes,
+        } = &*self.shards;
+        for family in [up, polls, voters, bytes] {
+            family.clear();
+        }
+        for (id, usage) in usages {
+            let shard = id.to_string();
+            let labels = ShardLabels { shard };
+            let set = |family: &Family<ShardLabels, Gauge>, value: u64| {
+                let value = i64::try_from(value).unwrap_or(i64::MAX);
+                family.get_or_create(&labels).set(value);
+            };
+            set(up, u64::from(usage.trouble.is_none()));
+            set(polls, usage.polls);
+            set(voters, usage.voters_in_memory);
+            set(bytes, usage.disk_bytes);
+        }
     }
 
     /// Everything measured, as text.

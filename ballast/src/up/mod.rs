@@ -9,6 +9,7 @@
 mod args;
 mod client_address;
 mod first_start;
+mod format;
 mod greeting;
 mod http;
 mod listener;
@@ -22,6 +23,7 @@ mod shards;
 mod traces;
 
 pub(crate) use args::UpArgs;
+pub(crate) use format::mark as mark_format;
 pub(crate) use reset::reset_token;
 
 use std::sync::Arc;
@@ -37,6 +39,9 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     let config = settled(args)?;
     let lock = lock::DataDir::take(&config.server.data_dir)?;
     let logging = Arc::new(logging::Logging::start(&config)?);
+    if let Some(told) = format::check(lock.path())? {
+        screen.note(&told);
+    }
     let listener = listener::Listener::bind(&config.server).await?;
     let parts = parts::Parts::open(&config, lock.path(), listener.public_url(&config)).await?;
     let token = first_start::prepare(

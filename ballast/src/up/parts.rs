@@ -109,7 +109,7 @@ impl Parts {
             .collect();
         let shards = Arc::new(LocalShards::new(
             data_dir,
-            ballast_vote_shard::embedded::Options::default(),
+            config.shards.options(),
             Arc::new(SystemClock),
             Arc::new(SystemEntropy),
         ));

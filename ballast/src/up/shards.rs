@@ -18,7 +18,7 @@ use ballast_domain::shard::Shard;
 use ballast_domain::{Clock, Entropy, ShardId};
 use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
-use ballast_vote_shard::{ShardError, ShardResult, Shards, VoteShard};
+use ballast_vote_shard::{ShardError, ShardResult, Shards, Usage, VoteShard};
 
 /// How long to wait before something that failed is tried again.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -146,20 +146,24 @@ impl LocalShards {
         self.read().values().any(failed)
     }
 
-    /// Every shard that takes no writes right now, and why.
-    pub(crate) async fn troubles(&self) -> Vec<(ShardId, String)> {
-        let slots: Vec<_> = self.read().clone().into_iter().collect();
-        let mut troubles = Vec::new();
+    /// How full every shard is, and whether it works.
+    pub(crate) async fn usages(&self) -> Vec<(ShardId, Usage)> {
+        let mut slots: Vec<_> = self.read().clone().into_iter().collect();
+        slots.sort_by(|(one, _), (two, _)| one.cmp(two));
+        let mut usages = Vec::new();
         for (id, slot) in slots {
-            let trouble = match slot {
-                Slot::Starting => Some("it is starting".to_owned()),
-                Slot::Failed(why) => Some(why),
-                Slot::Open(shard) => shard.usage().await.trouble,
+            let away = |why: String| Usage {
+                trouble: Some(why),
+                ..Usage::default()
             };
-            troubles.extend(trouble.map(|trouble| (id, trouble)));
+            let usage = match slot {
+                Slot::Starting => away("it is starting".to_owned()),
+                Slot::Failed(why) => away(why),
+                Slot::Open(shard) => shard.usage().await,
+            };
+            usages.push((id, usage));
         }
-        troubles.sort();
-        troubles
+        usages
     }
 
     /// Closes all of them: what was gathered is still written.
