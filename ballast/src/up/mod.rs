@@ -12,6 +12,7 @@ mod first_start;
 mod format;
 mod greeting;
 mod http;
+mod known_shards;
 mod listener;
 mod lock;
 mod logging;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use super::known_shards::KnownShards;
 use ballast_control_plane::registry::typed;
 use ballast_domain::registry::{Kind, RecordQuery, Registry, StoreResult};
 use ballast_domain::shard::Shard;
@@ -29,6 +30,7 @@ pub(crate) struct LocalShards {
     options: Options,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    known: KnownShards,
     slots: RwLock<HashMap<ShardId, Slot>>,
 }
 
@@ -50,6 +52,7 @@ impl LocalShards {
     ) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
+            known: KnownShards::of(data_dir),
             options,
             clock,
             entropy,
@@ -95,6 +98,7 @@ impl LocalShards {
             .map(|shard| (shard.value.shard_id, shard.value.url))
             .collect();
         self.write().retain(|id, _| wanted.contains_key(id));
+        self.known.forget_others(&wanted);
         for (id, url) in wanted {
             self.start(id, &url);
         }
@@ -115,12 +119,15 @@ impl LocalShards {
         slots.insert(id.clone(), Slot::Starting);
         drop(slots);
         let (shards, directory) = (self.clone(), self.data_dir.join(directory));
-        tokio::task::spawn_blocking(move || shards.open(id, &directory));
+        let url = url.to_owned();
+        tokio::task::spawn_blocking(move || shards.open(id, &url, &directory));
     }
 
-    fn open(&self, id: ShardId, directory: &Path) {
-        let opened = RealDisk::open(directory)
-            .map_err(|error| error.to_string())
+    fn open(&self, id: ShardId, url: &str, directory: &Path) {
+        let opened = self
+            .known
+            .check(&id, url, directory)
+            .and_then(|()| RealDisk::open(directory).map_err(|error| error.to_string()))
             .and_then(|disk| {
                 EmbeddedShard::open(
                     id.as_str(),
@@ -130,6 +137,10 @@ impl LocalShards {
                     self.entropy.clone(),
                 )
                 .map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+            })
+            .and_then(|shard| {
+                let noted = self.known.note(&id, url);
+                noted.map(|()| shard).map_err(|error| error.to_string())
             });
         let slot = match opened {
             Ok(shard) => Slot::Open(Arc::new(shard)),

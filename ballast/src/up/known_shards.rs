@@ -1,0 +1,98 @@
+//! Which shards were open here before. A directory that was there and is gone
+//! must not be taken for a new, empty shard: the votes in it would silently be
+//! missing.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use ballast_domain::ShardId;
+
+/// A file for each shard that was opened, with its URL in it.
+pub(crate) struct KnownShards {
+    directory: PathBuf,
+}
+
+impl KnownShards {
+    /// Those of a data directory.
+    pub(crate) fn of(data_dir: &Path) -> Self {
+        Self {
+            directory: data_dir.join("opened-shards"),
+        }
+    }
+
+    fn mark(&self, id: &ShardId) -> PathBuf {
+        self.directory.join(id.as_str())
+    }
+
+    /// Refuses a directory that should hold something and does not.
+    pub(crate) fn check(&self, id: &ShardId, url: &str, directory: &Path) -> Result<(), String> {
+        let known = match fs::read_to_string(self.mark(id)) {
+            Ok(known) => known,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let is_empty = || match fs::read_dir(directory) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(_) => true,
+        };
+        if known == url && is_empty() {
+            return Err(format!(
+                "its files are gone: {} was there when it was opened last; bring them back, or restore a backup",
+                directory.display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Notes that a shard was opened.
+    pub(crate) fn note(&self, id: &ShardId, url: &str) -> io::Result<()> {
+        fs::create_dir_all(&self.directory)?;
+        fs::write(self.mark(id), url)?;
+        File::open(self.mark(id))?.sync_all()?;
+        File::open(&self.directory)?.sync_all()
+    }
+
+    /// Forgets shards that left the fleet: their ids may be given anew.
+    pub(crate) fn forget_others<T>(&self, wanted: &HashMap<ShardId, T>) {
+        let Ok(entries) = fs::read_dir(&self.directory) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !wanted.contains_key(name.as_str()) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_gone_are_not_taken_for_a_new_shard() {
+        let place = tempfile::tempdir().unwrap();
+        let known = KnownShards::of(place.path());
+        let id: ShardId = "shard-1".parse().unwrap();
+        let directory = place.path().join("shards/shard-1");
+        let url = "file:shards/shard-1";
+        assert!(known.check(&id, url, &directory).is_ok(), "new");
+        known.note(&id, url).unwrap();
+        assert!(known.check(&id, url, &directory).is_err(), "gone");
+        fs::create_dir_all(&directory).unwrap();
+        assert!(known.check(&id, url, &directory).is_err(), "empty");
+        fs::write(directory.join("log"), "").unwrap();
+        assert!(known.check(&id, url, &directory).is_ok(), "there");
+        assert!(
+            known
+                .check(&id, "file:other", &place.path().join("other"))
+                .is_ok()
+        );
+        known.forget_others(&HashMap::<ShardId, ()>::new());
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(known.check(&id, url, &directory).is_ok(), "added anew");
+    }
+}
