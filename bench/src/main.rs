@@ -25,6 +25,10 @@ mod votes;
 
 use options::{Benchmark, Options};
 
+/// As in the product itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     if std::env::args().nth(1).as_deref() == Some("--bare") {

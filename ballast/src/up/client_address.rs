@@ -2,10 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, Request};
 use axum::http::HeaderMap;
-use axum::middleware::Next;
-use axum::response::Response;
 use ballast_control_plane::api::ClientAddress;
 use tokio::sync::watch;
 
@@ -15,11 +13,7 @@ use crate::config::Network;
 pub(crate) type TrustedProxies = watch::Receiver<Vec<Network>>;
 
 /// Notes the client's address with the request.
-pub(crate) async fn note(
-    State(trusted): State<TrustedProxies>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(crate) fn note(trusted: &TrustedProxies, request: &mut Request) {
     if let Some(ConnectInfo(peer)) = request
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
@@ -32,7 +26,6 @@ pub(crate) async fn note(
         );
         request.extensions_mut().insert(ClientAddress(address));
     }
-    next.run(request).await
 }
 
 /// Walks X-Forwarded-For from the near end for as long as each hop is a

@@ -1,11 +1,12 @@
 //! All paths on one listener, and what every request passes through.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Path, Request, State};
-use axum::http::{Uri, header};
+use axum::http::{Method, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
@@ -14,7 +15,7 @@ use ballast_control_plane::api::{self, ApiError};
 use ballast_domain::credential::redacted;
 use ballast_domain::{Error, ErrorCode};
 use ballast_router as router;
-use tower_http::catch_panic::CatchPanicLayer;
+use futures::FutureExt;
 use tracing::Instrument;
 
 use super::client_address::{self, TrustedProxies};
@@ -45,13 +46,44 @@ pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> R
     router::router(parts.router.clone())
         .merge(own)
         .merge(admin)
-        .layer(from_fn(secure))
-        .layer(from_fn_with_state(trusted, client_address::note))
-        .layer(from_fn_with_state(metrics, observe))
-        .layer(CatchPanicLayer::custom(|_| {
-            ApiError::from(Error::internal("answer the request", "a handler panicked"))
-                .into_response()
-        }))
+        .layer(from_fn_with_state(
+            Arc::new(Around {
+                trusted,
+                metrics,
+                traced: parts.traced,
+            }),
+            around,
+        ))
+}
+
+/// What every request needs on its way.
+struct Around {
+    trusted: TrustedProxies,
+    metrics: Metrics,
+    /// Whether anyone looks at spans.
+    traced: bool,
+}
+
+/// What every request passes through, in one layer: each layer costs a request
+/// about as much as reading its key does.
+async fn around(State(around): State<Arc<Around>>, mut request: Request, next: Next) -> Response {
+    client_address::note(&around.trusted, &mut request);
+    let seen = Seen::new(&request);
+    let span = seen.span(around.traced);
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let answered = if span.is_disabled() {
+        answer.await
+    } else {
+        answer.instrument(span.clone()).await
+    };
+    let mut response = answered.unwrap_or_else(|_| {
+        let error = Error::internal("answer the request", "a handler panicked");
+        ApiError::from(error).into_response()
+    });
+    secure(&mut response);
+    span.record("status", response.status().as_u16());
+    seen.told(&around.metrics, &response);
+    response
 }
 
 /// Gives up on an admin request that takes too long.
@@ -102,8 +134,7 @@ async fn wrong_method() -> ApiError {
 }
 
 /// Headers that keep a browser from misreading an answer.
-async fn secure(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
+fn secure(response: &mut Response) {
     let headers = response.headers_mut();
     let set = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -117,31 +148,55 @@ async fn secure(request: Request, next: Next) -> Response {
             .entry(name)
             .or_insert(axum::http::HeaderValue::from_static(value));
     }
-    response
 }
 
-/// Counts and logs a request. Query strings may hold API keys: what is logged
-/// is redacted, and the metrics know only the path's pattern.
-async fn observe(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
-    let watch = stopwatch();
-    let method = request.method().clone();
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or("unmatched", MatchedPath::as_str)
-        .to_owned();
-    let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| loggable(request.uri(), &route));
-    // The span names the pattern, not the path: neither ids nor keys in it.
-    let span = tracing::info_span!("request", %method, route, status = tracing::field::Empty);
-    let response = next.run(request).instrument(span.clone()).await;
-    span.record("status", response.status().as_u16());
-    let elapsed = watch.elapsed();
-    metrics.request(&method, route, response.status(), elapsed);
-    if let Some(uri) = uri {
-        let (status, ms) = (response.status().as_u16(), elapsed.as_millis());
-        tracing::debug!(%method, uri, status, ms, "request");
+/// What is counted and logged of a request. Query strings may hold API keys:
+/// what is logged is redacted, and the metrics know only the path's pattern.
+struct Seen {
+    watch: std::time::Instant,
+    method: Method,
+    route: Option<MatchedPath>,
+    uri: Option<String>,
+}
+
+impl Seen {
+    fn new(request: &Request) -> Self {
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| {
+            let pattern = route.as_ref().map_or("unmatched", MatchedPath::as_str);
+            loggable(request.uri(), pattern)
+        });
+        Self {
+            watch: stopwatch(),
+            method: request.method().clone(),
+            route,
+            uri,
+        }
     }
-    response
+
+    fn pattern(&self) -> &str {
+        self.route.as_ref().map_or("unmatched", MatchedPath::as_str)
+    }
+
+    /// A span, where anyone looks. It names the pattern, not the path: neither
+    /// ids nor keys are in it.
+    fn span(&self, traced: bool) -> tracing::Span {
+        if !traced && self.uri.is_none() {
+            return tracing::Span::none();
+        }
+        let (method, route) = (&self.method, self.pattern());
+        tracing::info_span!("request", %method, route, status = tracing::field::Empty)
+    }
+
+    fn told(self, metrics: &Metrics, response: &Response) {
+        let elapsed = self.watch.elapsed();
+        metrics.request(&self.method, self.pattern(), response.status(), elapsed);
+        if let Some(uri) = &self.uri {
+            let (method, status) = (&self.method, response.status().as_u16());
+            let ms = elapsed.as_millis();
+            tracing::debug!(%method, uri, status, ms, "request");
+        }
+    }
 }
 
 /// A URI without the keys in it. An escape could hide one (`bl%5Flive_…`), so

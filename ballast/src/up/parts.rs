@@ -26,6 +26,8 @@ pub(crate) struct Parts {
     public_url: String,
     /// The shards of this process.
     pub(crate) shards: Arc<LocalShards>,
+    /// Whether spans go anywhere.
+    pub(crate) traced: bool,
     registry: SqliteRegistry,
     routes: RegistryRoutes,
 }
@@ -128,6 +130,7 @@ impl Parts {
             router,
             public_url,
             shards,
+            traced: config.traces.otlp_endpoint.is_some(),
             registry,
             routes,
         })
