@@ -5,7 +5,7 @@
 //!   cargo run --release -p ballast-bench -- placement
 //!   cargo run --release -p ballast-bench -- keys
 //!   cargo run --release -p ballast-bench -- registry --tenants 100000
-//!   cargo run --release -p ballast-bench -- votes
+//!   cargo run --release -p ballast-bench -- votes --stored 1000000,10000000
 //! ```
 //! One file per benchmark. They measure; nothing here is asserted.
 
@@ -21,7 +21,7 @@ mod stopwatch;
 mod table;
 mod votes;
 
-use options::{Benchmark, Options};
+use options::{Benchmark, Inner, Options};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -29,6 +29,9 @@ async fn main() -> anyhow::Result<()> {
         println!("{}", options::USAGE);
         return Ok(());
     };
+    if let Some(Inner::Reopen(directory)) = &options.inner {
+        return votes::reopen(directory).await;
+    }
     for benchmark in &options.benchmarks {
         match benchmark {
             Benchmark::Placement => placement::run()?,

@@ -12,10 +12,12 @@ Benchmarks (all of them when none is named):
   placement      deciding where a new slice goes, beside crate hrw-hash
   keys           checking an API key in memory, beside the bare hash
   registry       a SQLite registry with 10,000 tenants beside one with many
-  votes          durable votes, each counted once, beside the bare log
+  votes          durable votes, each counted once, beside the bare log, Redis
+                 and PostgreSQL, and with many votes stored already
 
 Options:
   --tenants N    how many tenants are many [default: 1000000]
+  --stored N,N   votes stored already [default: 1000000,10000000,50000000]
   --keep DIR     put the registries there and leave them
   -h, --help     print this";
 
@@ -46,7 +48,17 @@ impl Benchmark {
 pub(crate) struct Options {
     pub(crate) benchmarks: Vec<Benchmark>,
     pub(crate) tenants: usize,
+    pub(crate) stored: Vec<u64>,
     pub(crate) keep: Option<PathBuf>,
+    /// What a process that a benchmark started of this program is to do.
+    pub(crate) inner: Option<Inner>,
+}
+
+/// A part of a benchmark that needs a process of its own.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Inner {
+    /// Opens a shard and says what that took.
+    Reopen(PathBuf),
 }
 
 impl Options {
@@ -55,7 +67,9 @@ impl Options {
         let mut options = Self {
             benchmarks: Vec::new(),
             tenants: 1_000_000,
+            stored: vec![1_000_000, 10_000_000, 50_000_000],
             keep: None,
+            inner: None,
         };
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
@@ -65,6 +79,15 @@ impl Options {
                 "--tenants" => {
                     options.tenants = value()?.parse().context("read --tenants")?;
                 }
+                "--stored" => {
+                    let sizes = value()?;
+                    let sizes = sizes.split(',').map(str::parse);
+                    options.stored = sizes.collect::<Result<_, _>>().context("read --stored")?;
+                }
+                "--inner" => match value()?.as_str() {
+                    "reopen" => options.inner = Some(Inner::Reopen(value()?.into())),
+                    other => bail!("there is no inner {other:?}"),
+                },
                 "--keep" => options.keep = Some(value()?.into()),
                 name => match Benchmark::ALL.into_iter().find(|one| one.name() == name) {
                     Some(benchmark) => options.benchmarks.push(benchmark),
