@@ -18,7 +18,8 @@ Benchmarks (all of them when none is named):
 Options:
   --tenants N    how many tenants are many [default: 1000000]
   --stored N,N   votes stored already [default: 1000000,10000000,50000000]
-  --keep DIR     put the registries there and leave them
+  --part NAME    of votes only this: shapes, spread or stored
+  --keep DIR     put registries and shards there and leave those that are large
   -h, --help     print this";
 
 /// A benchmark.
@@ -49,6 +50,7 @@ pub(crate) struct Options {
     pub(crate) benchmarks: Vec<Benchmark>,
     pub(crate) tenants: usize,
     pub(crate) stored: Vec<u64>,
+    pub(crate) part: Option<String>,
     pub(crate) keep: Option<PathBuf>,
     /// What a process that a benchmark started of this program is to do.
     pub(crate) inner: Option<Inner>,
@@ -68,6 +70,7 @@ impl Options {
             benchmarks: Vec::new(),
             tenants: 1_000_000,
             stored: vec![1_000_000, 10_000_000, 50_000_000],
+            part: None,
             keep: None,
             inner: None,
         };
@@ -88,6 +91,7 @@ impl Options {
                     "reopen" => options.inner = Some(Inner::Reopen(value()?.into())),
                     other => bail!("there is no inner {other:?}"),
                 },
+                "--part" => options.part = Some(value()?),
                 "--keep" => options.keep = Some(value()?.into()),
                 name => match Benchmark::ALL.into_iter().find(|one| one.name() == name) {
                     Some(benchmark) => options.benchmarks.push(benchmark),

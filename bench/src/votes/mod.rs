@@ -70,10 +70,19 @@ fn told<T>(name: &str, started: anyhow::Result<T>) -> Option<T> {
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     let place = tempfile::tempdir()?;
     let directory = options.keep.as_deref().unwrap_or(place.path());
-    println!();
-    let servers = Servers::start().await;
-    shapes::run(directory, &servers).await?;
-    spread::run(directory, &servers).await?;
-    drop(servers);
-    stored::run(directory, options).await
+    let wanted = |part: &str| options.part.as_deref().is_none_or(|only| only == part);
+    if wanted("shapes") || wanted("spread") {
+        println!();
+        let servers = Servers::start().await;
+        if wanted("shapes") {
+            shapes::run(directory, &servers).await?;
+        }
+        if wanted("spread") {
+            spread::run(directory, &servers).await?;
+        }
+    }
+    if wanted("stored") {
+        stored::run(directory, options).await?;
+    }
+    Ok(())
 }

@@ -85,7 +85,9 @@ pub(super) async fn run(directory: &Path, options: &Options) -> anyhow::Result<(
             format!("{:.1}", resident / voters as f64),
             format!("{:.1}", bytes as f64 / voters as f64),
         ]);
-        std::fs::remove_dir_all(place)?;
+        if options.keep.is_none() {
+            std::fs::remove_dir_all(place)?;
+        }
     }
     table.print("Votes stored already, batches of 1,024");
     Ok(())
