@@ -22,6 +22,9 @@ Options:
   --keep DIR     put registries and shards there and leave those that are large
   -h, --help     print this";
 
+/// The parts of `votes`.
+const PARTS: [&str; 3] = ["shapes", "spread", "stored"];
+
 /// A benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Benchmark {
@@ -91,7 +94,10 @@ impl Options {
                     "reopen" => options.inner = Some(Inner::Reopen(value()?.into())),
                     other => bail!("there is no inner {other:?}"),
                 },
-                "--part" => options.part = Some(value()?),
+                "--part" => match value()? {
+                    part if PARTS.contains(&part.as_str()) => options.part = Some(part),
+                    other => bail!("there is no part {other:?}\n\n{USAGE}"),
+                },
                 "--keep" => options.keep = Some(value()?.into()),
                 name => match Benchmark::ALL.into_iter().find(|one| one.name() == name) {
                     Some(benchmark) => options.benchmarks.push(benchmark),

@@ -2,8 +2,8 @@
 //! voters' rows and adds those that were new to the counters.
 //!
 //! The rows of a call arrive as two arrays: one round trip, one statement,
-//! nothing to be parsed row by row. Counters are changed in the order of items,
-//! or transactions would wait for each other in circles.
+//! nothing to be parsed row by row. Counters are locked in the order of items, or
+//! transactions would wait for each other in circles.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -36,20 +36,22 @@ begin
 end $$;
 create function cast_many(poll_ int8, voters text[], items int4[], lane_ int4)
 returns int8 language plpgsql as $$
-declare counted_ int8;
+declare items_ int4[]; more_ int8[];
 begin
   with counted as (
     insert into votes select poll_, * from unnest(voters, items)
     on conflict do nothing returning item
   ), sums as (
-    select item, count(*) as more from counted group by item order by item
-  ), changed as (
-    update counters c set votes = c.votes + sums.more from sums
-    where c.poll = poll_ and c.item = sums.item and c.lane = lane_
-    returning sums.more
+    select item, count(*) as more from counted group by item
   )
-  select coalesce(sum(more), 0) into counted_ from changed;
-  return counted_;
+  select array_agg(item), array_agg(more) into items_, more_ from sums;
+  perform 1 from counters
+  where poll = poll_ and lane = lane_ and item = any (items_)
+  order by item for no key update;
+  update counters c set votes = c.votes + sums.more
+  from unnest(items_, more_) as sums (item, more)
+  where c.poll = poll_ and c.lane = lane_ and c.item = sums.item;
+  return (select coalesce(sum(more), 0) from unnest(more_) more);
 end $$;";
 
 /// How votes are counted.
@@ -107,9 +109,6 @@ impl Postgres {
             "min_wal_size=1GB",
             "checkpoint_timeout=1h",
             "autovacuum=off",
-            // Counters are changed in the order of items: see above.
-            "enable_hashjoin=off",
-            "enable_mergejoin=off",
         ] {
             start.args(["-c", setting]);
         }
