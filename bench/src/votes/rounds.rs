@@ -1,11 +1,15 @@
 //! Several ways to count the same votes, by turns; the middle round counts.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use super::work::{Shape, Took, Work};
 
-/// Rounds of each contender.
-const ROUNDS: usize = 5;
+/// Rounds of each contender: there and back.
+const ROUNDS: usize = 6;
+/// How long the disk may settle between them.
+const REST: Duration = Duration::from_millis(300);
 /// How long a round should take.
 const ROUND_SECONDS: f64 = 0.7;
 
@@ -114,8 +118,11 @@ pub(super) async fn measure(entries: Vec<Entry<'_>>) -> anyhow::Result<Vec<Figur
     }
     for _ in 0..ROUNDS {
         for turn in &mut turns {
+            tokio::time::sleep(REST).await;
             turn.take().await?;
         }
+        // Nobody always comes after the same other one.
+        turns.reverse();
     }
     let mut figures = Vec::new();
     for turn in turns {
@@ -134,5 +141,9 @@ pub(super) async fn measure(entries: Vec<Entry<'_>>) -> anyhow::Result<Vec<Figur
 /// The middle one.
 pub(super) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+    let upper = figures.get(figures.len() / 2).copied();
+    let lower = figures.get(figures.len().saturating_sub(1) / 2).copied();
+    upper
+        .zip(lower)
+        .map_or(f64::NAN, |(upper, lower)| f64::midpoint(upper, lower))
 }

@@ -3,26 +3,36 @@
 use std::path::{Path, PathBuf};
 
 use super::engine::Engine;
-use super::rounds::{Contender, Entry, measure};
+use super::rounds::{Contender, Entry, Figures, measure};
 use super::work::Shape;
 use super::{ITEMS, Servers, postgres, redis};
 use crate::table::{Table, ratio, thousands};
 
-const BATCHES: [usize; 2] = [1, 64];
+const BATCHES: [usize; 3] = [1, 64, 1_024];
 const CALLS: usize = 16;
 
 /// Prints the table.
 pub(super) async fn run(directory: &Path, servers: &Servers) -> anyhow::Result<()> {
     let many = format!("{} items /s", thousands(ITEMS));
-    let mut table = Table::new(&["", "votes per call", "one item /s", &many, "ratio"]);
+    let mut table = Table::new(&[
+        "",
+        "votes per call",
+        "one item /s",
+        &many,
+        "ratio",
+        "CPU µs, one item",
+        "CPU µs, many",
+    ]);
     for batch in BATCHES {
         for (name, [one, spread]) in at(directory, servers, batch).await? {
             table.row([
                 name.to_owned(),
                 thousands(batch as u64),
-                thousands(one as u64),
-                thousands(spread as u64),
-                ratio(one, spread),
+                thousands(one.rate as u64),
+                thousands(spread.rate as u64),
+                ratio(one.rate, spread.rate),
+                format!("{:.2}", one.cpu_us),
+                format!("{:.2}", spread.cpu_us),
             ]);
         }
     }
@@ -33,12 +43,12 @@ pub(super) async fn run(directory: &Path, servers: &Servers) -> anyhow::Result<(
 /// A contender twice: for one item, and for many.
 type Pair = (&'static str, [Box<dyn Contender>; 2]);
 
-/// Everyone's rates with one item and with many, measured by turns.
+/// Everyone's figures with one item and with many, measured by turns.
 async fn at(
     directory: &Path,
     servers: &Servers,
     batch: usize,
-) -> anyhow::Result<Vec<(&'static str, [f64; 2])>> {
+) -> anyhow::Result<Vec<(&'static str, [Figures; 2])>> {
     servers.clear().await?;
     let places = [1, ITEMS].map(|items| directory.join(format!("spread-{items}")));
     let mut pairs = pairs(&places, servers).await?;
@@ -59,8 +69,8 @@ async fn at(
     for place in places {
         std::fs::remove_dir_all(place)?;
     }
-    let rates = figures.chunks(2).map(|two| [two[0].rate, two[1].rate]);
-    Ok(names.into_iter().zip(rates).collect())
+    let twos = figures.chunks(2).map(|two| [two[0], two[1]]);
+    Ok(names.into_iter().zip(twos).collect())
 }
 
 async fn pairs(places: &[PathBuf; 2], servers: &Servers) -> anyhow::Result<Vec<Pair>> {
