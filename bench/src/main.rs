@@ -5,7 +5,7 @@
 //!   cargo run --release -p ballast-bench -- placement
 //!   cargo run --release -p ballast-bench -- keys
 //!   cargo run --release -p ballast-bench -- registry --tenants 100000
-//!   cargo run --release -p ballast-bench -- votes
+//!   cargo run --release -p ballast-bench -- votes --stored 1000000,10000000
 //!   cargo build --release && cargo run --release -p ballast-bench -- http
 //! ```
 //! One file per benchmark. They measure; nothing here is asserted.
@@ -23,7 +23,7 @@ mod stopwatch;
 mod table;
 mod votes;
 
-use options::{Benchmark, Options};
+use options::{Benchmark, Inner, Options};
 
 /// As in the product itself.
 #[global_allocator]
@@ -38,6 +38,9 @@ async fn main() -> anyhow::Result<()> {
         println!("{}", options::USAGE);
         return Ok(());
     };
+    if let Some(Inner::Reopen(directory)) = &options.inner {
+        return votes::reopen(directory).await;
+    }
     for benchmark in &options.benchmarks {
         match benchmark {
             Benchmark::Placement => placement::run()?,

@@ -12,13 +12,19 @@ Benchmarks (all of them when none is named):
   placement      deciding where a new slice goes, beside crate hrw-hash
   keys           checking an API key in memory, beside the bare hash
   registry       a SQLite registry with 10,000 tenants beside one with many
+  votes          durable votes, each counted once, beside the bare log, Redis
+                  and PostgreSQL, and with many votes stored already
   http           a running ballast (cargo build --release) beside bare axum
-  votes          durable votes, each counted once, beside the bare log
 
 Options:
   --tenants N    how many tenants are many [default: 1000000]
-  --keep DIR     put the registries there and leave them
+  --stored N,N   votes stored already [default: 1000000,10000000,50000000]
+  --part NAME    of votes only this: shapes, spread or stored
+  --keep DIR     put registries and shards there and leave those that are large
   -h, --help     print this";
+
+/// The parts of `votes`.
+const PARTS: [&str; 3] = ["shapes", "spread", "stored"];
 
 /// A benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +61,18 @@ impl Benchmark {
 pub(crate) struct Options {
     pub(crate) benchmarks: Vec<Benchmark>,
     pub(crate) tenants: usize,
+    pub(crate) stored: Vec<u64>,
+    pub(crate) part: Option<String>,
     pub(crate) keep: Option<PathBuf>,
+    /// What a process that a benchmark started of this program is to do.
+    pub(crate) inner: Option<Inner>,
+}
+
+/// A part of a benchmark that needs a process of its own.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Inner {
+    /// Opens a shard and says what that took.
+    Reopen(PathBuf),
 }
 
 impl Options {
@@ -64,7 +81,10 @@ impl Options {
         let mut options = Self {
             benchmarks: Vec::new(),
             tenants: 1_000_000,
+            stored: vec![1_000_000, 10_000_000, 50_000_000],
+            part: None,
             keep: None,
+            inner: None,
         };
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
@@ -74,6 +94,19 @@ impl Options {
                 "--tenants" => {
                     options.tenants = value()?.parse().context("read --tenants")?;
                 }
+                "--stored" => {
+                    let sizes = value()?;
+                    let sizes = sizes.split(',').map(str::parse);
+                    options.stored = sizes.collect::<Result<_, _>>().context("read --stored")?;
+                }
+                "--inner" => match value()?.as_str() {
+                    "reopen" => options.inner = Some(Inner::Reopen(value()?.into())),
+                    other => bail!("there is no inner {other:?}"),
+                },
+                "--part" => match value()? {
+                    part if PARTS.contains(&part.as_str()) => options.part = Some(part),
+                    other => bail!("there is no part {other:?}\n\n{USAGE}"),
+                },
                 "--keep" => options.keep = Some(value()?.into()),
                 name => match Benchmark::ALL.into_iter().find(|one| one.name() == name) {
                     Some(benchmark) => options.benchmarks.push(benchmark),

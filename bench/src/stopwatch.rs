@@ -59,3 +59,45 @@ pub(crate) fn resident_bytes() -> u64 {
     let pages = told.split_whitespace().nth(1).and_then(|n| n.parse().ok());
     pages.unwrap_or(0) * PAGE_BYTES
 }
+
+/// The time that the processor spent on this process, all its threads
+/// together; 0 where Linux's `/proc` does not say.
+pub(crate) fn cpu_time() -> Duration {
+    let (own, _) = ticks("self").unwrap_or_default();
+    TICK * own
+}
+
+/// The time that the processor spent on another process and its children.
+pub(crate) fn cpu_time_of_family(process: u32) -> Duration {
+    let (own, ended) = ticks(&process.to_string()).unwrap_or_default();
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let children = all
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| parent_of(name) == Some(process))
+        .filter_map(|name| ticks(&name));
+    let living: u32 = children.map(|(own, ended)| own + ended).sum();
+    TICK * (own + ended + living)
+}
+
+/// What Linux counts processor time in.
+const TICK: Duration = Duration::from_millis(10);
+
+/// User and system time of a process, and of its children that have ended.
+fn ticks(process: &str) -> Option<(u32, u32)> {
+    let after_name = stat(process)?;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<u32>().ok();
+    let own = next()? + next()?;
+    let ended = next()? + next()?;
+    Some((own, ended))
+}
+
+fn parent_of(process: &str) -> Option<u32> {
+    stat(process)?.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What follows the name in `/proc/…/stat`: the state, the parent, and so on.
+fn stat(process: &str) -> Option<String> {
+    let told = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    told.rsplit_once(')').map(|(_, rest)| rest.to_owned())
+}

@@ -1,9 +1,16 @@
 //! The physical limit: bytes appended to a file that has its room already,
-//! and synced. No checksum, no logic.
+//! and synced call by call. No checksum, no logic.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use async_trait::async_trait;
+
+use super::engine::VOTE_BYTES;
+use super::rounds::Contender;
+use super::work::{Took, Work};
+use crate::stopwatch::{Stopwatch, cpu_time};
 
 /// A file as large as a segment of the engine's log, written round and round.
 const FILE_BYTES: u64 = 64 << 20;
@@ -30,7 +37,7 @@ impl Log {
         Ok(Self { file, end: 0 })
     }
 
-    pub(super) fn append(&mut self, groups: usize, bytes: usize) -> anyhow::Result<()> {
+    fn append(&mut self, groups: usize, bytes: usize) -> anyhow::Result<()> {
         let group = vec![0x5a; bytes];
         for _ in 0..groups {
             if self.end + bytes as u64 > FILE_BYTES {
@@ -41,5 +48,22 @@ impl Log {
             self.end += bytes as u64;
         }
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Contender for Log {
+    async fn cast(&mut self, work: &Work) -> anyhow::Result<Took> {
+        let (watch, before) = (Stopwatch::start(), cpu_time());
+        let batch = work.shape.batch;
+        self.append(work.votes / batch, batch * VOTE_BYTES)?;
+        Ok(Took {
+            wall: watch.elapsed(),
+            cpu: cpu_time().saturating_sub(before),
+        })
+    }
+
+    async fn counted(&mut self) -> anyhow::Result<Option<u64>> {
+        Ok(None)
     }
 }

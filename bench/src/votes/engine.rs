@@ -2,7 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
 use ballast_domain::poll::{Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{Clock, Entropy, PollId, Timestamp, VoterId};
@@ -10,7 +12,10 @@ use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
 use ballast_vote_shard::{At, VoteShard};
 
+use super::rounds::Contender;
+use super::work::{Took, Work, voter};
 use crate::sample::AT;
+use crate::stopwatch::{Stopwatch, cpu_time};
 
 /// What a vote of these takes in the log.
 pub(super) const VOTE_BYTES: usize = 32;
@@ -29,7 +34,7 @@ impl Entropy for Fixed {
     }
 }
 
-pub(super) struct Contender {
+pub(super) struct Engine {
     shard: Arc<EmbeddedShard>,
     poll: Poll,
 }
@@ -44,16 +49,9 @@ fn at() -> anyhow::Result<At> {
     })
 }
 
-impl Contender {
+impl Engine {
     pub(super) async fn open(directory: &Path) -> anyhow::Result<Self> {
-        let disk = Arc::new(RealDisk::open(directory)?);
-        let shard = EmbeddedShard::open(
-            "bench",
-            disk,
-            Options::default(),
-            Arc::new(Still),
-            Arc::new(Fixed),
-        )?;
+        let shard = shard(directory)?;
         shard.found(&at()?).await?;
         let items = (0..1_000).map(|n| ItemSpec {
             item_name: format!("item {n}"),
@@ -79,58 +77,77 @@ impl Contender {
         })
     }
 
-    /// Votes of voters that have not voted, in batches, spread over items.
-    pub(super) fn ballots(
-        &self,
-        round: usize,
-        votes: usize,
-        batch: usize,
-        items: u64,
-    ) -> Vec<Vec<Ballot>> {
-        let first = (round * votes) as u64;
-        let one = |n: u64| Ballot {
-            poll: self.poll.poll_id,
-            item: self
-                .poll
-                .item_id((n.wrapping_mul(0x9e37_79b9) % items) as u16),
-            voter: voter(n),
-            choice: Choice::For,
-            request: RequestId(n),
-            arrived_at: AT,
-            if_revision: None,
+    /// Ballots, call by call.
+    fn ballots(&self, work: &Work) -> anyhow::Result<Vec<Vec<Ballot>>> {
+        let one = |n: u64| {
+            Ok(Ballot {
+                poll: self.poll.poll_id,
+                item: self.poll.item_id(work.item(n)),
+                voter: VoterId::new(&voter(n))?,
+                choice: Choice::For,
+                request: RequestId(n),
+                arrived_at: AT,
+                if_revision: None,
+            })
         };
-        let all: Vec<u64> = (first..first + votes as u64).collect();
-        all.chunks(batch)
-            .map(|numbers| numbers.iter().copied().map(one).collect())
+        work.batches()
+            .map(|voters| voters.map(one).collect())
             .collect()
     }
 
-    /// Casts the batches, so many at the same time.
-    pub(super) async fn cast(&self, batches: Vec<Vec<Ballot>>, calls: usize) -> anyhow::Result<()> {
-        let batches = Arc::new(batches);
-        let next = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    /// Everything so far in sorted files, and the keeper at rest.
+    pub(super) async fn settle(&self) -> anyhow::Result<()> {
+        Ok(self.shard.checkpoint().await?)
+    }
+}
+
+/// Opens a shard that is there: what a restart does. Says how many voters it
+/// has in memory.
+pub(super) async fn reopen(directory: &Path) -> anyhow::Result<(EmbeddedShard, u64)> {
+    let shard = shard(directory)?;
+    let voters = shard.usage().await.voters_in_memory;
+    Ok((shard, voters))
+}
+
+fn shard(directory: &Path) -> anyhow::Result<EmbeddedShard> {
+    let disk = Arc::new(RealDisk::open(directory)?);
+    Ok(EmbeddedShard::open(
+        "bench",
+        disk,
+        Options::default(),
+        Arc::new(Still),
+        Arc::new(Fixed),
+    )?)
+}
+
+#[async_trait]
+impl Contender for Engine {
+    async fn cast(&mut self, work: &Work) -> anyhow::Result<Took> {
+        let batches = Arc::new(self.ballots(work)?);
+        let next = Arc::new(AtomicUsize::new(0));
+        let (watch, before) = (Stopwatch::start(), cpu_time());
         let mut tasks = Vec::new();
-        for _ in 0..calls {
+        for _ in 0..work.shape.calls {
             let (shard, batches, next) = (self.shard.clone(), batches.clone(), next.clone());
             tasks.push(tokio::spawn(async move {
                 let at = at()?;
-                loop {
-                    let place = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    let Some(batch) = batches.get(place) else {
-                        return anyhow::Ok(());
-                    };
+                while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
                     shard.cast(&at, batch).await?;
                 }
+                anyhow::Ok(())
             }));
         }
         for task in tasks {
             task.await??;
         }
-        Ok(())
+        Ok(Took {
+            wall: watch.elapsed(),
+            cpu: cpu_time().saturating_sub(before),
+        })
     }
-}
 
-#[allow(clippy::unwrap_used, reason = "digits are a name")]
-fn voter(n: u64) -> VoterId {
-    VoterId::new(&format!("voter-{n:08}")).unwrap()
+    async fn counted(&mut self) -> anyhow::Result<Option<u64>> {
+        let tally = self.shard.tally(&at()?.slice, self.poll.poll_id).await?;
+        Ok(Some(tally.counts.iter().sum()))
+    }
 }

@@ -1,64 +1,88 @@
-//! Durable votes, each counted once: the embedded engine beside the bare log
-//! (the same bytes appended and synced, nothing else).
+//! Durable votes, each counted once.
+//!
+//! ```text
+//!   shapes    the embedded engine beside the bare log, Redis and PostgreSQL
+//!   spread    all votes on one item, or spread over a thousand
+//!   stored    what a vote, a restart and a voter cost, the more are stored
+//! ```
+//! `work` is what everyone has to do, `rounds` lets them do it by turns. The
+//! servers are started here (`server`); one that is missing is left out, with
+//! the reason.
 
 mod bare;
 mod engine;
-
-use std::path::Path;
+mod postgres;
+mod redis;
+mod resp;
+mod rounds;
+mod server;
+mod shapes;
+mod spread;
+mod stored;
+mod work;
 
 use crate::options::Options;
-use crate::stopwatch::Stopwatch;
-use crate::table::{Table, ratio, thousands};
 
-/// Votes per call, and calls at the same time.
-const SHAPES: [(usize, usize); 4] = [(1, 16), (64, 16), (1_024, 4), (8_192, 4)];
-/// Rounds of each contender; the middle one counts.
-const ROUNDS: usize = 5;
+pub(crate) use stored::reopen;
+
+/// Items that votes are spread over.
+const ITEMS: u64 = 1_000;
+
+/// The servers that are there.
+struct Servers {
+    redis: Option<redis::Redis>,
+    postgres: Option<postgres::Postgres>,
+}
+
+impl Servers {
+    async fn start() -> Self {
+        let redis = told("Redis", redis::Redis::start().await);
+        let postgres = told("PostgreSQL", postgres::Postgres::start().await);
+        if let Some(redis) = &redis {
+            println!("Redis {}: appendfsync always", redis.version);
+        }
+        if let Some(postgres) = &postgres {
+            println!("PostgreSQL {}: synchronous_commit on", postgres.version);
+        }
+        Self { redis, postgres }
+    }
+
+    /// Lets them forget everything.
+    async fn clear(&self) -> anyhow::Result<()> {
+        if let Some(redis) = &self.redis {
+            redis.clear()?;
+        }
+        if let Some(postgres) = &self.postgres {
+            postgres.clear().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Says why a server is left out.
+fn told<T>(name: &str, started: anyhow::Result<T>) -> Option<T> {
+    started
+        .inspect_err(|why| println!("{name} is left out: {why:#}"))
+        .ok()
+}
 
 /// Prints the tables.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     let place = tempfile::tempdir()?;
     let directory = options.keep.as_deref().unwrap_or(place.path());
-    shapes(directory).await?;
-    Ok(())
-}
-
-async fn shapes(directory: &Path) -> anyhow::Result<()> {
-    let mut table = Table::new(&[
-        "votes per call",
-        "calls at once",
-        "embedded /s",
-        "bare log /s",
-        "share",
-    ]);
-    for (batch, calls) in SHAPES {
-        let contender = engine::Contender::open(&directory.join(format!("engine-{batch}"))).await?;
-        let mut bare = bare::Log::open(&directory.join(format!("bare-{batch}")))?;
-        let votes = (batch * calls * 50).clamp(5_000, 1_000_000);
-        let (mut ours, mut floor) = (Vec::new(), Vec::new());
-        for round in 0..ROUNDS {
-            let ballots = contender.ballots(round, votes, batch, 1_000);
-            let watch = Stopwatch::start();
-            contender.cast(ballots, calls).await?;
-            ours.push(votes as f64 / watch.elapsed().as_secs_f64());
-            let watch = Stopwatch::start();
-            bare.append(votes / batch, batch * engine::VOTE_BYTES)?;
-            floor.push(votes as f64 / watch.elapsed().as_secs_f64());
+    let wanted = |part: &str| options.part.as_deref().is_none_or(|only| only == part);
+    if wanted("shapes") || wanted("spread") {
+        println!();
+        let servers = Servers::start().await;
+        if wanted("shapes") {
+            shapes::run(directory, &servers).await?;
         }
-        let (ours, floor) = (median(ours), median(floor));
-        table.row([
-            thousands(batch as u64),
-            calls.to_string(),
-            thousands(ours as u64),
-            thousands(floor as u64),
-            ratio(ours, floor),
-        ]);
+        if wanted("spread") {
+            spread::run(directory, &servers).await?;
+        }
     }
-    table.print("Durable votes per second, each counted once");
+    if wanted("stored") {
+        stored::run(directory, options).await?;
+    }
     Ok(())
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }

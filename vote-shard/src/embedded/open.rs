@@ -227,9 +227,9 @@ pub(super) fn load_rows(state: &mut State, runs: &RunSet) -> Result<(), OpenErro
         let mut rows = run.from(Key::first_of(0))?;
         while let Some((key, _)) = rows.peek() {
             if state.polls.get(&key.poll).is_some_and(|poll| !poll.cold)
-                && let Some(row) = rows.row()?
+                && let Some((key, row)) = rows.row()?
             {
-                state.load_row(row);
+                state.load_row(key, row);
             }
             rows.advance()?;
         }

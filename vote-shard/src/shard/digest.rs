@@ -27,10 +27,11 @@ pub struct SliceKey([u8; 32]);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct VoterPrint(pub [u64; 2]);
 
-/// Half of it is as good a hash as any.
+/// Half of it is as good a hash as any; the second half, since what is sorted
+/// by prints is grouped by the first.
 impl std::hash::Hash for VoterPrint {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0[0]);
+        state.write_u64(self.0[1]);
     }
 }
 

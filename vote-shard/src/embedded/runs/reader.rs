@@ -6,6 +6,7 @@ use super::format::{self, BLOCK_HEAD_BYTES, ENTRY_BYTES, Entry, FOOTER_BYTES, Fo
 use super::{Key, StoredRow, row};
 use crate::embedded::disk::{Disk, DiskFile};
 use crate::embedded::record::Unreadable;
+use crate::embedded::state::Row;
 
 /// Why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -171,10 +172,10 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// The row it stands at, read.
-    pub(in crate::embedded) fn row(&self) -> Result<Option<StoredRow>, RunError> {
-        let row = self.peek().map(|(_, bytes)| row::read(bytes));
-        Ok(row.transpose()?)
+    /// The row it stands at, read, without the voter's name.
+    pub(in crate::embedded) fn row(&self) -> Result<Option<(Key, Row)>, RunError> {
+        let row = self.peek().map(|(_, bytes)| row::read_nameless(bytes));
+        Ok(row.transpose()?.map(|(key, row, _)| (key, row)))
     }
 }
 

@@ -104,24 +104,7 @@ pub(super) fn peek(bytes: &[u8]) -> Option<(Key, usize)> {
 
 /// Reads a row.
 pub(super) fn read(bytes: &[u8]) -> Result<StoredRow, Unreadable> {
-    let (key, length) =
-        peek(bytes).ok_or_else(|| Unreadable("a row ends in the middle".to_owned()))?;
-    let mut from = Reader(&bytes[22..length]);
-    let version = Version {
-        epoch: Epoch(from.number()?),
-        revision: from.short()?,
-    };
-    let items = (0..from.number()?)
-        .map(|_| from.tiny())
-        .collect::<Result<Vec<_>, _>>()?;
-    let items = match items[..] {
-        [one] => Chosen::One(one),
-        _ => Chosen::Many(items),
-    };
-    let requests = (0..from.number()?)
-        .map(|_| Ok((RequestId(from.fixed()?), from.short()?)))
-        .collect::<Result<_, Unreadable>>()?;
-    let at = from.time(Timestamp::from_unix_ms(0))?;
+    let (key, row, mut from) = read_nameless(bytes)?;
     let voter = match from.byte()? {
         0 => {
             let name = VoterId::new(from.text()?);
@@ -129,11 +112,35 @@ pub(super) fn read(bytes: &[u8]) -> Result<StoredRow, Unreadable> {
         }
         _ => VoterName::Erased(key.voter),
     };
+    Ok(StoredRow { key, row, voter })
+}
+
+/// Reads a row up to the voter's name, which follows.
+pub(super) fn read_nameless(bytes: &[u8]) -> Result<(Key, Row, Reader<'_>), Unreadable> {
+    let (key, length) =
+        peek(bytes).ok_or_else(|| Unreadable("a row ends in the middle".to_owned()))?;
+    let mut from = Reader(&bytes[22..length]);
+    let version = Version {
+        epoch: Epoch(from.number()?),
+        revision: from.short()?,
+    };
+    let items = match from.number()? {
+        1 => Chosen::One(from.tiny()?),
+        count => Chosen::Many(
+            (0..count)
+                .map(|_| from.tiny())
+                .collect::<Result<Vec<_>, _>>()?,
+        ),
+    };
+    let requests = (0..from.number()?)
+        .map(|_| Ok((RequestId(from.fixed()?), from.short()?)))
+        .collect::<Result<_, Unreadable>>()?;
+    let at = from.time(Timestamp::from_unix_ms(0))?;
     let row = Row {
         items,
         version,
         requests,
         at,
     };
-    Ok(StoredRow { key, row, voter })
+    Ok((key, row, from))
 }

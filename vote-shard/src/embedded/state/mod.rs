@@ -16,7 +16,7 @@ use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
 use super::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, Unreadable, VoteRecord};
-use super::runs::StoredRow;
+use super::runs::Key;
 use crate::shard::{Fence, Fenced, Holding, SliceKey, VoterPrint};
 
 use self::poll::Number;
@@ -115,10 +115,10 @@ impl State {
     }
 
     /// Puts back a row whose votes are in the counters already.
-    pub(super) fn load_row(&mut self, row: StoredRow) {
-        if let Some(poll) = self.polls.get_mut(&row.key.poll) {
+    pub(super) fn load_row(&mut self, key: Key, row: Row) {
+        if let Some(poll) = self.polls.get_mut(&key.poll) {
             let before = poll.voters.len();
-            poll.voters.put(row.key.voter, row.row);
+            poll.voters.put(key.voter, row);
             self.voters += (poll.voters.len() - before) as u64;
         }
     }
