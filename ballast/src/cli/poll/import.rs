@@ -72,6 +72,7 @@ impl Source {
         let totals = self.totals.as_deref().map(files::totals).transpose()?;
         let rows = self.votes.as_deref().map(files::rows).transpose()?;
         let rows = rows.unwrap_or_default();
+        check_parts(totals.as_deref(), &rows)?;
         let poll = self.poll(client, screen, totals.as_deref(), &rows).await?;
         let places = places(&poll);
         // Everything is known to fit before anything is sent.
@@ -138,6 +139,32 @@ impl Source {
             .await?
             .read()
     }
+}
+
+/// The votes must be part of the totals: refused before anything is made.
+fn check_parts(totals: Option<&[(String, u64)]>, rows: &[Row]) -> Result<(), Failure> {
+    let Some(totals) = totals else {
+        return Ok(());
+    };
+    // A voter's first vote counts; what follows may be a repetition.
+    let mut voters: HashMap<&str, &str> = HashMap::new();
+    for row in rows {
+        voters.entry(&row.voter).or_insert(&row.item);
+    }
+    let mut votes: BTreeMap<&str, u64> = BTreeMap::new();
+    for item in voters.into_values() {
+        *votes.entry(item).or_default() += 1;
+    }
+    for (item, votes) in votes {
+        let total = totals.iter().find(|(name, _)| name == item);
+        let total = total.map_or(0, |(_, total)| *total);
+        if votes > total {
+            let text = format!("{item:?} has {votes} votes, more than its total of {total}");
+            let next = "the votes must be part of the totals: add what is missing to the totals";
+            return Err(Failure::usage(text, next));
+        }
+    }
+    Ok(())
 }
 
 /// The place of each item, by its name and by its ID.
