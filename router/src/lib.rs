@@ -62,6 +62,7 @@ pub use problem::RouterError;
 
 use crate::limits::Limiter;
 use crate::live::{Feeds, Hub};
+use crate::request::FreshRequests;
 use crate::results::ResultCache;
 use crate::route_cache::RouteCache;
 use crate::slots::Slots;
@@ -115,6 +116,7 @@ struct Parts {
     settings: Settings,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    requests: FreshRequests,
     source: Arc<dyn RouteSource>,
     shards: Arc<dyn Shards>,
     view: Arc<dyn LiveView>,
@@ -146,6 +148,7 @@ impl State {
         Self {
             parts: Arc::new(Parts {
                 clock,
+                requests: FreshRequests::new(&*entropy),
                 entropy,
                 keyring: Keyring::new(source.clone(), entries, ttl_ms),
                 routes: RouteCache::new(source.clone(), entries, ttl_ms),

@@ -1,6 +1,7 @@
 //! What a request asks for: path, query, body and headers — each refused with
 //! the place and the reason.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -166,11 +167,26 @@ pub(crate) fn named_vote(name: &str, item: ItemId, choice: Choice) -> RequestId 
     RequestId::of(&format!("{verb} {item} {name}"))
 }
 
-/// A name for a request that gave itself none.
-pub(crate) fn fresh_request(entropy: &dyn Entropy) -> RequestId {
-    let mut bytes = [0; 8];
-    entropy.fill(&mut bytes);
-    RequestId(u64::from_le_bytes(bytes))
+/// Names for requests that gave themselves none: no two alike in a process,
+/// and by chance none like another process's. Cheaper than asking the
+/// operating system for each.
+pub(crate) struct FreshRequests(AtomicU64);
+
+impl FreshRequests {
+    /// Names from a random beginning.
+    pub(crate) fn new(entropy: &dyn Entropy) -> Self {
+        let mut bytes = [0; 8];
+        entropy.fill(&mut bytes);
+        Self(AtomicU64::new(u64::from_le_bytes(bytes)))
+    }
+
+    /// The next one. SplitMix64: every number leads to another one.
+    pub(crate) fn next(&self) -> RequestId {
+        let mut mixed = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        RequestId(mixed ^ (mixed >> 31))
+    }
 }
 
 /// The revision that `If-Match` demands of a voter's row.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::admit::{Allowed, ToManage};
 use crate::deliver::Target;
 use crate::openapi::IdempotencyHeader;
-use crate::request::{PollPath, decode, fresh_request, idempotency_key, read};
+use crate::request::{PollPath, decode, idempotency_key, read};
 use crate::{RouterError, State};
 
 /// How a poll's counters are spread over lanes.
@@ -133,7 +133,7 @@ pub(crate) async fn import(
     body: Body,
 ) -> Result<Json<Imported>, RouterError> {
     let key = idempotency_key(&headers)?.map(RequestId::of);
-    let request = key.unwrap_or_else(|| fresh_request(&*state.parts.entropy));
+    let request = key.unwrap_or_else(|| state.parts.requests.next());
     let bytes = read(body, POLL_BODY_BYTES_MAX).await?;
     let asked: Import = decode(&headers, &bytes, true)?;
     let target = Target::Poll(poll);

@@ -29,7 +29,7 @@ use crate::admit::{Access, Allowed, ToManage, ToRead};
 use crate::deliver::Target;
 use crate::openapi::IdempotencyHeader;
 use crate::request::{Nothing, Page, Paging, Params, PollPath};
-use crate::request::{decode, fresh_request, idempotency_key, read};
+use crate::request::{decode, idempotency_key, read};
 use crate::{RouterError, State};
 
 /// How often an id is drawn for a slice. With as many slices as a tenant can
@@ -83,7 +83,7 @@ fn new_poll(
     };
     Ok(Poll {
         poll_id,
-        request: key.unwrap_or_else(|| fresh_request(&*state.parts.entropy)),
+        request: key.unwrap_or_else(|| state.parts.requests.next()),
         spec,
         created_at: now,
         closed_at: None,

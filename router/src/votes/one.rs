@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::cast_one;
 use crate::admit::{Access, Allowed, ToVote};
 use crate::openapi::{IdempotencyHeader, IfMatchHeader, VoterHeader};
-use crate::request::{ItemPath, decode, fresh_request, idempotency_key, if_match};
+use crate::request::{ItemPath, decode, idempotency_key, if_match};
 use crate::request::{malformed, named_vote, read, utf8_header};
 use crate::{RouterError, State};
 
@@ -128,7 +128,7 @@ async fn one(
         choice,
         request: match name {
             Some(name) => named_vote(name, item, choice),
-            None => fresh_request(&*state.parts.entropy),
+            None => state.parts.requests.next(),
         },
         arrived_at,
         if_revision: if_match(&headers)?,

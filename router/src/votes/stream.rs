@@ -26,7 +26,6 @@ use tokio::sync::mpsc;
 use super::lines::{Batch, Line, Lines};
 use crate::admit::{Access, Allowed, ToVote, still};
 use crate::limits::Booking;
-use crate::request::fresh_request;
 use crate::{RouterError, State};
 
 /// Lines that are cast together at the most.
@@ -100,7 +99,7 @@ pub(crate) async fn votes(
         true => body.next().await,
         false => None,
     };
-    let seed = fresh_request(&*state.parts.entropy).0;
+    let seed = state.parts.requests.next().0;
     tokio::spawn(read(state.clone(), first, body, Lines::new(seed), sender));
     let casting = Casting::new(state, access, batches);
     let outcomes = stream::unfold(casting, async |mut casting| {
