@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use super::core::Group;
+use super::faults::{self, Fault};
 use super::log::{Log, LogError};
 use super::open::{Opened, Opener};
 use super::shared::Shared;
@@ -23,6 +24,12 @@ const RETRY_LAST: Duration = Duration::from_secs(5);
 pub(super) fn run(shared: &Shared, mut log: Log, opener: &Opener) {
     let mut ticked = shared.clock.now();
     while let Some((group, tallies)) = shared.next(&mut ticked) {
+        if faults::has(Fault::AcknowledgedFirst) {
+            shared.committed(&group, tallies);
+            faults::linger();
+            let _ = log.append(&group.payload);
+            continue;
+        }
         match log.append(&group.payload) {
             Ok(_) => {
                 shared.committed(&group, tallies);

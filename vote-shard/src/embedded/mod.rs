@@ -17,6 +17,7 @@ mod core;
 pub mod disk;
 mod engine;
 mod export;
+mod faults;
 pub mod inspect;
 mod keeper;
 mod keeping;

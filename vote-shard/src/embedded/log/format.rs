@@ -13,6 +13,7 @@
 //! ```
 //! Numbers are little-endian; frames begin at multiples of 8.
 
+use crate::embedded::faults::{self, Fault};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 const SEGMENT_MAGIC: &[u8; 8] = b"BALLASTL";
@@ -114,7 +115,8 @@ impl<'a> Frame<'a> {
     pub(super) fn decode(id: u64, bytes: &'a [u8]) -> Option<(Self, usize)> {
         let head = bytes.get(..FRAME_BYTES)?;
         let frame = Self::decode_checked(bytes)?;
-        if number(head, 32) != checksum(id, &head[..32], frame.payload) {
+        let fits = number(head, 32) == checksum(id, &head[..32], frame.payload);
+        if !fits && !faults::has(Fault::TornAccepted) {
             return None;
         }
         let length = frame_bytes(frame.payload.len());
