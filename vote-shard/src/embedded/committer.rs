@@ -86,16 +86,17 @@ fn recover(
                 return Some(log);
             }
             Err(error) => {
-                why = format!("the shard's log cannot be opened: {error}");
+                why = format!("the shard's log cannot be opened: {}", causes(&error));
                 shared.lock().trouble = Some(why);
             }
         }
     }
 }
 
-fn causes(error: &LogError) -> String {
+/// An error and what it comes from: that is what an operator can mend.
+fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(source) = cause {
         text = format!("{text}: {source}");
         cause = source.source();
