@@ -21,6 +21,8 @@ mod support;
 #[path = "support/ledger/mod.rs"]
 mod ledger;
 
+use std::time::Duration;
+
 use ledger::chance::Chance;
 use ledger::{Plan, run};
 use support::Options;
@@ -35,6 +37,8 @@ async fn nothing_acknowledged_is_lost_or_counted_twice() {
         between: if long { (500, 3_000) } else { (3_000, 7_000) },
         clients: (192, 48),
         expires_in_ms: 20_000,
+        tears_one_in: 2,
+        recovery: Duration::from_secs(60),
         options: Options::default(),
     };
     let (kills, votes) = (plan.kills, plan.votes);

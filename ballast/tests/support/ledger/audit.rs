@@ -100,8 +100,18 @@ async fn tallies(
         if results["total"].as_u64() != Some(total) {
             findings.push(format!("{} votes in all, {total} in rows", results["total"]));
         }
-        let ends = !matches!(poll.kind, Kind::Single | Kind::Changeable | Kind::Several);
-        if ends != (results["state"] == "closed") {
+        let (asked, done) = *poll.closing.lock().unwrap();
+        let (may_be_open, may_be_closed) = match poll.kind {
+            Kind::Single | Kind::Changeable | Kind::Several => (true, false),
+            Kind::Expiring(_) => (false, true),
+            Kind::Closing => (done.is_none(), asked.is_some()),
+        };
+        let fits = match results["state"].as_str() {
+            Some("open") => may_be_open,
+            Some("closed") => may_be_closed,
+            _ => false,
+        };
+        if !fits {
             findings.push(format!("its state is {}", results["state"]));
         }
     }

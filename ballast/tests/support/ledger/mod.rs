@@ -53,6 +53,10 @@ pub struct Plan {
     pub clients: (usize, usize),
     /// When the polls expire that do.
     pub expires_in_ms: i64,
+    /// Of so many kills, one tears the logs.
+    pub tears_one_in: usize,
+    /// How long a killed process may take until all its shards work again.
+    pub recovery: Duration,
     /// How the process is started.
     pub options: Options,
 }
@@ -91,7 +95,6 @@ pub struct Run {
 
 /// All of it: clients, kills, the end, the audit.
 pub async fn run(plan: Plan) -> Report {
-    println!("ledger: BALLAST_LEDGER_SEED={}", plan.seed);
     let mut run = Run::start(plan).await;
     while run.goes_on() {
         run.votes_come_in().await;
@@ -110,6 +113,13 @@ impl Run {
     pub async fn start(plan: Plan) -> Self {
         let mut chance = Chance::new(plan.seed, 0);
         let world = World::start(plan.options.clone(), &mut chance).await;
+        Self::over(world, plan).await
+    }
+
+    /// The same over a process that runs already.
+    pub async fn over(world: World, plan: Plan) -> Self {
+        println!("ledger: BALLAST_LEDGER_SEED={}", plan.seed);
+        let chance = Chance::new(plan.seed, 1);
         let mut applications = Vec::new();
         let mut book = Book::default();
         for (tenant, name) in TENANTS.iter().enumerate() {
@@ -192,11 +202,11 @@ impl Run {
 
     /// Kills the process, maybe tears its logs, maybe kills it again while it
     /// recovers, and starts it; says whether it works again.
-    async fn killed_and_restarted(&mut self) -> bool {
+    pub async fn killed_and_restarted(&mut self) -> bool {
         self.world.kill();
         self.kills += 1;
         self.common.book.killed();
-        if self.chance.one_in(2) {
+        if self.chance.one_in(self.plan.tears_one_in) {
             self.torn += self.world.tear(&mut self.chance);
         }
         if self.chance.one_in(4) {
@@ -205,7 +215,7 @@ impl Run {
             self.kills += 1;
         }
         self.common.book.restarted();
-        let restarted = self.world.restart().await;
+        let restarted = self.world.restart(self.plan.recovery).await;
         if let Err(why) = &restarted {
             self.common.book.found(why.clone());
         }

@@ -51,11 +51,7 @@ pub struct Row {
 /// Whether the steps explain a row's end: its items and revision, or that
 /// there is none.
 pub fn explains(rules: Rules, steps: &[Step], end: Option<(&[usize], u32)>) -> bool {
-    let steps: Vec<_> = steps
-        .iter()
-        .filter(|step| step.attempt.said != Said::NeverSent)
-        .copied()
-        .collect();
+    let steps = those_that_matter(steps);
     assert!(steps.len() <= ATTEMPTS_MAX, "too many attempts: {steps:?}");
     let search = Search {
         rules,
@@ -63,6 +59,25 @@ pub fn explains(rules: Rules, steps: &[Step], end: Option<(&[usize], u32)>) -> b
         end,
     };
     search.from(0, 0, &Row::default(), &mut HashSet::new())
+}
+
+/// Without those that reached nobody. Of those without an answer that asked
+/// the same of the same process, the first stands for all: the second time
+/// nothing changes. (A named request is remembered for longer than any voter
+/// here goes on, and a nameless one is sent only where votes stay.)
+fn those_that_matter(steps: &[Step]) -> Vec<Step> {
+    let mut matter: Vec<Step> = Vec::new();
+    for step in steps {
+        let (ask, said) = (step.attempt.ask, step.attempt.said);
+        let stands_for = |other: &Step| {
+            let same = (other.attempt.ask, other.attempt.said, other.until);
+            said == Said::Unknown && same == (ask, said, step.until)
+        };
+        if said != Said::NeverSent && !matter.iter().any(stands_for) {
+            matter.push(*step);
+        }
+    }
+    matter
 }
 
 struct Search<'a> {

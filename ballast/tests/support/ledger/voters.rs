@@ -51,7 +51,8 @@ async fn one_voter(client: &mut Client) -> Old {
     let voter = client.voter();
     let item = client.chance.below(4);
     let other = (item + client.chance.between(1, 3)) % 4;
-    let named = !client.chance.one_in(10);
+    let kind = client.common.book.polls[poll].kind;
+    let named = kind == Kind::Changeable || !client.chance.one_in(10);
     let first = choose(item, named.then_some(1));
     match client.chance.below(12) {
         // Twice, on purpose.
@@ -89,7 +90,7 @@ async fn one_voter(client: &mut Client) -> Old {
                 .settle(poll, &voter, choose(third.unwrap_or(0), Some(3)))
                 .await;
         }
-        6 if client.common.book.polls[poll].kind == Kind::Changeable => {
+        6 if kind == Kind::Changeable => {
             changes(client, poll, &voter, first, other).await;
         }
         _ => {

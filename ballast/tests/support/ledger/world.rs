@@ -15,8 +15,6 @@ use crate::support::polls::Application;
 use crate::support::process::ballast;
 use crate::support::{Instance, Options, Process, in_ms, within};
 
-/// How long a killed process may take until all its shards work again.
-const RECOVERY: Duration = Duration::from_secs(60);
 /// Ports that the machine does not hand out to clients: a client that connects
 /// to its own port while the process is away would take it.
 const PORTS: (usize, usize) = (12_000, 31_000);
@@ -76,6 +74,11 @@ impl World {
     /// Starts it for the first time.
     pub async fn start(options: Options, chance: &mut Chance) -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
+        Self::start_in(home, options, chance).await
+    }
+
+    /// Starts it for the first time, or on files that are there.
+    pub async fn start_in(home: Arc<TempDir>, options: Options, chance: &mut Chance) -> Self {
         loop {
             let port = chance.between(PORTS.0, PORTS.1);
             let listen = format!("127.0.0.1:{port}");
@@ -128,7 +131,7 @@ impl World {
     }
 
     /// Starts it again and waits until it is ready, all shards included.
-    pub async fn restart(&mut self) -> Result<(), String> {
+    pub async fn restart(&mut self, patience: Duration) -> Result<(), String> {
         let launched = Instance::launch(self.home.clone(), self.options.clone(), &self.listen);
         let instance = launched.await.map_err(|ended| format!("{ended:?}"))?;
         let mut last = String::new();
@@ -143,9 +146,9 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        let ready = tokio::time::timeout(RECOVERY, looking).await;
+        let ready = tokio::time::timeout(patience, looking).await;
         self.instance = Some(instance);
-        ready.map_err(|_| format!("not ready {RECOVERY:?} after a restart: {last}"))
+        ready.map_err(|_| format!("not ready {patience:?} after a restart: {last}"))
     }
 
     /// Stops it as an operator would.
