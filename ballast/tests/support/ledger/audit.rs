@@ -11,7 +11,7 @@ use super::world::Kind;
 use crate::support::polls::Application;
 
 /// Voters that are looked up one by one, of each poll.
-const LOOKED_UP: usize = 150;
+const LOOKED_UP: usize = 100;
 /// Findings of one poll that are told.
 const TOLD: usize = 5;
 
@@ -22,21 +22,64 @@ struct Row {
     revision: u32,
 }
 
-/// Compares everything that is there with what the book allows.
-pub async fn audit(book: &Book, applications: &[Application], chance: &mut Chance) {
+/// What of the book is to be there: everything, or what a copy has of it that
+/// was made meanwhile.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    /// What was answered before is there as it was answered.
+    pub answered_before: u64,
+    /// What was sent before may be there.
+    pub sent_before: u64,
+}
+
+impl Extent {
+    /// All of it.
+    pub const WHOLE: Self = Self {
+        answered_before: u64::MAX,
+        sent_before: u64::MAX,
+    };
+
+    /// An attempt as the copy knows it, if it does.
+    fn of(self, mut step: Step) -> Option<Step> {
+        let answered = step.attempt.answered.map(|answered| answered.tick);
+        if answered.is_none_or(|answered| answered >= self.answered_before) {
+            step.attempt.said = match step.attempt.said {
+                Said::NeverSent => Said::NeverSent,
+                _ => Said::Unknown,
+            };
+            step.until = u64::MAX;
+            (step.may_be_open, step.may_be_closed) = (true, true);
+        }
+        (step.attempt.sent.tick < self.sent_before).then_some(step)
+    }
+}
+
+/// Compares everything that is there with what the book allows; returns how
+/// many voters and votes there are.
+pub async fn audit(
+    book: &Book,
+    applications: &[Application],
+    extent: Extent,
+    chance: &mut Chance,
+) -> (u64, u64) {
+    let (mut voters, mut votes) = (0, 0);
     for poll in &book.polls {
         let application = &applications[poll.tenant];
         let mut findings = Vec::new();
         let rows = rows(application, poll, &mut findings).await;
-        tallies(application, poll, &rows, &mut findings).await;
+        voters += rows.len() as u64;
+        votes += rows.values().map(|row| row.items.len() as u64).sum::<u64>();
+        let now = book.now().ms;
+        tallies(application, poll, now, &rows, &mut findings).await;
         looked_up(application, poll, &rows, chance, &mut findings).await;
-        histories(book, poll, &rows, &mut findings);
+        histories(book, poll, &rows, extent, &mut findings);
         let more = findings.len().saturating_sub(TOLD);
         for finding in findings.into_iter().take(TOLD) {
             let (id, kind) = (&poll.poll.id, poll.kind);
             book.found(format!("{id} ({kind:?}): {finding} (and {more} more)"));
         }
     }
+    (voters, votes)
 }
 
 fn places(poll: &PollBook, ids: &Value) -> Vec<usize> {
@@ -75,6 +118,7 @@ async fn rows(
 async fn tallies(
     application: &Application,
     poll: &PollBook,
+    now: i64,
     rows: &BTreeMap<String, Row>,
     findings: &mut Vec<String>,
 ) {
@@ -103,7 +147,7 @@ async fn tallies(
         let (asked, done) = *poll.closing.lock().unwrap();
         let (may_be_open, may_be_closed) = match poll.kind {
             Kind::Single | Kind::Changeable | Kind::Several => (true, false),
-            Kind::Expiring(_) => (false, true),
+            Kind::Expiring(at) => (now <= at, now >= at),
             Kind::Closing => (done.is_none(), asked.is_some()),
         };
         let fits = match results["state"].as_str() {
@@ -159,6 +203,7 @@ fn histories(
     book: &Book,
     poll: &PollBook,
     rows: &BTreeMap<String, Row>,
+    extent: Extent,
     findings: &mut Vec<String>,
 ) {
     let pages = poll.pages();
@@ -172,7 +217,7 @@ fn histories(
         let steps: Vec<_> = page
             .attempts
             .iter()
-            .map(|attempt| step(book, poll, *attempt))
+            .filter_map(|attempt| extent.of(step(book, poll, *attempt)))
             .collect();
         let row = rows.get(voter);
         let end = row.map(|row| (&row.items[..], row.revision));

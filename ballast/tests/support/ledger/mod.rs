@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use self::audit::Extent;
 use self::book::{Book, PollBook};
 use self::chance::Chance;
 use self::clients::{Client, Common};
@@ -237,7 +238,8 @@ impl Run {
             self.clients_leave().await;
             if self.killed_and_restarted().await {
                 let common = &self.common;
-                audit::audit(&common.book, &common.applications, &mut self.chance).await;
+                let (book, applications) = (&common.book, &common.applications);
+                audit::audit(book, applications, Extent::WHOLE, &mut self.chance).await;
                 if let Err(why) = self.world.stop().await {
                     self.common.book.found(why);
                 }
