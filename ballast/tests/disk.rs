@@ -6,6 +6,7 @@
 //! is left behind: as root `unshare --mount` makes it, otherwise a user
 //! namespace. Where neither is allowed these tests fail and say so.
 
+#![allow(clippy::print_stdout, reason = "a run tells its seed")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -40,7 +41,9 @@ fn is_inside(test: &str) -> bool {
     let namespaces: [&[&str]; 2] = [&["--mount"], &["--mount", "--user", "--map-root-user"]];
     let allowed = namespaces.iter().find(|flags| {
         let mut probe = Command::new("unshare");
-        let probe = probe.args(**flags).args(["mount", "-t", "tmpfs", "none", "/mnt"]);
+        let probe = probe
+            .args(**flags)
+            .args(["mount", "-t", "tmpfs", "none", "/mnt"]);
         probe.output().is_ok_and(|output| output.status.success())
     });
     let Some(flags) = allowed else {
@@ -111,7 +114,11 @@ impl Trouble {
         let run = Run::over(world, plan).await;
         let mut shards = Vec::new();
         for tenant in ["acme", "beta", "gamma"] {
-            let tenant = run.world.instance().get(&format!("/tenants/{tenant}")).await;
+            let tenant = run
+                .world
+                .instance()
+                .get(&format!("/tenants/{tenant}"))
+                .await;
             shards.push(text(&tenant["slices"][0]["shardID"]));
         }
         let other = shards.iter().position(|shard| *shard != shards[0]);
@@ -165,8 +172,7 @@ impl Trouble {
     /// Votes of tenants elsewhere are counted.
     async fn others_vote(&self) {
         let common = &self.run.common;
-        let mut client =
-            ledger::clients::Client::new(common, 0, 20_000 + self.other);
+        let mut client = ledger::clients::Client::new(common, 0, 20_000 + self.other);
         for _ in 0..50 {
             let ask = ledger::book::Ask {
                 item: 1,
@@ -190,7 +196,7 @@ impl Trouble {
     }
 
     /// Votes come in again, and at the end all of them are accounted for.
-    async fn is_accounted_for(mut self) {
+    async fn ends_well(mut self) {
         self.run.votes_come_in().await;
         let report = self.run.end().await;
         assert!(report.findings.is_empty(), "{report:#?}");
@@ -219,7 +225,7 @@ fn a_full_disk_refuses_votes_until_there_is_room() {
         trouble.others_vote().await;
         std::fs::remove_file(&filler).unwrap();
         trouble.heals().await;
-        trouble.is_accounted_for().await;
+        trouble.ends_well().await;
     });
 }
 
@@ -253,7 +259,7 @@ fn a_read_only_disk_keeps_one_shard_away_until_it_can_be_written() {
         trouble.others_vote().await;
         mount(&["-o", "remount,rw"], &trouble.shard.0);
         trouble.heals().await;
-        trouble.is_accounted_for().await;
+        trouble.ends_well().await;
     });
 }
 
@@ -286,7 +292,7 @@ fn a_failed_sync_acknowledges_nothing() {
             }
             trouble.heals().await;
         }
-        trouble.is_accounted_for().await;
+        trouble.ends_well().await;
     });
 }
 

@@ -13,10 +13,17 @@
 //!   torn-accepted       a group whose checksum does not fit counts: the torn
 //!                       tail's votes are counted
 //! ```
-//! `scripts/planted-bugs` runs these alone. They need a build with the feature
-//! `faults`, as `scripts/test` makes one; without it this file is empty.
+//! `scripts/planted-bugs` runs these, and so does `scripts/test --long`. They
+//! need a build with the feature `faults`; without it this file is empty.
+//!
+//! Seen: `acknowledged-first` after one kill or two, "has 188 votes; 302 were
+//! there"; `requests-forgotten` in the audit, "which nothing explains";
+//! `voters-forgotten` in an export, "has 497 votes; 499 were there";
+//! `torn-accepted` in the audit, or because a group "cannot be read" and the
+//! shard does not open.
 
 #![cfg(feature = "faults")]
+#![allow(clippy::print_stdout, reason = "a run tells its seed")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -61,28 +68,33 @@ async fn is_found(fault: &str, signs: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: scripts/planted-bugs runs it"]
 async fn a_short_run_without_a_planted_bug_finds_nothing() {
     let report = run_with(None).await;
     assert!(report.findings.is_empty(), "{report:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: scripts/planted-bugs runs it"]
 async fn acknowledging_before_writing_is_found() {
     is_found("acknowledged-first", &["were there", "nothing explains"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: scripts/planted-bugs runs it"]
 async fn forgetting_requests_is_found() {
     is_found("requests-forgotten", &["nothing explains"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: scripts/planted-bugs runs it"]
 async fn forgetting_voters_is_found() {
     let signs = ["nothing explains", "in rows", "do not fit", "were there"];
     is_found("voters-forgotten", &signs).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: scripts/planted-bugs runs it"]
 async fn accepting_a_torn_group_is_found() {
     let signs = ["in rows", "not ready", "nothing explains", "shards/"];
     is_found("torn-accepted", &signs).await;

@@ -290,8 +290,13 @@ mod tests {
             line[place] = byte;
             line
         });
-        let long = (VOTE_LINE_BYTES_MAX - 130..VOTE_LINE_BYTES_MAX + 3)
-            .prop_map(|length| vote("a").into_bytes().into_iter().chain(vec![b' '; length]).collect());
+        let long = (VOTE_LINE_BYTES_MAX - 130..VOTE_LINE_BYTES_MAX + 3).prop_map(|length| {
+            vote("a")
+                .into_bytes()
+                .into_iter()
+                .chain(vec![b' '; length])
+                .collect()
+        });
         let anything = proptest::collection::vec(any::<u8>(), 0..40);
         let breaks = "[\n\r\t ]{1,4}".prop_map(String::into_bytes);
         prop_oneof![4 => whole, 4 => broken, 1 => long, 2 => anything, 3 => breaks]

@@ -142,7 +142,10 @@ async fn tallies(
             }
         }
         if results["total"].as_u64() != Some(total) {
-            findings.push(format!("{} votes in all, {total} in rows", results["total"]));
+            findings.push(format!(
+                "{} votes in all, {total} in rows",
+                results["total"]
+            ));
         }
         let (asked, done) = *poll.closing.lock().unwrap();
         let (may_be_open, may_be_closed) = match poll.kind {
@@ -225,10 +228,15 @@ fn histories(
             let told = page.attempts.iter().map(|attempt| {
                 let (ask, said) = (attempt.ask, attempt.said);
                 let answered = attempt.answered.map(|answered| answered.tick);
-                format!("\n    {}..{answered:?} {ask:?}: {said:?}", attempt.sent.tick)
+                format!(
+                    "\n    {}..{answered:?} {ask:?}: {said:?}",
+                    attempt.sent.tick
+                )
             });
             let told: String = told.collect();
-            findings.push(format!("{voter} has {row:?}, which nothing explains:{told}"));
+            findings.push(format!(
+                "{voter} has {row:?}, which nothing explains:{told}"
+            ));
         }
     }
 }

@@ -156,7 +156,10 @@ impl Client {
     fn read(&self, answer: &Answer, ask: Ask) -> Said {
         let tag = answer.header("etag").trim_matches('"').parse().ok();
         let code = answer.body["code"].as_str().unwrap_or_default();
-        match (answer.status, answer.body["outcome"].as_str().unwrap_or(code)) {
+        match (
+            answer.status,
+            answer.body["outcome"].as_str().unwrap_or(code),
+        ) {
             (200, "counted") if !ask.withdraw && tag.is_some() => Said::Done(tag),
             (200, "withdrawn") if ask.withdraw && tag.is_some() => Said::Done(tag),
             (200, "already") if !ask.withdraw && tag.is_some() => Said::Already(tag),
@@ -176,7 +179,10 @@ impl Client {
             self.common.sent_away.fetch_add(1, Ordering::SeqCst);
             return;
         }
-        let told = format!("{what} was answered with {}: {}", answer.status, answer.text);
+        let told = format!(
+            "{what} was answered with {}: {}",
+            answer.status, answer.text
+        );
         self.common.book.found(told);
     }
 }

@@ -13,6 +13,7 @@
 //! was done, and what was found that must not be. Nothing found is a pass.
 
 #![allow(dead_code, reason = "each journey uses a part of it")]
+#![allow(clippy::print_stdout, reason = "a run tells its seed")]
 #![allow(unreachable_pub, reason = "each journey has the harness as a module")]
 
 pub mod audit;
@@ -71,7 +72,7 @@ pub struct Report {
     pub done: String,
     /// Distinct votes that were acknowledged.
     pub acknowledged: u64,
-    /// How often the process was killed.
+    /// How often the process was killed while clients voted.
     pub kills: usize,
 }
 
@@ -90,6 +91,7 @@ pub struct Run {
     chance: Chance,
     clients: JoinSet<()>,
     kills: usize,
+    in_vain: usize,
     torn: usize,
     watch: std::time::Instant,
 }
@@ -144,6 +146,7 @@ impl Run {
             chance,
             clients: JoinSet::new(),
             kills: 0,
+            in_vain: 0,
             torn: 0,
             watch: stopwatch(),
         };
@@ -177,13 +180,15 @@ impl Run {
             _ => true,
         });
         let enough = self.kills >= self.plan.kills && book.acknowledged() >= self.plan.votes;
-        !book.has_findings() && !(enough && expired)
+        !(book.has_findings() || enough && expired)
     }
 
     /// Waits until so many more votes were acknowledged.
     pub async fn votes_come_in(&mut self) {
         let book = &self.common.book;
-        let more = self.chance.between(self.plan.between.0, self.plan.between.1);
+        let more = self
+            .chance
+            .between(self.plan.between.0, self.plan.between.1);
         let goal = book.acknowledged() + more as u64;
         until(PATIENCE, "votes are acknowledged", || {
             book.acknowledged() >= goal || book.has_findings()
@@ -213,7 +218,7 @@ impl Run {
         if self.chance.one_in(4) {
             self.common.book.restarted();
             self.world.start_in_vain(&mut self.chance).await;
-            self.kills += 1;
+            self.in_vain += 1;
         }
         self.common.book.restarted();
         let restarted = self.world.restart(self.plan.recovery).await;
@@ -251,10 +256,11 @@ impl Run {
         self.clients.abort_all();
         let book = &self.common.book;
         let done = format!(
-            "seed {}: {} kills, {} tails torn, {} votes acknowledged, {} answers, \
+            "seed {}: {} kills and {} more while it recovered, {} tails torn, {} votes acknowledged, {} answers, \
              {} told to come back, {:?}",
             self.plan.seed,
             self.kills,
+            self.in_vain,
             self.torn,
             book.acknowledged(),
             book.answers(),

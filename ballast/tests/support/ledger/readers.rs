@@ -83,7 +83,10 @@ fn consistent(client: &Client, poll: &PollBook, results: &Value) {
         _ => voters == total,
     };
     if total != Some(sum) || !fits {
-        client.common.book.found(format!("results that do not fit: {results}"));
+        client
+            .common
+            .book
+            .found(format!("results that do not fit: {results}"));
     }
 }
 

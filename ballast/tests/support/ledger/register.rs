@@ -115,9 +115,10 @@ impl Search<'_> {
 
     /// All that was answered has happened, and this is what is there.
     fn is_end(&self, done: u64, row: &Row) -> bool {
-        let settled = self.steps.iter().enumerate().all(|(place, step)| {
-            done & (1 << place) != 0 || step.attempt.said == Said::Unknown
-        });
+        let settled =
+            self.steps.iter().enumerate().all(|(place, step)| {
+                done & (1 << place) != 0 || step.attempt.said == Said::Unknown
+            });
         settled
             && match self.end {
                 None => row.items.is_empty(),
@@ -130,7 +131,10 @@ impl Search<'_> {
         let (ask, said) = (step.attempt.ask, step.attempt.said);
         let told = |revision: u32, told: Option<u32>| told.is_none_or(|told| told == revision);
         let same = |fits: bool| fits.then(|| row.clone());
-        if let Some((_, revision)) = row.requests.iter().find(|(other, _)| self.is_same(*other, place))
+        if let Some((_, revision)) = row
+            .requests
+            .iter()
+            .find(|(other, _)| self.is_same(*other, place))
         {
             return same(match said {
                 Said::Done(found) => told(*revision, found),

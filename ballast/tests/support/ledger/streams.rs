@@ -186,7 +186,9 @@ fn note(client: &Client, text: &[u8], next: &mut usize, sent: &mut [Sent]) {
     let one = &mut sent[place];
     if let Line::Nonsense(_, code) = one.line {
         if line["code"] != code {
-            book.found(format!("nonsense was answered with {line}, not with {code}"));
+            book.found(format!(
+                "nonsense was answered with {line}, not with {code}"
+            ));
         }
         return;
     }

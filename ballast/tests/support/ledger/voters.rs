@@ -145,7 +145,10 @@ async fn nonsense(client: &mut Client) {
     let (call, expected) = match client.chance.below(5) {
         0 => (call(&stranger).header("voter-id", "nobody"), 404),
         1 => (call(&poll.vote(0)).json(&json!({ "voterID": "" })), 422),
-        2 => (call(&poll.vote(0)).raw(json, "{\"voterID\": \"nobody\""), 400),
+        2 => (
+            call(&poll.vote(0)).raw(json, "{\"voterID\": \"nobody\""),
+            400,
+        ),
         3 => (call(&poll.vote(0)), 400),
         _ => {
             let url = format!("{}{}", application.router, poll.vote(0));
