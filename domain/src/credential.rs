@@ -134,24 +134,36 @@ pub fn inspect(text: &str) -> Result<(Purpose, CredentialHash), BadCredential> {
 /// `text` with every credential in it cut down to its first characters: for
 /// whatever goes into a log or a trace.
 pub fn redacted(text: &str) -> Cow<'_, str> {
-    let Some(start) = Purpose::ALL
-        .iter()
-        .filter_map(|purpose| text.find(purpose.prefix()))
-        .min()
-    else {
+    let (mut clean, mut rest) = (String::new(), text);
+    while let Some(start) = first_prefix(rest) {
+        let secret = &rest[start..];
+        let end = secret
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(secret.len());
+        let shown = secret
+            .match_indices('_')
+            .nth(1)
+            .map_or(0, |(place, _)| place + 1);
+        let shown = (shown + 4).min(end);
+        clean.push_str(&rest[..start + shown]);
+        clean.push('…');
+        rest = &secret[end..];
+    }
+    if clean.is_empty() {
         return Cow::Borrowed(text);
-    };
-    let secret = &text[start..];
-    let end = secret
-        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .unwrap_or(secret.len());
-    let shown = secret
-        .match_indices('_')
-        .nth(1)
-        .map_or(0, |(place, _)| place + 1);
-    let shown = (shown + 4).min(end);
-    let rest = redacted(&secret[end..]);
-    Cow::Owned(format!("{}{}…{rest}", &text[..start], &secret[..shown]))
+    }
+    clean.push_str(rest);
+    Cow::Owned(clean)
+}
+
+/// Where something begins as a credential does. All prefixes begin alike, so
+/// one pass is enough.
+fn first_prefix(text: &str) -> Option<usize> {
+    let mut places = text.match_indices("bl_").map(|(place, _)| place);
+    places.find(|place| {
+        let begins = |purpose: &Purpose| text[*place..].starts_with(purpose.prefix());
+        Purpose::ALL.iter().any(begins)
+    })
 }
 
 fn check(text: &str) -> Result<Purpose, BadCredential> {
@@ -238,6 +250,7 @@ impl fmt::Debug for CredentialHash {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     struct Counting(std::sync::atomic::AtomicU8);
     impl Entropy for Counting {
@@ -326,5 +339,69 @@ mod tests {
             whole,
             "bl_live_000000000000000000000000000000000000000000034Ah44"
         );
+    }
+
+    #[test]
+    fn text_full_of_secrets_is_cut_as_well() {
+        // As long as a request's head may be.
+        let text = "bl_live_0123456789,".repeat(20_000);
+        assert_eq!(redacted(&text), "bl_live_0123…,".repeat(20_000));
+    }
+
+    struct Given(Vec<u8>);
+    impl Entropy for Given {
+        fn fill(&self, bytes: &mut [u8]) {
+            for (byte, given) in bytes.iter_mut().zip(self.0.iter().cycle()) {
+                *byte = given % 248;
+            }
+        }
+    }
+
+    fn drawn() -> impl Strategy<Value = Credential> {
+        let purpose = prop::sample::select(&Purpose::ALL[..]);
+        let bytes = prop::collection::vec(any::<u8>(), 64);
+        (purpose, bytes).prop_map(|(purpose, bytes)| Credential::generate(purpose, &Given(bytes)))
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(bl_(live|test|admin)_)?.{0,70}") {
+            let parsed = Credential::parse(&text);
+            let (seen, inspected) = (parsed.clone().err(), inspect(&text).err());
+            prop_assert_eq!(seen, inspected);
+            if let Ok(credential) = parsed {
+                prop_assert_eq!(credential.expose(), text);
+            }
+        }
+
+        #[test]
+        fn whatever_is_drawn_is_read_and_nothing_near_it(
+            credential in drawn(),
+            place in any::<prop::sample::Index>(),
+            other in any::<char>(),
+        ) {
+            let text = credential.expose();
+            prop_assert_eq!(Credential::parse(text), Ok(credential.clone()));
+            let place = place.index(text.len());
+            let mut near: Vec<char> = text.chars().collect();
+            near[place] = other;
+            let near: String = near.into_iter().collect();
+            prop_assert_eq!(Credential::parse(&near).is_ok(), near == text);
+            prop_assert!(Credential::parse(&text[..place]).is_err());
+            let (longer, later) = (format!("{text}{other}"), format!("{other}{text}"));
+            prop_assert!(Credential::parse(&longer).is_err());
+            prop_assert!(Credential::parse(&later).is_err());
+        }
+
+        #[test]
+        fn no_secret_stays_in_any_text(
+            credential in drawn(), before in ".{0,30}", after in ".{0,30}",
+        ) {
+            let text = format!("{before}{}{after}", credential.expose());
+            let clean = redacted(&text).into_owned();
+            let secret = &credential.expose()[credential.purpose().prefix().len() + 4..];
+            prop_assert!(!clean.contains(&secret[..8]) || before.contains(&secret[..8])
+                || after.contains(&secret[..8]), "{}", clean);
+        }
     }
 }

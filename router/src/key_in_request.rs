@@ -147,6 +147,7 @@ pub(crate) fn in_query<'r>(query: &'r str, name: &str) -> Option<&'r str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn found(
         places: &KeyPlaces,
@@ -213,6 +214,58 @@ mod tests {
             "header:a b",
         ] {
             assert!(bad.parse::<KeyPlace>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_request_is_looked_through(
+            path in "[ -~]{0,40}",
+            values in prop::collection::vec((0..4_usize, prop::collection::vec(any::<u8>(), 0..60)), 0..4),
+        ) {
+            let names = ["x-api-key", "authorization", "x-original-uri", "x-forwarded-uri"];
+            let mut headers = HeaderMap::new();
+            for (name, value) in values {
+                if let Ok(value) = HeaderValue::from_bytes(&value) {
+                    headers.append(names[name], value);
+                }
+            }
+            let uri: Result<Uri, _> = format!("/resolve{path}").parse();
+            if let Ok(uri) = uri {
+                let places = KeyPlaces::default();
+                let key = places.find(&headers, &uri, &Original::of(&uri, &headers));
+                let from_header = headers.values().any(|value| {
+                    let text = value.to_str().unwrap_or_default();
+                    key.as_ref().is_some_and(|key| text.contains(&**key))
+                });
+                let from_query = uri.query().unwrap_or_default();
+                prop_assert!(key.is_none_or(|key| from_header || from_query.contains(&*key)));
+            }
+        }
+
+        #[test]
+        fn a_key_is_found_wherever_it_may_be(
+            key in "bl_live_[0-9a-zA-Z]{49}",
+            place in 0..4_usize,
+            more in "([a-z]{1,5}=[a-z0-9%+]{0,5}&){0,4}",
+            spaces in " {0,3}",
+        ) {
+            let query = format!("/resolve?{more}api_key={key}");
+            let padded = format!("{spaces}{key}{spaces}");
+            let mut headers = HeaderMap::new();
+            let mut uri: Uri = format!("/resolve?{more}").parse().unwrap();
+            match place {
+                0 => drop(headers.insert("x-api-key", padded.parse().unwrap())),
+                1 => {
+                    let value = format!("BEARER {padded}").parse().unwrap();
+                    headers.insert("authorization", value);
+                }
+                2 => uri = query.parse().unwrap(),
+                _ => drop(headers.insert("x-original-uri", query.parse().unwrap())),
+            }
+            let places = KeyPlaces::default();
+            let found = places.find(&headers, &uri, &Original::of(&uri, &headers));
+            prop_assert_eq!(found.as_deref(), Some(&*key));
         }
     }
 }

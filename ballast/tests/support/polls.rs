@@ -95,17 +95,26 @@ impl Application {
 
     /// Watches a poll's results, from after `seen` on.
     pub async fn watch(&self, poll: &Poll, seen: Option<&str>) -> Watcher {
+        self.try_watch(poll, seen).await.unwrap()
+    }
+
+    /// Watches a poll's results, if the process can be reached.
+    pub async fn try_watch(
+        &self,
+        poll: &Poll,
+        seen: Option<&str>,
+    ) -> Result<Watcher, reqwest::Error> {
         let url = format!("{}{}", self.router, poll.path("/votes/live"));
         let mut request = self.http.get(url).header("x-api-key", &self.key);
         if let Some(seen) = seen {
             request = request.header("last-event-id", seen);
         }
-        let response = request.send().await.unwrap();
-        Watcher {
+        let response = request.send().await?;
+        Ok(Watcher {
             status: response.status().as_u16(),
             response,
             begun: String::new(),
-        }
+        })
     }
 }
 
@@ -158,13 +167,29 @@ pub struct Event {
 impl Watcher {
     /// The next event or comment; `None` at the end.
     pub async fn next(&mut self) -> Option<Event> {
+        self.try_next().await.unwrap()
+    }
+
+    /// The next event that is no comment, if the process can be reached.
+    pub async fn try_event(&mut self) -> Result<Option<Event>, reqwest::Error> {
+        loop {
+            match self.try_next().await? {
+                Some(event) if event.name.is_empty() => {}
+                event => return Ok(event),
+            }
+        }
+    }
+
+    async fn try_next(&mut self) -> Result<Option<Event>, reqwest::Error> {
         loop {
             if let Some((event, rest)) = self.begun.split_once("\n\n") {
                 let event = read_event(event);
                 self.begun = rest.to_owned();
-                return Some(event);
+                return Ok(Some(event));
             }
-            let chunk = self.response.chunk().await.unwrap()?;
+            let Some(chunk) = self.response.chunk().await? else {
+                return Ok(None);
+            };
             self.begun.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }

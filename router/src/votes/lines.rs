@@ -281,7 +281,54 @@ mod tests {
         assert_eq!(batch.lines, [(1, too_long())]);
     }
 
+    /// Something that may be in a stream, with and without line breaks.
+    fn fragment() -> impl Strategy<Value = Vec<u8>> {
+        let whole = "[a-z\"\\\\ \u{eb}]{0,9}".prop_map(|voter| (vote(&voter) + "\n").into_bytes());
+        let broken = (0..130_usize, any::<u8>()).prop_map(|(place, byte)| {
+            let mut line = (vote("a") + "\n").into_bytes();
+            let place = place.min(line.len() - 1);
+            line[place] = byte;
+            line
+        });
+        let long = (VOTE_LINE_BYTES_MAX - 130..VOTE_LINE_BYTES_MAX + 3).prop_map(|length| {
+            vote("a")
+                .into_bytes()
+                .into_iter()
+                .chain(vec![b' '; length])
+                .collect()
+        });
+        let anything = proptest::collection::vec(any::<u8>(), 0..40);
+        let breaks = "[\n\r\t ]{1,4}".prop_map(String::into_bytes);
+        prop_oneof![4 => whole, 4 => broken, 1 => long, 2 => anything, 3 => breaks]
+    }
+
     proptest! {
+        #[test]
+        fn anything_in_any_chunks_is_read_alike(
+            fragments in proptest::collection::vec(fragment(), 0..12),
+            mut cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..20),
+        ) {
+            let text = fragments.concat();
+            let mut places: Vec<_> = cuts.drain(..).map(|cut| cut.index(text.len() + 1)).collect();
+            places.extend([0, text.len()]);
+            places.sort_unstable();
+            let chunks: Vec<_> = places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
+            let (lines, ballots) = read(&chunks);
+            prop_assert_eq!(&(lines.clone(), ballots.clone()), &read(&[&text]));
+            // One outcome for each line that says something, in order.
+            let says = |line: &[u8]| {
+                line.len() > VOTE_LINE_BYTES_MAX || !line.iter().all(u8::is_ascii_whitespace)
+            };
+            let expected: Vec<u64> = (1..)
+                .zip(text.split(|byte| *byte == b'\n'))
+                .filter_map(|(number, line)| says(line).then_some(number))
+                .collect();
+            let numbers: Vec<u64> = lines.iter().map(|(number, _)| *number).collect();
+            prop_assert_eq!(numbers, expected);
+            let counted = lines.iter().filter(|(_, refused)| refused.is_none()).count();
+            prop_assert_eq!(counted, ballots.len());
+        }
+
         #[test]
         fn chunks_may_end_anywhere(cuts in proptest::collection::vec(0..900_usize, 0..12)) {
             let text = [vote("a"), "bad".to_owned(), String::new(), vote("b"), vote("c")].join("\n");

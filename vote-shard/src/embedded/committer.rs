@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use super::core::Group;
+use super::faults::{self, Fault};
 use super::log::{Log, LogError};
 use super::open::{Opened, Opener};
 use super::shared::Shared;
@@ -23,6 +24,12 @@ const RETRY_LAST: Duration = Duration::from_secs(5);
 pub(super) fn run(shared: &Shared, mut log: Log, opener: &Opener) {
     let mut ticked = None;
     while let Some((group, tallies)) = shared.next(&mut ticked) {
+        if faults::has(Fault::AcknowledgedFirst) {
+            shared.committed(&group, tallies);
+            faults::linger();
+            let _ = log.append(&group.payload);
+            continue;
+        }
         match log.append(&group.payload) {
             Ok(_) => {
                 shared.committed(&group, tallies);
@@ -79,16 +86,17 @@ fn recover(
                 return Some(log);
             }
             Err(error) => {
-                why = format!("the shard's log cannot be opened: {error}");
+                why = format!("the shard's log cannot be opened: {}", causes(&error));
                 shared.lock().trouble = Some(why);
             }
         }
     }
 }
 
-fn causes(error: &LogError) -> String {
+/// An error and what it comes from: that is what an operator can mend.
+fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(source) = cause {
         text = format!("{text}: {source}");
         cause = source.source();

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use super::disk::Disk as _;
 use super::disk::{Crash, SimulatedDisk};
-use super::planted::{self, Bug};
+use super::faults::{self, Fault};
 use super::{EmbeddedShard, OpenError, Options, log};
 use crate::conformance::START_MS;
 use crate::conformance::ledger::{Ledger, audit};
@@ -370,20 +370,20 @@ fn the_ledger_finds_an_answer_given_before_the_sync() {
 
 #[test]
 fn the_ledger_finds_that_a_restart_forgets_who_has_voted() {
-    planted::plant(Some(Bug::DedupLostOnReplay));
+    faults::plant(Some(Fault::VotersForgotten));
     let found = is_found(HISTORIES, |seed, steps| {
         live(SimulatedDisk::new(seed), steps)
     });
-    planted::plant(None);
+    faults::plant(None);
     assert!(found);
 }
 
 #[test]
 fn the_ledger_finds_that_a_torn_group_is_taken_for_whole() {
-    planted::plant(Some(Bug::TornTailAccepted));
+    faults::plant(Some(Fault::TornAccepted));
     let found = is_found(HISTORIES, |seed, steps| {
         live(SimulatedDisk::new(seed), steps)
     });
-    planted::plant(None);
+    faults::plant(None);
     assert!(found);
 }

@@ -19,6 +19,7 @@ mod core;
 pub mod disk;
 mod engine;
 mod export;
+mod faults;
 #[cfg(test)]
 mod group_tests;
 pub mod inspect;
@@ -30,8 +31,6 @@ mod keeping;
 mod ledger_tests;
 pub mod log;
 mod open;
-#[cfg(test)]
-mod planted;
 mod published;
 mod record;
 mod runs;

@@ -124,10 +124,6 @@ impl Opener {
         if let Some(bad) = bad {
             return Err(bad);
         }
-        #[cfg(test)]
-        if super::planted::is(super::planted::Bug::DedupLostOnReplay) {
-            state.forget_voters();
-        }
         if recovered.rewritten > 0 || recovered.cut_bytes > 0 {
             tracing::info!(
                 shard = self.name,

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::{Disk, DiskFile};
+use crate::embedded::faults::{self, Fault};
 
 /// A directory.
 #[derive(Debug, Clone)]
@@ -37,9 +38,18 @@ impl RealDisk {
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
+
+    fn file(&self, file: File) -> RealFile {
+        let fault = self.path("sync-fails");
+        RealFile { file, fault }
+    }
 }
 
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    /// Where its directory may say that syncs fail.
+    fault: PathBuf,
+}
 
 impl Disk for RealDisk {
     fn create(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>> {
@@ -65,7 +75,7 @@ impl Disk for RealDisk {
             }
             place += count as u64;
         }
-        Ok(Box::new(RealFile(file)))
+        Ok(Box::new(self.file(file)))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
@@ -73,7 +83,7 @@ impl Disk for RealDisk {
             .read(true)
             .write(!self.read_only)
             .open(self.path(name))?;
-        Ok(Box::new(RealFile(file)))
+        Ok(Box::new(self.file(file)))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -103,18 +113,21 @@ impl Disk for RealDisk {
 
 impl DiskFile for RealFile {
     fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, place)
+        self.file.write_all_at(bytes, place)
     }
 
     fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(buffer, place)
+        self.file.read_at(buffer, place)
     }
 
     fn bytes(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_data()
+        if faults::has(Fault::SyncFails) && self.fault.exists() {
+            return Err(io::Error::other("a fault: the sync failed"));
+        }
+        self.file.sync_data()
     }
 }

@@ -13,8 +13,7 @@
 //! ```
 //! Numbers are little-endian; frames begin at multiples of 8.
 
-#[cfg(test)]
-use crate::embedded::planted;
+use crate::embedded::faults::{self, Fault};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 const SEGMENT_MAGIC: &[u8; 8] = b"BALLASTL";
@@ -116,10 +115,8 @@ impl<'a> Frame<'a> {
     pub(super) fn decode(id: u64, bytes: &'a [u8]) -> Option<(Self, usize)> {
         let head = bytes.get(..FRAME_BYTES)?;
         let frame = Self::decode_checked(bytes)?;
-        let torn = number(head, 32) != checksum(id, &head[..32], frame.payload);
-        #[cfg(test)]
-        let torn = torn && !planted::is(planted::Bug::TornTailAccepted);
-        if torn {
+        let fits = number(head, 32) == checksum(id, &head[..32], frame.payload);
+        if !fits && !faults::has(Fault::TornAccepted) {
             return None;
         }
         let length = frame_bytes(frame.payload.len());

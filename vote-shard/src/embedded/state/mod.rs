@@ -15,6 +15,7 @@ use ballast_domain::poll::RequestId;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
+use super::faults::{self, Fault};
 use super::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, Unreadable, VoteRecord};
 use super::runs::Key;
 use crate::shard::{Fence, Fenced, Holding, SliceKey, VoterPrint};
@@ -77,7 +78,18 @@ impl State {
         let (time, records) = super::record::read(payload)?;
         self.time = self.time.max(time.unix_ms());
         for record in records {
-            self.apply(sequence, &record?);
+            let mut record = record?;
+            if faults::has(Fault::RequestsForgotten) {
+                forget_requests(&mut record);
+            }
+            self.apply(sequence, &record);
+            if faults::has(Fault::VotersForgotten)
+                && let Record::Vote(vote) = &record
+                && let Some(poll) = self.polls.get_mut(&vote.poll)
+            {
+                self.voters -= poll.voters.len() as u64;
+                poll.forget_voters();
+            }
         }
         Ok(())
     }
@@ -120,15 +132,6 @@ impl State {
             let before = poll.voters.len();
             poll.voters.put(key.voter, row);
             self.voters += (poll.voters.len() - before) as u64;
-        }
-    }
-
-    /// Forgets who has voted: a bug, see [`super::planted`].
-    #[cfg(test)]
-    pub(super) fn forget_voters(&mut self) {
-        for poll in self.polls.values_mut().filter(|poll| !poll.cold) {
-            self.voters -= poll.voters.len() as u64;
-            poll.voters = voters::Voters::new(poll.poll.created_at);
         }
     }
 
@@ -233,5 +236,14 @@ impl State {
             slice.numbers.remove(&poll.poll.poll_id);
             slice.requests.remove(&poll.poll.request);
         }
+    }
+}
+
+/// A fault: see [`Fault::RequestsForgotten`].
+fn forget_requests(record: &mut Record<'_>) {
+    match record {
+        Record::Vote(vote) => vote.request = RequestId(0),
+        Record::Row(row) => row.requests.clear(),
+        _ => {}
     }
 }

@@ -132,6 +132,11 @@ impl PollState {
         self.voters.put(print, row);
     }
 
+    /// A fault: the votes are counted, and nobody knows whose they were.
+    pub(in crate::embedded) fn forget_voters(&mut self) {
+        self.voters = Voters::new(self.poll.created_at);
+    }
+
     /// Drops the rows from memory.
     pub(in crate::embedded) fn forget_rows(&mut self) {
         self.voters = Voters::new(self.poll.created_at);

@@ -1,0 +1,156 @@
+//! Journey: a backup is made while the ledger's clients vote, verified,
+//! restored and started. Every vote acknowledged before the backup began is in
+//! it once, and what is in it is what its manifest says.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+#[path = "support/ledger/mod.rs"]
+mod ledger;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger::audit::{Extent, audit};
+use ledger::book::{Book, Said};
+use ledger::chance::Chance;
+use ledger::world::World;
+use ledger::{Plan, Run};
+use serde_json::Value;
+use support::polls::Application;
+use support::process::ballast;
+use support::{Instance, Options, Process, token_file};
+
+/// Runs a command that must succeed, and returns the JSON it printed.
+async fn told(arguments: &[&str], paths: &[&Path]) -> Value {
+    let mut command = ballast();
+    let mut process = Process::spawn(command.args(arguments).args(paths).arg("--json"));
+    let ended = process.ended().await;
+    assert_eq!(ended.code, Some(0), "{arguments:?}: {ended:?}");
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+fn sum(manifest: &Value, what: &str) -> u64 {
+    let shards = manifest["shards"].as_array().unwrap().iter();
+    shards.map(|shard| shard[what].as_u64().unwrap()).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_made_while_votes_arrive_holds_every_acknowledged_vote_once() {
+    let plan = Plan {
+        seed: Chance::seed(),
+        kills: 0,
+        votes: 0,
+        between: (2_000, 4_000),
+        clients: (96, 24),
+        expires_in_ms: 5_000,
+        tears_one_in: 2,
+        recovery: Duration::from_secs(60),
+        options: Options::default(),
+    };
+    let mut chance = Chance::new(plan.seed, 3);
+    let mut run = Run::start(plan).await;
+    let scratch = tempfile::tempdir().unwrap();
+    let mut backups = Vec::new();
+    for round in 0..3 {
+        run.votes_come_in().await;
+        let backup = scratch.path().join(format!("backup-{round}"));
+        let answered_before = run.common.book.now().tick;
+        let data = run.world.data_dir();
+        let made = told(&["backup", "create", "--data-dir"], &[&data, &backup]).await;
+        let extent = Extent {
+            answered_before,
+            sent_before: run.common.book.now().tick,
+        };
+        let verified = told(&["backup", "verify"], &[&backup]).await;
+        assert_eq!(verified["manifest"], made);
+        backups.push((backup, made, extent));
+        // The next one is made right after a crash.
+        assert!(run.killed_and_restarted().await);
+    }
+    run.clients_leave().await;
+    for (backup, made, extent) in backups {
+        is_restored(&run, &backup, &made, extent, &mut chance).await;
+    }
+    let report = run.end().await;
+    assert!(report.findings.is_empty(), "{report:#?}");
+}
+
+/// Restores the backup and looks at all of it.
+async fn is_restored(run: &Run, backup: &Path, made: &Value, extent: Extent, chance: &mut Chance) {
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    let data = home.path().join("data");
+    told(&["restore"], &[backup, &data]).await;
+    let again = ballast().arg("restore").args([backup, &data]).output();
+    let why = String::from_utf8_lossy(&again.unwrap().stderr).into_owned();
+    assert!(why.contains("is not empty"), "{why}");
+    for shard in made["shards"].as_array().unwrap() {
+        let directory = data.join(shard["directory"].as_str().unwrap());
+        let seen = told(&["shard", "verify"], &[&directory]).await;
+        for what in ["polls", "voters", "votes", "digest"] {
+            assert_eq!(seen[what], shard[what], "{what}");
+        }
+    }
+    // The admin's token is known to the registry, but not where it is written.
+    let token = run.world.data_dir().with_file_name("token");
+    std::fs::copy(token, token_file(home.path())).unwrap();
+    let world = World::start_in(home, Options::default(), chance).await;
+    let router = &world.instance().router;
+    let common = &run.common;
+    let applications = common.applications.iter().map(|application| Application {
+        http: application.http.clone(),
+        router: router.clone(),
+        key: application.key.clone(),
+    });
+    let applications: Vec<Application> = applications.collect();
+    let found = audit(&common.book, &applications, extent, chance).await;
+    let findings = common.book.findings();
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+    assert_eq!(found, (sum(made, "voters"), sum(made, "votes")));
+    repeated(&common.book, &applications, extent).await;
+}
+
+/// A vote that was counted before the backup began, and is sent again where it
+/// was restored, gets its first answer; and it comes from a later epoch.
+async fn repeated(book: &Book, applications: &[Application], extent: Extent) {
+    let poll = &book.polls[0];
+    let counted: Vec<_> = poll
+        .pages()
+        .iter()
+        .filter_map(|(voter, page)| {
+            let first = page.attempts.first()?;
+            let answered = first.answered?.tick < extent.answered_before;
+            let counted = matches!(first.said, Said::Done(Some(1))) && voter.is_ascii();
+            (answered && counted).then(|| (voter.clone(), first.ask))
+        })
+        .take(50)
+        .collect();
+    assert!(!counted.is_empty());
+    for (voter, ask) in counted {
+        let Some(request) = ask.request else { continue };
+        let call = applications[0].call("PATCH", &poll.poll.vote(ask.item));
+        let name = ledger::clients::name_of(&voter, request);
+        let call = call.header("idempotency-key", &name);
+        let again = call.header("voter-id", &voter).send().await;
+        assert_eq!(again.header("etag"), "\"1\"", "{}", again.text);
+        let epoch: u64 = again.header("ballast-epoch").parse().unwrap();
+        assert!(epoch > 1, "routers of the old world are not fenced");
+        assert_eq!(again.expect(200)["outcome"], "counted");
+    }
+}
+
+#[tokio::test]
+async fn a_half_restored_directory_is_not_started() {
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    let data = home.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("restoring"), "").unwrap();
+    let launched = Instance::launch(home, Options::default(), "127.0.0.1:0").await;
+    let Err(ended) = launched else {
+        panic!("it started");
+    };
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("half restored"), "{ended:?}");
+}

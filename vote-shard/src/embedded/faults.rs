@@ -1,0 +1,90 @@
+//! Faults on purpose: what a test plants to see that it would be found.
+//!
+//! Without the feature `faults` nothing of it is built: every question here is
+//! answered with a constant "no". With it, the environment variable
+//! `BALLAST_FAULT` of a process names the one fault it has, and without that
+//! variable it has none.
+
+/// What can be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Groups are acknowledged, and written a moment later.
+    AcknowledgedFirst,
+    /// What is read back after a restart no longer says which requests made it.
+    RequestsForgotten,
+    /// What is read back after a restart no longer says who voted.
+    VotersForgotten,
+    /// A group counts although its checksum does not fit.
+    TornAccepted,
+    /// Syncs fail in a directory while it holds a file of this name.
+    SyncFails,
+}
+
+#[cfg(not(any(test, feature = "faults")))]
+mod planted {
+    use super::Fault;
+
+    /// No.
+    pub(in crate::embedded) const fn has(_: Fault) -> bool {
+        false
+    }
+
+    pub(in crate::embedded) fn linger() {}
+}
+
+#[cfg(any(test, feature = "faults"))]
+mod planted {
+    use std::cell::Cell;
+    use std::sync::OnceLock;
+    use std::time::Duration;
+
+    use super::Fault;
+
+    /// How long a group that was acknowledged too early is not written.
+    const LINGER: Duration = Duration::from_millis(30);
+
+    const NAMES: [(&str, Fault); 5] = [
+        ("acknowledged-first", Fault::AcknowledgedFirst),
+        ("requests-forgotten", Fault::RequestsForgotten),
+        ("voters-forgotten", Fault::VotersForgotten),
+        ("torn-accepted", Fault::TornAccepted),
+        ("sync-fails", Fault::SyncFails),
+    ];
+
+    /// Whether this process has the fault.
+    pub(in crate::embedded) fn has(fault: Fault) -> bool {
+        static PLANTED: OnceLock<Option<Fault>> = OnceLock::new();
+        let planted = PLANTED.get_or_init(|| {
+            let name = std::env::var("BALLAST_FAULT").ok()?;
+            let found = NAMES.iter().find(|(known, _)| *known == name);
+            if found.is_none() {
+                tracing::error!(name, "there is no such fault");
+            }
+            found.map(|(_, fault)| *fault)
+        });
+        *planted == Some(fault) || HERE.get() == Some(fault)
+    }
+
+    thread_local! {
+        static HERE: Cell<Option<Fault>> = const { Cell::new(None) };
+    }
+
+    /// Plants a fault on this thread alone: for tests that open a shard on it.
+    #[cfg(test)]
+    pub(in crate::embedded) fn plant(fault: Option<Fault>) {
+        HERE.set(fault);
+    }
+
+    /// The moment in which what was acknowledged is nowhere.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the fault itself: the log's own thread waits"
+    )]
+    pub(in crate::embedded) fn linger() {
+        std::thread::sleep(LINGER);
+    }
+}
+
+#[cfg(test)]
+pub(super) use planted::plant;
+pub(super) use planted::{has, linger};
