@@ -1,3 +1,5 @@
+//! What must hold of the records.
+
 use ballast_domain::poll::{ItemSpec, Poll, PollOptions, PollSpec};
 use ballast_domain::{PollId, TenantId};
 use proptest::prelude::*;
