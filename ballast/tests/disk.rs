@@ -249,7 +249,7 @@ fn a_read_only_disk_keeps_one_shard_away_until_it_can_be_written() {
         trouble.run.votes_come_in().await;
         trouble.run.world.kill();
         trouble.run.common.book.killed();
-        mount(&["-o", "remount,ro"], &trouble.shard.0);
+        mount(&["-o", "remount,bind,ro"], &trouble.shard.0);
         trouble.run.common.book.restarted();
         let restarted = trouble.run.world.restart(Duration::ZERO).await;
         assert!(restarted.is_err(), "it cannot be ready at once");
@@ -257,7 +257,7 @@ fn a_read_only_disk_keeps_one_shard_away_until_it_can_be_written() {
         assert!(told.contains("Read-only"), "{told}");
         trouble.nothing_is_acknowledged().await;
         trouble.others_vote().await;
-        mount(&["-o", "remount,rw"], &trouble.shard.0);
+        mount(&["-o", "remount,bind,rw"], &trouble.shard.0);
         trouble.heals().await;
         trouble.ends_well().await;
     });

@@ -14,7 +14,8 @@ pub(super) enum Fault {
     RequestsForgotten,
     /// What is read back after a restart no longer says who voted.
     VotersForgotten,
-    /// A group counts although its checksum does not fit.
+    /// A group counts as far as it can be read, although its checksum does not
+    /// fit.
     TornAccepted,
     /// Syncs fail in a directory while it holds a file of this name.
     SyncFails,

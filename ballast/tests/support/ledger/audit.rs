@@ -98,8 +98,11 @@ async fn rows(
 ) -> BTreeMap<String, Row> {
     let answer = application.call("GET", &poll.poll.path("/export"));
     let answer = answer.send().await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
     let mut rows = BTreeMap::new();
+    if answer.status != 200 {
+        findings.push(format!("it cannot be exported: {}", answer.text));
+        return rows;
+    }
     for line in answer.text.lines() {
         let exported: Value = serde_json::from_str(line).unwrap();
         let voter = exported["voterID"].as_str().unwrap_or_default().to_owned();

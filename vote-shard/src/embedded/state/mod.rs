@@ -78,7 +78,10 @@ impl State {
         let (time, records) = super::record::read(payload)?;
         self.time = self.time.max(time.unix_ms());
         for record in records {
-            let mut record = record?;
+            let mut record = match record {
+                Err(_) if faults::has(Fault::TornAccepted) => break,
+                record => record?,
+            };
             if faults::has(Fault::RequestsForgotten) {
                 forget_requests(&mut record);
             }
