@@ -154,3 +154,33 @@ async fn a_half_restored_directory_is_not_started() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("half restored"), "{ended:?}");
 }
+
+/// A shard need not be under the data directory; its files stay where they are,
+/// and its copy is in the backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_elsewhere_is_copied_and_left_alone() {
+    let it = Instance::start().await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let directory = elsewhere.path().join("far");
+    let url = format!("file:{}", directory.display());
+    let far = serde_json::json!({ "shardID": "far", "url": url, "weight": 1_000_000.0 });
+    it.create("/shards", &far).await;
+    let acme = Application::of(&it, "acme").await;
+    let placed = it.get("/tenants/acme").await;
+    assert_eq!(placed["slices"][0]["shardID"], "far");
+    let poll = acme.poll(serde_json::json!({})).await;
+    for voter in ["a", "b", "c"] {
+        acme.vote(&poll, 0, voter).await.expect(200);
+    }
+    let data = it.home().join("data");
+    let backup = elsewhere.path().join("backup");
+    let manifest = told(&["backup", "create", "--data-dir"], &[&data, &backup]).await;
+    assert_eq!(sum(&manifest, "votes"), 3);
+    assert!(std::fs::read_dir(&directory).unwrap().count() > 0);
+    acme.vote(&poll, 0, "d").await.expect(200);
+    let restored = elsewhere.path().join("restored");
+    told(&["restore"], &[&backup, &restored]).await;
+    assert_eq!(acme.newest(&poll).await["total"], 4, "the original goes on");
+    let verified = told(&["shard", "verify"], &[&restored.join("shards/far")]).await;
+    assert_eq!(verified["votes"], 3);
+}

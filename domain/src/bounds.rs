@@ -72,6 +72,10 @@ pub const POLL_TEXT_CHARS_MAX: usize = 200;
 pub const LANES_DEFAULT: u16 = 10;
 /// Lanes at the most.
 pub const LANES_MAX: u16 = 256;
+/// Counters of one poll: its items times its lanes.
+pub const POLL_COUNTERS_MAX: usize = 20_000;
+/// Polls of one slice, open and closed.
+pub const POLLS_PER_SLICE_MAX: usize = 100_000;
 /// Largest body of a request that creates a poll.
 pub const POLL_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Largest body of a single vote.

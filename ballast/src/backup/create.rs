@@ -17,6 +17,7 @@ use ballast_vote_shard::embedded::inspect::{Inspection, inspect, needed};
 
 use super::manifest::{FORMAT, FileCopy, Manifest, NAME, RegistryCopy, ShardCopy};
 use crate::machine::SystemClock;
+use crate::up::KnownShards;
 
 /// How often a shard is copied anew when its files changed under the copy.
 const ATTEMPTS: usize = 10;
@@ -45,13 +46,22 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
             );
         };
         let from = data_dir.join(directory);
-        let to = destination.join(directory);
+        // Always within the backup, wherever the shard itself is.
+        let directory = format!("shards/{}", shard.shard_id);
+        let to = destination.join(&directory);
         let (from, to) = (from.as_path(), to.as_path());
+        if !from.exists() && KnownShards::of(data_dir).knows(&shard.shard_id) {
+            bail!(
+                "the files of {} are gone: {}",
+                shard.shard_id,
+                from.display()
+            );
+        }
         let (files, seen) =
             copy_shard(from, to).with_context(|| format!("copy {}", shard.shard_id))?;
         copies.push(ShardCopy {
             shard_id: shard.shard_id,
-            directory: directory.to_owned(),
+            directory,
             position: seen.last_group,
             as_of: seen.as_of,
             polls: seen.polls,

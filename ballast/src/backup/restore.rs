@@ -8,8 +8,10 @@ use anyhow::{Context, bail};
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::registry::typed;
+use ballast_domain::Clock;
 use ballast_domain::ShardId;
 use ballast_domain::registry::{Kind, RecordQuery, Registry};
+use ballast_domain::shard::Shard;
 use ballast_domain::tenant::{Epoch, SliceId, Tenant};
 use ballast_vote_shard::At;
 use ballast_vote_shard::embedded::disk::RealDisk;
@@ -23,9 +25,17 @@ use crate::machine::{SystemClock, SystemEntropy};
 /// A data directory that holds this file is half restored; `up` refuses it.
 pub(crate) const RESTORING: &str = "restoring";
 
-/// How far every epoch is raised: farther than the world the backup comes from
-/// can have gone on, so that no router of it believes in one of ours.
+/// How far every epoch is raised at least: farther than the world the backup
+/// comes from can have gone on, so that no router of it believes in one of
+/// ours. The time is added, so that no two restores give the same epochs.
 const EPOCHS: u64 = 1 << 20;
+/// Seconds are counted from here, to keep epochs short.
+const SINCE_SECONDS: i64 = 1_760_000_000;
+
+fn raise() -> u64 {
+    let seconds = SystemClock.now().unix_ms() / 1_000 - SINCE_SECONDS;
+    EPOCHS + seconds.max(0).unsigned_abs()
+}
 /// Tenants changed by one commit.
 const TENANTS_AT_ONCE: u32 = 1_000;
 
@@ -71,9 +81,10 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 /// Raises the epochs of all slices; says which shard owns which at what epoch.
 async fn raise_registry(path: &Path, manifest: &Manifest) -> anyhow::Result<Vec<(ShardId, At)>> {
     let registry = SqliteRegistry::open(path, Arc::new(SystemClock)).await?;
+    bring_home(&registry, manifest).await?;
     let reason = format!("restored from the backup of {}", manifest.created_at);
     let intent = Intent::ballast("restore", &reason);
-    let mut owned = Vec::new();
+    let (mut owned, raise) = (Vec::new(), raise());
     let mut query = RecordQuery::all(Kind::Tenant, TENANTS_AT_ONCE);
     loop {
         let tenants = typed::list::<Tenant>(&registry, &query).await?;
@@ -82,7 +93,7 @@ async fn raise_registry(path: &Path, manifest: &Manifest) -> anyhow::Result<Vec<
         let mut writes = Vec::new();
         for mut tenant in tenants {
             for slice in &mut tenant.value.slices {
-                slice.epoch = Epoch(slice.epoch.0 + EPOCHS);
+                slice.epoch = Epoch(slice.epoch.0 + raise);
                 let at = At {
                     slice: SliceId {
                         tenant_id: tenant.value.tenant_id.clone(),
@@ -100,6 +111,24 @@ async fn raise_registry(path: &Path, manifest: &Manifest) -> anyhow::Result<Vec<
     }
     registry.close().await;
     Ok(owned)
+}
+
+/// Every shard is under the data directory now, wherever it was before.
+async fn bring_home(registry: &SqliteRegistry, manifest: &Manifest) -> anyhow::Result<()> {
+    let query = RecordQuery::all(Kind::Shard, u32::MAX);
+    for mut shard in typed::list::<Shard>(registry, &query).await? {
+        let id = &shard.value.shard_id;
+        let copy = manifest.shards.iter().find(|copy| copy.shard_id == *id);
+        let url = copy.map(|copy| format!("file:{}", copy.directory));
+        if let Some(url) = url.filter(|url| *url != shard.value.url) {
+            shard.value.url = url;
+            let intent = Intent::ballast("restore", "its files are under the data directory now");
+            let writes = vec![typed::update(shard.version, &shard.value)?];
+            let commit = intent.commit("shard.restore", writes, Vec::new());
+            registry.commit(commit).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn raise_shard(

@@ -33,17 +33,26 @@ impl KnownShards {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
-        let is_empty = || match fs::read_dir(directory) {
-            Ok(mut entries) => entries.next().is_none(),
-            Err(_) => true,
-        };
-        if known == url && is_empty() {
+        // Of an open shard there is always a segment of its log. Anything else
+        // may be there by chance, such as lost+found on a new disk.
+        let has_log = fs::read_dir(directory).is_ok_and(|entries| {
+            let names = entries.flatten().map(|entry| entry.file_name());
+            names
+                .into_iter()
+                .any(|name| name.to_string_lossy().ends_with(".seg"))
+        });
+        if known == url && !has_log {
             return Err(format!(
                 "its files are gone: {} was there when it was opened last; bring them back, or restore a backup",
                 directory.display()
             ));
         }
         Ok(())
+    }
+
+    /// Whether a shard was ever opened here.
+    pub(crate) fn knows(&self, id: &ShardId) -> bool {
+        self.mark(id).exists()
     }
 
     /// Notes that a shard was opened.
@@ -84,7 +93,9 @@ mod tests {
         assert!(known.check(&id, url, &directory).is_err(), "gone");
         fs::create_dir_all(&directory).unwrap();
         assert!(known.check(&id, url, &directory).is_err(), "empty");
-        fs::write(directory.join("log"), "").unwrap();
+        fs::create_dir(directory.join("lost+found")).unwrap();
+        assert!(known.check(&id, url, &directory).is_err(), "another disk");
+        fs::write(directory.join("log-0000000000000001.seg"), "").unwrap();
         assert!(known.check(&id, url, &directory).is_ok(), "there");
         assert!(
             known

@@ -25,6 +25,7 @@ mod traces;
 
 pub(crate) use args::UpArgs;
 pub(crate) use format::mark as mark_format;
+pub(crate) use known_shards::KnownShards;
 pub(crate) use reset::reset_token;
 
 use std::sync::Arc;

@@ -97,7 +97,13 @@ impl LocalShards {
             .into_iter()
             .map(|shard| (shard.value.shard_id, shard.value.url))
             .collect();
-        self.write().retain(|id, _| wanted.contains_key(id));
+        let gone: Vec<Slot> = self
+            .write()
+            .extract_if(|id, _| !wanted.contains_key(id))
+            .map(|(_, slot)| slot)
+            .collect();
+        // Closing one writes and waits: not here, and not under the lock.
+        tokio::task::spawn_blocking(move || drop(gone));
         self.known.forget_others(&wanted);
         for (id, url) in wanted {
             self.start(id, &url);

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{LANES_DEFAULT, LANES_MAX, POLL_ITEMS_MAX, POLL_TEXT_CHARS_MAX};
+use crate::bounds::{
+    LANES_DEFAULT, LANES_MAX, POLL_COUNTERS_MAX, POLL_ITEMS_MAX, POLL_TEXT_CHARS_MAX,
+};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 
@@ -99,7 +101,19 @@ impl PollSpec {
             );
             return Err(Error::invalid_field("/choicesMax", message));
         }
-        PollOptions::check_lanes(options.lanes)
+        PollOptions::check_lanes(options.lanes)?;
+        self.check_counters(options.lanes)
+    }
+
+    /// Whether so many lanes are not too many for so many items.
+    pub fn check_counters(&self, lanes: u16) -> Result<()> {
+        let most = POLL_COUNTERS_MAX / self.items.len().max(1);
+        if usize::from(lanes) <= most {
+            return Ok(());
+        }
+        let items = self.items.len();
+        let message = format!("with {items} items it must be at most {most}");
+        Err(Error::invalid_field("/lanes", message))
     }
 
     fn check_texts(&self) -> Result<()> {

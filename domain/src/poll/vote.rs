@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::bounds::IMPORTS_PER_POLL_MAX;
+use crate::bounds::{IMPORTS_PER_POLL_MAX, POLLS_PER_SLICE_MAX};
 use crate::clock::Timestamp;
 use crate::error::{Error, ErrorCode};
 use crate::poll::{ItemId, PollId, VoterId};
@@ -102,6 +102,8 @@ pub enum Refusal {
     ShardFull,
     /// Votes were brought into the poll as sums too often.
     ImportsUsedUp,
+    /// The tenant has as many polls as it can have.
+    TooManyPolls,
 }
 
 impl From<Refusal> for Error {
@@ -127,7 +129,7 @@ impl Refusal {
             Self::NotChosen => ErrorCode::VoteNotFound,
             Self::Changed { .. } => ErrorCode::Changed,
             Self::ShardFull => ErrorCode::ShardFull,
-            Self::ImportsUsedUp => ErrorCode::TooMany,
+            Self::ImportsUsedUp | Self::TooManyPolls => ErrorCode::TooMany,
         }
     }
 
@@ -151,6 +153,9 @@ impl Refusal {
                 format!("the voter's vote is at revision {revision}, not at the one demanded")
             }
             Self::ShardFull => "the shard cannot remember more voters in open polls".to_owned(),
+            Self::TooManyPolls => {
+                format!("the tenant has {POLLS_PER_SLICE_MAX} polls, which is all it can have")
+            }
             Self::ImportsUsedUp => {
                 format!(
                     "sums were imported into the poll {IMPORTS_PER_POLL_MAX} times, which is all"

@@ -208,8 +208,16 @@ pub(crate) async fn widen(
     let bytes = read(body, VOTE_BODY_BYTES_MAX).await?;
     let PollPatch { lanes } = decode(&headers, &bytes, true)?;
     PollOptions::check_lanes(lanes)?;
+    let target = Target::Poll(poll);
+    let found = state
+        .deliver(&access, &target, |place| async move {
+            place.read().await?.poll(&place.at.slice, poll).await
+        })
+        .await?;
+    // Its items never change, so what holds now holds at the shard.
+    found.spec.check_counters(lanes)?;
     let widened = state
-        .deliver(&access, &Target::Poll(poll), |place| async move {
+        .deliver(&access, &target, |place| async move {
             place.shard.widen_lanes(&place.at, poll, lanes).await
         })
         .await?;

@@ -153,9 +153,13 @@ impl State {
             Some(_) => Phase::Closed,
             None => poll.phase(now),
         };
-        if poll.spec.options.results_hidden_until_closed && phase != Phase::Closed {
+        // Votes that arrived in time may still be on their way when it expires:
+        // nothing is shown before it has closed for good.
+        if poll.spec.options.results_hidden_until_closed && standing.closed_at.is_none() {
             let until = poll.spec.expiration_time;
-            let detail = format!("the results are hidden until the poll closes, at {until}");
+            let detail = format!(
+                "the results are hidden until the poll has closed, soon after it expires at {until}"
+            );
             return Err(Error::new(ErrorCode::ResultsHidden, detail));
         }
         Ok(self.shown(&place, &poll, &standing, phase))

@@ -115,9 +115,10 @@ async fn one(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, RouterError> {
-    // Its poll's times are judged by when it arrived, however long it is held.
-    let arrived_at = state.parts.clock.now();
     let bytes = read(body, VOTE_BODY_BYTES_MAX).await?;
+    // Its poll's times are judged by when it arrived, whole, however long it is
+    // held from here on.
+    let arrived_at = state.parts.clock.now();
     let told: VoterBody = decode(&headers, &bytes, false)?;
     let voter = voter(&headers, told)?;
     let name = idempotency_key(&headers)?;

@@ -19,7 +19,7 @@ use ballast_domain::Timestamp;
 use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::tenant::SliceId;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::core::Core;
 use super::disk::{Disk, read_all};
@@ -206,9 +206,18 @@ fn encode(head: &Head, payload: &[u8]) -> Vec<u8> {
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(&xxh3_64_with_seed(&body, SEED).to_le_bytes());
+    let sum = checksum(&bytes, &body);
+    bytes.extend_from_slice(&sum.to_le_bytes());
     bytes.append(&mut body);
     bytes
+}
+
+/// Over the head before it and everything after it.
+fn checksum(head: &[u8], body: &[u8]) -> u64 {
+    let mut hash = Xxh3::with_seed(SEED);
+    hash.update(head);
+    hash.update(body);
+    hash.digest()
 }
 
 pub(super) fn name_of(position: u64) -> String {
@@ -249,6 +258,16 @@ pub(super) fn read(disk: &dyn Disk, position: u64) -> Result<(Head, Vec<u8>), Ch
     if head[..8] != *MAGIC {
         return Err(corrupt("it is no checkpoint"));
     }
+    let number = |place: usize| {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(&bytes[place..place + 8]);
+        u64::from_le_bytes(eight)
+    };
+    let body = &bytes[HEAD_BYTES..];
+    if number(16) != body.len() as u64 || number(24) != checksum(&head[..24], body) {
+        return Err(corrupt("it is damaged"));
+    }
+    // Only now: what rotted is damage, not another version.
     let version = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
     if version != VERSION {
         return Err(CheckpointError::Version {
@@ -257,13 +276,7 @@ pub(super) fn read(disk: &dyn Disk, position: u64) -> Result<(Head, Vec<u8>), Ch
             known: VERSION,
         });
     }
-    let number = |place: usize| {
-        let mut eight = [0; 8];
-        eight.copy_from_slice(&bytes[place..place + 8]);
-        u64::from_le_bytes(eight)
-    };
-    let body = &bytes[HEAD_BYTES..];
-    if number(16) != body.len() as u64 || number(24) != xxh3_64_with_seed(body, SEED) {
+    if body.len() < 8 {
         return Err(corrupt("it is damaged"));
     }
     let split = || {

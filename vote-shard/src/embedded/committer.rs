@@ -80,7 +80,9 @@ fn recover(
         let opened = opener.open();
         drop(files);
         match opened {
-            Ok(Opened { log, core, store }) => {
+            Ok(Opened {
+                log, core, store, ..
+            }) => {
                 tracing::info!(shard = opener.name(), "the shard works again");
                 shared.restart(core, store);
                 return Some(log);

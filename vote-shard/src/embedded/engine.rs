@@ -50,8 +50,13 @@ impl EmbeddedShard {
             options,
             name,
         };
-        let Opened { log, core, store } = opener.open()?;
-        let shared = Arc::new(Shared::new(core, store, clock));
+        let Opened {
+            log,
+            core,
+            store,
+            log_bytes,
+        } = opener.open()?;
+        let shared = Arc::new(Shared::new(core, store, clock, log_bytes));
         let name = opener.name().to_owned();
         let committer = {
             let shared = shared.clone();
@@ -241,7 +246,10 @@ impl VoteShard for EmbeddedShard {
     }
 
     async fn tally(&self, slice: &SliceId, poll: PollId) -> ShardResult<Tally> {
-        self.read(|core| core.tally(slice, poll)).await
+        let (number, tally) = self.read(|core| core.numbered_tally(slice, poll)).await?;
+        // What was read may be half of a group that is gathered; what is
+        // published is whole groups, and as new by now.
+        Ok(self.shared.published.get(number).unwrap_or(tally))
     }
 
     async fn lanes(&self, slice: &SliceId, poll: PollId) -> ShardResult<Vec<Vec<u64>>> {

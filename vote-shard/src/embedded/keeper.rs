@@ -35,6 +35,9 @@ pub(super) enum KeepError {
     /// A run.
     #[error(transparent)]
     Run(#[from] runs::RunError),
+    /// The log.
+    #[error(transparent)]
+    Log(#[from] super::log::LogError),
     /// The checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] checkpoint::CheckpointError),
@@ -51,8 +54,6 @@ pub(super) enum KeepError {
 struct Growth {
     /// Bytes in the log when the last checkpoint was made.
     at_last: u64,
-    /// Positions of checkpoints, and the bytes in the log then.
-    checkpoints: Vec<(u64, u64)>,
 }
 
 /// The thread.
@@ -64,8 +65,10 @@ pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
         patience = LOOK;
         let grown = shared.log_bytes().saturating_sub(growth.at_last);
         let stopping = shared.is_stopping();
-        let due =
-            asked > 0 || grown >= options.checkpoint_bytes || (stopping && grown >= CLOSING_BYTES);
+        let due = asked > 0
+            || grown >= options.checkpoint_bytes
+            || shared.lock().needs_room()
+            || (stopping && grown >= CLOSING_BYTES);
         if due {
             match keep(shared, options, &mut growth) {
                 Ok(()) => shared.keeping.answer(asked, Ok(())),
@@ -91,6 +94,7 @@ fn keep(shared: &Shared, options: &Options, growth: &mut Growth) -> Result<(), K
         return Err(KeepError::Trouble);
     };
     if captured.position == store.flushed() {
+        shared.lock().state.evict(captured.position);
         growth.at_last = bytes;
         return Ok(());
     }
@@ -100,8 +104,11 @@ fn keep(shared: &Shared, options: &Options, growth: &mut Growth) -> Result<(), K
     store.replace(runs, captured.position);
     shared.lock().state.evict(captured.position);
     growth.at_last = bytes;
-    growth.checkpoints.push((captured.position, bytes));
-    shared.forget_up_to(forgettable(growth, options));
+    let older = checkpoint::list(disk)?.get(checkpoint::KEPT - 1).copied();
+    if let Some(older) = older {
+        let unneeded = store.log.unneeded_but_for(options.feed_bytes)?;
+        shared.forget_up_to(older.min(unneeded));
+    }
     Ok(remove_litter(disk)?)
 }
 
@@ -131,24 +138,6 @@ fn next_id(disk: &dyn Disk) -> std::io::Result<u64> {
     let names = disk.list()?;
     let ids = names.iter().filter_map(|name| runs::id_in(name));
     Ok(ids.max().unwrap_or(0) + 1)
-}
-
-/// Up to where the log is needed neither by the checkpoints that are kept nor
-/// by those who follow its changes.
-fn forgettable(growth: &mut Growth, options: &Options) -> u64 {
-    let kept = growth
-        .checkpoints
-        .len()
-        .saturating_sub(checkpoint::KEPT - 1);
-    let newest = growth.at_last;
-    let old_enough = |bytes: u64| newest.saturating_sub(bytes) >= options.feed_bytes;
-    let position = growth.checkpoints[..kept]
-        .iter()
-        .rev()
-        .find(|(_, bytes)| old_enough(*bytes))
-        .map_or(0, |(position, _)| *position);
-    growth.checkpoints.retain(|(other, _)| *other >= position);
-    position
 }
 
 /// Removes checkpoints that are too old, and runs that none of the others

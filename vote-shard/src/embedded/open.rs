@@ -86,6 +86,8 @@ pub(super) struct Opened {
     pub(super) log: Log,
     pub(super) core: Core,
     pub(super) store: Arc<Store>,
+    /// Bytes in the log that are in no checkpoint.
+    pub(super) log_bytes: u64,
 }
 
 /// Memory and runs as of a position.
@@ -108,12 +110,13 @@ impl Opener {
             runs,
             position,
         } = self.base()?;
-        let mut bad = None;
+        let (mut bad, mut log_bytes) = (None, 0);
         let (log, recovered) = Log::open(
             self.disk.clone(),
             self.options.log,
             position,
             |sequence, payload| {
+                log_bytes += payload.len() as u64;
                 if bad.is_none()
                     && let Err(source) = state.replay(sequence, payload)
                 {
@@ -142,6 +145,7 @@ impl Opener {
             log,
             core,
             store: Arc::new(store),
+            log_bytes,
         })
     }
 

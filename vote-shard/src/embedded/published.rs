@@ -56,6 +56,11 @@ impl Published {
         self.mark.send_replace(mark);
     }
 
+    /// A poll's counts as of the last durable group.
+    pub(super) fn get(&self, number: PollNo) -> Option<Tally> {
+        self.lock().by_poll.get(&number).cloned()
+    }
+
     /// A poll is gone.
     pub(super) fn remove(&self, number: PollNo) {
         let mut all = self.lock();

@@ -40,7 +40,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(core: Core, store: Arc<Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(
+        core: Core,
+        store: Arc<Store>,
+        clock: Arc<dyn Clock>,
+        log_bytes: u64,
+    ) -> Self {
         let shared = Self {
             core: Mutex::new(core),
             wake: Condvar::new(),
@@ -50,7 +55,7 @@ impl Shared {
             settled: Condvar::new(),
             store: RwLock::new(store),
             files: Mutex::new(()),
-            log_bytes: 0.into(),
+            log_bytes: log_bytes.into(),
             forget: 0.into(),
             keeping: Keeping::default(),
         };

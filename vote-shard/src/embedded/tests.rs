@@ -252,3 +252,57 @@ async fn whatever_rots_is_found_and_nothing_is_served_from_it() {
         disk.flip(&name, 200);
     }
 }
+
+#[tokio::test]
+async fn a_full_shard_takes_new_voters_when_a_poll_has_closed() {
+    let disk = SimulatedDisk::new(1);
+    let options = Options {
+        voters_in_memory_max: 100,
+        ..small()
+    };
+    let clock = Arc::new(ManualClock::at(1_000));
+    let entropy = Arc::new(Seed(7.into()));
+    let disk = Arc::new(disk);
+    let shard = EmbeddedShard::open("shard-1", disk, options, clock, entropy).unwrap();
+    shard.found(&at()).await.unwrap();
+    shard.create_poll(&at(), poll()).await.unwrap();
+    vote(&shard, 0..100).await;
+    let mut other = poll();
+    other.poll_id = PollId::from_number(6);
+    other.request = RequestId(2);
+    shard.create_poll(&at(), other.clone()).await.unwrap();
+    let late = Ballot {
+        poll: other.poll_id,
+        item: other.item_id(0),
+        ..ballot("late", 0, 9_000)
+    };
+    let late = std::slice::from_ref(&late);
+    let full = Verdict::Refused(ballast_domain::poll::Refusal::ShardFull);
+    let refused = shard.cast(&at(), late).await.unwrap();
+    assert_eq!(refused[0], full);
+    shard.close_poll(&at(), poll().poll_id).await.unwrap();
+    // The keeper looks around ten times a second.
+    let counted = async {
+        while shard.cast(&at(), late).await.unwrap()[0] == full {
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = std::time::Duration::from_secs(20);
+    let counted = tokio::time::timeout(patience, counted).await;
+    assert!(counted.is_ok(), "it stays full");
+}
+
+#[test]
+fn a_directory_is_open_once() {
+    let place = tempfile::tempdir().unwrap();
+    let first = super::disk::RealDisk::open(place.path()).unwrap();
+    let named_otherwise = place
+        .path()
+        .join("../")
+        .join(place.path().file_name().unwrap());
+    let error = super::disk::RealDisk::open(&named_otherwise).unwrap_err();
+    assert!(error.to_string().contains("another shard"), "{error}");
+    assert!(super::disk::RealDisk::read_only(place.path()).is_ok());
+    drop(first);
+    assert!(super::disk::RealDisk::open(place.path()).is_ok());
+}

@@ -49,14 +49,40 @@ pub(super) fn totals(file: &Path) -> Result<Vec<(String, u64)>, Failure> {
 }
 
 fn json_object(text: &str) -> Result<Vec<(String, u64)>, String> {
-    let all: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let Pairs(all) = serde_json::from_str(text).map_err(|error| error.to_string())?;
     all.into_iter()
         .map(|(item, votes)| match votes.as_u64() {
             Some(votes) => Ok((item, votes)),
             None => Err(format!("{item:?}: {votes} is no number of votes")),
         })
         .collect()
+}
+
+/// An object's members as they are written: one that is there twice is seen
+/// twice.
+struct Pairs(Vec<(String, serde_json::Value)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: serde::Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> serde::de::Visitor<'de> for Members {
+            type Value = Pairs;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object of items and votes")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        source.deserialize_map(Members)
+    }
 }
 
 #[derive(Deserialize)]
@@ -170,7 +196,16 @@ mod tests {
         ] {
             assert_eq!(totals(file(text).path()).unwrap(), expected, "{text}");
         }
-        for text in ["", "A,x", "A", "A,1\nA,2", "{\"A\": -1}", "A,1,2", "[1]"] {
+        for text in [
+            "",
+            "A,x",
+            "A",
+            "A,1\nA,2",
+            "{\"A\": 1, \"A\": 2}",
+            "{\"A\": -1}",
+            "A,1,2",
+            "[1]",
+        ] {
             assert_eq!(totals(file(text).path()).unwrap_err().exit(), 2, "{text}");
         }
     }

@@ -176,6 +176,12 @@ impl Core {
         self.after(self.open.sequence, value)
     }
 
+    /// Whether memory is nearly full and a checkpoint would make room in it.
+    pub(super) fn needs_room(&self) -> bool {
+        let nearly = self.limits.voters_max - self.limits.voters_max / 10;
+        self.state.voters >= nearly && self.state.has_evictable()
+    }
+
     /// Takes the open group to be synced.
     pub(super) fn take(&mut self) -> Group {
         let next = Group::new(self.open.sequence + 1);

@@ -1,6 +1,6 @@
 //! Polls.
 
-use ballast_domain::bounds::IMPORTS_PER_POLL_MAX;
+use ballast_domain::bounds::{IMPORTS_PER_POLL_MAX, POLLS_PER_SLICE_MAX};
 use ballast_domain::poll::{Phase, Poll, Refusal, RequestId};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, Timestamp};
@@ -29,6 +29,9 @@ impl Core {
         if let Some(known) = same.and_then(|id| self.state.poll(&at.slice, *id)) {
             let depends_on = known.changed_in.max(slice.changed_in);
             return Ok(self.after(depends_on, Poll::clone(&known.poll)));
+        }
+        if slice.polls.len() >= POLLS_PER_SLICE_MAX {
+            return Err(Refusal::TooManyPolls.into());
         }
         let now = self.now(clock);
         poll.created_at = now;

@@ -216,6 +216,17 @@ impl Core {
         Ok(self.after(poll.changed_in, poll.tally(poll.changed_in)))
     }
 
+    /// A poll's number and its counts.
+    pub(in crate::embedded) fn numbered_tally(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+    ) -> ShardResult<Answer<(PollNo, Tally)>> {
+        let poll = self.known(slice, poll)?;
+        let tally = poll.tally(poll.changed_in);
+        Ok(self.after(poll.changed_in, (poll.number, tally)))
+    }
+
     /// A poll's counts lane by lane.
     pub(in crate::embedded) fn lanes(
         &self,

@@ -1,9 +1,10 @@
 //! A directory of the operating system.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Disk, DiskFile};
 use crate::embedded::faults::{self, Fault};
@@ -14,15 +15,27 @@ pub struct RealDisk {
     directory: PathBuf,
     /// Files are opened for reading alone.
     read_only: bool,
+    /// Held, not read: nobody else may write here meanwhile.
+    _lock: Option<Arc<File>>,
 }
 
 impl RealDisk {
-    /// The directory, made if need be.
+    /// The directory, made if need be; nobody else has it open meanwhile.
     pub fn open(directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
+        // The directory itself is locked, however it was named. The lock ends
+        // with the last file handle to it, also when the process is killed.
+        let lock = File::open(directory)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                io::Error::other("another shard or process has the directory open")
+            }
+            TryLockError::Error(error) => error,
+        })?;
         Ok(Self {
             directory: directory.to_owned(),
             read_only: false,
+            _lock: Some(Arc::new(lock)),
         })
     }
 
@@ -32,6 +45,7 @@ impl RealDisk {
         Ok(Self {
             directory: directory.to_owned(),
             read_only: true,
+            _lock: None,
         })
     }
 

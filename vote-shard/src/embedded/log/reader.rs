@@ -64,6 +64,26 @@ impl Reader {
         segments.front().map_or(1, |first| first.first_sequence)
     }
 
+    /// The last group that is not among the newest `bytes` of the log's files.
+    pub fn unneeded_but_for(&self, bytes: u64) -> Result<u64, LogError> {
+        let segments: Vec<Placed> = self.directory.segments().iter().copied().collect();
+        let (mut kept, mut oldest_kept) = (0, None);
+        for segment in segments.iter().rev() {
+            // The newest is written to, and always kept.
+            if let Some(first) = oldest_kept
+                && kept >= bytes
+            {
+                return Ok(first - 1);
+            }
+            let file = self.disk.open(&name_of(segment.id));
+            kept += file
+                .and_then(|file| file.bytes())
+                .map_err(failed("look at a segment"))?;
+            oldest_kept = Some(segment.first_sequence);
+        }
+        Ok(0)
+    }
+
     /// Hands the groups after `sequence` to `each`, oldest first, until it
     /// says to stop.
     pub fn each_after(

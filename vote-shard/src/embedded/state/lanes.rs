@@ -20,7 +20,8 @@ impl Lanes {
         let lanes = usize::from(lanes.max(1));
         Self {
             lanes,
-            counts: vec![0; items * lanes],
+            // Made with the first vote: most polls of a flood of them get none.
+            counts: Vec::new(),
             totals: vec![0; items],
         }
     }
@@ -28,8 +29,12 @@ impl Lanes {
     /// Counters as they were saved.
     pub(in crate::embedded) fn from_saved(lanes: u16, saved: &[Vec<u64>]) -> Self {
         let mut all = Self::new(saved.len(), lanes);
+        if saved.iter().flatten().any(|count| *count > 0) {
+            all.begin();
+        }
         for (item, counts) in saved.iter().enumerate() {
-            for (lane, count) in counts.iter().enumerate().take(all.lanes) {
+            let lanes = all.lanes.min(all.counts.len());
+            for (lane, count) in counts.iter().enumerate().take(lanes) {
                 all.counts[item * all.lanes + lane] = *count;
                 all.totals[item] += *count;
             }
@@ -43,15 +48,24 @@ impl Lanes {
 
     /// For each item the votes in each lane.
     pub(in crate::embedded) fn by_item(&self) -> Vec<Vec<u64>> {
-        self.counts
-            .chunks(self.lanes)
-            .map(<[u64]>::to_vec)
-            .collect()
+        if self.counts.is_empty() {
+            return vec![vec![0; self.lanes]; self.totals.len()];
+        }
+        let by_item = self.counts.chunks(self.lanes);
+        by_item.map(<[u64]>::to_vec).collect()
+    }
+
+    /// Makes the counters, if that was not done yet.
+    fn begin(&mut self) {
+        if self.counts.is_empty() {
+            self.counts = vec![0; self.totals.len() * self.lanes];
+        }
     }
 
     /// Counts one vote, in the voter's lane.
     pub(in crate::embedded) fn add(&mut self, item: u16, voter: VoterPrint) {
         let (item, lane) = (usize::from(item), self.lane_of(voter));
+        self.begin();
         if let Some(total) = self.totals.get_mut(item) {
             *total += 1;
             self.counts[item * self.lanes + lane] += 1;
@@ -62,6 +76,7 @@ impl Lanes {
     /// since it was counted, from the next one that has any.
     pub(in crate::embedded) fn subtract(&mut self, item: u16, voter: VoterPrint) {
         let (item, lane) = (usize::from(item), self.lane_of(voter));
+        self.begin();
         let Some(total) = self.totals.get_mut(item) else {
             return;
         };
@@ -75,7 +90,11 @@ impl Lanes {
 
     /// Adds votes that came as a sum, evenly, the remainder to the first lanes.
     pub(in crate::embedded) fn carry(&mut self, item: usize, votes: u64) {
+        if votes == 0 {
+            return;
+        }
         let lanes = self.lanes as u64;
+        self.begin();
         if let Some(total) = self.totals.get_mut(item) {
             *total += votes;
             let own = &mut self.counts[item * self.lanes..(item + 1) * self.lanes];

@@ -152,6 +152,12 @@ impl State {
         poll.poll.closed_at.is_none() || importing
     }
 
+    /// Whether there are rows in memory that a checkpoint would let go.
+    pub(super) fn has_evictable(&self) -> bool {
+        let mut polls = self.polls.values();
+        polls.any(|poll| !poll.cold && poll.voters.len() > 0 && !self.needs_rows(poll))
+    }
+
     /// Drops the rows of closed polls, which are stored up to `position`.
     pub(super) fn evict(&mut self, position: u64) {
         let evictable: Vec<PollNo> = self
