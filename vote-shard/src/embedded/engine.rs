@@ -17,8 +17,8 @@ use super::open::{OpenError, Opened, Opener, Options};
 use super::runs::RunError;
 use super::shared::Shared;
 use crate::shard::{
-    At, Change, Cursor, Digest, Fence, Order, Page, ShardError, ShardResult, SliceKey, Tally,
-    Usage, VoteShard, VoterRow,
+    At, Change, Cursor, Digest, Fence, Order, Page, PollRow, ShardError, ShardResult, SliceKey,
+    Tally, Usage, VoteShard, VoterRow,
 };
 
 /// Which part of the largest group may wait for the disk before callers have
@@ -352,6 +352,7 @@ impl VoteShard for EmbeddedShard {
         let store = self.shared.store();
         let flushed = store.flushed();
         let (subject, polls) = self.read(|core| core.subject(slice)).await?;
+        let polls: Vec<PollRow> = polls.into_iter().map(PollRow::from).collect();
         match cursor.clone() {
             Cursor::Start => Ok(Page {
                 changes: polls.into_iter().map(Change::Poll).collect(),
@@ -387,6 +388,7 @@ impl VoteShard for EmbeddedShard {
         self.checkpoint().await?;
         let store = self.shared.store();
         let (subject, polls) = self.read(|core| core.subject(slice)).await?;
+        let polls: Vec<PollRow> = polls.into_iter().map(PollRow::from).collect();
         blocking_page(move || export::scrub(&subject, &store.runs(), &polls)).await
     }
 }

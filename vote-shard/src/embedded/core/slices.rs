@@ -6,7 +6,7 @@ use ballast_domain::{PollId, Timestamp};
 use super::{Answer, Core};
 use crate::embedded::export::Subject;
 use crate::embedded::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, WrittenVoter};
-use crate::embedded::state::SliceState;
+use crate::embedded::state::{SharedPoll, SliceState};
 use crate::shard::{
     At, Change, Digest, Fence, Order, PollRow, ShardError, ShardResult, SliceKey, Unfit, VoterName,
     VoterRow,
@@ -251,7 +251,7 @@ impl Core {
     pub(in crate::embedded) fn subject(
         &self,
         slice: &SliceId,
-    ) -> ShardResult<Answer<(Subject, Vec<PollRow>)>> {
+    ) -> ShardResult<Answer<(Subject, Vec<SharedPoll>)>> {
         let known = self.held(slice)?;
         let subject = Subject {
             key: known.key,
@@ -261,7 +261,7 @@ impl Core {
         let polls: Vec<_> = numbers.filter_map(|no| self.state.polls.get(no)).collect();
         let changed_in = polls.iter().map(|poll| poll.changed_in).max();
         let changed_in = changed_in.unwrap_or(0).max(known.changed_in);
-        let rows = polls.into_iter().map(|poll| poll.row()).collect();
+        let rows = polls.into_iter().map(|poll| poll.shared()).collect();
         Ok(self.after(changed_in, (subject, rows)))
     }
 

@@ -21,7 +21,7 @@ use super::runs::Key;
 use crate::shard::{Fence, Fenced, Holding, SliceKey, VoterPrint};
 
 use self::poll::Number;
-pub(super) use self::poll::PollState;
+pub(super) use self::poll::{PollState, SharedPoll};
 pub(super) use self::voters::{Row, Seen, remember};
 
 /// A slice in memory.

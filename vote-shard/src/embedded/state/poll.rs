@@ -157,6 +157,16 @@ impl PollState {
         self.lanes = Lanes::from_saved(self.poll.spec.options.lanes, &counters.lanes);
     }
 
+    /// The poll for those who copy it when the lock is free again.
+    pub(in crate::embedded) fn shared(&self) -> SharedPoll {
+        SharedPoll {
+            poll: self.poll.clone(),
+            version: self.version,
+            carried: self.carried.clone(),
+            imports: self.imports.clone(),
+        }
+    }
+
     pub(in crate::embedded) fn row(&self) -> PollRow {
         PollRow {
             poll: Poll::clone(&self.poll),
@@ -188,6 +198,25 @@ impl PollState {
     pub(in crate::embedded) fn expires(&self) -> Option<Timestamp> {
         let open = self.poll.closed_at.is_none();
         open.then_some(self.poll.spec.expiration_time)
+    }
+}
+
+/// A poll as it was, not copied yet.
+pub(in crate::embedded) struct SharedPoll {
+    poll: Arc<Poll>,
+    version: Version,
+    carried: Vec<u64>,
+    imports: Vec<RequestId>,
+}
+
+impl From<SharedPoll> for PollRow {
+    fn from(shared: SharedPoll) -> Self {
+        Self {
+            poll: Poll::clone(&shared.poll),
+            version: shared.version,
+            carried: shared.carried,
+            imports: shared.imports,
+        }
     }
 }
 
