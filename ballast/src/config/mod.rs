@@ -190,7 +190,8 @@ impl Default for Router {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Shards {
     /// Voters of open polls that one shard keeps in memory at the most, at 38
-    /// to 76 bytes each; further ones are refused with `shard-full`.
+    /// to 76 bytes each (a changed vote or several choices: a few hundred);
+    /// further ones are refused with `shard-full`.
     #[schemars(range(min = 1_000, max = 10_000_000_000_u64))]
     pub(crate) voters_in_memory_max: u64,
     /// A checkpoint is made when the log has grown by so many MiB.
