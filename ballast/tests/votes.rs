@@ -103,33 +103,6 @@ async fn a_vote_counts_once() {
 }
 
 #[tokio::test]
-async fn votes_are_taken_between_opening_and_expiration() {
-    let it = Instance::start().await;
-    let app = Application::of(&it, "acme").await;
-    let later = app.poll(json!({ "openingTime": in_ms(600_000) })).await;
-    assert_eq!(app.get(&later.path("")).await["state"], "scheduled");
-    app.vote(&later, 0, "ada")
-        .await
-        .refused(409, "poll-not-open");
-    let short = app.poll(json!({ "expirationTime": in_ms(1_500) })).await;
-    assert_eq!(app.vote(&short, 0, "ada").await.status, 200);
-    let refused = eventually("the poll expires", async || {
-        let answer = app
-            .vote(&short, 0, &format!("{}", in_ms(0).unix_ms()))
-            .await;
-        (answer.status != 200).then_some(answer)
-    });
-    refused.await.refused(409, "poll-closed");
-    assert_eq!(app.get(&short.path("")).await["state"], "closed");
-    let opening = app.poll(json!({ "openingTime": in_ms(700) })).await;
-    eventually("the poll opens", async || {
-        let answer = app.vote(&opening, 0, "ada").await;
-        (answer.status == 200).then_some(())
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn votes_may_be_changed_where_the_poll_says_so() {
     let it = Instance::start().await;
     let app = Application::of(&it, "acme").await;
@@ -641,36 +614,4 @@ async fn a_poll_is_exported_whole_and_by_itself() {
     }
     let unknown = app.call("GET", "/polls/poll-x/export").send().await;
     unknown.refused(404, "poll-not-found");
-}
-
-/// A request that was begun in time and is finished too late is too late: else
-/// whoever waits for the results could still vote by them.
-#[tokio::test]
-async fn a_vote_arrives_when_all_of_it_has_arrived() {
-    let it = Instance::start().await;
-    let app = Application::of(&it, "acme").await;
-    let poll = app.poll(json!({ "expirationTime": in_ms(1_000) })).await;
-    let address = it.router.trim_start_matches("http://");
-    let mut slow = tokio::net::TcpStream::connect(address).await.unwrap();
-    let body = r#"{"voterID":"late"}"#;
-    let head = format!(
-        "PATCH {} HTTP/1.1\r\nhost: b\r\nx-api-key: {}\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n",
-        poll.vote(0),
-        app.key,
-        body.len()
-    );
-    slow.write_all(head.as_bytes()).await.unwrap();
-    let mut number = 0;
-    eventually("the poll expires", async || {
-        // Each time another voter: one who has voted is always told so.
-        number += 1;
-        let answer = app.vote(&poll, 0, &format!("probe-{number}")).await;
-        (answer.status == 409).then_some(())
-    })
-    .await;
-    slow.write_all(body.as_bytes()).await.unwrap();
-    let mut status = String::new();
-    BufReader::new(slow).read_line(&mut status).await.unwrap();
-    assert!(status.contains(" 409 "), "{status}");
 }

@@ -179,7 +179,7 @@ mod tests {
         let now = Timestamp::from_unix_ms(500);
         assert!(spec().check(now).is_ok());
         type Breakage = fn(&mut PollSpec);
-        let cases: [(&str, Breakage); 9] = [
+        let cases: [(&str, Breakage); 10] = [
             ("/items", |spec| spec.items.clear()),
             ("/items/1", |spec| {
                 spec.items[1].item_name = "one".to_owned()
@@ -195,6 +195,14 @@ mod tests {
             ("/choicesMax", |spec| spec.options.choices_max = 3),
             ("/choicesMax", |spec| spec.options.choices_max = 0),
             ("/lanes", |spec| spec.options.lanes = 257),
+            ("/lanes", |spec| {
+                let many = (0..1_000).map(|n| ItemSpec {
+                    item_name: n.to_string(),
+                    description: None,
+                });
+                spec.items = many.collect();
+                spec.options.lanes = 21;
+            }),
         ];
         for (pointer, break_it) in cases {
             let mut spec = spec();

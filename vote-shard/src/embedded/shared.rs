@@ -196,6 +196,9 @@ impl Shared {
     pub(super) fn committed(&self, group: &Group, tallies: Vec<(PollNo, Tally)>) {
         let bytes = group.payload.len() as u64;
         self.log_bytes.fetch_add(bytes, Ordering::AcqRel);
+        // First the counts: once nothing is being synced, a reader waits for
+        // nothing and must find them.
+        self.published.put(group.sequence, tallies);
         {
             let mut core = self.lock();
             core.syncing = None;
@@ -206,7 +209,6 @@ impl Shared {
                 }
             }
         }
-        self.published.put(group.sequence, tallies);
         let _ = group.done.set(Ok(()));
     }
 
