@@ -155,7 +155,15 @@ impl LocalShards {
                 Slot::Failed(why)
             }
         };
-        self.write().insert(id, slot);
+        // Unless it left the fleet meanwhile: then it is closed again, when the
+        // lock is free.
+        let mut slots = self.write();
+        if let Some(starting) = slots.get_mut(&id) {
+            *starting = slot;
+        } else {
+            drop(slots);
+            drop(slot);
+        }
     }
 
     fn any_failed(&self) -> bool {
