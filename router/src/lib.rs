@@ -19,6 +19,7 @@
 mod admit;
 mod cors;
 mod deliver;
+mod direct;
 mod follow;
 mod key_in_request;
 mod keyring;
@@ -53,6 +54,7 @@ use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use direct::{Direct, RESOLVE_PATTERN, VOTE_PATTERN};
 pub use follow::follow;
 pub use key_in_request::{KeyPlace, KeyPlaces};
 pub use keyring::{Held, Keyring, read_key};
@@ -193,7 +195,7 @@ pub fn router(state: State) -> Router {
     let (paths, document) = described().split_for_parts();
     paths
         // Any method: Envoy asks with the method of the request it asks about.
-        .route("/resolve", any(resolve::resolve))
+        .route(RESOLVE_PATTERN, any(resolve::resolve))
         .route("/resolve/", any(resolve::resolve))
         .route("/resolve/{*original}", any(resolve::resolve))
         .method_not_allowed_fallback(wrong_method)

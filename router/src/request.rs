@@ -2,6 +2,7 @@
 //! the place and the reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -80,9 +81,13 @@ pub(crate) fn malformed(detail: impl Into<String>) -> Error {
 
 /// Reads a body whole, up to a size.
 pub(crate) async fn read(body: Body, most: usize) -> Result<axum::body::Bytes> {
-    let reading = tokio::time::timeout(BODY_PATIENCE, axum::body::to_bytes(body, most));
-    let Ok(read) = reading.await else {
-        return Err(malformed("the body did not arrive in time"));
+    let mut reading = std::pin::pin!(axum::body::to_bytes(body, most));
+    // A small body arrives with its head: then no timer is set.
+    let read = match futures::poll!(&mut reading) {
+        Poll::Ready(read) => read,
+        Poll::Pending => tokio::time::timeout(BODY_PATIENCE, reading)
+            .await
+            .map_err(|_| malformed("the body did not arrive in time"))?,
     };
     read.map_err(|bad| {
         // The limit is told by an error of its own, somewhere among the causes.

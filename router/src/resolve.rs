@@ -67,18 +67,28 @@ pub(crate) async fn resolve(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, RouterError> {
+    answer(&state, &access, &uri, &headers).await
+}
+
+/// The same, whichever way it came in.
+pub(crate) async fn answer(
+    state: &State,
+    access: &Access,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response, RouterError> {
     let tenant = &access.tenant;
-    let poll = poll(&uri, &headers)?;
+    let poll = poll(uri, headers)?;
     let slice = pick(tenant, poll)?;
-    let shard = shard(&state, slice).await?;
+    let shard = shard(state, slice).await?;
     if shard.state == ShardState::Down {
         return Err(down(&slice.shard_id).into());
     }
     let resolved = Resolved {
         tenant_id: tenant.tenant_id.clone(),
-        place: place(&state, slice, &shard),
+        place: place(state, slice, &shard),
         slices: match (poll, tenant.slices.len()) {
-            (None, 2..) => placed(&state, tenant).await?,
+            (None, 2..) => placed(state, tenant).await?,
             _ => Vec::new(),
         },
     };

@@ -18,6 +18,7 @@ use ballast_router as router;
 use futures::FutureExt;
 use tracing::Instrument;
 
+use super::app::App;
 use super::client_address::{self, TrustedProxies};
 use super::metrics::Metrics;
 use super::parts::Parts;
@@ -28,7 +29,18 @@ use crate::machine::stopwatch;
 const ADMIN_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The whole application.
-pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> Router {
+pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> App {
+    let around = Arc::new(Around {
+        trusted,
+        metrics: metrics.clone(),
+        traced: parts.traced,
+    });
+    let paths = paths(parts, metrics, around.clone());
+    App::new(paths, parts.router.clone(), around)
+}
+
+/// Every path.
+fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>) -> Router {
     let admin = api::router(parts.plane.clone()).layer(from_fn(in_time));
     let health = Router::new()
         .route("/", get(async || Redirect::to("/admin/v1/docs/")))
@@ -46,43 +58,49 @@ pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> R
     router::router(parts.router.clone())
         .merge(own)
         .merge(admin)
-        .layer(from_fn_with_state(
-            Arc::new(Around {
-                trusted,
-                metrics,
-                traced: parts.traced,
-            }),
-            around,
-        ))
+        .layer(from_fn_with_state(around, passing))
 }
 
 /// What every request needs on its way.
-struct Around {
+pub(super) struct Around {
     trusted: TrustedProxies,
-    metrics: Metrics,
+    pub(super) metrics: Metrics,
     /// Whether anyone looks at spans.
     traced: bool,
 }
 
+impl Around {
+    /// Whether anyone wants to be told of each request.
+    pub(super) fn is_watched(&self) -> bool {
+        self.traced || tracing::enabled!(tracing::Level::DEBUG)
+    }
+}
+
 /// What every request passes through, in one layer: each layer costs a request
 /// about as much as reading its key does.
-async fn around(State(around): State<Arc<Around>>, mut request: Request, next: Next) -> Response {
+async fn passing(State(around): State<Arc<Around>>, mut request: Request, next: Next) -> Response {
     client_address::note(&around.trusted, &mut request);
     let seen = Seen::new(&request);
     let span = seen.span(around.traced);
-    let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let answered = if span.is_disabled() {
+    let answer = safely(next.run(request));
+    let response = if span.is_disabled() {
         answer.await
     } else {
         answer.instrument(span.clone()).await
     };
+    span.record("status", response.status().as_u16());
+    seen.told(&around.metrics, &response);
+    response
+}
+
+/// An answer whatever happens, with the headers that every answer has.
+pub(super) async fn safely(answer: impl Future<Output = Response>) -> Response {
+    let answered = AssertUnwindSafe(answer).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|_| {
         let error = Error::internal("answer the request", "a handler panicked");
         ApiError::from(error).into_response()
     });
     secure(&mut response);
-    span.record("status", response.status().as_u16());
-    seen.told(&around.metrics, &response);
     response
 }
 
