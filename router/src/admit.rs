@@ -19,7 +19,6 @@ use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::{Epoch, TenantStatus};
 use ballast_domain::{Error, ErrorCode, Result, ShardId};
 
-use crate::deliver::Place;
 use crate::keyring::{Held, read_key};
 use crate::limits::{Allowance, Limited, QueryPermit};
 use crate::original::Original;
@@ -65,8 +64,8 @@ impl Access {
     }
 
     /// Notes where the request goes.
-    pub(crate) fn tell(&self, place: &Place) {
-        self.told().went_to = Some((place.shard_id.clone(), place.at.epoch));
+    pub(crate) fn tell(&self, shard: &ShardId, epoch: Epoch) {
+        self.told().went_to = Some((shard.clone(), epoch));
     }
 
     /// Takes a vote out of the tenant's votes per second.

@@ -130,6 +130,8 @@ struct Parts {
     hub: Hub,
     held: Arc<Slots>,
     viewers: Arc<Slots>,
+    /// Where this router is reached, as a header says it.
+    public_url: Option<HeaderValue>,
     /// What answers depend on beside the path: where keys are.
     vary: HeaderValue,
     ending: watch::Sender<bool>,
@@ -163,6 +165,7 @@ impl State {
                 hub: Hub::default(),
                 held: Slots::new(settings.held_max, settings.held_per_tenant_max),
                 viewers: Slots::new(settings.viewers_max, settings.viewers_per_tenant_max),
+                public_url: HeaderValue::from_str(&settings.public_url).ok(),
                 vary: settings.key_places.vary(),
                 ending: watch::Sender::new(false),
                 settings,

@@ -172,7 +172,11 @@ impl Shared {
                 core.close_expired(now, CLOSED_AT_ONCE);
             }
             if !core.open.is_empty() {
-                return Some(take(&mut core));
+                // Whoever waits for this processor may have votes for the
+                // group; when nobody does, this costs nothing.
+                drop(core);
+                std::thread::yield_now();
+                return Some(take(&mut self.lock()));
             }
             if self.is_stopping() {
                 return None;
