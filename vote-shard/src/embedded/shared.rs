@@ -172,11 +172,7 @@ impl Shared {
                 core.close_expired(now, CLOSED_AT_ONCE);
             }
             if !core.open.is_empty() {
-                // Whoever waits for this processor may have votes for the
-                // group; when nobody does, this costs nothing.
-                drop(core);
-                std::thread::yield_now();
-                return Some(take(&mut self.lock()));
+                return Some(take(&mut core));
             }
             if self.is_stopping() {
                 return None;
