@@ -95,14 +95,15 @@ impl EmbeddedShard {
         answer.durable().await?
     }
 
-    /// The core, once not too much waits for the disk. Looking and writing are
-    /// under one lock: however many callers wait, one at a time adds to a
-    /// group.
+    /// The core, once not too much waits for the disk or it takes nothing
+    /// anyway. Looking and writing are under one lock: however many callers
+    /// wait, one at a time adds to a group.
     async fn lock_when_there_is_room(&self) -> MutexGuard<'_, Core> {
         loop {
             let ahead = {
                 let core = self.shared.lock();
-                if core.open.payload.len() <= self.waiting_bytes_max {
+                let has_room = core.open.payload.len() <= self.waiting_bytes_max;
+                if has_room || core.trouble.is_some() {
                     return core;
                 }
                 let syncing = core.syncing.as_ref();
@@ -153,12 +154,17 @@ async fn blocking_page<T: Send + 'static>(
     read.unwrap_or_else(|error| Err(ShardError::unavailable(error.to_string())))
 }
 
-/// A refusal, too, may rest on something that is not durable yet.
+/// A refusal, too, may rest on something that is not durable yet; that a shard
+/// does not work rests on nothing.
 fn whole<T>(core: &Core, answer: ShardResult<Answer<T>>) -> Answer<ShardResult<T>> {
     match answer {
         Ok(Answer { value, after }) => Answer {
             value: Ok(value),
             after,
+        },
+        Err(away @ ShardError::Unavailable { .. }) => Answer {
+            value: Err(away),
+            after: None,
         },
         Err(refused) => core.after_all(Err(refused)),
     }

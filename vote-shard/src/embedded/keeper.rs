@@ -8,6 +8,7 @@
 //!       dropped from memory
 //! ```
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,9 @@ pub(super) enum KeepError {
     /// The shard has other troubles.
     #[error("the shard does not work right now")]
     Trouble,
+    /// A bug.
+    #[error("a panic while a checkpoint was made")]
+    Panic,
     /// The disk.
     #[error("remove what is no longer needed")]
     Disk(#[from] std::io::Error),
@@ -70,7 +74,10 @@ pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
             || shared.lock().needs_room()
             || (stopping && grown >= CLOSING_BYTES);
         if due {
-            match keep(shared, options, &mut growth) {
+            let keeping = || keep(shared, options, &mut growth);
+            // Whoever asked is told; what was begun is a draft.
+            let kept = catch_unwind(AssertUnwindSafe(keeping));
+            match kept.unwrap_or(Err(KeepError::Panic)) {
                 Ok(()) => shared.keeping.answer(asked, Ok(())),
                 Err(error) => {
                     tracing::warn!(shard = name, %error, "no checkpoint could be made");

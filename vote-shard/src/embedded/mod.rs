@@ -31,6 +31,8 @@ mod keeping;
 mod ledger_tests;
 pub mod log;
 mod open;
+#[cfg(test)]
+mod panic_tests;
 mod published;
 mod record;
 mod runs;
