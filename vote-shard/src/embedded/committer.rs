@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!   wait for a group ──► take it ──► append, sync ──► tell those who wait
-//!         ▲                              │ failed, or a panic
+//!         ▲                       ▲      │
+//!         │                       └──────┤ no room for a segment: wait
+//!         │                              │ failed, or a panic
 //!         └── memory rebuilt ◄── open the log anew, again and again
 //! ```
 //! While one group is synced the next is gathered: the slower the disk, the
@@ -13,8 +15,9 @@ use std::time::Duration;
 
 use ballast_domain::Timestamp;
 
+use super::core::Group;
 use super::faults::{self, Fault};
-use super::log::Log;
+use super::log::{Log, LogError};
 use super::open::{Opened, Opener};
 use super::shared::{Next, Shared};
 
@@ -66,16 +69,44 @@ fn write_groups(
             let _ = log.append(&group.payload);
             continue;
         }
-        match log.append(&group.payload) {
-            Ok(_) => {
+        match append(shared, log, opener, &group) {
+            Ok(()) => {
                 shared.committed(&group, tallies);
                 forget(shared, log, opener);
             }
-            Err(error) => {
-                return Ended::Failed(format!("the shard's log failed: {}", causes(&error)));
-            }
+            Err(ended) => return ended,
         }
     }
+}
+
+/// Writes a group. While there is no room for another segment memory and log
+/// stay as they are and it is tried again: that costs little, and rebuilding
+/// memory would not make any.
+fn append(shared: &Shared, log: &mut Log, opener: &Opener, group: &Group) -> Result<(), Ended> {
+    let mut patience = RETRY_FIRST;
+    loop {
+        let error = match log.append(&group.payload) {
+            Ok(_) => break,
+            Err(error) => error,
+        };
+        let why = format!("the shard's log failed: {}", causes(&error));
+        if !matches!(error, LogError::NoSegment(_)) {
+            return Err(Ended::Failed(why));
+        }
+        if patience == RETRY_FIRST {
+            tracing::error!(shard = opener.name(), cause = why, "a group has to wait");
+        }
+        shared.stalled(&why);
+        if shared.pause(patience) {
+            return Err(Ended::Stopped);
+        }
+        patience = (patience * 2).min(RETRY_LAST);
+        forget(shared, log, opener);
+    }
+    if patience > RETRY_FIRST {
+        tracing::info!(shard = opener.name(), "the shard works again");
+    }
+    Ok(())
 }
 
 /// Gives up what the keeper no longer needs of the log. A failure costs only
@@ -119,7 +150,7 @@ fn recover(shared: &Shared, why: &str, opener: &Opener, log: Log) -> Option<Log>
 
 fn opened(shared: &Shared, opener: &Opener) -> Result<Opened, String> {
     let files = shared.hold_files();
-    let opened = catch_unwind(AssertUnwindSafe(|| opener.open()));
+    let opened = catch_unwind(AssertUnwindSafe(|| opener.open_again()));
     drop(files);
     match opened {
         Ok(Ok(opened)) => Ok(opened),

@@ -41,6 +41,8 @@ mod state;
 mod store;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trouble_tests;
 
 pub use engine::EmbeddedShard;
 pub use open::{OpenError, Options};

@@ -102,6 +102,13 @@ impl Opener {
         &self.name
     }
 
+    /// Opens a shard whose disk failed. Opening ends with a new segment, so
+    /// everything would be read in vain on a disk that takes nothing.
+    pub(super) fn open_again(&self) -> Result<Opened, OpenError> {
+        log::probe(&*self.disk)?;
+        self.open()
+    }
+
     /// Reads everything.
     pub(super) fn open(&self) -> Result<Opened, OpenError> {
         self.remove_drafts()?;

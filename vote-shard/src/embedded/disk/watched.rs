@@ -1,4 +1,4 @@
-//! A disk that tells when a file is made: for tests that count files, or
+//! A disk that tells when a file is made or opened: for tests that count, or
 //! panic when there is one.
 
 use std::io;
@@ -6,22 +6,30 @@ use std::sync::Arc;
 
 use super::{Disk, DiskFile, SimulatedDisk};
 
-/// What is done when a file is made, with its name.
-pub(in crate::embedded) type OnCreate = Arc<dyn Fn(&str) + Send + Sync>;
+/// What is done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::embedded) enum Touch {
+    Create,
+    Open,
+}
 
-/// A simulated disk and what is done when a file is made on it.
+/// Who is told of it, with the file's name.
+pub(in crate::embedded) type OnTouch = Arc<dyn Fn(Touch, &str) + Send + Sync>;
+
+/// A simulated disk, and who is told of its files.
 pub(in crate::embedded) struct Watched(
     pub(in crate::embedded) SimulatedDisk,
-    pub(in crate::embedded) OnCreate,
+    pub(in crate::embedded) OnTouch,
 );
 
 impl Disk for Watched {
     fn create(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>> {
-        (self.1)(name);
+        (self.1)(Touch::Create, name);
         self.0.create(name, bytes)
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        (self.1)(Touch::Open, name);
         self.0.open(name)
     }
 
