@@ -24,8 +24,9 @@ fn open(disk: Arc<dyn Disk>) -> EmbeddedShard {
     EmbeddedShard::open("shard-1", disk, options, clock, entropy).unwrap()
 }
 
-/// How often segments were made, or tried to be, and checkpoints were opened:
-/// when one is made, when usage is asked for, and when memory is rebuilt.
+/// How often segments were made or removed, or tried to be, and checkpoints
+/// were opened: when one is made, when usage is asked for, and when memory is
+/// rebuilt.
 #[derive(Default)]
 struct Touched {
     segments: AtomicU32,
@@ -36,7 +37,7 @@ impl Touched {
     fn watch(self: &Arc<Self>, disk: &SimulatedDisk) -> Arc<dyn Disk> {
         let touched = self.clone();
         let touch = move |touch, name: &str| match touch {
-            Touch::Create if name.starts_with("log-") => {
+            Touch::Create | Touch::Remove if name.starts_with("log-") => {
                 touched.segments.fetch_add(1, Ordering::AcqRel);
             }
             Touch::Open if name.starts_with("checkpoint") => {
@@ -51,7 +52,7 @@ impl Touched {
         self.checkpoints.load(Ordering::Acquire)
     }
 
-    /// Waits until so many more segments were tried to be made.
+    /// Waits until so much more was tried.
     async fn more_attempts(&self, more: u32) {
         let enough = self.segments.load(Ordering::Acquire) + more;
         let trying = async {
@@ -137,4 +138,34 @@ async fn a_full_disk_is_tried_again_and_memory_stays() {
     vote(&shard, "after").await.unwrap();
     assert_eq!(touched.checkpoints(), read, "memory was rebuilt");
     assert_voters(shard, &disk, acknowledged + 3).await;
+}
+
+#[tokio::test]
+async fn a_disk_that_turns_read_only_keeps_the_shard_away_until_it_can_be_written() {
+    let disk = SimulatedDisk::new(1);
+    let touched = Arc::new(Touched::default());
+    let shard = open(touched.watch(&disk));
+    owner_of(&shard, &[poll(1)]).await;
+    vote(&shard, "before").await.unwrap();
+    shard.checkpoint().await.unwrap();
+    let mut voters = 1;
+    for round in 0..3 {
+        disk.set_read_only(true);
+        assert_eq!(vote_until_refused(&shard).await, 0);
+        assert_troubled(&shard, "read-only").await;
+        assert!(shard.checkpoint().await.is_err());
+        let read = touched.checkpoints();
+        touched.more_attempts(3).await;
+        assert_eq!(touched.checkpoints(), read, "it was read in vain");
+        assert_troubled(&shard, "read-only").await;
+        disk.set_read_only(false);
+        // What was refused may not have happened; sent again it counts once.
+        let name = format!("voter of round {round}");
+        until_it_works(|| vote(&shard, &name)).await.unwrap();
+        voters += 1;
+        let tally = shard.tally(&slice(), poll(1).poll_id).await.unwrap();
+        assert_eq!(tally.voters, voters);
+    }
+    vote(&shard, "voter 0").await.unwrap();
+    assert_voters(shard, &disk, voters + 1).await;
 }

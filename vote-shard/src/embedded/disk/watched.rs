@@ -1,5 +1,5 @@
-//! A disk that tells when a file is made or opened: for tests that count, or
-//! panic when there is one.
+//! A disk that tells when a file is made, opened or removed: for tests that
+//! count, or panic then.
 
 use std::io;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use super::{Disk, DiskFile, SimulatedDisk};
 pub(in crate::embedded) enum Touch {
     Create,
     Open,
+    Remove,
 }
 
 /// Who is told of it, with the file's name.
@@ -42,6 +43,7 @@ impl Disk for Watched {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        (self.1)(Touch::Remove, name);
         self.0.remove(name)
     }
 
