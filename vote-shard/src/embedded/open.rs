@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use ballast_domain::bounds::POLLS_PER_SLICE_MAX;
+
 use super::checkpoint::{self, CheckpointError};
 use super::core::{Core, Limits};
 use super::disk::Disk;
@@ -144,6 +146,7 @@ impl Opener {
         }
         let limits = Limits {
             voters_max: self.options.voters_in_memory_max,
+            polls_max: POLLS_PER_SLICE_MAX,
             allowance_ms: self.options.allowance_ms,
         };
         let core = Core::new(state, log.durable(), limits);

@@ -76,6 +76,8 @@ impl Group {
 pub(super) struct Limits {
     /// Voters of open polls that memory may hold.
     pub(super) voters_max: u64,
+    /// Polls that a slice may have.
+    pub(super) polls_max: usize,
     /// How long a ballot may be on its way, see
     /// [`ballast_domain::poll::judge::arrival`].
     pub(super) allowance_ms: i64,
