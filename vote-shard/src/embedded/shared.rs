@@ -46,6 +46,8 @@ pub(super) struct Shared {
     files: Mutex<()>,
     /// Bytes written to the log since the shard was opened.
     log_bytes: AtomicU64,
+    /// So many of them there were when the last checkpoint was made.
+    kept_bytes: AtomicU64,
     /// Groups up to this one may be forgotten; 0: nothing to do.
     forget: AtomicU64,
     pub(super) keeping: Keeping,
@@ -68,6 +70,7 @@ impl Shared {
             store: RwLock::new(store),
             files: Mutex::new(()),
             log_bytes: log_bytes.into(),
+            kept_bytes: 0.into(),
             forget: 0.into(),
             keeping: Keeping::default(),
         };
@@ -126,6 +129,17 @@ impl Shared {
     /// Bytes written to the log since the shard was opened.
     pub(super) fn log_bytes(&self) -> u64 {
         self.log_bytes.load(Ordering::Acquire)
+    }
+
+    /// Bytes of the log that are in no checkpoint.
+    pub(super) fn log_bytes_unkept(&self) -> u64 {
+        let kept = self.kept_bytes.load(Ordering::Acquire);
+        self.log_bytes().saturating_sub(kept)
+    }
+
+    /// A checkpoint was made when the log had so many bytes.
+    pub(super) fn kept(&self, log_bytes: u64) {
+        self.kept_bytes.store(log_bytes, Ordering::Release);
     }
 
     /// The files as they are now.
