@@ -48,8 +48,9 @@ use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use ballast_domain::routes::RouteSource;
-use ballast_domain::{Clock, Entropy, Error, ErrorCode};
+use ballast_domain::{Clock, Entropy};
 use ballast_vote_shard::Shards;
+use ballast_web::problem::wrong_method;
 use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -221,9 +222,4 @@ fn described() -> OpenApiRouter<State> {
         .routes(routes!(votes::votes))
         .routes(routes!(results::results))
         .routes(routes!(live::live))
-}
-
-async fn wrong_method() -> RouterError {
-    let detail = "the path is there, but it does not take this method";
-    Error::new(ErrorCode::MethodNotAllowed, detail).into()
 }

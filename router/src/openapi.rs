@@ -48,7 +48,7 @@ pub(crate) fn pages(document: OpenApi) -> Router<State> {
     Router::new()
         .route("/openapi.json", get(async || Json(document)))
         .merge(page)
-        .method_not_allowed_fallback(crate::wrong_method)
+        .method_not_allowed_fallback(ballast_web::problem::wrong_method)
 }
 
 /// The header by which a request names itself.

@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use ballast_domain::{KeyId, TenantId};
+use ballast_web::ApiError;
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
 use super::page::{self, Page};
-use super::problem::ApiError;
 use super::request::{
     Ask, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
 };

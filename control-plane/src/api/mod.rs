@@ -15,7 +15,6 @@ mod keys;
 mod openapi;
 mod page;
 mod placement;
-mod problem;
 mod request;
 mod shards;
 mod tenants;
@@ -25,12 +24,13 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use ballast_domain::bounds::ADMIN_BODY_BYTES_MAX;
 use ballast_domain::{Error, ErrorCode};
+use ballast_web::ApiError;
+use ballast_web::problem::wrong_method;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use caller::ClientAddress;
 pub use openapi::document;
-pub use problem::{ApiError, catalogue_page};
 
 use crate::plane::ControlPlane;
 
@@ -44,10 +44,7 @@ pub fn router(plane: ControlPlane) -> Router {
     router
         .merge(openapi::pages(document))
         .fallback(async || ApiError::from(Error::new(ErrorCode::NotFound, "there is no such path")))
-        .method_not_allowed_fallback(async || {
-            let detail = "the path is there, but it does not take this method";
-            ApiError::from(Error::new(ErrorCode::MethodNotAllowed, detail))
-        })
+        .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(ADMIN_BODY_BYTES_MAX))
         .with_state(plane)
 }

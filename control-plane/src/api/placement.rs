@@ -5,12 +5,12 @@ use axum::extract::State;
 use ballast_domain::bounds::{PREVIEW_ITEMS_DEFAULT, PREVIEW_ITEMS_MAX};
 use ballast_domain::placement::Explanation;
 use ballast_domain::{ShardId, TenantId, Timestamp};
+use ballast_web::ApiError;
 use serde::Deserialize;
 
 use super::answer::{Answer, tagged};
 use super::caller::Viewer;
 use super::page;
-use super::problem::ApiError;
 use super::request::{Ask, Change, Id, IfMatchHeader, Nothing, Params, Payload, Reason};
 use crate::placements::{self, FleetChange, Placement, Preview};
 use crate::plane::ControlPlane;

@@ -13,11 +13,11 @@ use ballast_domain::bounds::{ADMIN_BODY_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX, RE
 use ballast_domain::object::{from_json, suggest};
 use ballast_domain::token::Role;
 use ballast_domain::{Error, ErrorCode, Result};
+use ballast_web::ApiError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::caller::Caller;
-use super::problem::ApiError;
 use crate::change::IfMatch;
 use crate::idempotency::Idempotency;
 use crate::intent::Intent;

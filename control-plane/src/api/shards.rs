@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use ballast_domain::ShardId;
+use ballast_web::ApiError;
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
 use super::page::{self, Page};
-use super::problem::ApiError;
 use super::request::{
     Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
 };

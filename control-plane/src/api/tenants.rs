@@ -5,12 +5,12 @@ use axum::extract::State;
 use ballast_domain::bounds::ID_CHARS_MAX;
 use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, ShardId, TenantId};
+use ballast_web::ApiError;
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
 use super::page::{self, Page};
-use super::problem::ApiError;
 use super::request::{
     Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
 };

@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use ballast_domain::TokenId;
 use ballast_domain::token::{AdminToken, Role};
+use ballast_web::ApiError;
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Caller;
 use super::page::{self, Page};
-use super::problem::ApiError;
 use super::request::{
     AsAdmin, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
 };
