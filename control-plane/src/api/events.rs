@@ -6,11 +6,11 @@ use ballast_domain::error::did_you_mean;
 use ballast_domain::registry::{EventQuery, Kind};
 use ballast_domain::{Error, Result, Timestamp};
 use ballast_web::ApiError;
+use ballast_web::head::Params;
 use serde::Deserialize;
 
 use super::caller::Viewer;
 use super::page::{self, Page};
-use super::request::Params;
 use crate::events::{self, EventBody, kind_names};
 use crate::plane::ControlPlane;
 

@@ -21,8 +21,6 @@ mod tenants;
 mod tokens;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use ballast_domain::bounds::ADMIN_BODY_BYTES_MAX;
 use ballast_domain::{Error, ErrorCode};
 use ballast_web::ApiError;
 use ballast_web::problem::wrong_method;
@@ -45,7 +43,6 @@ pub fn router(plane: ControlPlane) -> Router {
         .merge(openapi::pages(document))
         .fallback(async || ApiError::from(Error::new(ErrorCode::NotFound, "there is no such path")))
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(ADMIN_BODY_BYTES_MAX))
         .with_state(plane)
 }
 

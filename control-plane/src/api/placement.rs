@@ -6,12 +6,14 @@ use ballast_domain::bounds::{PREVIEW_ITEMS_DEFAULT, PREVIEW_ITEMS_MAX};
 use ballast_domain::placement::Explanation;
 use ballast_domain::{ShardId, TenantId, Timestamp};
 use ballast_web::ApiError;
+use ballast_web::body::Nothing;
+use ballast_web::head::Params;
 use serde::Deserialize;
 
 use super::answer::{Answer, tagged};
 use super::caller::Viewer;
 use super::page;
-use super::request::{Ask, Change, Id, IfMatchHeader, Nothing, Params, Payload, Reason};
+use super::request::{Ask, Change, Id, IfMatchHeader, Payload, Reason};
 use crate::placements::{self, FleetChange, Placement, Preview};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;

@@ -5,14 +5,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use ballast_domain::ShardId;
 use ballast_web::ApiError;
+use ballast_web::body::Nothing;
+use ballast_web::head::Params;
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
 use super::page::{self, Page};
-use super::request::{
-    Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
-};
+use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
 use crate::plane::ControlPlane;
 use crate::shards::{self, NewShard, ShardBody, ShardPatch};
 

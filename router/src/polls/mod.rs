@@ -20,6 +20,8 @@ use ballast_domain::poll::{Poll, PollOptions, PollSpec, RequestId};
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::slice_of;
 use ballast_domain::{Error, ErrorCode, PollId, Result};
+use ballast_web::body::{Nothing, decode};
+use ballast_web::head::{Params, idempotency_key};
 
 pub(crate) use export::{__path_export, export};
 pub(crate) use lanes::{__path_import, __path_lanes, import, lanes};
@@ -28,8 +30,7 @@ pub(crate) use wire::{NewPoll, PollPatch, PollView};
 use crate::admit::{Access, Allowed, ToManage, ToRead};
 use crate::deliver::Target;
 use crate::openapi::IdempotencyHeader;
-use crate::request::{Nothing, Page, Paging, Params, PollPath};
-use crate::request::{decode, idempotency_key, read};
+use crate::request::{Page, Paging, PollPath, read};
 use crate::{RouterError, State};
 
 /// How often an id is drawn for a slice. With as many slices as a tenant can
