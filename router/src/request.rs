@@ -9,13 +9,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
-use ballast_domain::bounds::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
 use ballast_domain::poll::{Choice, RequestId};
 use ballast_domain::{Entropy, Error, ErrorCode, ItemId, PollId, Result};
 use ballast_web::body::read_within;
 use ballast_web::head::segments;
+use ballast_web::page;
 use ballast_web::problem::malformed;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::RouterError;
 
@@ -153,44 +153,11 @@ pub(crate) struct Paging {
     cursor: Option<String>,
 }
 
-/// The form of a cursor: opaque to callers, versioned for us.
-const CURSOR: &str = "c1.";
-
 impl Paging {
     /// How many, and after which poll.
-    pub(crate) fn read(&self) -> Result<(usize, Option<PollId>)> {
-        let limit = self.limit.unwrap_or(PAGE_ITEMS_DEFAULT);
-        if !(1..=PAGE_ITEMS_MAX).contains(&limit) {
-            let message = format!("{limit} is not from 1 to {PAGE_ITEMS_MAX}");
-            return Err(Error::invalid_field("?limit", message));
-        }
-        let after = self.cursor.as_deref().map(|text| {
-            let id = text.strip_prefix(CURSOR).and_then(|id| id.parse().ok());
-            id.ok_or_else(|| Error::invalid_field("?cursor", "it is not a nextCursor of this list"))
-        });
-        Ok((limit as usize, after.transpose()?))
-    }
-}
-
-/// A page of a list.
-#[derive(Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Page<T> {
-    /// The items.
-    items: Vec<T>,
-    /// What to send as `cursor` for the next page; `null` on the last one.
-    next_cursor: Option<String>,
-}
-
-impl<T> Page<T> {
-    /// A page out of `limit + 1` items that were asked for: the one too many
-    /// tells that there is a next page.
-    pub(crate) fn of(mut items: Vec<T>, limit: usize, key: impl Fn(&T) -> PollId) -> Self {
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let last = items.last().filter(|_| more);
-        let next_cursor = last.map(|last| format!("{CURSOR}{}", key(last)));
-        Self { items, next_cursor }
+    pub(crate) fn read(&self) -> Result<(u32, Option<PollId>)> {
+        let limit = page::limit(self.limit)?;
+        Ok((limit, page::after(self.cursor.as_deref())?))
     }
 }
 
@@ -221,22 +188,5 @@ mod tests {
         assert_eq!(one, named_vote("a", item(1), Choice::For));
         assert_ne!(one, named_vote("a", item(2), Choice::For));
         assert_ne!(one, named_vote("a", item(1), Choice::Withdraw));
-    }
-
-    #[test]
-    fn pages_say_where_to_go_on() {
-        let ids: Vec<_> = (1..=3).map(PollId::from_number).collect();
-        let page = Page::of(ids.clone(), 2, |id| *id);
-        let paging = Paging {
-            limit: Some(2),
-            cursor: page.next_cursor,
-        };
-        assert_eq!(paging.read().unwrap(), (2, Some(ids[1])));
-        assert!(Page::of(ids, 3, |id| *id).next_cursor.is_none());
-        let bad = Paging {
-            limit: None,
-            cursor: Some("nonsense".to_owned()),
-        };
-        assert!(bad.read().is_err());
     }
 }

@@ -13,7 +13,6 @@ mod caller;
 mod events;
 mod keys;
 mod openapi;
-mod page;
 mod placement;
 mod request;
 mod shards;
