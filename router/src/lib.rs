@@ -50,6 +50,7 @@ use axum::routing::any;
 use ballast_domain::routes::RouteSource;
 use ballast_domain::{Clock, Entropy};
 use ballast_vote_shard::Shards;
+use ballast_web::openapi::{finished, pages};
 use ballast_web::problem::wrong_method;
 use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
@@ -204,7 +205,8 @@ pub fn router(state: State) -> Router {
         .route("/resolve/{*original}", any(resolve::resolve))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), admit::admit))
-        .merge(openapi::pages(openapi::finished(document)))
+        // Neither the document nor its page needs a key.
+        .merge(pages("", finished(document, openapi::edge())))
         .with_state(state)
 }
 

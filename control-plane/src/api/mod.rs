@@ -22,6 +22,7 @@ mod tokens;
 use axum::Router;
 use ballast_domain::{Error, ErrorCode};
 use ballast_web::ApiError;
+use ballast_web::openapi::{finished, pages};
 use ballast_web::problem::wrong_method;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -37,9 +38,9 @@ pub const PREFIX: &str = "/admin/v1";
 /// The admin API, to be mounted at the root.
 pub fn router(plane: ControlPlane) -> Router {
     let (router, document) = described().split_for_parts();
-    let document = openapi::finished(document);
+    let document = finished(document, openapi::edge());
     router
-        .merge(openapi::pages(document))
+        .merge(pages(PREFIX, document))
         .fallback(async || ApiError::from(Error::new(ErrorCode::NotFound, "there is no such path")))
         .method_not_allowed_fallback(wrong_method)
         .with_state(plane)
