@@ -48,8 +48,10 @@ use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use ballast_domain::routes::RouteSource;
-use ballast_domain::{Clock, Entropy, Error, ErrorCode};
+use ballast_domain::{Clock, Entropy};
 use ballast_vote_shard::Shards;
+use ballast_web::openapi::{finished, pages};
+use ballast_web::problem::wrong_method;
 use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -203,7 +205,8 @@ pub fn router(state: State) -> Router {
         .route("/resolve/{*original}", any(resolve::resolve))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), admit::admit))
-        .merge(openapi::pages(openapi::finished(document)))
+        // Neither the document nor its page needs a key.
+        .merge(pages("", finished(document, openapi::edge())))
         .with_state(state)
 }
 
@@ -221,9 +224,4 @@ fn described() -> OpenApiRouter<State> {
         .routes(routes!(votes::votes))
         .routes(routes!(results::results))
         .routes(routes!(live::live))
-}
-
-async fn wrong_method() -> RouterError {
-    let detail = "the path is there, but it does not take this method";
-    Error::new(ErrorCode::MethodNotAllowed, detail).into()
 }

@@ -11,10 +11,12 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use ballast_control_plane::ControlPlane;
-use ballast_control_plane::api::{self, ApiError};
+use ballast_control_plane::api;
 use ballast_domain::credential::redacted;
 use ballast_domain::{Error, ErrorCode};
 use ballast_router as router;
+use ballast_web::ApiError;
+use ballast_web::problem::{catalogue_page, wrong_method};
 use futures::FutureExt;
 use tracing::Instrument;
 
@@ -142,14 +144,8 @@ async fn exposed(State((metrics, shards)): State<(Metrics, Arc<LocalShards>)>) -
 
 /// The page that a problem's `type` leads to.
 async fn problem(Path(code): Path<String>) -> Result<Response, ApiError> {
-    api::catalogue_page(&code)
+    catalogue_page(&code)
         .ok_or_else(|| Error::new(ErrorCode::NotFound, "there is no such problem code").into())
-}
-
-/// The same answer as the admin API's and the router's.
-async fn wrong_method() -> ApiError {
-    let detail = "the path is there, but it does not take this method";
-    Error::new(ErrorCode::MethodNotAllowed, detail).into()
 }
 
 /// Headers that keep a browser from misreading an answer.

@@ -8,13 +8,15 @@ use axum::response::{IntoResponse, Response};
 use ballast_domain::bounds::VOTE_BODY_BYTES_MAX;
 use ballast_domain::poll::{Ballot, Choice, Verdict};
 use ballast_domain::{Error, ItemId, PollId, Result, VoterId};
+use ballast_web::body::decode;
+use ballast_web::head::idempotency_key;
+use ballast_web::problem::malformed;
 use serde::{Deserialize, Serialize};
 
 use super::cast_one;
 use crate::admit::{Allowed, ToVote};
 use crate::openapi::{IdempotencyHeader, IfMatchHeader, VoterHeader};
-use crate::request::{ItemPath, decode, idempotency_key, if_match};
-use crate::request::{malformed, named_vote, read, utf8_header};
+use crate::request::{ItemPath, if_match, named_vote, read, utf8_header};
 use crate::{RouterError, State};
 
 /// Who votes, in the body.
