@@ -17,7 +17,7 @@ use ballast_domain::credential::CredentialHash;
 use ballast_domain::key::Scope;
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::{Epoch, TenantStatus};
-use ballast_domain::{Error, ErrorCode, Result, ShardId};
+use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
 
 use crate::keyring::{Held, read_key};
 use crate::limits::{Allowance, Limited, QueryPermit};
@@ -69,8 +69,7 @@ impl Access {
     }
 
     /// Takes a vote out of the tenant's votes per second.
-    pub(crate) fn spend_vote(&self, state: &State) -> Result<(), Limited> {
-        let now = state.parts.clock.now();
+    pub(crate) fn spend_vote(&self, state: &State, now: Timestamp) -> Result<(), Limited> {
         self.told().allowance = state.limiter().votes(&self.tenant, 1, now)?;
         Ok(())
     }

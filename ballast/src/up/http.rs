@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Path, Request, State};
-use axum::http::{Method, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
@@ -151,17 +151,19 @@ async fn problem(Path(code): Path<String>) -> Result<Response, ApiError> {
 /// Headers that keep a browser from misreading an answer.
 fn secure(response: &mut Response) {
     let headers = response.headers_mut();
-    let set = [
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        // Answers hold secrets or change at any time; who may be kept says so.
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    for (name, value) in set {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let is_page = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    let mut set = |name: HeaderName, value| {
         headers
             .entry(name)
-            .or_insert(axum::http::HeaderValue::from_static(value));
+            .or_insert(HeaderValue::from_static(value));
+    };
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    // Answers hold secrets or change at any time; who may be kept says so.
+    set(header::CACHE_CONTROL, "no-store");
+    if is_page {
+        set(header::REFERRER_POLICY, "no-referrer");
+        set(header::X_FRAME_OPTIONS, "DENY");
     }
 }
 
