@@ -184,3 +184,28 @@ async fn a_shard_elsewhere_is_copied_and_left_alone() {
     let verified = told(&["shard", "verify"], &[&restored.join("shards/far")]).await;
     assert_eq!(verified["votes"], 3);
 }
+
+/// What a broken disk leaves is not taken for a shard without votes, and what
+/// a newer program wrote is not copied by this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_taken_for_what_it_is_not() {
+    let refused = async |arguments: &[&str], paths: &[&Path]| {
+        let mut command = ballast();
+        let mut process = Process::spawn(command.args(arguments).args(paths));
+        let ended = process.ended().await;
+        assert_eq!(ended.code, Some(1), "{arguments:?}: {ended:?}");
+        format!("{}{}", ended.stdout, ended.stderr)
+    };
+    let empty = tempfile::tempdir().unwrap();
+    for verb in ["inspect", "verify"] {
+        let told = refused(&["shard", verb], &[empty.path()]).await;
+        assert!(told.contains("no files of a shard"), "{told}");
+    }
+    let it = Instance::start().await;
+    let data = it.home().join("data");
+    std::fs::write(data.join("format"), "999\n").unwrap();
+    let backup = empty.path().join("backup");
+    let told = refused(&["backup", "create", "--data-dir"], &[&data, &backup]).await;
+    assert!(told.contains("format 999"), "{told}");
+    assert!(!backup.exists());
+}

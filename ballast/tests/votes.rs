@@ -37,6 +37,8 @@ async fn a_poll_from_its_making_to_its_closing() {
     assert_eq!(app.get(&location).await, made);
     let wider = app.call("PATCH", &location).json(&json!({ "lanes": 9 }));
     assert_eq!(wider.send().await.expect(200)["lanes"], 9);
+    let fewer = app.call("PATCH", &location).json(&json!({ "lanes": 5 }));
+    assert_eq!(fewer.send().await.expect(422)["code"], "invalid-field");
     let poll = Poll::of(&made);
     assert_eq!(app.vote(&poll, 0, "ada").await.status, 200);
     let closed = app.call("POST", &poll.path("/close")).send().await;

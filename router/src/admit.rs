@@ -185,7 +185,7 @@ pub(crate) async fn admitted<F: Future<Output = Response>>(
     request: Request,
     answer: impl FnOnce(Access, Request) -> F,
 ) -> Response {
-    let asked_from = cors::foreign_origin(request.headers());
+    let asked_from = cors::foreign_origin(request.uri(), request.headers());
     let mut response = match let_in(state, &request).await {
         Ok(access) => {
             let mut response = answer(access.clone(), request).await;
@@ -207,7 +207,7 @@ pub(crate) async fn admitted<F: Future<Output = Response>>(
 /// Judges the key, the tenant and the origin.
 fn let_in(state: &State, request: &Request) -> impl Future<Output = Result<Access>> + Send + use<> {
     let (state, hash) = (state.clone(), key_of(state, request));
-    let origin = cors::foreign_origin(request.headers());
+    let origin = cors::foreign_origin(request.uri(), request.headers());
     async move {
         let access = judge(&state, hash?).await?;
         if let Some(origin) = origin {

@@ -4,7 +4,8 @@
 //! that follows does carry one, and is refused before anything happens if the
 //! tenant does not allow its origin.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use ballast_domain::{Error, ErrorCode, Result};
 
@@ -36,9 +37,9 @@ pub(crate) fn preflight(headers: &HeaderMap) -> Response {
 }
 
 /// The origin of another site's page, if that is where a request comes from.
-pub(crate) fn foreign_origin(headers: &HeaderMap) -> Option<HeaderValue> {
+pub(crate) fn foreign_origin(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
-    let own = is_own(origin.to_str().unwrap_or_default(), headers);
+    let own = is_own(origin.to_str().unwrap_or_default(), uri, headers);
     (!own).then(|| origin.clone())
 }
 
@@ -57,10 +58,11 @@ pub(crate) fn check(origin: &HeaderValue, origins: &[String]) -> Result<()> {
 }
 
 /// Whether the page was served by this very server.
-fn is_own(origin: &str, headers: &HeaderMap) -> bool {
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
+fn is_own(origin: &str, uri: &Uri, headers: &HeaderMap) -> bool {
+    let named = headers.get(header::HOST);
+    let named = named.and_then(|host| host.to_str().ok());
+    // In HTTP/2 the host is part of the URI.
+    let host = uri.authority().map(Authority::as_str).or(named);
     host.is_some() && origin.split_once("://").map(|(_, authority)| authority) == host
 }
 
@@ -85,7 +87,7 @@ mod tests {
             (header::HOST, HeaderValue::from_static("vote.example:8080")),
         ];
         let origins: Vec<String> = origins.iter().map(ToString::to_string).collect();
-        let foreign = foreign_origin(&headers.into_iter().collect())?;
+        let foreign = foreign_origin(&Uri::from_static("/polls"), &headers.into_iter().collect())?;
         Some(check(&foreign, &origins).is_ok())
     }
 
@@ -102,6 +104,16 @@ mod tests {
             Some(false)
         );
         assert_eq!(judged("null", &["https://a.example"]), Some(false));
-        assert_eq!(foreign_origin(&HeaderMap::new()), None);
+        let uri = Uri::from_static("/polls");
+        assert_eq!(foreign_origin(&uri, &HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn over_http_2_the_host_is_in_the_uri() {
+        let own = HeaderValue::from_static("https://vote.example");
+        let headers = [(header::ORIGIN, own.clone())].into_iter().collect();
+        let asked = |uri| foreign_origin(&Uri::from_static(uri), &headers);
+        assert_eq!(asked("https://vote.example/polls"), None);
+        assert_eq!(asked("https://other.example/polls"), Some(own));
     }
 }

@@ -85,6 +85,8 @@ impl KeyPlaces {
                 .to_str()
                 .ok()
                 .map(str::trim)
+                // A header without a value says nothing.
+                .filter(|key| !key.is_empty())
                 .map(Cow::Borrowed),
             KeyPlace::Query(name) => uri
                 .query()
@@ -181,6 +183,8 @@ mod tests {
             Some("three")
         );
         assert_eq!(found(&places, &[("authorization", "Basic x")], "/"), None);
+        let empty = [("x-api-key", " "), ("authorization", "Bearer two")];
+        assert_eq!(found(&places, &empty, "/").as_deref(), Some("two"));
     }
 
     #[test]

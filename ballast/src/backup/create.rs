@@ -29,6 +29,7 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
     if !registry.exists() {
         bail!("{} holds no Ballast data", data_dir.display());
     }
+    crate::up::known_format(data_dir)?;
     make_empty(destination)?;
     // Which shards there are is read from a first copy; what is kept is made
     // after the shards' own.

@@ -73,5 +73,11 @@ fn look(directory: &Path, deep: bool) -> Result<Inspection, Failure> {
         Failure::local(format!("{shown} cannot be read: {error}"))
     };
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::read_only(directory).map_err(cannot)?);
-    inspect(&disk, deep).map_err(cannot)
+    let mut seen = inspect(&disk, deep).map_err(cannot)?;
+    // A shard has a log from its first moment on.
+    if seen.segments.is_empty() && seen.checkpoints.is_empty() {
+        let none = "there are no files of a shard here: they are gone, or it is another directory";
+        seen.problems.push(none.to_owned());
+    }
+    Ok(seen)
 }

@@ -15,22 +15,7 @@ const CHANGES: &[(u32, &str)] = &[(1, "every shard gets a directory with its log
 
 /// Checks the directory; says what taking it over changes, if anything.
 pub(crate) fn check(directory: &Path) -> anyhow::Result<Option<String>> {
-    let path = directory.join(NAME);
-    let found = match fs::read_to_string(&path) {
-        Ok(text) => text
-            .trim()
-            .parse::<u32>()
-            .with_context(|| format!("{} holds no number", path.display()))?,
-        Err(error) if error.kind() == ErrorKind::NotFound => 0,
-        Err(error) => return Err(error).with_context(|| format!("read {}", path.display())),
-    };
-    if found > FORMAT {
-        bail!(
-            "the data in {} has format {found}, and this program knows formats up to {FORMAT}; \
-             use the program that wrote it, or a newer one",
-            directory.display()
-        );
-    }
+    let found = known(directory)?;
     if found == FORMAT {
         return Ok(None);
     }
@@ -48,6 +33,27 @@ pub(crate) fn check(directory: &Path) -> anyhow::Result<Option<String>> {
         "the data was taken over from format {found} to {FORMAT}: {}",
         changes.join("; ")
     )))
+}
+
+/// The format of a directory, which must not be a newer one.
+pub(crate) fn known(directory: &Path) -> anyhow::Result<u32> {
+    let path = directory.join(NAME);
+    let found = match fs::read_to_string(&path) {
+        Ok(text) => text
+            .trim()
+            .parse::<u32>()
+            .with_context(|| format!("{} holds no number", path.display()))?,
+        Err(error) if error.kind() == ErrorKind::NotFound => 0,
+        Err(error) => return Err(error).with_context(|| format!("read {}", path.display())),
+    };
+    if found > FORMAT {
+        bail!(
+            "the data in {} has format {found}, and this program knows formats up to {FORMAT}; \
+             use the program that wrote it, or a newer one",
+            directory.display()
+        );
+    }
+    Ok(found)
 }
 
 /// Writes the format this program has.

@@ -25,7 +25,7 @@ mod shards;
 mod traces;
 
 pub(crate) use args::UpArgs;
-pub(crate) use format::mark as mark_format;
+pub(crate) use format::{known as known_format, mark as mark_format};
 pub(crate) use known_shards::KnownShards;
 pub(crate) use reset::reset_token;
 

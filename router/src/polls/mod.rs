@@ -219,6 +219,11 @@ pub(crate) async fn widen(
         .await?;
     // Its items never change, so what holds now holds at the shard.
     found.spec.check_counters(lanes)?;
+    let has = found.spec.options.lanes;
+    if lanes < has {
+        let message = format!("the poll has {has} lanes already, and they only become more");
+        return Err(Error::invalid_field("/lanes", message).into());
+    }
     let widened = state
         .deliver(&access, &target, |place| async move {
             place.shard.widen_lanes(&place.at, poll, lanes).await

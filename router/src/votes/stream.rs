@@ -81,7 +81,8 @@ enum LineOutcome {
 ///
 /// Outcomes come while votes are sent, in their order; read them as they come,
 /// for nothing more is read while they wait. A line that is refused with the
-/// code `unavailable` may be sent again.
+/// code `unavailable` or `busy` should be sent again: its shard was away, and in
+/// the worst case went away with the vote on it. It counts once.
 #[utoipa::path(post, path = "/votes", tag = "votes",
     request_body(content = VoteLine, content_type = "application/x-ndjson"),
     responses((status = 200, body = Outcome, content_type = "application/x-ndjson")))]

@@ -2,9 +2,7 @@
 //!
 //! ```text
 //!   wait for a group ──► take it ──► append, sync ──► tell those who wait
-//!         ▲                       ▲      │
-//!         │                       └──────┤ no room for a segment: wait
-//!         │                              │ failed, or a panic
+//!         ▲                              │ no room, failed, or a panic
 //!         └── memory rebuilt ◄── open the log anew, again and again
 //! ```
 //! While one group is synced the next is gathered: the slower the disk, the
@@ -15,9 +13,8 @@ use std::time::Duration;
 
 use ballast_domain::Timestamp;
 
-use super::core::Group;
 use super::faults::{self, Fault};
-use super::log::{Log, LogError};
+use super::log::Log;
 use super::open::{Opened, Opener};
 use super::shared::{Next, Shared};
 
@@ -69,44 +66,19 @@ fn write_groups(
             let _ = log.append(&group.payload);
             continue;
         }
-        match append(shared, log, opener, &group) {
-            Ok(()) => {
+        match log.append(&group.payload) {
+            Ok(_) => {
                 shared.committed(&group, tallies);
                 forget(shared, log, opener);
             }
-            Err(ended) => return ended,
+            // Also when there was no room for it: whoever is told that a vote
+            // was not taken may choose again, so it must not be written later.
+            Err(error) => {
+                let why = causes(&error);
+                return Ended::Failed(format!("the shard's log failed: {why}"));
+            }
         }
     }
-}
-
-/// Writes a group. While there is no room for another segment memory and log
-/// stay as they are and it is tried again: that costs little, and rebuilding
-/// memory would not make any.
-fn append(shared: &Shared, log: &mut Log, opener: &Opener, group: &Group) -> Result<(), Ended> {
-    let mut patience = RETRY_FIRST;
-    loop {
-        let error = match log.append(&group.payload) {
-            Ok(_) => break,
-            Err(error) => error,
-        };
-        let why = format!("the shard's log failed: {}", causes(&error));
-        if !matches!(error, LogError::NoSegment(_)) {
-            return Err(Ended::Failed(why));
-        }
-        if patience == RETRY_FIRST {
-            tracing::error!(shard = opener.name(), cause = why, "a group has to wait");
-        }
-        shared.stalled(&why);
-        if shared.pause(patience) {
-            return Err(Ended::Stopped);
-        }
-        patience = (patience * 2).min(RETRY_LAST);
-        forget(shared, log, opener);
-    }
-    if patience > RETRY_FIRST {
-        tracing::info!(shard = opener.name(), "the shard works again");
-    }
-    Ok(())
 }
 
 /// Gives up what the keeper no longer needs of the log. A failure costs only
@@ -163,7 +135,7 @@ fn opened(shared: &Shared, opener: &Opener) -> Result<Opened, String> {
 }
 
 /// An error and what it comes from: that is what an operator can mend.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::checkpoint::{self, Captured};
+use super::committer::causes;
 use super::disk::Disk;
 use super::open::Options;
 use super::runs::{self, Run, RunSet};
@@ -72,8 +73,9 @@ pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
             match kept.unwrap_or(Err(KeepError::Panic)) {
                 Ok(()) => shared.keeping.answer(asked, Ok(())),
                 Err(error) => {
-                    tracing::warn!(shard = name, %error, "no checkpoint could be made");
-                    shared.keeping.answer(asked, Err(error.to_string()));
+                    let cause = causes(&error);
+                    tracing::warn!(shard = name, cause, "no checkpoint could be made");
+                    shared.keeping.answer(asked, Err(cause));
                     patience = AFTER_FAILURE;
                 }
             }

@@ -92,6 +92,9 @@ pub(super) struct Opened {
     pub(super) log_bytes: u64,
 }
 
+/// What a disk must have room for before a shard that failed goes on.
+const ROOM_TO_GO_ON: u64 = 1 << 20;
+
 /// Memory and runs as of a position.
 struct Base {
     state: State,
@@ -105,9 +108,11 @@ impl Opener {
     }
 
     /// Opens a shard whose disk failed. Opening ends with a new segment, so
-    /// everything would be read in vain on a disk that takes nothing.
+    /// everything would be read in vain on a disk that takes nothing, or so
+    /// little that it is full again at once.
     pub(super) fn open_again(&self) -> Result<Opened, OpenError> {
-        log::probe(&*self.disk)?;
+        let room = ROOM_TO_GO_ON.min(self.options.log.segment_bytes);
+        log::probe(&*self.disk, room)?;
         self.open()
     }
 

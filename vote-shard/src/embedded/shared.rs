@@ -250,32 +250,9 @@ impl Shared {
                 }
             }
             core.syncing = None;
-            if !core.spoiled {
-                // If it had to wait for room, it has found some.
-                core.trouble = None;
-            }
             self.settled.notify_all();
         }
         let _ = group.done.set(Ok(()));
-    }
-
-    /// There is no room for the group that is being written. Everything that
-    /// is asked fails until there is, and whoever waits is told now: what they
-    /// asked for may still happen. Memory stays.
-    pub(super) fn stalled(&self, why: &str) {
-        let (syncing, open) = {
-            let mut core = self.lock();
-            if !core.spoiled {
-                core.trouble = Some(why.to_owned());
-            }
-            self.settled.notify_all();
-            let syncing = core.syncing.as_ref().map(|(_, done)| done.clone());
-            // Whoever comes when it works again waits for the group anew.
-            (syncing, std::mem::take(&mut core.open.done))
-        };
-        for done in syncing.into_iter().chain([open]) {
-            let _ = done.set(Err(why.to_owned()));
-        }
     }
 
     /// Nothing that was gathered is known to be on disk: all of it fails, and

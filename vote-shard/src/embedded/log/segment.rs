@@ -130,9 +130,9 @@ impl Segment {
     }
 }
 
-/// Whether a segment could be made, if only the smallest.
-pub(in crate::embedded) fn probe(disk: &dyn Disk) -> Result<(), LogError> {
-    let draft = Segment::draft(disk, 0, 0, 0, bytes_for(0));
+/// Whether a segment of this size could be made.
+pub(in crate::embedded) fn probe(disk: &dyn Disk, bytes: u64) -> Result<(), LogError> {
+    let draft = Segment::draft(disk, 0, 0, 0, bytes.max(bytes_for(0)));
     let tried = draft.and_then(|_| disk.remove(&draft_of(0)));
     tried.map_err(LogError::NoSegment)
 }
