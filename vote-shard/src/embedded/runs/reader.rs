@@ -92,9 +92,10 @@ impl Run {
         self.rows
     }
 
-    fn block(&self, place: usize) -> Result<Option<Vec<u8>>, RunError> {
+    /// The rows of a block, and how many they are; nothing behind the last.
+    fn block(&self, place: usize) -> Result<(Vec<u8>, u32), RunError> {
         let Some(entry) = self.index.get(place) else {
-            return Ok(None);
+            return Ok((Vec::new(), 0));
         };
         let mut block = vec![0; entry.length as usize];
         read_exactly(&*self.file, entry.place, &mut block)?;
@@ -103,13 +104,17 @@ impl Run {
             && format::four(&block, 0) as usize == rows.len()
             && format::eight(&block, 8) == format::checksum(self.id, &rows);
         if whole {
-            return Ok(Some(rows));
+            return Ok((rows, format::four(&block, 4)));
         }
-        Err(RunError::Corrupt {
+        Err(self.damaged(place))
+    }
+
+    fn damaged(&self, block: usize) -> RunError {
+        RunError::Corrupt {
             run: format::name_of(self.id),
-            place: entry.place,
+            place: self.index.get(block).map_or(0, |entry| entry.place),
             what: "a block is damaged".to_owned(),
-        })
+        }
     }
 
     /// The block in which a key is, if it is anywhere.
@@ -130,10 +135,12 @@ impl Run {
     /// The rows from a key on.
     pub(in crate::embedded) fn from(&self, key: Key) -> Result<Rows<'_>, RunError> {
         let place = self.block_of(key);
+        let (block, left) = self.block(place)?;
         let mut rows = Rows {
             run: self,
-            block: self.block(place)?.unwrap_or_default(),
+            block,
             offset: 0,
+            left,
             next_block: place + 1,
         };
         while rows.peek().is_some_and(|(found, _)| found < key) {
@@ -148,6 +155,9 @@ pub(in crate::embedded) struct Rows<'a> {
     run: &'a Run,
     block: Vec<u8>,
     offset: usize,
+    /// How many rows of the block are still ahead, by its head, which no
+    /// checksum is over.
+    left: u32,
     next_block: usize,
 }
 
@@ -163,9 +173,14 @@ impl Rows<'_> {
     pub(in crate::embedded) fn advance(&mut self) -> Result<(), RunError> {
         if let Some((_, bytes)) = self.peek() {
             self.offset += bytes.len();
+            self.left = self.left.wrapping_sub(1);
         }
-        if self.offset >= self.block.len() {
-            self.block = self.run.block(self.next_block)?.unwrap_or_default();
+        let is_over = self.offset >= self.block.len();
+        if is_over != (self.left == 0) {
+            return Err(self.run.damaged(self.next_block - 1));
+        }
+        if is_over {
+            (self.block, self.left) = self.run.block(self.next_block)?;
             self.offset = 0;
             self.next_block += 1;
         }

@@ -114,17 +114,40 @@ proptest! {
         drop(run(&disk, 1, &puts));
         let size = disk.open(&name_of(1)).unwrap().bytes().unwrap() as usize;
         disk.flip(&name_of(1), place % size);
-        let whole = Run::open(&disk, 1).and_then(|run| {
-            let mut rows = run.from(Key::first_of(0))?;
-            let mut count = 0;
-            while rows.peek().is_some() {
-                count += 1;
-                rows.advance()?;
-            }
-            Ok(count)
-        });
+        let whole = walk(&disk);
         prop_assert!(whole.is_err(), "byte {place}: {whole:?}");
     }
+}
+
+/// The places that chance seldom hits: heads of blocks, index and end.
+#[test]
+fn a_rotten_byte_is_noticed_in_every_head() {
+    let disk = SimulatedDisk::new(1);
+    let puts: Vec<Put> = (0..1_000).map(|n| (1, n, 1)).collect();
+    drop(run(&disk, 1, &puts));
+    let size = disk.open(&name_of(1)).unwrap().bytes().unwrap() as usize;
+    // The first block is closed at the first row beyond 32 KiB.
+    for place in (0..64)
+        .chain(32 << 10..(32 << 10) + 256)
+        .chain(size - 256..size)
+    {
+        disk.flip(&name_of(1), place);
+        assert!(walk(&disk).is_err(), "byte {place}");
+        disk.flip(&name_of(1), place);
+    }
+    assert_eq!(walk(&disk).unwrap(), 1_000);
+}
+
+/// Reads a run to its end.
+fn walk(disk: &SimulatedDisk) -> Result<u32, RunError> {
+    let run = Run::open(disk, 1)?;
+    let mut rows = run.from(Key::first_of(0))?;
+    let mut count = 0;
+    while rows.peek().is_some() {
+        count += 1;
+        rows.advance()?;
+    }
+    Ok(count)
 }
 
 #[test]
