@@ -1,6 +1,12 @@
-//! Workflow definitions and the durable engine that runs them. Not yet: this
-//! room is empty.
+//! Workflow definitions in the Amazon States Language, and the engine that
+//! runs them. It knows nothing of shards or votes.
 //!
-//! It will hold the definitions in the Amazon States Language and an engine
-//! that checks them as graphs, journals before it acts, and resumes after a
-//! crash in the state it was in. It will know nothing of shards or votes.
+//! ```text
+//!   language   a definition: read, checked, drawn
+//!   data       what a state does with JSON: paths, templates, JSONata, choices
+//! ```
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod data;
+pub mod language;
