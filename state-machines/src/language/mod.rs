@@ -2,15 +2,15 @@
 //! specification's rules, laid out as a graph, drawn.
 //!
 //! ```text
-//!   text ──source──▶ JSON ──read──▶ model ──graph──▶ graph
-//!                     │              ▲               │
-//!                     └── problems ──┴── warnings ◀──┘
+//!   text ──source──▶ JSON ──read──▶ model ──┬──graph──▶ what leads where
+//!                                           └──draw───▶ Mermaid, DOT, text
 //! ```
 //!
 //! [`check`] finds all problems at once, each with its place. What AWS refuses
 //! when a state machine is created is an error; what it accepts and an author
 //! may regret is a warning. It runs nothing and knows no resource.
 
+pub mod draw;
 pub mod graph;
 pub mod model;
 mod pointer;
