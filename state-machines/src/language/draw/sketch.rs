@@ -8,6 +8,10 @@ use crate::language::graph::Edge;
 use crate::language::graph::build::transitions;
 use crate::language::model::{Definition, Kind, Machine, Next, State};
 
+/// How many labels an arrow through folded states has; further ones are left
+/// out.
+const LABELS_MAX: usize = 6;
+
 /// A machine, ready to be drawn.
 #[derive(Debug)]
 pub(super) struct Sketch {
@@ -221,8 +225,13 @@ impl<'a> Step<'a> {
 
     fn followed_by<'m>(&self, folded: &str, next: Step<'m>) -> Step<'m> {
         let mut labels = self.labels.clone();
-        labels.push(folded.to_owned());
-        labels.extend(next.labels);
+        if labels.len() < LABELS_MAX {
+            labels.push(folded.to_owned());
+            labels.extend(next.labels);
+            if labels.len() >= LABELS_MAX {
+                labels.push("…".to_owned());
+            }
+        }
         Step {
             labels,
             way: self.way.max(next.way),

@@ -56,7 +56,6 @@ impl<'a> Drawing<'a, '_> {
     /// Draws a way from a state on, as far as it is not drawn elsewhere.
     fn way(&mut self, start: Target, prefix: &str, depth: usize) {
         let main = self.main_way(start);
-        self.drawn.extend(main.iter().map(|(node, _)| node.id));
         for (index, (node, chosen)) in main.iter().enumerate() {
             let sign = match node.mark {
                 Some(Mark::Current) => '▶',
@@ -129,16 +128,19 @@ impl<'a> Drawing<'a, '_> {
         self.lines.push(cut(line, COLUMNS));
     }
 
-    /// The states of a way, each with the arrow by which it is left.
-    fn main_way(&self, start: Target) -> Vec<(&'a Node, Option<&'a Arrow>)> {
+    /// The states of a way, each with the arrow by which it is left; from now
+    /// on they count as drawn.
+    fn main_way(&mut self, start: Target) -> Vec<(&'a Node, Option<&'a Arrow>)> {
         let mut way: Vec<(&'a Node, Option<&'a Arrow>)> = Vec::new();
-        let mut taken = self.drawn.clone();
         let mut at = start;
         while let Target::Node(id) = at {
-            let Some(node) = self.nodes.get(&id).copied().filter(|_| taken.insert(id)) else {
+            if !self.drawn.insert(id) {
+                break;
+            }
+            let Some(node) = self.nodes.get(&id).copied() else {
                 break;
             };
-            let chosen = self.onward(node, &taken);
+            let chosen = self.onward(node);
             way.push((node, chosen));
             let Some(arrow) = chosen else {
                 break;
@@ -150,31 +152,34 @@ impl<'a> Drawing<'a, '_> {
 
     /// The arrow that the main way takes, if one leads to a state that is not
     /// drawn yet.
-    fn onward(&self, node: &'a Node, taken: &BTreeSet<usize>) -> Option<&'a Arrow> {
+    fn onward(&self, node: &'a Node) -> Option<&'a Arrow> {
         let mut ways: Vec<&'a Arrow> = node
             .arrows
             .iter()
             .filter(|arrow| arrow.way != Way::Catch)
-            .filter(|arrow| matches!(arrow.to, Target::Node(id) if !taken.contains(&id)))
+            .filter(|arrow| matches!(arrow.to, Target::Node(id) if !self.drawn.contains(&id)))
             .collect();
         ways.sort_by_key(|arrow| arrow.way);
         if ways.len() > 1 {
-            let good = ways.iter().find(|arrow| self.ends_well(arrow.to, taken));
+            let good = ways.iter().find(|arrow| self.ends_well(arrow.to));
             return good.or(ways.first()).copied();
         }
         ways.first().copied()
     }
 
     /// Whether an end other than a Fail can be reached without states that are
-    /// taken.
-    fn ends_well(&self, from: Target, taken: &BTreeSet<usize>) -> bool {
-        let mut seen = taken.clone();
+    /// drawn.
+    fn ends_well(&self, from: Target) -> bool {
+        let mut seen = BTreeSet::new();
         let mut open = vec![from];
         while let Some(at) = open.pop() {
             let Target::Node(id) = at else {
                 return true;
             };
-            let Some(node) = self.nodes.get(&id).filter(|_| seen.insert(id)) else {
+            if self.drawn.contains(&id) || !seen.insert(id) {
+                continue;
+            }
+            let Some(node) = self.nodes.get(&id) else {
                 continue;
             };
             if node.kind == "Succeed" {

@@ -9,7 +9,7 @@ pub(super) mod reach;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use petgraph::algo::tarjan_scc;
+use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{EdgeFiltered, EdgeRef, IntoNodeReferences, NodeFiltered};
 
@@ -113,7 +113,9 @@ impl Graph {
     pub fn cycles_without_wait(&self) -> Vec<Vec<&Node>> {
         let own = EdgeFiltered::from_fn(&self.graph, |edge| !edge.weight().enters());
         let busy = NodeFiltered::from_fn(&own, |index| !self.graph[index].waits);
-        let mut cycles: Vec<Vec<NodeIndex>> = tarjan_scc(&busy)
+        // Not Tarjan's: petgraph's calls itself once per state, and a long
+        // definition would overflow the stack.
+        let mut cycles: Vec<Vec<NodeIndex>> = kosaraju_scc(&busy)
             .into_iter()
             .filter(|states| match states.as_slice() {
                 [one] => self.graph.edges(*one).any(|edge| edge.target() == *one),

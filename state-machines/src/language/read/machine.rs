@@ -1,5 +1,7 @@
 //! A machine: its states, and whether each can be reached and can end.
 
+use std::collections::BTreeMap;
+
 use petgraph::graph::{DiGraph, NodeIndex};
 use serde_json::Value;
 
@@ -9,6 +11,9 @@ use crate::language::graph::reach;
 use crate::language::model::{Machine, State};
 use crate::language::pointer::Pointer;
 use crate::language::problem::Code;
+
+/// After how many problems no state is looked for that was meant.
+const HINTS_MAX: usize = 20;
 
 /// The transitions of one machine, as far as they could be read.
 #[derive(Debug, Default)]
@@ -95,7 +100,7 @@ impl Reader {
         for (at, target) in start.into_iter().chain(steps) {
             if !states.has(target) {
                 known = false;
-                let hint = suggest::hint(target, states.fields.keys().map(String::as_str));
+                let hint = self.hint_at_state(target, states);
                 let message = format!("no state named {target:?}{hint}");
                 self.report(&at, Code::UnknownTarget, message);
             }
@@ -112,17 +117,23 @@ impl Reader {
         self.check_reach(states, start_at, flow);
     }
 
+    /// The state that was meant, perhaps. To look for it takes long where
+    /// there are many, and after the first problems few are read.
+    fn hint_at_state(&self, target: &str, states: &Object<'_>) -> String {
+        if self.problems.len() > HINTS_MAX {
+            return String::new();
+        }
+        suggest::hint(target, states.fields.keys().map(String::as_str))
+    }
+
     fn check_reach(&mut self, states: &Object<'_>, start_at: &str, flow: &Flow) {
         let mut graph: DiGraph<&str, ()> = DiGraph::new();
-        let nodes: Vec<NodeIndex> = states
+        let nodes: BTreeMap<&str, NodeIndex> = states
             .fields
             .keys()
-            .map(|name| graph.add_node(name))
+            .map(|name| (name.as_str(), graph.add_node(name)))
             .collect();
-        let node = |name: &str| {
-            let place = states.fields.keys().position(|key| key == name)?;
-            nodes.get(place).copied()
-        };
+        let node = |name: &str| nodes.get(name).copied();
         for (from, _, to) in &flow.steps {
             if let (Some(from), Some(to)) = (node(from), node(to)) {
                 graph.add_edge(from, to, ());

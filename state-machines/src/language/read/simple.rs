@@ -1,6 +1,5 @@
 //! Wait, Pass, Fail.
 
-use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -71,7 +70,7 @@ impl Reader {
         let (result, parameters, result_place) = match language {
             QueryLanguage::Jsonata => (None, None, Place::Whole),
             QueryLanguage::JsonPath => (
-                object.get("Result").map(Value::clone),
+                object.get("Result").cloned(),
                 self.template(object, "Parameters", language),
                 self.place(object, language),
             ),

@@ -1,5 +1,8 @@
 //! What somebody may have meant.
 
+/// Names longer than this are not compared: it would take long.
+const CHARS_MAX: usize = 100;
+
 /// `; did you mean "Verify"?`, if one of the candidates is close.
 pub(super) fn hint<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> String {
     nearest(written, candidates)
@@ -10,9 +13,14 @@ pub(super) fn hint<'a>(written: &str, candidates: impl Iterator<Item = &'a str>)
 /// The candidate that is nearest, if it is near at all: a third of the
 /// letters may be wrong, and capitals never count.
 fn nearest<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let chars = written.chars().count();
+    if chars > CHARS_MAX {
+        return None;
+    }
     let lower = written.to_lowercase();
-    let allowed = (written.chars().count() / 3).max(1);
+    let allowed = (chars / 3).max(1);
     candidates
+        .filter(|name| name.len() <= 4 * CHARS_MAX)
         .map(|name| {
             (
                 strsim::damerau_levenshtein(&lower, &name.to_lowercase()),
