@@ -7,6 +7,11 @@
 //! so does one that is listed and passes.
 
 #![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+#![allow(
     clippy::print_stderr,
     reason = "a test tells what it skipped and counted"
 )]
@@ -116,9 +121,13 @@ fn verdict(case: &Value, expected: bool) -> Result<(), String> {
     }
 }
 
+/// The directory that `BALLAST_ASL_CASES` names, else one beside the checkout.
 fn cases() -> Option<PathBuf> {
     let directory = std::env::var_os("BALLAST_ASL_CASES").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/asl-cases"),
+        || {
+            let beside = ["..", "..", "shared", "asl-cases"];
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(beside.iter().collect::<PathBuf>())
+        },
         PathBuf::from,
     );
     directory.is_dir().then_some(directory)

@@ -1,6 +1,12 @@
 //! What drawings look like. The expected ones are files beside the
 //! definitions; `BALLAST_UPDATE_DRAWINGS=1 cargo test` writes them anew.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -9,6 +9,21 @@
 //! [`check`] finds all problems at once, each with its place. What AWS refuses
 //! when a state machine is created is an error; what it accepts and an author
 //! may regret is a warning. It runs nothing and knows no resource.
+//!
+//! ```
+//! use ballast_state_machines::language::check;
+//!
+//! let checked = check(
+//!     r#"{"StartAt": "Copy", "States": {
+//!         "Copy": {"Type": "Pass", "Next": "Verfy"},
+//!         "Verify": {"Type": "Succeed"}}}"#,
+//! );
+//! assert!(checked.definition.is_none());
+//! assert_eq!(
+//!     checked.problems[0].to_string(),
+//!     r#"/States/Copy/Next: no state named "Verfy"; did you mean "Verify"?"#
+//! );
+//! ```
 
 pub mod draw;
 pub mod graph;
