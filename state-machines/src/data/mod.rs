@@ -14,6 +14,21 @@
 //! Everything is read once, when a definition is loaded, into a form that is
 //! `Send + Sync` and evaluated many times. What cannot be read is an
 //! [`Unreadable`], what cannot be evaluated a [`Fault`].
+//!
+//! ```
+//! use ballast_state_machines::data::{Scope, Template};
+//! use serde_json::{Map, json};
+//!
+//! let template = Template::json_path(&json!({
+//!     "greeting.$": "States.Format('Hello, {}', $.name)",
+//!     "first.$": "$.orders[0].id",
+//! })).expect("both fields can be read");
+//!
+//! let input = json!({"name": "Ada", "orders": [{"id": 7}]});
+//! let (context, variables) = (json!({}), Map::new());
+//! let filled = template.fill(&Scope::new(&input, &context, &variables));
+//! assert_eq!(filled, Ok(json!({"greeting": "Hello, Ada", "first": 7})));
+//! ```
 
 mod chance;
 mod condition;

@@ -1,5 +1,7 @@
 //! The functions that states add to JSONata, and those of JSONata that look at
-//! the clock or at chance: here they look at the scope.
+//! the clock or at chance: here they look at the scope. One look at the clock
+//! stays: `$toMillis` with a picture that has no date in it takes today's, and
+//! it cannot be replaced without losing its context argument.
 
 use jsonata_core::ast::AstNode;
 use jsonata_core::evaluator::{Context, Evaluator, EvaluatorError, HostFnResult};
