@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::expression::Session;
-use super::{Expression, Fault, Path, Scope, StatesField, Unreadable, errors, pointer_to};
+use super::{Expression, Fault, Path, Scope, StatesField, Unreadable, pointer_to};
 
 /// How deep a template may nest: as deep as a JSON text may that it came from.
 const DEPTH_MAX: usize = 128;
@@ -47,8 +47,8 @@ impl Template {
 
     /// The value, filled in.
     ///
-    /// A path that finds nothing is a `States.ParameterPathFailure`; but a
-    /// wildcard, a slice or a filter below a missing field gives `[]`.
+    /// A path that finds nothing is a `States.Runtime`, as AWS has it and not
+    /// as the specification names it; but a wildcard, a slice or a filter below a missing field gives `[]`.
     pub fn fill(&self, scope: &Scope<'_>) -> Result<Value, Fault> {
         self.0.fill(scope, &Session::new(scope), "")
     }
@@ -226,13 +226,7 @@ impl Node {
             Self::Path(path) => path
                 .find_with(scope, &session.chance)
                 .map(std::borrow::Cow::into_owned)
-                .map_err(|fault| {
-                    let fault = match fault.error {
-                        errors::RUNTIME => fault.named(errors::PARAMETER_PATH_FAILURE),
-                        _ => fault,
-                    };
-                    placed(fault, &format!("{at}.$"))
-                }),
+                .map_err(|fault| placed(fault, &format!("{at}.$"))),
             Self::Expression(expression) => expression
                 .evaluate_in(session, scope)
                 .map_err(|fault| placed(fault, at)),

@@ -177,7 +177,6 @@ pub(crate) fn cases() -> Vec<Case> {
 
 /// What `data` reads: where it stands is told here.
 #[test]
-#[ignore = "waits for data: until then it reads everything"]
 fn what_data_cannot_read_is_told_with_its_place() {
     let choice = json!({"Type": "Choice", "Choices": [{"Variable": "$.x", "IsNull": null, "Next": "T"}], "Default": "T"});
     let cases = [

@@ -55,6 +55,9 @@ impl Path {
         if text.trim_start().starts_with('$') {
             return Self::parse(text);
         }
+        if text.starts_with(char::is_whitespace) {
+            return Err(Unreadable::new("a function must not stand behind a blank"));
+        }
         Ok(Self {
             text: text.to_owned(),
             kind: Kind::Call(Call::parse(text)?),
