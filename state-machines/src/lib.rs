@@ -4,9 +4,11 @@
 //! ```text
 //!   language   a definition: read, checked, drawn
 //!   data       what a state does with JSON: paths, templates, JSONata, choices
+//!   core       what an event does to an execution: the interpreter, pure
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod core;
 pub mod data;
 pub mod language;

@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 /// The draws of one evaluation. The n-th draw is the SHA-256 of the seed and n.
 /// Clones draw from the same row.
 #[derive(Debug, Clone)]
-pub(super) struct Chance {
+pub(crate) struct Chance {
     seed: u64,
     drawn: Rc<Cell<u64>>,
 }
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
             drawn: Rc::new(Cell::new(0)),
@@ -36,7 +36,7 @@ impl Chance {
     }
 
     /// A number from 0 to 1, without 1.
-    pub(super) fn unit(&self) -> f64 {
+    pub(crate) fn unit(&self) -> f64 {
         let bits = (u128::from_le_bytes(self.draw()) >> 75) as u64;
         bits as f64 / (1u64 << 53) as f64
     }
@@ -64,7 +64,7 @@ impl Chance {
 }
 
 /// A seed for one field, derived from the seed of the whole.
-pub(super) fn seed_for(seed: u64, field: &str) -> u64 {
+pub(crate) fn seed_for(seed: u64, field: &str) -> u64 {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
     hash.update(field.as_bytes());

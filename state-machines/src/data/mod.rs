@@ -30,7 +30,7 @@
 //! assert_eq!(filled, Ok(json!({"greeting": "Hello, Ada", "first": 7})));
 //! ```
 
-mod chance;
+pub(crate) mod chance;
 mod condition;
 mod cursor;
 mod expression;
