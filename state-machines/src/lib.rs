@@ -5,6 +5,7 @@
 //!   language   a definition: read, checked, drawn
 //!   data       what a state does with JSON: paths, templates, JSONata, choices
 //!   core       what an event does to an execution: the interpreter, pure
+//!   trial      a definition tried with given answers, on a simulated clock
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -12,3 +13,4 @@
 pub mod core;
 pub mod data;
 pub mod language;
+pub mod trial;

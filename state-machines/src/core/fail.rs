@@ -82,6 +82,10 @@ impl<'a> Walk<'a> {
                 .with("cause", cause.as_str())
                 .with("location", field)
                 .with("state", state.name.as_str());
+            // On AWS it follows what the entry follows, but for a Wait.
+            if run.last_event == run.entered_event && !matches!(state.kind, Kind::Wait(_)) {
+                run.last_event = run.before_event;
+            }
             self.write(run, HistoryType::EvaluationFailed, details);
         }
         Failure::new(fault.error, cause)

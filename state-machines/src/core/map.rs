@@ -35,7 +35,7 @@ impl<'a> Walk<'a> {
             items(state, map, scope)
         });
         match items {
-            Ok(items) => self.run_map(id, run, state, map, items),
+            Ok(items) => self.gather_map(id, run, state, map, items, false),
             Err(trouble) => self.trouble(id, run, state, trouble),
         }
     }
@@ -56,6 +56,9 @@ impl<'a> Walk<'a> {
             Err(trouble) => return self.trouble(id, run, state, trouble),
         };
         self.start_map(run, state, 0);
+        if let Err(trouble) = self.items_max(id, run, state, reader) {
+            return self.reader_failed(id, run, state, &trouble.fault.cause);
+        }
         let order = RunTask {
             task: TaskId(0),
             resource: reader.resource.clone(),
@@ -87,21 +90,36 @@ impl<'a> Walk<'a> {
         let Value::Array(mut items) = read else {
             return self.reader_failed(id, run, state, "the reader brought no list of items");
         };
-        let reader = map.distributed.reader.as_ref();
-        if let Some(most) = reader.and_then(|reader| reader.items_max.as_ref()) {
-            let most = self.look(id, run, state, Beside::default(), |scope| {
-                let input = payload::effective(state, scope)?;
-                payload::whole(most, 0, &scope.with_input(&input)).in_field("MaxItems")
-            });
-            match most {
-                Ok(0) => {}
-                Ok(most) => items.truncate(usize::try_from(most).unwrap_or(usize::MAX)),
+        if let Some(reader) = &map.distributed.reader {
+            match self.items_max(id, run, state, reader) {
+                Ok(most) => items.truncate(most),
                 Err(trouble) => {
                     return self.reader_failed(id, run, state, &trouble.fault.cause);
                 }
             }
         }
         self.gather_map(id, run, state, map, items, true)
+    }
+
+    /// How many items are taken at most; 0 stands for all.
+    fn items_max(
+        &mut self,
+        id: RunId,
+        run: &Run,
+        state: &State,
+        reader: &ItemReader,
+    ) -> Result<usize, Trouble> {
+        let Some(most) = &reader.items_max else {
+            return Ok(usize::MAX);
+        };
+        let most = self.look(id, run, state, Beside::default(), |scope| {
+            let input = payload::effective(state, scope)?;
+            payload::whole(most, 0, &scope.with_input(&input)).in_field("MaxItems")
+        })?;
+        Ok(match most {
+            0 => usize::MAX,
+            most => usize::try_from(most).unwrap_or(usize::MAX),
+        })
     }
 
     fn reader_failed(&mut self, id: RunId, run: &mut Run, state: &'a State, cause: &str) -> Fate {
@@ -129,17 +147,6 @@ impl<'a> Walk<'a> {
         let name = format!("{}/{label}:{}", self.execution.id, run.entered_event);
         let details = Details::none().with("mapRunArn", name);
         self.write(run, HistoryType::MapRunStarted, details);
-    }
-
-    fn run_map(
-        &mut self,
-        id: RunId,
-        run: &mut Run,
-        state: &'a State,
-        map: &'a Map,
-        items: Vec<Value>,
-    ) -> Fate {
-        self.gather_map(id, run, state, map, items, false)
     }
 
     /// Runs the machine of a Map over items; `is_started` tells whether the

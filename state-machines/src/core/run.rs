@@ -32,6 +32,8 @@ pub(super) struct Run {
     pub(super) entered_at_ms: i64,
     /// The history event of its state's entry.
     pub(super) entered_event: u64,
+    /// The one before it.
+    pub(super) before_event: u64,
     /// The last history event of the run.
     pub(super) last_event: u64,
     /// How often each retrier of the state was used.

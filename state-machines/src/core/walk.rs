@@ -59,6 +59,7 @@ impl Run {
             variables: Map::new(),
             entered_at_ms: 0,
             entered_event: 0,
+            before_event: 0,
             last_event,
             retries: Vec::new(),
             attempts: 0,
@@ -124,11 +125,17 @@ impl<'a> Walk<'a> {
     }
 
     fn advance(&mut self, id: RunId, run: &mut Run, state: &'a State) -> Fate {
-        match std::mem::replace(&mut run.phase, Phase::Trying) {
-            Phase::Entering => match self.enter(run, state) {
-                Some(failure) => self.fail(id, run, state, failure),
-                None => self.attempt(id, run, state),
-            },
+        let phase = std::mem::replace(&mut run.phase, Phase::Trying);
+        if matches!(phase, Phase::Entering | Phase::Trying)
+            && let Some(failure) = self.too_long(run)
+        {
+            return self.fail(id, run, state, failure);
+        }
+        match phase {
+            Phase::Entering => {
+                self.enter(run, state);
+                self.attempt(id, run, state)
+            }
             Phase::Trying => self.attempt(id, run, state),
             Phase::Finished(result) => self.finish_work(id, run, state, &result),
             Phase::Read(items) => self.map_items_read(id, run, state, items),
@@ -140,20 +147,23 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Enters a state, unless the history is full.
-    fn enter(&mut self, run: &mut Run, state: &State) -> Option<Failure> {
+    /// Whether the history is full.
+    fn too_long(&self, run: &Run) -> Option<Failure> {
         let limit = self.execution.limits.history_max;
         let length = if run.is_silent {
-            run.states * 2
+            run.states * 2 + run.attempts
         } else {
             self.execution.made.events + 1
         };
-        if length >= limit {
+        (length >= limit).then(|| {
             let cause = format!(
                 "the history has reached {limit} events; let an execution do less, and start others from it"
             );
-            return Some(Failure::new(errors::RUNTIME, cause));
-        }
+            Failure::new(errors::RUNTIME, cause)
+        })
+    }
+
+    fn enter(&mut self, run: &mut Run, state: &State) {
         run.entered_at_ms = self.now;
         run.retries = vec![0; state.retry().len()];
         run.attempts = 0;
@@ -162,8 +172,8 @@ impl<'a> Walk<'a> {
         let details = Details::none()
             .with("name", state.name.as_str())
             .payload("input", &run.input);
+        run.before_event = run.last_event;
         run.entered_event = self.write(run, entered(&state.kind), details);
-        None
     }
 
     fn attempt(&mut self, id: RunId, run: &mut Run, state: &'a State) -> Fate {
