@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::execution::{Status, Wakes};
 use super::history::{Details, HistoryType};
+use super::look::Beside;
 use super::payload::{self, Trouble};
 use super::run::{Failure, Phase, Run};
-use super::walk::{Beside, Fate, Walk};
+use super::walk::{Fate, Walk};
 use super::{RunId, errors};
 use crate::data::chance::{Chance, seed_for};
 use crate::data::errors::{QUERY_EVALUATION_ERROR, RUNTIME};

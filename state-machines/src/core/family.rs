@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::history::{Details, HistoryType};
+use super::look::Beside;
 use super::payload::{InField, Trouble};
 use super::run::{Failure, Family, FamilyKind, Parent, Phase, Run};
-use super::walk::{Beside, Fate, Walk};
+use super::walk::{Fate, Walk};
 use super::{RunId, errors, payload};
 use crate::language::State;
 use crate::language::model::{Kind, Parallel};

@@ -3,10 +3,11 @@
 use serde_json::{Map as Fields, Value, json};
 
 use super::history::{Details, HistoryType};
+use super::look::Beside;
 use super::payload::{self, InField, Trouble, unexpected};
 use super::resource::Resource;
 use super::run::{Failure, Family, FamilyKind, Phase, Run};
-use super::walk::{Beside, Fate, Walk};
+use super::walk::{Fate, Walk};
 use super::{RunId, RunTask, TaskId, errors, family};
 use crate::data::errors::RUNTIME;
 use crate::data::{Fault, Scope};

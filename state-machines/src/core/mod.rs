@@ -11,6 +11,7 @@
 //!   walk        runs take turns, a state each
 //!   simple, task, family, map    the states
 //!   fail        retried, caught, handed up
+//!   look        what expressions may look at
 //!   payload     what states make of JSON
 //!   history     what is told of it, as Step Functions tells it
 //! ```
@@ -59,6 +60,7 @@ mod fail;
 mod family;
 mod history;
 mod ids;
+mod look;
 mod map;
 mod payload;
 mod resource;

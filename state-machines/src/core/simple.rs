@@ -1,9 +1,10 @@
 //! The states that need nobody else: Pass, Choice, Wait, Succeed, Fail.
 
 use super::execution::Wakes;
+use super::look::Beside;
 use super::payload::{self, InField};
 use super::run::{Failure, Phase, Run};
-use super::walk::{Beside, Fate, Walk};
+use super::walk::{Fate, Walk};
 use super::{RunId, clock, errors};
 use crate::language::State;
 use crate::language::model::{Choice, Fail, Kind, Next, Pass, Place, Until, Wait};

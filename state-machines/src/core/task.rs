@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::execution::InFlight;
+use super::look::Beside;
 use super::payload::{self, InField, Trouble};
 use super::resource::Resource;
 use super::run::{Failure, Phase, Run};
-use super::walk::{Beside, Fate, Walk};
+use super::walk::{Fate, Walk};
 use super::{Effect, RunId, RunTask, TaskId, ids};
 use crate::data::{Scope, pipeline};
 use crate::language::State;
