@@ -13,4 +13,6 @@
 pub mod core;
 pub mod data;
 pub mod language;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod trial;

@@ -42,7 +42,7 @@ impl Chance {
     }
 
     /// A number from 0 up to `bound`, without it; 0 for a bound of 0.
-    pub(super) fn below(&self, bound: u64) -> u64 {
+    pub(crate) fn below(&self, bound: u64) -> u64 {
         // 128 random bits over at most 64: the bias is beyond measure.
         (u128::from_le_bytes(self.draw()) % u128::from(bound.max(1))) as u64
     }
