@@ -89,13 +89,17 @@ impl Status {
     }
 }
 
-/// A task that was handed out.
+/// A task that was handed out, and has not answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct InFlight {
+pub struct InFlight {
     pub(super) run: RunId,
-    pub(super) is_started: bool,
-    pub(super) is_submitted: bool,
-    pub(super) order: RunTask,
+    /// Whether a worker took it up.
+    pub is_started: bool,
+    /// Whether it was handed over: then only its answer is waited for, and it
+    /// need not be handed over again after a crash.
+    pub is_submitted: bool,
+    /// What is to be done.
+    pub order: RunTask,
 }
 
 /// A timer that was set.
@@ -227,11 +231,10 @@ impl Execution {
         self.made.states
     }
 
-    /// A task in flight, and whether it was taken up.
+    /// A task in flight.
     #[must_use]
-    pub fn task(&self, task: TaskId) -> Option<(&RunTask, bool)> {
-        let flight = self.tasks.get(&task)?;
-        Some((&flight.order, flight.is_started))
+    pub fn task(&self, task: TaskId) -> Option<&InFlight> {
+        self.tasks.get(&task)
     }
 
     /// What has to be done again after a crash: the tasks in flight, under the

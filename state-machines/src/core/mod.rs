@@ -72,7 +72,7 @@ mod walk;
 pub use apply::apply;
 pub use effect::{Effect, Iteration, Outcome, RunTask};
 pub use event::{At, Begin, Event, Limits};
-pub use execution::{Doing, Execution, Position, Status};
+pub use execution::{Doing, Execution, InFlight, Position, Status};
 pub use history::{HistoryEvent, HistoryType};
 pub use ids::{RunId, TaskId, TimerId, token_names};
 

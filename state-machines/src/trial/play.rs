@@ -207,10 +207,10 @@ impl Play<'_> {
     /// A task is taken up; its answer is found, and due at once or when its
     /// time is up.
     fn start(&mut self, task: TaskId) {
-        let Some((order, _)) = self.execution.task(task) else {
+        let Some(flight) = self.execution.task(task) else {
             return;
         };
-        let order = order.clone();
+        let order = flight.order.clone();
         let found = self.find(&order);
         self.apply(Event::TaskStarted { task });
         let answer = found.and_then(|index| self.case.tasks.get(index));
@@ -263,9 +263,10 @@ impl Play<'_> {
     }
 
     fn answer(&mut self, task: TaskId, answer: Option<usize>) {
-        let Some((order, _)) = self.execution.task(task) else {
+        let Some(flight) = self.execution.task(task) else {
             return;
         };
+        let order = &flight.order;
         let Some(answer) = answer.and_then(|index| self.case.tasks.get(index)) else {
             let cause = format!(
                 "the case has no answer left for the task of {:?}, which is given {}",
