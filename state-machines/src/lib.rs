@@ -12,6 +12,7 @@
 
 pub mod core;
 pub mod data;
+pub mod definitions;
 pub mod language;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

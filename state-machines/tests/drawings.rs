@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use ballast_state_machines::definitions::{self, is_helper};
 use ballast_state_machines::language::draw::{Marks, dot, mermaid, text};
 use ballast_state_machines::language::model::Kind;
 use ballast_state_machines::language::{Definition, check};
@@ -118,4 +119,14 @@ fn no_line_is_wider_than_a_terminal() {
     );
     let drawn_states = drawn.lines().filter(|line| line.contains('○')).count();
     assert_eq!(drawn_states, 201);
+}
+
+/// The workflows that come with Ballast, as `ballast workflow graph` draws them.
+#[test]
+fn the_workflows_of_ballast() {
+    for known in definitions::ALL {
+        let definition = known.definition().unwrap();
+        let marks = Marks::default().folding(&definition, |state| is_helper(&state.kind));
+        compare(&format!("{}.txt", known.name), &text(&definition, &marks));
+    }
 }

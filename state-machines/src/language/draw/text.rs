@@ -1,8 +1,8 @@
 //! Lines for a terminal.
 //!
-//! The main way goes from top to bottom. At a Choice it goes on with the
-//! default, if that leads to an end and not back; else with the first rule
-//! that does. Where another way leads to a state that is drawn nowhere else,
+//! The main way goes from top to bottom. At a Choice it goes on with the state
+//! that is written next, if that leads to an end and not back; else with the
+//! first one that does. Where another way leads to a state that is drawn nowhere else,
 //! that state is drawn indented beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,7 @@ pub(super) fn draw(sketch: &Sketch) -> String {
 fn machine(sketch: &Sketch, prefix: &str, depth: usize, lines: &mut Vec<String>) {
     let mut drawing = Drawing {
         nodes: sketch.nodes.iter().map(|node| (node.id, node)).collect(),
+        met: met(sketch),
         drawn: BTreeSet::new(),
         later: Vec::new(),
         lines,
@@ -44,10 +45,26 @@ fn machine(sketch: &Sketch, prefix: &str, depth: usize, lines: &mut Vec<String>)
     }
 }
 
+fn met(sketch: &Sketch) -> BTreeSet<usize> {
+    let mut sources: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for node in &sketch.nodes {
+        for arrow in &node.arrows {
+            if let Target::Node(id) = arrow.to {
+                sources.entry(id).or_default().insert(node.id);
+            }
+        }
+    }
+    sources.retain(|_, sources| sources.len() > 1);
+    sources.into_keys().collect()
+}
+
 struct Drawing<'a, 'b> {
     nodes: BTreeMap<usize, &'a Node>,
+    /// States that several others lead to.
+    met: BTreeSet<usize>,
     drawn: BTreeSet<usize>,
-    /// States too deep to be drawn where they were met.
+    /// States that are drawn after the main way: too deep to be drawn where
+    /// they were met, or met from several sides.
     later: Vec<usize>,
     lines: &'b mut Vec<String>,
 }
@@ -93,7 +110,7 @@ impl<'a> Drawing<'a, '_> {
             if self.drawn.contains(&id) {
                 continue;
             }
-            if depth < DEPTH_MAX {
+            if depth < DEPTH_MAX && !self.met.contains(&id) {
                 self.way(arrow.to, &format!("{prefix}  "), depth + 1);
             } else {
                 self.later.push(id);
@@ -159,7 +176,13 @@ impl<'a> Drawing<'a, '_> {
             .filter(|arrow| arrow.way != Way::Catch)
             .filter(|arrow| matches!(arrow.to, Target::Node(id) if !self.drawn.contains(&id)))
             .collect();
-        ways.sort_by_key(|arrow| arrow.way);
+        // Whoever wrote it down wrote the main way in order: the state that is
+        // written next comes first, then what is written before.
+        let distance = |arrow: &Arrow| match arrow.to {
+            Target::Node(id) => (id < node.id, id),
+            Target::End => (true, usize::MAX),
+        };
+        ways.sort_by_key(|arrow| (distance(arrow), arrow.way));
         if ways.len() > 1 {
             let good = ways.iter().find(|arrow| self.ends_well(arrow.to));
             return good.or(ways.first()).copied();
