@@ -29,7 +29,8 @@ fn every_case_ends_as_it_should() {
                 Err(unusable) => failed.push(format!("{name}: {id}\n    {unusable}")),
                 Ok(trial) => {
                     written.extend(trial.history.iter().map(|event| event.kind));
-                    let different = differences(case, &trial);
+                    let mut different = differences(case, &trial);
+                    different.extend(trial.remarks);
                     if !different.is_empty() {
                         let different = different.join("\n    ");
                         failed.push(format!("{name}: {id}\n    {different}"));

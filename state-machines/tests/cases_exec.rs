@@ -59,7 +59,8 @@ fn executions_go_as_aws_recorded_them() {
 
 fn outcome(case: &Case) -> Result<(), String> {
     let trial = run(case).map_err(|unusable| unusable.to_string())?;
-    let differences = differences(case, &trial);
+    let mut differences = differences(case, &trial);
+    differences.extend(trial.remarks);
     match differences.is_empty() {
         true => Ok(()),
         false => Err(differences.join("\n    ")),

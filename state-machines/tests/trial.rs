@@ -19,7 +19,10 @@ fn case(json: Value) -> Case {
 
 fn found(json: Value) -> Vec<String> {
     let case = case(json);
-    differences(&case, &run(&case).unwrap())
+    let trial = run(&case).unwrap();
+    let mut found = trial.remarks.clone();
+    found.extend(differences(&case, &trial));
+    found
 }
 
 fn task() -> Value {

@@ -12,8 +12,8 @@
 //!   within a Map, where iterations mix, however they are ordered; and the
 //!   events of iterations however they are ordered. Events without a name
 //!   cannot be told apart then, and are not compared.
-//! - what tasks were given, as far as the case says. Where it says `<…>` any
-//!   text will do, and a context object is like any other.
+//!
+//! What tasks were given is compared while the case is played, and remarked.
 
 use serde_json::Value;
 
@@ -24,10 +24,10 @@ use crate::language::model::Kind;
 use crate::language::{Definition, Machine};
 
 /// How what came of a case differs from what it expects; nothing, if it does
-/// not. What was remarked on the way is among it.
+/// not. What was remarked on the way ([`Trial::remarks`]) is not among it.
 #[must_use]
 pub fn differences(case: &Case, trial: &Trial) -> Vec<String> {
-    let mut found = trial.remarks.clone();
+    let mut found = Vec::new();
     let Some(expected) = &case.expected else {
         return found;
     };
