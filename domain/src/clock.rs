@@ -27,9 +27,13 @@ pub struct Timestamp(i64);
 
 /// Why a text is not a moment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no RFC 3339 time such as 2026-11-16T09:30:00Z")]
-pub struct BadTimestamp {
-    text: String,
+pub enum BadTimestamp {
+    /// It is written otherwise.
+    #[error("{0:?} is no RFC 3339 time such as 2026-11-16T09:30:00Z")]
+    NoTime(String),
+    /// Its offset moves it out of the years that can be written in UTC.
+    #[error("{0:?} is not between the years 0000 and 9999 in UTC")]
+    OutOfRange(String),
 }
 
 impl Timestamp {
@@ -85,16 +89,13 @@ impl fmt::Debug for Timestamp {
 impl FromStr for Timestamp {
     type Err = BadTimestamp;
     fn from_str(text: &str) -> Result<Self, BadTimestamp> {
-        let bad = || BadTimestamp {
-            text: text.chars().take(64).collect(),
-        };
-        let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| bad())?;
-        let ms = i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000))
-            .map_err(|_| bad())?;
-        if (FIRST_MS..=LAST_MS).contains(&ms) {
-            Ok(Self(ms))
-        } else {
-            Err(bad())
+        let shown = || text.chars().take(64).collect();
+        let moment =
+            OffsetDateTime::parse(text, &Rfc3339).map_err(|_| BadTimestamp::NoTime(shown()))?;
+        let ms = moment.unix_timestamp_nanos().div_euclid(1_000_000);
+        match i64::try_from(ms) {
+            Ok(ms) if (FIRST_MS..=LAST_MS).contains(&ms) => Ok(Self(ms)),
+            _ => Err(BadTimestamp::OutOfRange(shown())),
         }
     }
 }
@@ -126,6 +127,23 @@ mod tests {
             Timestamp::from_unix_ms(1_000).to_string(),
             "1970-01-01T00:00:01.000Z"
         );
+    }
+
+    #[test]
+    fn a_moment_that_utc_cannot_write_is_refused_and_says_so() {
+        let refused = |text: &str| text.parse::<Timestamp>().unwrap_err().to_string();
+        let said = refused("9999-12-31T23:30:00-01:00");
+        assert_eq!(
+            said,
+            "\"9999-12-31T23:30:00-01:00\" is not between the years 0000 and 9999 in UTC"
+        );
+        assert!(refused("0000-01-01T00:30:00+01:00").contains("in UTC"));
+        assert!(refused("yesterday").contains("is no RFC 3339 time"));
+        // Just within, by its offset.
+        let last: Timestamp = "9999-12-31T23:59:59.999999+00:01".parse().unwrap();
+        assert_eq!(last.to_string(), "9999-12-31T23:58:59.999Z");
+        let last: Timestamp = "9999-12-31T22:59:59.999-01:00".parse().unwrap();
+        assert_eq!(last, Timestamp::from_unix_ms(LAST_MS));
     }
 
     #[test]

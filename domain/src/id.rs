@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::bounds::ID_CHARS_MAX;
 
@@ -51,8 +51,8 @@ fn check_slug(noun: &'static str, text: &str) -> Result<(), BadId> {
 macro_rules! slug {
     ($(#[$doc:meta])* $name:ident, $noun:literal, $example:literal) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, utoipa::ToSchema)]
+        #[serde(try_from = "String")]
         #[schema(value_type = String, pattern = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$", max_length = 63, example = $example)]
         pub struct $name(Arc<str>);
 
@@ -60,6 +60,12 @@ macro_rules! slug {
             /// The text of the identifier.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(&self.0)
             }
         }
 

@@ -18,6 +18,17 @@ use crate::error::{Error, ErrorCode, Result as Shown, did_you_mean};
 /// as a malformed request, what cannot be as an invalid field with its place.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Shown<T> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
+    if let Ok(read) = object(&mut json)
+        && json.end().is_ok()
+    {
+        return Ok(read);
+    }
+    explained(bytes)
+}
+
+/// Reads it again, and keeps track of where: that costs as much as reading.
+fn explained<T: DeserializeOwned>(bytes: &[u8]) -> Shown<T> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
     let read = object(tracked).map_err(|inner| {

@@ -17,13 +17,16 @@ use ballast_domain::credential::CredentialHash;
 use ballast_domain::key::Scope;
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::{Epoch, TenantStatus};
-use ballast_domain::{Error, ErrorCode, Result, ShardId};
+use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
 
-use crate::deliver::Place;
 use crate::keyring::{Held, read_key};
 use crate::limits::{Allowance, Limited, QueryPermit};
 use crate::original::Original;
 use crate::{RouterError, State, cors};
+
+const TENANT: HeaderName = HeaderName::from_static("ballast-tenant");
+const SHARD: HeaderName = HeaderName::from_static("ballast-shard");
+const EPOCH: HeaderName = HeaderName::from_static("ballast-epoch");
 
 /// What a request was let in with; handlers find it in its extensions.
 #[derive(Clone)]
@@ -61,13 +64,12 @@ impl Access {
     }
 
     /// Notes where the request goes.
-    pub(crate) fn tell(&self, place: &Place) {
-        self.told().went_to = Some((place.shard_id.clone(), place.at.epoch));
+    pub(crate) fn tell(&self, shard: &ShardId, epoch: Epoch) {
+        self.told().went_to = Some((shard.clone(), epoch));
     }
 
     /// Takes a vote out of the tenant's votes per second.
-    pub(crate) fn spend_vote(&self, state: &State) -> Result<(), Limited> {
-        let now = state.parts.clock.now();
+    pub(crate) fn spend_vote(&self, state: &State, now: Timestamp) -> Result<(), Limited> {
         self.told().allowance = state.limiter().votes(&self.tenant, 1, now)?;
         Ok(())
     }
@@ -91,17 +93,19 @@ impl Access {
     /// tenant stands.
     fn write(&self, response: &mut Response) {
         let told = self.told();
-        told.allowance.write(response.headers_mut());
+        let headers = response.headers_mut();
+        // For these and those that are to come: it grows once.
+        headers.reserve(12);
+        told.allowance.write(headers);
         let mut say = |name, value: &str| {
             if let Ok(value) = HeaderValue::from_str(value) {
-                let name = HeaderName::from_static(name);
-                response.headers_mut().insert(name, value);
+                headers.insert(name, value);
             }
         };
-        say("ballast-tenant", self.tenant.tenant_id.as_str());
+        say(TENANT, self.tenant.tenant_id.as_str());
         if let Some((shard, epoch)) = &told.went_to {
-            say("ballast-shard", shard.as_str());
-            say("ballast-epoch", &epoch.0.to_string());
+            say(SHARD, shard.as_str());
+            headers.insert(EPOCH, epoch.0.into());
         }
     }
 }
@@ -142,9 +146,16 @@ impl<D: Demand> FromRequestParts<State> for Allowed<D> {
     type Rejection = RouterError;
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, RouterError> {
         let access = parts.extensions.get::<Access>().cloned();
-        let mut access = access.ok_or_else(|| {
+        let access = access.ok_or_else(|| {
             Error::internal("let the request in", "a path is outside of the way in")
         })?;
+        Self::new(access, state)
+    }
+}
+
+impl<D: Demand> Allowed<D> {
+    /// Whoever was let in, if the demand is met.
+    pub(crate) fn new(mut access: Access, state: &State) -> Result<Self, RouterError> {
         if !access.key.scopes.has(D::SCOPE) {
             let detail = format!("this takes a key with the scope {:?}", D::SCOPE.name());
             return Err(Error::new(ErrorCode::MissingScope, detail).into());
@@ -156,20 +167,28 @@ impl<D: Demand> FromRequestParts<State> for Allowed<D> {
     }
 }
 
-/// Lets a request in or refuses it.
-pub(crate) async fn admit(
-    Given(state): Given<State>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+/// Lets a request in or refuses it: the way in as a layer.
+pub(crate) async fn admit(Given(state): Given<State>, request: Request, next: Next) -> Response {
     if cors::is_preflight(request.method(), request.headers()) {
         return cors::preflight(request.headers());
     }
+    admitted(&state, request, |access, mut request| {
+        request.extensions_mut().insert(access);
+        next.run(request)
+    })
+    .await
+}
+
+/// Lets a request in or refuses it; `answer` is what it is let in to.
+pub(crate) async fn admitted<F: Future<Output = Response>>(
+    state: &State,
+    request: Request,
+    answer: impl FnOnce(Access, Request) -> F,
+) -> Response {
     let asked_from = cors::foreign_origin(request.headers());
-    let mut response = match let_in(&state, &request).await {
+    let mut response = match let_in(state, &request).await {
         Ok(access) => {
-            request.extensions_mut().insert(access.clone());
-            let mut response = next.run(request).await;
+            let mut response = answer(access.clone(), request).await;
             access.write(&mut response);
             response
         }

@@ -90,7 +90,7 @@ impl State {
             let route = self.route(access).await?;
             let trouble = match self.place(&route, target) {
                 Ok(place) => {
-                    access.tell(&place);
+                    access.tell(&place.shard_id, place.at.epoch);
                     match in_time(call(place.clone())).await {
                         Ok(answer) => return Ok(answer),
                         Err(trouble) => founded(&place, trouble).await,

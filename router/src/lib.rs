@@ -19,6 +19,7 @@
 mod admit;
 mod cors;
 mod deliver;
+mod direct;
 mod follow;
 mod key_in_request;
 mod keyring;
@@ -47,12 +48,15 @@ use axum::http::HeaderValue;
 use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use ballast_domain::routes::RouteSource;
-use ballast_domain::{Clock, Entropy, Error, ErrorCode};
+use ballast_domain::{Clock, Entropy};
 use ballast_vote_shard::Shards;
+use ballast_web::openapi::{finished, pages};
+use ballast_web::problem::wrong_method;
 use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use direct::{Direct, RESOLVE_PATTERN, VOTE_PATTERN};
 pub use follow::follow;
 pub use key_in_request::{KeyPlace, KeyPlaces};
 pub use keyring::{Held, Keyring, read_key};
@@ -128,6 +132,8 @@ struct Parts {
     hub: Hub,
     held: Arc<Slots>,
     viewers: Arc<Slots>,
+    /// Where this router is reached, as a header says it.
+    public_url: Option<HeaderValue>,
     /// What answers depend on beside the path: where keys are.
     vary: HeaderValue,
     ending: watch::Sender<bool>,
@@ -161,6 +167,7 @@ impl State {
                 hub: Hub::default(),
                 held: Slots::new(settings.held_max, settings.held_per_tenant_max),
                 viewers: Slots::new(settings.viewers_max, settings.viewers_per_tenant_max),
+                public_url: HeaderValue::from_str(&settings.public_url).ok(),
                 vary: settings.key_places.vary(),
                 ending: watch::Sender::new(false),
                 settings,
@@ -193,12 +200,13 @@ pub fn router(state: State) -> Router {
     let (paths, document) = described().split_for_parts();
     paths
         // Any method: Envoy asks with the method of the request it asks about.
-        .route("/resolve", any(resolve::resolve))
+        .route(RESOLVE_PATTERN, any(resolve::resolve))
         .route("/resolve/", any(resolve::resolve))
         .route("/resolve/{*original}", any(resolve::resolve))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), admit::admit))
-        .merge(openapi::pages(openapi::finished(document)))
+        // Neither the document nor its page needs a key.
+        .merge(pages("", finished(document, openapi::edge())))
         .with_state(state)
 }
 
@@ -216,9 +224,4 @@ fn described() -> OpenApiRouter<State> {
         .routes(routes!(votes::votes))
         .routes(routes!(results::results))
         .routes(routes!(live::live))
-}
-
-async fn wrong_method() -> RouterError {
-    let detail = "the path is there, but it does not take this method";
-    Error::new(ErrorCode::MethodNotAllowed, detail).into()
 }

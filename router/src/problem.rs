@@ -1,23 +1,22 @@
-//! Errors on the wire: RFC 9457 problem documents.
+//! Errors on the wire: problem documents, and how the tenant stands.
 
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ballast_domain::Error;
-use ballast_domain::error::Wire;
+use ballast_web::ApiError;
 
 use crate::limits::Allowance;
 
-/// An [`Error`] as an HTTP answer. It is logged here, once, when it is ours.
+/// An [`Error`] as an HTTP answer, with what is told of a limit.
 #[derive(Debug)]
 pub struct RouterError {
-    error: Box<Error>,
+    error: ApiError,
     allowance: Allowance,
 }
 
 impl From<Error> for RouterError {
     fn from(error: Error) -> Self {
         Self {
-            error: Box::new(error),
+            error: error.into(),
             allowance: Allowance::default(),
         }
     }
@@ -33,21 +32,7 @@ impl RouterError {
 
 impl IntoResponse for RouterError {
     fn into_response(self) -> Response {
-        if let Some(cause) = self.error.log_line() {
-            tracing::error!(code = self.error.code().name(), cause, "{}", self.error);
-        }
-        let Wire {
-            status,
-            headers,
-            body,
-        } = self.error.wire();
-        let mut response = body.into_response();
-        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-        for (name, value) in headers {
-            if let Ok(value) = HeaderValue::from_str(&value) {
-                response.headers_mut().insert(name, value);
-            }
-        }
+        let mut response = self.error.into_response();
         self.allowance.write(response.headers_mut());
         response
     }

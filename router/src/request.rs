@@ -1,32 +1,26 @@
-//! What a request asks for: path, query, body and headers — each refused with
-//! the place and the reason.
+//! What a request asks for in this API's own words: polls and items in the
+//! path, the headers of a vote, the page of a list — each refused with the
+//! place and the reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::extract::{FromRequestParts, Path, Query};
+use axum::body::{Body, Bytes};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
-use ballast_domain::bounds::{IDEMPOTENCY_KEY_CHARS_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
-use ballast_domain::object::{from_json, suggest};
 use ballast_domain::poll::{Choice, RequestId};
 use ballast_domain::{Entropy, Error, ErrorCode, ItemId, PollId, Result};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use ballast_web::body::read_within;
+use ballast_web::head::segments;
+use ballast_web::page;
+use ballast_web::problem::malformed;
+use serde::Deserialize;
 
 use crate::RouterError;
 
 /// How long a client may take to send a body that is read whole.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
-
-/// The texts between the slashes of a path that name something, in order.
-async fn segments(parts: &mut Parts) -> Result<Vec<String>> {
-    let Path(named) = Path::<Vec<(String, String)>>::from_request_parts(parts, &())
-        .await
-        .map_err(|bad| malformed(format!("the path cannot be read: {bad}")))?;
-    Ok(named.into_iter().map(|(_, text)| text).collect())
-}
 
 /// `{poll}` in a path. A text that is no poll's id names no poll.
 pub(crate) struct PollPath(pub(crate) PollId);
@@ -73,87 +67,9 @@ fn item_id(text: &str) -> Result<ItemId> {
         .map_err(|bad| Error::new(ErrorCode::ItemNotFound, format!("{bad}")))
 }
 
-/// A request that cannot be read.
-pub(crate) fn malformed(detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::MalformedRequest, detail)
-}
-
 /// Reads a body whole, up to a size.
-pub(crate) async fn read(body: Body, most: usize) -> Result<axum::body::Bytes> {
-    let reading = tokio::time::timeout(BODY_PATIENCE, axum::body::to_bytes(body, most));
-    let Ok(read) = reading.await else {
-        return Err(malformed("the body did not arrive in time"));
-    };
-    read.map_err(|bad| {
-        // The limit is told by an error of its own, somewhere among the causes.
-        let mut causes =
-            std::iter::successors(Some(&bad as &(dyn std::error::Error + 'static)), |cause| {
-                cause.source()
-            });
-        if causes.any(|cause| cause.to_string().contains("length limit exceeded")) {
-            let detail = format!("the body has more than {most} bytes");
-            return Error::new(ErrorCode::TooLarge, detail);
-        }
-        malformed(format!("the body did not arrive: {bad}"))
-    })
-}
-
-/// Reads a JSON object; no body at all is an empty one if that will do.
-pub(crate) fn decode<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    bytes: &[u8],
-    required: bool,
-) -> Result<T> {
-    match bytes {
-        b"" if required => Err(malformed("there is no body; send a JSON object")),
-        b"" => from_json(b"{}"),
-        _ => {
-            refuse_other_types(headers)?;
-            from_json(bytes)
-        }
-    }
-}
-
-fn refuse_other_types(headers: &HeaderMap) -> Result<()> {
-    let given = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let essence = given.map(|text| {
-        let essence = text.split(';').next().unwrap_or_default();
-        essence.trim().to_ascii_lowercase()
-    });
-    let detail = match essence.as_deref() {
-        Some("application/json") => return Ok(()),
-        Some(kind) if kind.starts_with("application/") && kind.ends_with("+json") => return Ok(()),
-        Some(other) => format!("the body is {other}, not JSON"),
-        None => "there is no Content-Type".to_owned(),
-    };
-    Err(Error::new(ErrorCode::UnsupportedMediaType, detail))
-}
-
-/// No body, or an empty object.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
-
-/// The name a request gives itself, as `Idempotency-Key`.
-pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>> {
-    let Some(value) = headers.get("idempotency-key") else {
-        return Ok(None);
-    };
-    let readable = value
-        .to_str()
-        .ok()
-        .filter(|key| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len()));
-    match readable {
-        Some(key) => Ok(Some(key)),
-        None => {
-            let detail = format!(
-                "Idempotency-Key must be 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters"
-            );
-            Err(Error::new(ErrorCode::InvalidField, detail))
-        }
-    }
+pub(crate) fn read(body: Body, most: usize) -> impl Future<Output = Result<Bytes>> + Send {
+    read_within(BODY_PATIENCE, body, most)
 }
 
 /// The id of a vote that names itself. The same name for another item or for
@@ -225,23 +141,6 @@ pub(crate) fn utf8_header<'h>(
         .map_err(|_| malformed(format!("the header {name} is not UTF-8")))
 }
 
-/// The query string.
-pub(crate) struct Params<T>(pub(crate) T);
-
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
-    type Rejection = RouterError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RouterError> {
-        let Query(params) = Query::try_from_uri(&parts.uri).map_err(|bad| {
-            let source = std::error::Error::source(&bad).map(ToString::to_string);
-            let message = suggest(&source.unwrap_or_else(|| bad.to_string()));
-            let name = message.split(':').next().unwrap_or_default().to_owned();
-            let detail = format!("in the query string: {message}");
-            Error::new(ErrorCode::InvalidField, detail).at(&format!("?{name}"), message)
-        })?;
-        Ok(Self(params))
-    }
-}
-
 /// Which page of a list is asked for. Other parameters are left alone: one of
 /// them may be the key.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -254,44 +153,11 @@ pub(crate) struct Paging {
     cursor: Option<String>,
 }
 
-/// The form of a cursor: opaque to callers, versioned for us.
-const CURSOR: &str = "c1.";
-
 impl Paging {
     /// How many, and after which poll.
-    pub(crate) fn read(&self) -> Result<(usize, Option<PollId>)> {
-        let limit = self.limit.unwrap_or(PAGE_ITEMS_DEFAULT);
-        if !(1..=PAGE_ITEMS_MAX).contains(&limit) {
-            let message = format!("{limit} is not from 1 to {PAGE_ITEMS_MAX}");
-            return Err(Error::invalid_field("?limit", message));
-        }
-        let after = self.cursor.as_deref().map(|text| {
-            let id = text.strip_prefix(CURSOR).and_then(|id| id.parse().ok());
-            id.ok_or_else(|| Error::invalid_field("?cursor", "it is not a nextCursor of this list"))
-        });
-        Ok((limit as usize, after.transpose()?))
-    }
-}
-
-/// A page of a list.
-#[derive(Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Page<T> {
-    /// The items.
-    items: Vec<T>,
-    /// What to send as `cursor` for the next page; `null` on the last one.
-    next_cursor: Option<String>,
-}
-
-impl<T> Page<T> {
-    /// A page out of `limit + 1` items that were asked for: the one too many
-    /// tells that there is a next page.
-    pub(crate) fn of(mut items: Vec<T>, limit: usize, key: impl Fn(&T) -> PollId) -> Self {
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let last = items.last().filter(|_| more);
-        let next_cursor = last.map(|last| format!("{CURSOR}{}", key(last)));
-        Self { items, next_cursor }
+    pub(crate) fn read(&self) -> Result<(u32, Option<PollId>)> {
+        let limit = page::limit(self.limit)?;
+        Ok((limit, page::after(self.cursor.as_deref())?))
     }
 }
 
@@ -316,42 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn a_request_may_name_itself() {
-        let read = |value| {
-            let headers = with("idempotency-key", value);
-            idempotency_key(&headers).map(|key| key.map(str::to_owned))
-        };
-        assert!(read("abc").is_ok());
-        assert_eq!(idempotency_key(&HeaderMap::new()).unwrap(), None);
-        assert!(read("").is_err());
+    fn a_named_vote_is_another_one_for_another_item() {
         let item = ItemId::from_number;
         let one = named_vote("a", item(1), Choice::For);
         assert_eq!(one, named_vote("a", item(1), Choice::For));
         assert_ne!(one, named_vote("a", item(2), Choice::For));
         assert_ne!(one, named_vote("a", item(1), Choice::Withdraw));
-    }
-
-    #[tokio::test]
-    async fn a_large_body_is_told_from_a_broken_one() {
-        let large = read(Body::from("12345"), 4).await.unwrap_err();
-        assert_eq!(large.code(), ErrorCode::TooLarge);
-        assert_eq!(&read(Body::from("1234"), 4).await.unwrap()[..], b"1234");
-    }
-
-    #[test]
-    fn pages_say_where_to_go_on() {
-        let ids: Vec<_> = (1..=3).map(PollId::from_number).collect();
-        let page = Page::of(ids.clone(), 2, |id| *id);
-        let paging = Paging {
-            limit: Some(2),
-            cursor: page.next_cursor,
-        };
-        assert_eq!(paging.read().unwrap(), (2, Some(ids[1])));
-        assert!(Page::of(ids, 3, |id| *id).next_cursor.is_none());
-        let bad = Paging {
-            limit: None,
-            cursor: Some("nonsense".to_owned()),
-        };
-        assert!(bad.read().is_err());
     }
 }

@@ -27,35 +27,38 @@ use crate::{RouterError, State};
 /// it back.
 const DOWN_RETRY_SECONDS: u64 = 5;
 
+const SHARD_URL: HeaderName = HeaderName::from_static("ballast-shard-url");
+const REGION: HeaderName = HeaderName::from_static("ballast-region");
+
 /// Where a key's requests belong.
 #[derive(Debug, Serialize)]
-struct Resolved {
+struct Resolved<'r> {
     #[serde(rename = "tenantID")]
-    tenant_id: TenantId,
+    tenant_id: &'r TenantId,
     #[serde(flatten)]
-    place: Place,
+    place: Place<'r>,
     /// All slices, when there are several and none was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    slices: Vec<PlacedSlice>,
+    slices: Vec<PlacedSlice<'r>>,
 }
 
-#[derive(Debug, Clone, Serialize)]
-struct Place {
+#[derive(Debug, Serialize)]
+struct Place<'r> {
     #[serde(rename = "shardID")]
-    shard_id: ShardId,
+    shard_id: &'r ShardId,
     #[serde(rename = "shardURL")]
-    shard_url: String,
+    shard_url: &'r str,
     epoch: Epoch,
     region: RegionId,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct PlacedSlice {
+struct PlacedSlice<'r> {
     slice: u32,
     hash_from: u64,
     #[serde(flatten)]
-    place: Place,
+    place: Place<'r>,
     /// Whether its shard serves.
     state: ShardState,
 }
@@ -67,23 +70,45 @@ pub(crate) async fn resolve(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, RouterError> {
+    answer(&state, &access, &uri, &headers).await
+}
+
+/// The same, whichever way it came in.
+pub(crate) async fn answer(
+    state: &State,
+    access: &Access,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response, RouterError> {
     let tenant = &access.tenant;
-    let poll = poll(&uri, &headers)?;
+    let poll = poll(uri, headers)?;
     let slice = pick(tenant, poll)?;
-    let shard = shard(&state, slice).await?;
+    let shard = shard(state, slice).await?;
     if shard.state == ShardState::Down {
         return Err(down(&slice.shard_id).into());
     }
+    let region = HeaderValue::from_str(shard.region.as_str());
     let resolved = Resolved {
-        tenant_id: tenant.tenant_id.clone(),
-        place: place(&state, slice, &shard),
+        tenant_id: &tenant.tenant_id,
+        place: place(state, slice, shard),
         slices: match (poll, tenant.slices.len()) {
-            (None, 2..) => placed(&state, tenant).await?,
+            (None, 2..) => placed(state, tenant).await?,
             _ => Vec::new(),
         },
     };
-    let headers = in_headers(&resolved);
-    Ok((headers, Json(resolved)).into_response())
+    let mut response = Json(resolved).into_response();
+    // The way in adds these three to the answer: tenant, shard, epoch.
+    access.tell(&slice.shard_id, slice.epoch);
+    let headers = response.headers_mut();
+    headers.reserve(12);
+    if let Some(url) = &state.parts.public_url {
+        headers.insert(SHARD_URL, url.clone());
+    }
+    if let Ok(region) = region {
+        headers.insert(REGION, region);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
 }
 
 /// The poll that is asked for, if any. Below `/resolve/` the query is that of
@@ -108,15 +133,15 @@ fn pick(tenant: &TenantRoute, poll: Option<PollId>) -> Result<&Slice> {
     .ok_or_else(|| Error::new(ErrorCode::Unavailable, "the tenant has no slice yet").retry_after(1))
 }
 
-async fn placed(state: &State, tenant: &TenantRoute) -> Result<Vec<PlacedSlice>> {
+async fn placed<'r>(state: &'r State, tenant: &'r TenantRoute) -> Result<Vec<PlacedSlice<'r>>> {
     let mut placed = Vec::with_capacity(tenant.slices.len());
     for slice in &tenant.slices {
         let shard = shard(state, slice).await?;
         placed.push(PlacedSlice {
             slice: slice.slice,
             hash_from: slice.hash_from,
-            place: place(state, slice, &shard),
             state: shard.state,
+            place: place(state, slice, shard),
         });
     }
     Ok(placed)
@@ -127,35 +152,16 @@ async fn shard(state: &State, slice: &Slice) -> Result<ShardRoute> {
     state.parts.routes.shard(&slice.shard_id, now).await
 }
 
-fn place(state: &State, slice: &Slice, shard: &ShardRoute) -> Place {
+fn place<'r>(state: &'r State, slice: &'r Slice, shard: ShardRoute) -> Place<'r> {
     Place {
-        shard_id: slice.shard_id.clone(),
-        shard_url: state.parts.settings.public_url.clone(),
+        shard_id: &slice.shard_id,
+        shard_url: &state.parts.settings.public_url,
         epoch: slice.epoch,
-        region: shard.region.clone(),
+        region: shard.region,
     }
 }
 
 fn down(shard: &ShardId) -> Error {
     let detail = format!("{shard}, which holds this tenant's data, is down");
     Error::new(ErrorCode::ShardDown, detail).retry_after(DOWN_RETRY_SECONDS)
-}
-
-fn in_headers(resolved: &Resolved) -> HeaderMap {
-    let place = &resolved.place;
-    let values = [
-        ("ballast-tenant", resolved.tenant_id.to_string()),
-        ("ballast-shard", place.shard_id.to_string()),
-        ("ballast-shard-url", place.shard_url.clone()),
-        ("ballast-epoch", place.epoch.0.to_string()),
-        ("ballast-region", place.region.to_string()),
-    ];
-    let mut headers = HeaderMap::new();
-    for (name, value) in values {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers
 }

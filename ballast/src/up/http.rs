@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Path, Request, State};
-use axum::http::{Method, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use ballast_control_plane::ControlPlane;
-use ballast_control_plane::api::{self, ApiError};
+use ballast_control_plane::api;
 use ballast_domain::credential::redacted;
 use ballast_domain::{Error, ErrorCode};
 use ballast_router as router;
+use ballast_web::ApiError;
+use ballast_web::problem::{catalogue_page, wrong_method};
 use futures::FutureExt;
 use tracing::Instrument;
 
+use super::app::App;
 use super::client_address::{self, TrustedProxies};
 use super::metrics::Metrics;
 use super::parts::Parts;
@@ -28,7 +31,18 @@ use crate::machine::stopwatch;
 const ADMIN_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The whole application.
-pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> Router {
+pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> App {
+    let around = Arc::new(Around {
+        trusted,
+        metrics: metrics.clone(),
+        traced: parts.traced,
+    });
+    let paths = paths(parts, metrics, around.clone());
+    App::new(paths, parts.router.clone(), around)
+}
+
+/// Every path.
+fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>) -> Router {
     let admin = api::router(parts.plane.clone()).layer(from_fn(in_time));
     let health = Router::new()
         .route("/", get(async || Redirect::to("/admin/v1/docs/")))
@@ -46,43 +60,49 @@ pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> R
     router::router(parts.router.clone())
         .merge(own)
         .merge(admin)
-        .layer(from_fn_with_state(
-            Arc::new(Around {
-                trusted,
-                metrics,
-                traced: parts.traced,
-            }),
-            around,
-        ))
+        .layer(from_fn_with_state(around, passing))
 }
 
 /// What every request needs on its way.
-struct Around {
+pub(super) struct Around {
     trusted: TrustedProxies,
-    metrics: Metrics,
+    pub(super) metrics: Metrics,
     /// Whether anyone looks at spans.
     traced: bool,
 }
 
+impl Around {
+    /// Whether anyone wants to be told of each request.
+    pub(super) fn is_watched(&self) -> bool {
+        self.traced || tracing::enabled!(tracing::Level::DEBUG)
+    }
+}
+
 /// What every request passes through, in one layer: each layer costs a request
 /// about as much as reading its key does.
-async fn around(State(around): State<Arc<Around>>, mut request: Request, next: Next) -> Response {
+async fn passing(State(around): State<Arc<Around>>, mut request: Request, next: Next) -> Response {
     client_address::note(&around.trusted, &mut request);
     let seen = Seen::new(&request);
     let span = seen.span(around.traced);
-    let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let answered = if span.is_disabled() {
+    let answer = safely(next.run(request));
+    let response = if span.is_disabled() {
         answer.await
     } else {
         answer.instrument(span.clone()).await
     };
+    span.record("status", response.status().as_u16());
+    seen.told(&around.metrics, &response);
+    response
+}
+
+/// An answer whatever happens, with the headers that every answer has.
+pub(super) async fn safely(answer: impl Future<Output = Response>) -> Response {
+    let answered = AssertUnwindSafe(answer).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|_| {
         let error = Error::internal("answer the request", "a handler panicked");
         ApiError::from(error).into_response()
     });
     secure(&mut response);
-    span.record("status", response.status().as_u16());
-    seen.told(&around.metrics, &response);
     response
 }
 
@@ -124,30 +144,26 @@ async fn exposed(State((metrics, shards)): State<(Metrics, Arc<LocalShards>)>) -
 
 /// The page that a problem's `type` leads to.
 async fn problem(Path(code): Path<String>) -> Result<Response, ApiError> {
-    api::catalogue_page(&code)
+    catalogue_page(&code)
         .ok_or_else(|| Error::new(ErrorCode::NotFound, "there is no such problem code").into())
-}
-
-/// The same answer as the admin API's and the router's.
-async fn wrong_method() -> ApiError {
-    let detail = "the path is there, but it does not take this method";
-    Error::new(ErrorCode::MethodNotAllowed, detail).into()
 }
 
 /// Headers that keep a browser from misreading an answer.
 fn secure(response: &mut Response) {
     let headers = response.headers_mut();
-    let set = [
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        // Answers hold secrets or change at any time; who may be kept says so.
-        (header::CACHE_CONTROL, "no-store"),
-    ];
-    for (name, value) in set {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let is_page = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    let mut set = |name: HeaderName, value| {
         headers
             .entry(name)
-            .or_insert(axum::http::HeaderValue::from_static(value));
+            .or_insert(HeaderValue::from_static(value));
+    };
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    // Answers hold secrets or change at any time; who may be kept says so.
+    set(header::CACHE_CONTROL, "no-store");
+    if is_page {
+        set(header::REFERRER_POLICY, "no-referrer");
+        set(header::X_FRAME_OPTIONS, "DENY");
     }
 }
 

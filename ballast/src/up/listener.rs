@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use axum::Router;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use axum_server::{Handle, Server as HttpServer};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::app::App;
 use crate::config::{Config, Server, address};
 
 /// How long requests under way may take to end when told to stop.
@@ -87,7 +87,7 @@ impl Listener {
     }
 
     /// Serves `app` until stopped.
-    pub(crate) fn serve(self, app: Router) -> Serving {
+    pub(crate) fn serve(self, app: App) -> Serving {
         let handle = Handle::new();
         let (done, ended) = watch::channel(None);
         let (serving, address) = (handle.clone(), self.address);
@@ -102,8 +102,7 @@ impl Listener {
         }
     }
 
-    async fn run(self, app: Router, handle: Handle<SocketAddr>) -> std::io::Result<()> {
-        let app = app.into_make_service_with_connect_info::<SocketAddr>();
+    async fn run(self, app: App, handle: Handle<SocketAddr>) -> std::io::Result<()> {
         let mut server = axum_server::from_tcp(self.tcp)?.handle(handle);
         be_patient(&mut server);
         match self.tls {

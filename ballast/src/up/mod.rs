@@ -6,6 +6,7 @@
 //! ```
 //! This is the composition root: here, and only here, the rooms meet.
 
+mod app;
 mod args;
 mod client_address;
 mod first_start;

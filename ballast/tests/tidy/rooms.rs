@@ -6,12 +6,13 @@ use crate::house::{self, Package, packages, read, read_toml, report};
 use crate::markdown;
 
 /// Which rooms a room may use. `ballast`, `sim` and `bench` see all.
-const MAY_USE: [(&str, &[&str]); 7] = [
+const MAY_USE: [(&str, &[&str]); 8] = [
     ("domain", &[]),
+    ("web", &["domain"]),
     ("vote-shard", &["domain"]),
     ("state-machines", &["domain"]),
     ("hotspot-detector", &["domain"]),
-    ("router", &["domain", "vote-shard"]),
+    ("router", &["domain", "web", "vote-shard"]),
     (
         "migration-engine",
         &["domain", "vote-shard", "state-machines"],
@@ -20,6 +21,7 @@ const MAY_USE: [(&str, &[&str]); 7] = [
         "control-plane",
         &[
             "domain",
+            "web",
             "vote-shard",
             "state-machines",
             "migration-engine",

@@ -9,7 +9,7 @@ mod server;
 
 use std::time::Duration;
 
-use self::client::{Connection, load};
+use self::client::{Connection, NUMBER, NUMBERS_PER_CONNECTION, load};
 use self::server::{Ballast, Bare};
 use crate::stopwatch::Stopwatch;
 use crate::table::{Table, ratio, thousands};
@@ -44,24 +44,18 @@ async fn requests(ballast: &Ballast, bare: &Bare) -> anyhow::Result<()> {
         "p99",
         "share",
     ]);
-    let vote = |n: u64| poll.vote(&format!("voter-{n:09}"));
-    let resolve = |_: u64| ballast.resolve();
-    type Asked<'a> = (
-        &'static str,
-        &'a (dyn Fn(u64) -> Vec<u8> + Sync),
-        &'static str,
-    );
-    let kinds: [Asked<'_>; 2] = [
-        ("one vote, durable", &vote, "/vote"),
-        ("resolve a key", &resolve, "/resolve"),
+    let vote = poll.vote(&format!("voter-{NUMBER}"));
+    let kinds = [
+        ("one vote, durable", vote, "/vote"),
+        ("resolve a key", ballast.resolve(), "/resolve"),
     ];
     let mut next = 0;
     for (name, request, bare_path) in kinds {
         let (mut ours, mut floor) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            ours.push(load(ballast.address, CONNECTIONS, ROUND, next, request).await?);
-            next += 10_000_000;
-            let same = |n: u64| bare.request(bare_path, &request(n));
+            ours.push(load(ballast.address, CONNECTIONS, ROUND, next, &request).await?);
+            next += CONNECTIONS as u64 * NUMBERS_PER_CONNECTION;
+            let same = bare.request(bare_path, &request);
             floor.push(load(bare.address, CONNECTIONS, ROUND, 0, &same).await?);
         }
         let (ours, floor) = (middle(ours), middle(floor));

@@ -4,9 +4,9 @@ use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ballast_domain::Result;
+use ballast_web::ApiError;
 use serde::Serialize;
 
-use super::problem::ApiError;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 

@@ -8,8 +8,8 @@ use axum::http::{HeaderMap, header};
 use ballast_domain::credential::{BadCredential, Credential, Purpose};
 use ballast_domain::token::{AdminToken, Role};
 use ballast_domain::{Actor, Error, ErrorCode, Result};
+use ballast_web::ApiError;
 
-use super::problem::ApiError;
 use crate::plane::ControlPlane;
 use crate::tokens;
 

@@ -5,12 +5,12 @@ use axum::extract::State;
 use ballast_domain::error::did_you_mean;
 use ballast_domain::registry::{EventQuery, Kind};
 use ballast_domain::{Error, Result, Timestamp};
+use ballast_web::ApiError;
+use ballast_web::head::Params;
+use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
 use super::caller::Viewer;
-use super::page::{self, Page};
-use super::problem::ApiError;
-use super::request::Params;
 use crate::events::{self, EventBody, kind_names};
 use crate::plane::ControlPlane;
 
@@ -47,10 +47,7 @@ pub(super) async fn list(
     if filter.id.is_some() && kind.is_none() {
         return Err(Error::invalid_field("?id", "it goes with kind").into());
     }
-    let before = page::after(filter.cursor.as_deref())?
-        .map(|after| after.parse())
-        .transpose()
-        .map_err(|_| Error::invalid_field("?cursor", "it is not a nextCursor of this list"))?;
+    let before = page::after(filter.cursor.as_deref())?;
     let query = EventQuery {
         // The fleet's guard changes with every shard: shown when asked for.
         hidden: kind.is_none().then_some(Kind::Fleet),

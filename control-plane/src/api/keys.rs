@@ -3,15 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use ballast_domain::{KeyId, TenantId};
+use ballast_web::ApiError;
+use ballast_web::body::Nothing;
+use ballast_web::head::Params;
+use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
-use super::page::{self, Page};
-use super::problem::ApiError;
-use super::request::{
-    Ask, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
-};
+use super::request::{Ask, Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
 use crate::keys::{self, KeyBody, KeyPatch, NewKey, NewKeyBody, Rotation};
 use crate::plane::ControlPlane;
 

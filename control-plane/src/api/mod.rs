@@ -13,24 +13,22 @@ mod caller;
 mod events;
 mod keys;
 mod openapi;
-mod page;
 mod placement;
-mod problem;
 mod request;
 mod shards;
 mod tenants;
 mod tokens;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use ballast_domain::bounds::ADMIN_BODY_BYTES_MAX;
 use ballast_domain::{Error, ErrorCode};
+use ballast_web::ApiError;
+use ballast_web::openapi::{finished, pages};
+use ballast_web::problem::wrong_method;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use caller::ClientAddress;
 pub use openapi::document;
-pub use problem::{ApiError, catalogue_page};
 
 use crate::plane::ControlPlane;
 
@@ -40,15 +38,11 @@ pub const PREFIX: &str = "/admin/v1";
 /// The admin API, to be mounted at the root.
 pub fn router(plane: ControlPlane) -> Router {
     let (router, document) = described().split_for_parts();
-    let document = openapi::finished(document);
+    let document = finished(document, openapi::edge());
     router
-        .merge(openapi::pages(document))
+        .merge(pages(PREFIX, document))
         .fallback(async || ApiError::from(Error::new(ErrorCode::NotFound, "there is no such path")))
-        .method_not_allowed_fallback(async || {
-            let detail = "the path is there, but it does not take this method";
-            ApiError::from(Error::new(ErrorCode::MethodNotAllowed, detail))
-        })
-        .layer(DefaultBodyLimit::max(ADMIN_BODY_BYTES_MAX))
+        .method_not_allowed_fallback(wrong_method)
         .with_state(plane)
 }
 

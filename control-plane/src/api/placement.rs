@@ -5,13 +5,15 @@ use axum::extract::State;
 use ballast_domain::bounds::{PREVIEW_ITEMS_DEFAULT, PREVIEW_ITEMS_MAX};
 use ballast_domain::placement::Explanation;
 use ballast_domain::{ShardId, TenantId, Timestamp};
+use ballast_web::ApiError;
+use ballast_web::body::Nothing;
+use ballast_web::head::Params;
+use ballast_web::page;
 use serde::Deserialize;
 
 use super::answer::{Answer, tagged};
 use super::caller::Viewer;
-use super::page;
-use super::problem::ApiError;
-use super::request::{Ask, Change, Id, IfMatchHeader, Nothing, Params, Payload, Reason};
+use super::request::{Ask, Change, Id, IfMatchHeader, Payload, Reason};
 use crate::placements::{self, FleetChange, Placement, Preview};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
@@ -137,8 +139,8 @@ async fn previewed(
     paging: Paging,
 ) -> Result<Json<Preview>, ApiError> {
     let limit = page::bounded(paging.limit, PREVIEW_ITEMS_DEFAULT, PREVIEW_ITEMS_MAX)?;
-    let after = page::after(paging.cursor.as_deref())?;
+    let after: Option<String> = page::after(paging.cursor.as_deref())?;
     let mut preview = placements::preview(plane, change, after.as_deref(), limit).await?;
-    preview.next_cursor = preview.next_cursor.map(|after| page::cursor(&after));
+    preview.next_cursor = preview.next_cursor.map(page::cursor);
     Ok(Json(preview))
 }

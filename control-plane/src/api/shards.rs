@@ -4,15 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use ballast_domain::ShardId;
+use ballast_web::ApiError;
+use ballast_web::body::Nothing;
+use ballast_web::head::Params;
+use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
-use super::page::{self, Page};
-use super::problem::ApiError;
-use super::request::{
-    Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
-};
+use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
 use crate::plane::ControlPlane;
 use crate::shards::{self, NewShard, ShardBody, ShardPatch};
 
@@ -39,7 +39,7 @@ pub(super) async fn list(
     Params(filter): Params<Filter>,
 ) -> Result<Json<Page<ShardBody>>, ApiError> {
     let limit = page::limit(filter.limit)?;
-    let after = page::after(filter.cursor.as_deref())?.unwrap_or_default();
+    let after: String = page::after(filter.cursor.as_deref())?.unwrap_or_default();
     let found = shards::list(&plane).await?;
     let id = |body: &ShardBody| body.shard.value.shard_id.to_string();
     let rest = found

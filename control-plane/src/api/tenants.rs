@@ -5,15 +5,15 @@ use axum::extract::State;
 use ballast_domain::bounds::ID_CHARS_MAX;
 use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, ShardId, TenantId};
+use ballast_web::ApiError;
+use ballast_web::body::Nothing;
+use ballast_web::head::Params;
+use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
-use super::page::{self, Page};
-use super::problem::ApiError;
-use super::request::{
-    Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
-};
+use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 use crate::tenants::{self, NewTenant, TenantFilter, TenantPatch};

@@ -4,15 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use ballast_domain::TokenId;
 use ballast_domain::token::{AdminToken, Role};
+use ballast_web::ApiError;
+use ballast_web::body::Nothing;
+use ballast_web::head::Params;
+use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
 use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Caller;
-use super::page::{self, Page};
-use super::problem::ApiError;
-use super::request::{
-    AsAdmin, Change, Id, IdempotencyHeader, IfMatchHeader, Nothing, Params, Payload, Reason,
-};
+use super::request::{AsAdmin, Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 use crate::tokens::{self, NewToken, NewTokenBody};

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::bounds::VOTER_ID_BYTES_MAX;
@@ -36,18 +36,14 @@ impl BadPollId {
 }
 
 /// A poll: `poll-` and 26 letters and digits.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
-)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String")]
 #[schema(value_type = String, pattern = "^poll-[0-7][0-9a-hjkmnp-tv-z]{25}$", example = "poll-01kb5q6s3ww3q0v9d1nqz8t5ma")]
 pub struct PollId(u128);
 
 /// An item of a poll: `item-` and 13 letters and digits.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
-)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String")]
 #[schema(value_type = String, pattern = "^item-[0-9a-f][0-9a-hjkmnp-tv-z]{12}$", example = "item-7q0v9d1nqz8t5")]
 pub struct ItemId(u64);
 
@@ -144,6 +140,12 @@ fn read_digits(prefix: &str, digits: usize, text: &str) -> Option<u128> {
 
 macro_rules! text_form {
     ($name:ident, $noun:literal, $prefix:literal, $digits:ident, $rule:literal, $read:expr) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
         impl FromStr for $name {
             type Err = BadPollId;
             fn from_str(text: &str) -> Result<Self, BadPollId> {

@@ -61,10 +61,11 @@ pub struct Version {
 const WHOLE: u8 = u8::MAX;
 
 impl Version {
-    /// A number that grows with every change, also when the poll moves. It
-    /// fits 62 bits for as long as anyone will care: 40 bits of marks, which
-    /// a shard that syncs a thousand times a second needs 35 years for, and 14
-    /// of moves.
+    /// A number that grows with every change, also when the poll moves: the
+    /// epoch, then 40 bits of marks, which a shard that syncs a thousand times
+    /// a second needs 35 years for, then 8 of parts. A restore raises epochs by
+    /// tens of millions, so it does not fit 64 bits; with two more bits behind
+    /// it, it fits 128 whatever the epoch. Clients take it for a text.
     pub fn number(self, epoch: Epoch) -> u128 {
         let moves = epoch.0.saturating_sub(Epoch::FIRST.0);
         (u128::from(moves) << 48) + (u128::from(self.mark) << 8) + u128::from(self.part)
@@ -265,6 +266,11 @@ mod tests {
         };
         let low = Version { mark: 0, part: 0 };
         assert!(low.number(Epoch(2)) > high.number(Epoch(1)));
+        // As after a restore, and as high as an epoch can be.
+        let restored = (1 << 20) + 40_000_000;
+        assert!(low.number(Epoch(restored)) > high.number(Epoch(restored - 1)));
+        assert!(low.number(Epoch(restored)) > u64::MAX.into());
+        assert!(high.number(Epoch(u64::MAX)) < 1 << 126);
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp, VoterId};
 use ballast_vote_shard::shard::{Change, Cursor, Page, VoterName, VoterPrint, VoterRow};
-use futures::stream;
+use futures::stream::{self, StreamExt};
 use serde::Serialize;
 
 use crate::admit::{Access, Allowed, ToExport};
@@ -59,16 +59,19 @@ pub(crate) async fn export(
                 .await
         })
         .await?;
-    let begin = Some(Reading {
+    let begin = Reading {
         state,
         access,
         poll,
         cursor: from_poll(first.next, poll),
-    });
-    let lines = stream::try_unfold(begin, async |reading| match reading {
-        Some(reading) => reading.next().await,
+    };
+    // So are rows that cannot be read.
+    let (lines, rest) = begin.next().await?;
+    let rest = stream::try_unfold(rest, async |reading: Option<Reading>| match reading {
+        Some(reading) => reading.next().await.map(Some),
         None => Ok::<_, Error>(None),
     });
+    let lines = stream::iter([Ok(lines)]).chain(rest);
     let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((kind, Body::from_stream(lines)).into_response())
 }
@@ -94,7 +97,7 @@ struct Reading {
 
 impl Reading {
     /// The lines of the next page, and what is to be read after it.
-    async fn next(mut self) -> Result<Option<(Bytes, Option<Self>)>> {
+    async fn next(mut self) -> Result<(Bytes, Option<Self>)> {
         crate::admit::still(&self.state, &self.access).await?;
         let target = Target::Poll(self.poll);
         let page = self
@@ -109,10 +112,10 @@ impl Reading {
             .await?;
         let lines = lines(self.poll, &page.changes)?;
         if is_last(self.poll, &page) {
-            return Ok(Some((lines, None)));
+            return Ok((lines, None));
         }
         self.cursor = page.next;
-        Ok(Some((lines, Some(self))))
+        Ok((lines, Some(self)))
     }
 }
 

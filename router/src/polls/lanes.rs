@@ -11,12 +11,14 @@ use ballast_domain::bounds::{IMPORTED_VOTES_MAX, POLL_BODY_BYTES_MAX};
 use ballast_domain::poll::lanes::{Spread, Verdict};
 use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result};
+use ballast_web::body::decode;
+use ballast_web::head::idempotency_key;
 use serde::{Deserialize, Serialize};
 
 use crate::admit::{Allowed, ToManage};
 use crate::deliver::Target;
 use crate::openapi::IdempotencyHeader;
-use crate::request::{PollPath, decode, idempotency_key, read};
+use crate::request::{PollPath, read};
 use crate::{RouterError, State};
 
 /// How a poll's counters are spread over lanes.

@@ -20,6 +20,9 @@ use ballast_domain::poll::{Poll, PollOptions, PollSpec, RequestId};
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::slice_of;
 use ballast_domain::{Error, ErrorCode, PollId, Result};
+use ballast_web::body::{Nothing, decode};
+use ballast_web::head::{Params, idempotency_key};
+use ballast_web::page::Page;
 
 pub(crate) use export::{__path_export, export};
 pub(crate) use lanes::{__path_import, __path_lanes, import, lanes};
@@ -28,8 +31,7 @@ pub(crate) use wire::{NewPoll, PollPatch, PollView};
 use crate::admit::{Access, Allowed, ToManage, ToRead};
 use crate::deliver::Target;
 use crate::openapi::IdempotencyHeader;
-use crate::request::{Nothing, Page, Paging, Params, PollPath};
-use crate::request::{decode, idempotency_key, read};
+use crate::request::{Paging, PollPath, read};
 use crate::{RouterError, State};
 
 /// How often an id is drawn for a slice. With as many slices as a tenant can
@@ -141,11 +143,12 @@ pub(crate) async fn list(
 ) -> Result<Json<Page<PollView>>, RouterError> {
     let (limit, after) = paging.read()?;
     let mut found = Vec::new();
+    let most = limit as usize + 1;
     for slice in &access.tenant.slices {
         let target = Target::Slice(slice.slice);
         let polls = state.deliver(&access, &target, |place| async move {
             let slice = &place.at.slice;
-            place.read().await?.polls(slice, after, limit + 1).await
+            place.read().await?.polls(slice, after, most).await
         });
         found.extend(polls.await?);
     }

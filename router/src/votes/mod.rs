@@ -20,7 +20,7 @@ use ballast_domain::{Error, ErrorCode, PollId, Result};
 use futures::future::join_all;
 
 pub(crate) use one::{
-    __path_vote, __path_vote_by_post, __path_withdraw, vote, vote_by_post, withdraw,
+    __path_vote, __path_vote_by_post, __path_withdraw, one, vote, vote_by_post, withdraw,
 };
 pub(crate) use stream::{__path_votes, votes};
 pub(crate) use voter::{__path_voter, voter};

@@ -8,13 +8,15 @@ use axum::response::{IntoResponse, Response};
 use ballast_domain::bounds::VOTE_BODY_BYTES_MAX;
 use ballast_domain::poll::{Ballot, Choice, Verdict};
 use ballast_domain::{Error, ItemId, PollId, Result, VoterId};
+use ballast_web::body::decode;
+use ballast_web::head::idempotency_key;
+use ballast_web::problem::malformed;
 use serde::{Deserialize, Serialize};
 
 use super::cast_one;
-use crate::admit::{Access, Allowed, ToVote};
+use crate::admit::{Allowed, ToVote};
 use crate::openapi::{IdempotencyHeader, IfMatchHeader, VoterHeader};
-use crate::request::{ItemPath, decode, idempotency_key, if_match};
-use crate::request::{malformed, named_vote, read, utf8_header};
+use crate::request::{ItemPath, if_match, named_vote, read, utf8_header};
 use crate::{RouterError, State};
 
 /// Who votes, in the body.
@@ -66,13 +68,13 @@ pub(crate) enum VoteOutcome {
     request_body = Option<VoterBody>, responses((status = 200, body = Counted,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn vote(
-    Allowed(access, _): Allowed<ToVote>,
+    allowed: Allowed<ToVote>,
     Given(state): Given<State>,
     path: ItemPath,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, RouterError> {
-    one(&state, &access, Choice::For, path, headers, body).await
+    one(&state, allowed, Choice::For, path, headers, body).await
 }
 
 /// Vote for an item: the same as `PATCH`.
@@ -82,13 +84,13 @@ pub(crate) async fn vote(
     request_body = Option<VoterBody>, responses((status = 200, body = Counted,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn vote_by_post(
-    Allowed(access, _): Allowed<ToVote>,
+    allowed: Allowed<ToVote>,
     Given(state): Given<State>,
     path: ItemPath,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, RouterError> {
-    one(&state, &access, Choice::For, path, headers, body).await
+    one(&state, allowed, Choice::For, path, headers, body).await
 }
 
 /// Withdraw a vote. Only in polls whose votes may be changed.
@@ -98,18 +100,19 @@ pub(crate) async fn vote_by_post(
     request_body = Option<VoterBody>, responses((status = 200, body = Counted,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn withdraw(
-    Allowed(access, _): Allowed<ToVote>,
+    allowed: Allowed<ToVote>,
     Given(state): Given<State>,
     path: ItemPath,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, RouterError> {
-    one(&state, &access, Choice::Withdraw, path, headers, body).await
+    one(&state, allowed, Choice::Withdraw, path, headers, body).await
 }
 
-async fn one(
+/// One vote, whichever way it came in.
+pub(crate) async fn one(
     state: &State,
-    access: &Access,
+    Allowed(access, _): Allowed<ToVote>,
     choice: Choice,
     ItemPath(poll, item): ItemPath,
     headers: HeaderMap,
@@ -134,8 +137,8 @@ async fn one(
         arrived_at,
         if_revision: if_match(&headers)?,
     };
-    access.spend_vote(state)?;
-    let (what, revision) = match (cast_one(state, access, ballot).await?, choice) {
+    access.spend_vote(state, arrived_at)?;
+    let (what, revision) = match (cast_one(state, &access, ballot).await?, choice) {
         (Verdict::Refused(refusal), _) => return Err(Error::from(refusal).into()),
         (Verdict::Already { revision }, _) => (VoteOutcome::Already, revision),
         (Verdict::Counted { revision }, Choice::For) => (VoteOutcome::Counted, revision),

@@ -10,7 +10,7 @@ use ballast_domain::poll::{Poll, Verdict};
 use super::picture::picture;
 use super::words::*;
 use super::{Gate, Shard, crash};
-use crate::shard::{Cursor, Fence, ShardError, ShardResult};
+use crate::shard::{Cursor, Fence, ShardResult};
 
 /// An answer that is to come, in words.
 type Answer<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
@@ -72,23 +72,6 @@ async fn told(answers: Vec<(&str, Answer<'_>)>) -> Vec<String> {
         told.push(answer.await);
     }
     told
-}
-
-/// Asks until the shard works again.
-async fn until_it_works<T, A: Future<Output = ShardResult<T>>>(
-    mut ask: impl FnMut() -> A,
-) -> ShardResult<T> {
-    let trying = async {
-        loop {
-            match ask().await {
-                Err(ShardError::Unavailable { .. }) => tokio::task::yield_now().await,
-                settled => return settled,
-            }
-        }
-    };
-    let most = std::time::Duration::from_secs(60);
-    let settled = tokio::time::timeout(most, trying).await;
-    settled.expect("the shard should work again")
 }
 
 /// P5: no answer that depends on a vote is given before the vote is durable:

@@ -215,3 +215,20 @@ pub(crate) fn refusal<T: std::fmt::Debug>(outcome: ShardResult<T>) -> Refusal {
         other => panic!("it should have been refused, got {other:?}"),
     }
 }
+
+/// Asks until the shard works again.
+pub(crate) async fn until_it_works<T, A: Future<Output = ShardResult<T>>>(
+    mut ask: impl FnMut() -> A,
+) -> ShardResult<T> {
+    let trying = async {
+        loop {
+            match ask().await {
+                Err(ShardError::Unavailable { .. }) => tokio::task::yield_now().await,
+                settled => return settled,
+            }
+        }
+    };
+    let most = std::time::Duration::from_secs(60);
+    let settled = tokio::time::timeout(most, trying).await;
+    settled.expect("the shard should work again")
+}

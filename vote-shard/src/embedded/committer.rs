@@ -2,45 +2,111 @@
 //!
 //! ```text
 //!   wait for a group ──► take it ──► append, sync ──► tell those who wait
-//!         ▲                              │ failed
+//!         ▲                       ▲      │
+//!         │                       └──────┤ no room for a segment: wait
+//!         │                              │ failed, or a panic
 //!         └── memory rebuilt ◄── open the log anew, again and again
 //! ```
 //! While one group is synced the next is gathered: the slower the disk, the
 //! larger the groups.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
+
+use ballast_domain::Timestamp;
 
 use super::core::Group;
 use super::faults::{self, Fault};
 use super::log::{Log, LogError};
 use super::open::{Opened, Opener};
-use super::shared::Shared;
+use super::shared::{Next, Shared};
 
 /// How long to wait before a failed disk is tried again.
 const RETRY_FIRST: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 50 });
 const RETRY_LAST: Duration = Duration::from_secs(5);
 
+/// Why no more groups are written.
+enum Ended {
+    Stopped,
+    Failed(String),
+}
+
 /// The thread.
 pub(super) fn run(shared: &Shared, mut log: Log, opener: &Opener) {
     let mut ticked = None;
-    while let Some((group, tallies)) = shared.next(&mut ticked) {
+    loop {
+        let writing = || write_groups(shared, &mut log, opener, &mut ticked);
+        // A panic here is like a failed write: nobody knows what is on disk
+        // and what is in memory, and both are thrown away.
+        let why = match catch_unwind(AssertUnwindSafe(writing)) {
+            Ok(Ended::Stopped) => return,
+            Ok(Ended::Failed(why)) => why,
+            Err(_) => "a panic while the shard's log was written".to_owned(),
+        };
+        match recover(shared, &why, opener, log) {
+            Some(reopened) => log = reopened,
+            None => return,
+        }
+    }
+}
+
+/// Writes groups until that fails or the shard is stopped.
+fn write_groups(
+    shared: &Shared,
+    log: &mut Log,
+    opener: &Opener,
+    ticked: &mut Option<Timestamp>,
+) -> Ended {
+    loop {
+        let (group, tallies) = match shared.next(ticked) {
+            Next::Write(group, tallies) => (group, tallies),
+            Next::Rebuild(why) => return Ended::Failed(why),
+            Next::Stop => return Ended::Stopped,
+        };
         if faults::has(Fault::AcknowledgedFirst) {
             shared.committed(&group, tallies);
             faults::linger();
             let _ = log.append(&group.payload);
             continue;
         }
-        match log.append(&group.payload) {
-            Ok(_) => {
+        match append(shared, log, opener, &group) {
+            Ok(()) => {
                 shared.committed(&group, tallies);
-                forget(shared, &mut log, opener);
+                forget(shared, log, opener);
             }
-            Err(error) => match recover(shared, &group, &error, opener, log) {
-                Some(reopened) => log = reopened,
-                None => return,
-            },
+            Err(ended) => return ended,
         }
     }
+}
+
+/// Writes a group. While there is no room for another segment memory and log
+/// stay as they are and it is tried again: that costs little, and rebuilding
+/// memory would not make any.
+fn append(shared: &Shared, log: &mut Log, opener: &Opener, group: &Group) -> Result<(), Ended> {
+    let mut patience = RETRY_FIRST;
+    loop {
+        let error = match log.append(&group.payload) {
+            Ok(_) => break,
+            Err(error) => error,
+        };
+        let why = format!("the shard's log failed: {}", causes(&error));
+        if !matches!(error, LogError::NoSegment(_)) {
+            return Err(Ended::Failed(why));
+        }
+        if patience == RETRY_FIRST {
+            tracing::error!(shard = opener.name(), cause = why, "a group has to wait");
+        }
+        shared.stalled(&why);
+        if shared.pause(patience) {
+            return Err(Ended::Stopped);
+        }
+        patience = (patience * 2).min(RETRY_LAST);
+        forget(shared, log, opener);
+    }
+    if patience > RETRY_FIRST {
+        tracing::info!(shard = opener.name(), "the shard works again");
+    }
+    Ok(())
 }
 
 /// Gives up what the keeper no longer needs of the log. A failure costs only
@@ -55,20 +121,13 @@ fn forget(shared: &Shared, log: &mut Log, opener: &Opener) {
 }
 
 /// Opens the log anew until that works or the shard is stopped.
-fn recover(
-    shared: &Shared,
-    group: &Group,
-    error: &LogError,
-    opener: &Opener,
-    log: Log,
-) -> Option<Log> {
-    let mut why = format!("the shard's log failed: {}", causes(error));
+fn recover(shared: &Shared, why: &str, opener: &Opener, log: Log) -> Option<Log> {
     tracing::error!(
         shard = opener.name(),
         cause = why,
-        "a group could not be written"
+        "memory is rebuilt from disk"
     );
-    shared.failed(group, &why);
+    shared.failed(why);
     drop(log);
     let mut patience = RETRY_FIRST;
     loop {
@@ -76,10 +135,7 @@ fn recover(
             return None;
         }
         patience = (patience * 2).min(RETRY_LAST);
-        let files = shared.hold_files();
-        let opened = opener.open();
-        drop(files);
-        match opened {
+        match opened(shared, opener) {
             Ok(Opened {
                 log, core, store, ..
             }) => {
@@ -87,11 +143,22 @@ fn recover(
                 shared.restart(core, store);
                 return Some(log);
             }
-            Err(error) => {
-                why = format!("the shard's log cannot be opened: {}", causes(&error));
-                shared.lock().trouble = Some(why);
-            }
+            Err(why) => shared.lock().trouble = Some(why),
         }
+    }
+}
+
+fn opened(shared: &Shared, opener: &Opener) -> Result<Opened, String> {
+    let files = shared.hold_files();
+    let opened = catch_unwind(AssertUnwindSafe(|| opener.open_again()));
+    drop(files);
+    match opened {
+        Ok(Ok(opened)) => Ok(opened),
+        Ok(Err(error)) => {
+            let why = causes(&error);
+            Err(format!("the shard's log cannot be opened: {why}"))
+        }
+        Err(_) => Err("a panic while the shard's log was opened".to_owned()),
     }
 }
 

@@ -25,12 +25,20 @@ use crate::shard::{
 /// to: what a single call adds must still fit.
 const WAITING_SHARE: usize = 4;
 
+/// How much of the log an export reads beside the runs at most, and which part
+/// of what the log grows by between checkpoints: exports may make them more
+/// frequent, and not by more than this.
+const TAIL_BYTES_MAX: u64 = 4 << 20;
+const TAIL_SHARE: u64 = 16;
+
 /// A shard in a directory.
 pub struct EmbeddedShard {
     shared: Arc<Shared>,
     entropy: Arc<dyn Entropy>,
     /// Bytes that may wait for the disk.
     waiting_bytes_max: usize,
+    /// Bytes of the log that an export may read beside the runs.
+    tail_bytes_max: u64,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -74,6 +82,7 @@ impl EmbeddedShard {
             shared,
             entropy,
             waiting_bytes_max: options.log.group_bytes_max as usize / WAITING_SHARE,
+            tail_bytes_max: TAIL_BYTES_MAX.min(options.checkpoint_bytes / TAIL_SHARE),
             threads: vec![keeper, committer],
         })
     }
@@ -95,14 +104,15 @@ impl EmbeddedShard {
         answer.durable().await?
     }
 
-    /// The core, once not too much waits for the disk. Looking and writing are
-    /// under one lock: however many callers wait, one at a time adds to a
-    /// group.
+    /// The core, once not too much waits for the disk or it takes nothing
+    /// anyway. Looking and writing are under one lock: however many callers
+    /// wait, one at a time adds to a group.
     async fn lock_when_there_is_room(&self) -> MutexGuard<'_, Core> {
         loop {
             let ahead = {
                 let core = self.shared.lock();
-                if core.open.payload.len() <= self.waiting_bytes_max {
+                let has_room = core.open.payload.len() <= self.waiting_bytes_max;
+                if has_room || core.trouble.is_some() {
                     return core;
                 }
                 let syncing = core.syncing.as_ref();
@@ -126,6 +136,18 @@ impl EmbeddedShard {
     pub async fn checkpoint(&self) -> ShardResult<()> {
         let made = self.shared.keeping.ask().await;
         made.map_err(ShardError::unavailable)
+    }
+
+    /// Where an export begins: with everything that was acknowledged so far.
+    /// Each page reads what is in no run yet, so that must not be much. If it
+    /// is, a checkpoint comes first, one for all who wait; the log must grow
+    /// before the next, however often exports begin.
+    async fn export_position(&self) -> ShardResult<u64> {
+        let durable = self.shared.store().log.durable();
+        if self.shared.log_bytes_unkept() > self.tail_bytes_max {
+            self.checkpoint().await?;
+        }
+        Ok(durable)
     }
 
     /// Takes over a slice at a higher epoch, as after a restore.
@@ -153,12 +175,17 @@ async fn blocking_page<T: Send + 'static>(
     read.unwrap_or_else(|error| Err(ShardError::unavailable(error.to_string())))
 }
 
-/// A refusal, too, may rest on something that is not durable yet.
+/// A refusal, too, may rest on something that is not durable yet; that a shard
+/// does not work rests on nothing.
 fn whole<T>(core: &Core, answer: ShardResult<Answer<T>>) -> Answer<ShardResult<T>> {
     match answer {
         Ok(Answer { value, after }) => Answer {
             value: Ok(value),
             after,
+        },
+        Err(away @ ShardError::Unavailable { .. }) => Answer {
+            value: Err(away),
+            after: None,
         },
         Err(refused) => core.after_all(Err(refused)),
     }
@@ -344,30 +371,27 @@ impl VoteShard for EmbeddedShard {
     }
 
     async fn export(&self, slice: &SliceId, cursor: &Cursor, bytes: usize) -> ShardResult<Page> {
-        if *cursor == Cursor::Start {
-            self.checkpoint().await?;
-        }
-        // In this order: polls that memory knows now have their rows in runs
-        // up to this position at least.
+        let position = match cursor {
+            Cursor::Start => self.export_position().await?,
+            Cursor::Snapshot { position, .. } | Cursor::Changes { position } => *position,
+        };
         let store = self.shared.store();
-        let flushed = store.flushed();
         let (subject, polls) = self.read(|core| core.subject(slice)).await?;
         let polls: Vec<PollRow> = polls.into_iter().map(PollRow::from).collect();
         match cursor.clone() {
             Cursor::Start => Ok(Page {
                 changes: polls.into_iter().map(Change::Poll).collect(),
                 next: Cursor::Snapshot {
-                    position: flushed,
+                    position,
                     after: None,
                 },
                 caught_up: false,
             }),
-            Cursor::Snapshot { position, after } => {
-                let page =
-                    move || export::rows(&subject, &polls, &store.runs(), position, after, bytes);
+            Cursor::Snapshot { after, .. } => {
+                let page = move || export::rows(&subject, &polls, &store, position, after, bytes);
                 blocking_page(page).await
             }
-            Cursor::Changes { position } => {
+            Cursor::Changes { .. } => {
                 let page = move || export::changes(&subject, &store, position, bytes);
                 blocking_page(page).await
             }

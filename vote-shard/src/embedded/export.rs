@@ -1,9 +1,10 @@
 //! Pages of a slice's data: polls, then stored rows, then changes.
 //!
-//! What is there when an export begins is flushed into runs first, so rows are
-//! read from runs alone, poll by poll, and the changes after that position
-//! from the log. Rows read in between may be newer than the position: whoever
-//! takes them keeps the higher version, so that does no harm.
+//! Rows are read poll by poll, from runs and, those that are in no run yet,
+//! from the log up to the position at which the export began ([`Tail`]); the
+//! changes after that position from the log. Rows read in between may be newer
+//! than the position: whoever takes them keeps the higher version, so that does
+//! no harm.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use ballast_domain::VoterId;
 use super::record::{self, PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
 use super::runs::{Key, RunSet, StoredRow};
 use super::store::Store;
+use super::tail::{PollRows, Tail};
 use crate::shard::{
     Change, Cursor, Digest, Page, PollRow, ShardError, ShardResult, SliceKey, Version, VoterName,
     VoterPrint, VoterRow,
@@ -28,11 +30,11 @@ pub(super) struct Subject {
 /// Roughly what a row takes on a page.
 const ROW_BYTES: usize = 96;
 
-/// The next page of stored rows.
+/// The next page of rows, of an export that began at `position`.
 pub(super) fn rows(
     subject: &Subject,
     polls: &[PollRow],
-    runs: &RunSet,
+    store: &Store,
     position: u64,
     after: Option<(PollId, VoterPrint)>,
     bytes: usize,
@@ -44,6 +46,9 @@ pub(super) fn rows(
     let most = (bytes / ROW_BYTES).max(1);
     // Polls in the order of their ids: that is what the cursor says.
     let first = after.map_or(PollId::from_number(0), |(poll, _)| poll);
+    // In this order: what is not in these runs is in the tail.
+    let tail = Tail::read(subject, &store.log, first, store.flushed(), position)?;
+    let runs = store.runs();
     for (poll, number) in numbers.range(first..) {
         let resumed = after.filter(|(last, _)| last == poll);
         let from = Key {
@@ -51,12 +56,9 @@ pub(super) fn rows(
             voter: resumed.map_or(VoterPrint([0, 0]), |(_, voter)| voter),
         };
         let mut first_row = resumed.is_none();
-        let mut rows = runs.from(from).map_err(unreadable)?;
-        while let Some(row) = rows.next_row().map_err(unreadable)? {
-            if row.key.poll != *number {
-                break;
-            }
-            if resumed.is_some_and(|(_, last)| row.key.voter == last) {
+        let mut rows = PollRows::from(*poll, from, &runs, &tail).map_err(unreadable)?;
+        while let Some((voter, row)) = rows.next().map_err(unreadable)? {
+            if resumed.is_some_and(|(_, last)| voter == last) {
                 continue;
             }
             // A poll may have come into being since the export began, so it
@@ -65,10 +67,9 @@ pub(super) fn rows(
                 changes.push(Change::Poll(PollRow::clone(own)));
             }
             first_row = false;
-            let last = (*poll, row.key.voter);
-            changes.push(Change::Voter(of_stored(*poll, row)));
+            changes.push(Change::Voter(row));
             if changes.len() >= most {
-                let after = Some(last);
+                let after = Some((*poll, voter));
                 return Ok(Page {
                     changes,
                     next: Cursor::Snapshot { position, after },
@@ -135,8 +136,12 @@ fn changes_in(
             Record::Vote(vote) => subject
                 .polls
                 .get(&vote.poll)
-                .and_then(|id| of_vote(*id, &vote)),
-            Record::Row(row) => subject.polls.get(&row.poll).and_then(|id| of_row(*id, row)),
+                .and_then(|id| of_vote(*id, &vote))
+                .map(Change::Voter),
+            Record::Row(row) => {
+                let id = subject.polls.get(&row.poll);
+                id.and_then(|id| of_row(*id, row)).map(Change::Voter)
+            }
             _ => None,
         };
         changes.extend(change);
@@ -194,10 +199,11 @@ pub(super) fn of_stored(poll: PollId, stored: StoredRow) -> VoterRow {
     }
 }
 
-fn of_vote(poll: PollId, vote: &VoteRecord<'_>) -> Option<Change> {
+/// A first vote as it is handed out.
+pub(super) fn of_vote(poll: PollId, vote: &VoteRecord<'_>) -> Option<VoterRow> {
     // A name in the log was checked when it arrived.
     let voter = VoterId::new(vote.voter).ok()?;
-    Some(Change::Voter(VoterRow {
+    Some(VoterRow {
         poll,
         voter: VoterName::Named(voter),
         items: vec![vote.item],
@@ -207,20 +213,21 @@ fn of_vote(poll: PollId, vote: &VoteRecord<'_>) -> Option<Change> {
         },
         requests: vec![(vote.request, 1)],
         voted_at: vote.at,
-    }))
+    })
 }
 
-fn of_row(poll: PollId, row: RowRecord<'_>) -> Option<Change> {
+/// A row of the log as it is handed out.
+pub(super) fn of_row(poll: PollId, row: RowRecord<'_>) -> Option<VoterRow> {
     let voter = match row.voter {
         WrittenVoter::Named(name) => VoterName::Named(VoterId::new(name).ok()?),
         WrittenVoter::Erased(print) => VoterName::Erased(print),
     };
-    Some(Change::Voter(VoterRow {
+    Some(VoterRow {
         poll,
         voter,
         items: row.items,
         version: row.version,
         requests: row.requests,
         voted_at: row.at,
-    }))
+    })
 }

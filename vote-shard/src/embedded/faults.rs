@@ -19,6 +19,8 @@ pub(super) enum Fault {
     TornAccepted,
     /// Syncs fail in a directory while it holds a file of this name.
     SyncFails,
+    /// Counting a vote panics, when it is in the open group and not in memory.
+    CountingPanics,
 }
 
 #[cfg(not(any(test, feature = "faults")))]
@@ -31,6 +33,8 @@ mod planted {
     }
 
     pub(in crate::embedded) fn linger() {}
+
+    pub(in crate::embedded) fn panic_if(_: Fault) {}
 }
 
 #[cfg(any(test, feature = "faults"))]
@@ -44,12 +48,13 @@ mod planted {
     /// How long a group that was acknowledged too early is not written.
     const LINGER: Duration = Duration::from_millis(30);
 
-    const NAMES: [(&str, Fault); 5] = [
+    const NAMES: [(&str, Fault); 6] = [
         ("acknowledged-first", Fault::AcknowledgedFirst),
         ("requests-forgotten", Fault::RequestsForgotten),
         ("voters-forgotten", Fault::VotersForgotten),
         ("torn-accepted", Fault::TornAccepted),
         ("sync-fails", Fault::SyncFails),
+        ("counting-panics", Fault::CountingPanics),
     ];
 
     /// Whether this process has the fault.
@@ -84,8 +89,16 @@ mod planted {
     pub(in crate::embedded) fn linger() {
         std::thread::sleep(LINGER);
     }
+
+    /// The panic.
+    #[allow(clippy::panic, reason = "the fault itself")]
+    pub(in crate::embedded) fn panic_if(fault: Fault) {
+        if has(fault) {
+            panic!("a fault: {fault:?}");
+        }
+    }
 }
 
 #[cfg(test)]
 pub(super) use planted::plant;
-pub(super) use planted::{has, linger};
+pub(super) use planted::{has, linger, panic_if};

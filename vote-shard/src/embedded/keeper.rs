@@ -8,6 +8,7 @@
 //!       dropped from memory
 //! ```
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,33 +45,31 @@ pub(super) enum KeepError {
     /// The shard has other troubles.
     #[error("the shard does not work right now")]
     Trouble,
+    /// A bug.
+    #[error("a panic while a checkpoint was made")]
+    Panic,
     /// The disk.
     #[error("remove what is no longer needed")]
     Disk(#[from] std::io::Error),
 }
 
-/// How the log has grown.
-#[derive(Default)]
-struct Growth {
-    /// Bytes in the log when the last checkpoint was made.
-    at_last: u64,
-}
-
 /// The thread.
 pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
-    let mut growth = Growth::default();
     let mut patience = LOOK;
     loop {
         let asked = shared.keeping.wait(patience, || shared.is_stopping());
         patience = LOOK;
-        let grown = shared.log_bytes().saturating_sub(growth.at_last);
+        let grown = shared.log_bytes_unkept();
         let stopping = shared.is_stopping();
         let due = asked > 0
             || grown >= options.checkpoint_bytes
             || shared.lock().needs_room()
             || (stopping && grown >= CLOSING_BYTES);
         if due {
-            match keep(shared, options, &mut growth) {
+            let keeping = || keep(shared, options);
+            // Whoever asked is told; what was begun is a draft.
+            let kept = catch_unwind(AssertUnwindSafe(keeping));
+            match kept.unwrap_or(Err(KeepError::Panic)) {
                 Ok(()) => shared.keeping.answer(asked, Ok(())),
                 Err(error) => {
                     tracing::warn!(shard = name, %error, "no checkpoint could be made");
@@ -86,7 +85,7 @@ pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
 }
 
 /// Makes a checkpoint.
-fn keep(shared: &Shared, options: &Options, growth: &mut Growth) -> Result<(), KeepError> {
+fn keep(shared: &Shared, options: &Options) -> Result<(), KeepError> {
     // While the disk is being recovered, files must not change under it.
     let _files = shared.hold_files();
     let bytes = shared.log_bytes();
@@ -95,7 +94,7 @@ fn keep(shared: &Shared, options: &Options, growth: &mut Growth) -> Result<(), K
     };
     if captured.position == store.flushed() {
         shared.lock().state.evict(captured.position);
-        growth.at_last = bytes;
+        shared.kept(bytes);
         return Ok(());
     }
     let disk = &*store.disk;
@@ -103,7 +102,7 @@ fn keep(shared: &Shared, options: &Options, growth: &mut Growth) -> Result<(), K
     captured.write(disk, &runs)?;
     store.replace(runs, captured.position);
     shared.lock().state.evict(captured.position);
-    growth.at_last = bytes;
+    shared.kept(bytes);
     let older = checkpoint::list(disk)?.get(checkpoint::KEPT - 1).copied();
     if let Some(older) = older {
         let unneeded = store.log.unneeded_but_for(options.feed_bytes)?;

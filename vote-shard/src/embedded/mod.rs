@@ -8,6 +8,7 @@
 //!   keeper     a thread: checkpoints, merging, removing what is not needed
 //!   log/       the truth: checksummed groups        record/  what is in them
 //!   runs/      sorted files of rows                 checkpoint  all the rest
+//!   export     rows and changes handed out          tail     rows in no run yet
 //!   disk/      all file access
 //! ```
 
@@ -19,6 +20,8 @@ mod core;
 pub mod disk;
 mod engine;
 mod export;
+#[cfg(test)]
+mod export_tests;
 mod faults;
 #[cfg(test)]
 mod group_tests;
@@ -31,14 +34,19 @@ mod keeping;
 mod ledger_tests;
 pub mod log;
 mod open;
+#[cfg(test)]
+mod panic_tests;
 mod published;
 mod record;
 mod runs;
 mod shared;
 mod state;
 mod store;
+mod tail;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trouble_tests;
 
 pub use engine::EmbeddedShard;
 pub use open::{OpenError, Options};

@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use ballast_domain::bounds::POLLS_PER_SLICE_MAX;
+
 use super::checkpoint::{self, CheckpointError};
 use super::core::{Core, Limits};
 use super::disk::Disk;
@@ -102,6 +104,13 @@ impl Opener {
         &self.name
     }
 
+    /// Opens a shard whose disk failed. Opening ends with a new segment, so
+    /// everything would be read in vain on a disk that takes nothing.
+    pub(super) fn open_again(&self) -> Result<Opened, OpenError> {
+        log::probe(&*self.disk)?;
+        self.open()
+    }
+
     /// Reads everything.
     pub(super) fn open(&self) -> Result<Opened, OpenError> {
         self.remove_drafts()?;
@@ -137,6 +146,7 @@ impl Opener {
         }
         let limits = Limits {
             voters_max: self.options.voters_in_memory_max,
+            polls_max: POLLS_PER_SLICE_MAX,
             allowance_ms: self.options.allowance_ms,
         };
         let core = Core::new(state, log.durable(), limits);

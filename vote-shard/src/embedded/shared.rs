@@ -18,6 +18,18 @@ use crate::shard::Tally;
 const TICK: Duration = Duration::from_millis(500);
 /// Polls closed in one group.
 const CLOSED_AT_ONCE: usize = 1_000;
+/// What is told of a shard whose memory cannot be trusted.
+const SPOILED: &str = "a panic left the shard's memory half changed; it is rebuilt from disk";
+
+/// What the committer does next.
+pub(super) enum Next {
+    /// A group is written, and leaves these counts.
+    Write(Group, Vec<(PollNo, Tally)>),
+    /// Memory is rebuilt, because of this.
+    Rebuild(String),
+    /// It is time to stop, and nothing is left.
+    Stop,
+}
 
 /// What the committer shares with those who ask.
 pub(super) struct Shared {
@@ -34,6 +46,8 @@ pub(super) struct Shared {
     files: Mutex<()>,
     /// Bytes written to the log since the shard was opened.
     log_bytes: AtomicU64,
+    /// So many of them there were when the last checkpoint was made.
+    kept_bytes: AtomicU64,
     /// Groups up to this one may be forgotten; 0: nothing to do.
     forget: AtomicU64,
     pub(super) keeping: Keeping,
@@ -56,6 +70,7 @@ impl Shared {
             store: RwLock::new(store),
             files: Mutex::new(()),
             log_bytes: log_bytes.into(),
+            kept_bytes: 0.into(),
             forget: 0.into(),
             keeping: Keeping::default(),
         };
@@ -64,9 +79,34 @@ impl Shared {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
-        // A panic while deciding would leave memory half changed. None is
-        // known; if one happens, the log is still the truth.
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+        let core = self.core.lock();
+        core.unwrap_or_else(|poisoned| self.spoiled(poisoned.into_inner()))
+    }
+
+    /// Waits until something is told, for so long at most.
+    fn wait<'a>(
+        &self,
+        told: &Condvar,
+        core: MutexGuard<'a, Core>,
+        patience: Duration,
+    ) -> MutexGuard<'a, Core> {
+        match told.wait_timeout(core, patience) {
+            Ok((core, _)) => core,
+            Err(poisoned) => self.spoiled(poisoned.into_inner().0),
+        }
+    }
+
+    /// Someone panicked under the lock, so memory and the open group may be
+    /// half changed: nothing is answered from the one and nothing is written
+    /// of the other. The log is still the truth, and the committer rebuilds
+    /// memory from it.
+    fn spoiled<'a>(&self, mut core: MutexGuard<'a, Core>) -> MutexGuard<'a, Core> {
+        core.spoiled = true;
+        core.trouble = Some(SPOILED.to_owned());
+        self.core.clear_poison();
+        self.wake.notify_all();
+        self.settled.notify_all();
+        core
     }
 
     /// Says that the open group may have something in it.
@@ -89,6 +129,17 @@ impl Shared {
     /// Bytes written to the log since the shard was opened.
     pub(super) fn log_bytes(&self) -> u64 {
         self.log_bytes.load(Ordering::Acquire)
+    }
+
+    /// Bytes of the log that are in no checkpoint.
+    pub(super) fn log_bytes_unkept(&self) -> u64 {
+        let kept = self.kept_bytes.load(Ordering::Acquire);
+        self.log_bytes().saturating_sub(kept)
+    }
+
+    /// A checkpoint was made when the log had so many bytes.
+    pub(super) fn kept(&self, log_bytes: u64) {
+        self.kept_bytes.store(log_bytes, Ordering::Release);
     }
 
     /// The files as they are now.
@@ -125,11 +176,7 @@ impl Shared {
         }
         core.capture = Capture::Wanted;
         loop {
-            core = self
-                .settled
-                .wait_timeout(core, TICK)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            core = self.wait(&self.settled, core, TICK);
             if core.trouble.is_some() || !Arc::ptr_eq(&store, &self.store()) {
                 core.capture = Capture::Idle;
                 return None;
@@ -151,19 +198,18 @@ impl Shared {
     pub(super) fn pause(&self, patience: Duration) -> bool {
         let core = self.lock();
         if !self.is_stopping() {
-            let waited = self.wake.wait_timeout(core, patience);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            drop(self.wait(&self.wake, core, patience));
         }
         self.is_stopping()
     }
 
-    /// Waits for a group; `None` when it is time to stop and none is left.
-    pub(super) fn next(
-        &self,
-        ticked: &mut Option<Timestamp>,
-    ) -> Option<(Group, Vec<(PollNo, Tally)>)> {
+    /// Waits for something to do.
+    pub(super) fn next(&self, ticked: &mut Option<Timestamp>) -> Next {
         let mut core = self.lock();
         loop {
+            if core.spoiled {
+                return Next::Rebuild(SPOILED.to_owned());
+            }
             let now = self.clock.now();
             // However far the clock was set, in either direction.
             let since = ticked.map(|ticked| now.unix_ms().abs_diff(ticked.unix_ms()));
@@ -172,16 +218,13 @@ impl Shared {
                 core.close_expired(now, CLOSED_AT_ONCE);
             }
             if !core.open.is_empty() {
-                return Some(take(&mut core));
+                let (group, tallies) = take(&mut core);
+                return Next::Write(group, tallies);
             }
             if self.is_stopping() {
-                return None;
+                return Next::Stop;
             }
-            core = self
-                .wake
-                .wait_timeout(core, TICK)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            core = self.wait(&self.wake, core, TICK);
         }
     }
 
@@ -201,30 +244,53 @@ impl Shared {
         self.published.put(group.sequence, tallies);
         {
             let mut core = self.lock();
-            core.syncing = None;
-            self.settled.notify_all();
             for number in &group.counted {
                 if !core.state.polls.contains_key(number) {
                     self.published.remove(*number);
                 }
             }
+            core.syncing = None;
+            if !core.spoiled {
+                // If it had to wait for room, it has found some.
+                core.trouble = None;
+            }
+            self.settled.notify_all();
         }
         let _ = group.done.set(Ok(()));
     }
 
+    /// There is no room for the group that is being written. Everything that
+    /// is asked fails until there is, and whoever waits is told now: what they
+    /// asked for may still happen. Memory stays.
+    pub(super) fn stalled(&self, why: &str) {
+        let (syncing, open) = {
+            let mut core = self.lock();
+            if !core.spoiled {
+                core.trouble = Some(why.to_owned());
+            }
+            self.settled.notify_all();
+            let syncing = core.syncing.as_ref().map(|(_, done)| done.clone());
+            // Whoever comes when it works again waits for the group anew.
+            (syncing, std::mem::take(&mut core.open.done))
+        };
+        for done in syncing.into_iter().chain([open]) {
+            let _ = done.set(Err(why.to_owned()));
+        }
+    }
+
     /// Nothing that was gathered is known to be on disk: all of it fails, and
     /// so does everything that is asked, until memory was rebuilt.
-    pub(super) fn failed(&self, group: &Group, why: &str) {
-        let open = {
+    pub(super) fn failed(&self, why: &str) {
+        let (syncing, open) = {
             let mut core = self.lock();
             core.trouble = Some(why.to_owned());
-            core.syncing = None;
             self.settled.notify_all();
-            let sequence = core.open.sequence;
-            std::mem::replace(&mut core.open, Group::new(sequence))
+            let fresh = Group::new(core.open.sequence);
+            let open = std::mem::replace(&mut core.open, fresh);
+            (core.syncing.take().map(|(_, done)| done), open.done)
         };
-        for group in [group, &open] {
-            let _ = group.done.set(Err(why.to_owned()));
+        for done in syncing.into_iter().chain([open]) {
+            let _ = done.set(Err(why.to_owned()));
         }
     }
 

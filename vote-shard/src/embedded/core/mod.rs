@@ -9,7 +9,8 @@
 //! the write are one atomic step. Memory runs ahead of the disk by at most two
 //! groups: the one being synced and the open one. No answer leaves before the
 //! group that it depends on is on disk ([`Answer::after`]); when a group
-//! fails, memory is thrown away and rebuilt from the log.
+//! fails, or a panic leaves memory half changed, it is thrown away and rebuilt
+//! from the log.
 
 mod polls;
 mod slices;
@@ -75,6 +76,8 @@ impl Group {
 pub(super) struct Limits {
     /// Voters of open polls that memory may hold.
     pub(super) voters_max: u64,
+    /// Polls that a slice may have.
+    pub(super) polls_max: usize,
     /// How long a ballot may be on its way, see
     /// [`ballast_domain::poll::judge::arrival`].
     pub(super) allowance_ms: i64,
@@ -89,6 +92,9 @@ pub(super) struct Core {
     pub(super) limits: Limits,
     /// Why nothing can be asked right now.
     pub(super) trouble: Option<String>,
+    /// Whether a panic may have left memory or the open group half changed:
+    /// neither is used before memory was rebuilt.
+    pub(super) spoiled: bool,
     /// Whether memory is to be copied at the end of the open group, and the
     /// copy.
     pub(super) capture: Capture,
@@ -114,6 +120,7 @@ impl Core {
             syncing: None,
             limits,
             trouble: None,
+            spoiled: false,
             capture: Capture::Idle,
             began: Timestamp::from_unix_ms(0),
         }

@@ -1,6 +1,6 @@
 //! Polls.
 
-use ballast_domain::bounds::{IMPORTS_PER_POLL_MAX, POLLS_PER_SLICE_MAX};
+use ballast_domain::bounds::IMPORTS_PER_POLL_MAX;
 use ballast_domain::poll::{Phase, Poll, Refusal, RequestId};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, Timestamp};
@@ -30,7 +30,7 @@ impl Core {
             let depends_on = known.changed_in.max(slice.changed_in);
             return Ok(self.after(depends_on, Poll::clone(&known.poll)));
         }
-        if slice.polls.len() >= POLLS_PER_SLICE_MAX {
+        if slice.polls.len() >= self.limits.polls_max {
             return Err(Refusal::TooManyPolls.into());
         }
         let now = self.now(clock);
@@ -223,5 +223,52 @@ impl Core {
         let poll = self.state.polls.get(&number);
         poll.and_then(|poll| self.state.slices.get(&poll.slice))
             .is_some_and(|slice| slice.fence.holding == Holding::Owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ballast_domain::{Error, ErrorCode};
+
+    use super::*;
+    use crate::conformance::words::{at, at_of, poll, refusal, slice, time};
+    use crate::embedded::core::Limits;
+    use crate::embedded::state::State;
+    use crate::shard::{ShardError, SliceKey};
+    use crate::testing::Seed;
+
+    #[test]
+    fn a_poll_too_many_is_refused_clearly_and_changes_nothing() {
+        let limits = Limits {
+            voters_max: 10,
+            polls_max: 3,
+            allowance_ms: 0,
+        };
+        let mut core = Core::new(State::default(), 0, limits);
+        let key = SliceKey::random(&Seed(7.into()));
+        for at in [at(1), at_of("other", 1)] {
+            core.found(&at, key, time(0)).unwrap();
+        }
+        for number in 1..=3 {
+            core.create_poll(&at(1), poll(number), time(0)).unwrap();
+        }
+        let (state, group) = (format!("{:?}", core.state), format!("{:?}", core.open));
+        for _ in 0..2 {
+            let refused = core.create_poll(&at(1), poll(4), time(1));
+            let refused = refusal(refused);
+            assert_eq!(refused, Refusal::TooManyPolls);
+            let told = Error::from(ShardError::from(refused));
+            assert_eq!(told.code(), ErrorCode::TooMany);
+            assert!(told.to_string().contains("polls, which is all"), "{told}");
+        }
+        let unknown = core.poll(&slice(), poll(4).poll_id);
+        assert_eq!(refusal(unknown), Refusal::PollNotFound);
+        // One that is there is still found.
+        core.create_poll(&at(1), poll(3), time(1)).unwrap();
+        assert_eq!(format!("{:?}", core.state), state);
+        assert_eq!(format!("{:?}", core.open), group);
+        // The limit is each slice's own.
+        let other = at_of("other", 1);
+        core.create_poll(&other, poll(4), time(1)).unwrap();
     }
 }

@@ -9,6 +9,7 @@ use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, VoterId};
 
 use super::{Answer, Core};
+use crate::embedded::faults::{self, Fault};
 use crate::embedded::record::{PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
 use crate::embedded::runs::Key;
 use crate::embedded::state::{PollState, Row, Seen, remember};
@@ -190,6 +191,7 @@ impl Core {
                 voter,
             };
             self.write_bytes(now, &Record::Vote(vote));
+            faults::panic_if(Fault::CountingPanics);
             let sequence = self.open.sequence;
             self.state.apply_vote(sequence, counted.print, &vote);
             return;

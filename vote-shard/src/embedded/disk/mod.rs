@@ -13,6 +13,8 @@
 
 mod real;
 mod simulated;
+#[cfg(test)]
+pub(in crate::embedded) mod watched;
 
 use std::io;
 

@@ -55,6 +55,8 @@ struct State {
     fail_sync_in: Option<u32>,
     /// Bytes that may still be written before the disk is full.
     room: Option<u64>,
+    /// Whether nothing can be changed.
+    read_only: bool,
     /// Whether syncs wait, and how many do.
     held: bool,
     waiting: usize,
@@ -108,6 +110,9 @@ impl SimulatedDisk {
             None => {}
         }
         state.check()?;
+        if state.read_only {
+            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+        }
         Ok(state)
     }
 
@@ -183,6 +188,12 @@ impl SimulatedDisk {
     /// Leaves room for so many more bytes; `None` for any number.
     pub fn set_room(&self, bytes: Option<u64>) {
         self.state().room = bytes;
+    }
+
+    /// Lets every change fail, or work again, as when the operating system
+    /// remounts a disk it has found errors on.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.state().read_only = read_only;
     }
 
     /// Crashes. Files that are open see nothing of it and must be dropped.
@@ -523,5 +534,27 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert!(disk.create("b", 8).is_err());
         assert_eq!(disk.list().unwrap(), ["a"]);
+    }
+
+    #[test]
+    fn a_read_only_disk_is_read_and_not_changed() {
+        let disk = SimulatedDisk::new(1);
+        let mut file = disk.create("a", 3).unwrap();
+        disk.set_read_only(true);
+        let refused = [
+            file.write_at(0, b"new").unwrap_err(),
+            file.sync().unwrap_err(),
+            disk.create("b", 1).err().unwrap(),
+            disk.rename("a", "b").unwrap_err(),
+            disk.remove("a").unwrap_err(),
+            disk.sync_names().unwrap_err(),
+        ];
+        for error in refused {
+            assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
+        }
+        assert_eq!(read(&disk, "a").unwrap(), [0; 3]);
+        disk.set_read_only(false);
+        file.write_at(0, b"new").unwrap();
+        assert_eq!(read(&disk, "a").unwrap(), b"new");
     }
 }

@@ -15,7 +15,8 @@
 //! Opening ([`recover`]) serves nothing that is not durable: groups after the
 //! last durable mark are copied into a new segment, which is synced first. A
 //! segment comes into being under another name and gets its own by a rename
-//! once it is on disk, so there is never half a segment. Of the last segment
+//! once it is on disk, so there is never half a segment; on a disk that is
+//! nearly full it is as small as need be. Of the last segment
 //! an invalid tail is cut; anything else that is invalid stops the log with a
 //! diagnosis.
 
@@ -36,6 +37,7 @@ use super::disk::Disk;
 
 pub use reader::Reader;
 pub use recover::{Recovered, files_after, first_sequence};
+pub(super) use segment::probe;
 pub use survey::{Surveyed, survey};
 
 /// How large segments are, and where reading begins.
@@ -76,6 +78,10 @@ pub enum LogError {
         #[source]
         source: io::Error,
     },
+    /// There is no room for another segment, or none can be made. Nothing has
+    /// changed: the same may be tried again.
+    #[error("make a segment")]
+    NoSegment(#[source] io::Error),
     /// A write or sync failed earlier: open the log anew.
     #[error("an earlier write failed; the log must be opened anew")]
     Poisoned,
@@ -163,9 +169,8 @@ impl Log {
     /// when it was made and its name may be lost, the log is poisoned.
     fn roll(&mut self, first_sequence: u64, payload: usize) -> Result<(), LogError> {
         let id = self.active.id() + 1;
-        let draft = self
-            .draft(id, first_sequence, payload)
-            .map_err(failed("make a segment"))?;
+        let draft = self.draft(id, first_sequence, payload);
+        let draft = draft.map_err(LogError::NoSegment)?;
         match draft.publish(&*self.reader.disk) {
             Ok(segment) => {
                 self.reader.directory.segments().push_back(Placed {
@@ -185,14 +190,15 @@ impl Log {
     /// A new segment, out of a spare file if there is one and the group fits.
     fn draft(&mut self, id: u64, first_sequence: u64, payload: usize) -> io::Result<Draft> {
         let disk = &*self.reader.disk;
-        let needed = segment::bytes_for(payload);
-        if needed <= self.options.segment_bytes
-            && let Some(spare) = self.spares.pop()
+        let (wanted, needed) = (self.options.segment_bytes, segment::bytes_for(payload));
+        if needed <= wanted
+            && let Some(spare) = self.spares.last()
         {
-            return Segment::draft_from(disk, &spare, id, first_sequence);
+            let draft = Segment::draft_from(disk, spare, id, first_sequence)?;
+            self.spares.pop();
+            return Ok(draft);
         }
-        let bytes = self.options.segment_bytes.max(needed);
-        Segment::draft(disk, id, first_sequence, bytes)
+        Segment::draft(disk, id, first_sequence, wanted, needed)
     }
 
     /// Gives up segments that hold only groups up to `sequence`. A few of

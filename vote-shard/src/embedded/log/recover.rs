@@ -152,8 +152,9 @@ fn rewritten(
         .iter()
         .map(|group| frame_bytes(group.payload.len()))
         .sum();
-    let bytes = options.first_segment_bytes.max(segment::bytes_for(needed));
-    let mut draft = Segment::draft(disk, id, mark + 1, bytes).map_err(failed("make a segment"))?;
+    let (wanted, needed) = (options.first_segment_bytes, segment::bytes_for(needed));
+    let mut draft =
+        Segment::draft(disk, id, mark + 1, wanted, needed).map_err(LogError::NoSegment)?;
     for group in tail {
         draft
             .write(group.sequence, mark, &group.payload)

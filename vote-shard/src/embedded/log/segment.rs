@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::LogError;
 use super::format::{ALIGN, Frame, HEADER_BYTES, Header, frame_bytes};
 use crate::embedded::disk::{Disk, DiskFile};
 
@@ -49,30 +50,40 @@ pub(super) fn id_in(name: &str) -> Option<u64> {
 }
 
 impl Segment {
-    /// Makes a segment that is not yet seen.
+    /// Makes a segment that is not yet seen, of the size that is wanted; on a
+    /// disk that is nearly full a smaller one, as long as it has the bytes
+    /// that are needed.
     pub(super) fn draft(
         disk: &dyn Disk,
         id: u64,
         first_sequence: u64,
-        bytes: u64,
+        wanted: u64,
+        needed: u64,
     ) -> io::Result<Draft> {
         let name = draft_of(id);
-        remove_if_there(disk, &name)?;
-        let file = disk.create(&name, bytes)?;
-        Self::begun(file, id, first_sequence)
+        let mut bytes = wanted.max(needed);
+        loop {
+            remove_if_there(disk, &name)?;
+            match disk.create(&name, bytes) {
+                Err(error) if is_full(&error) && bytes > needed => {
+                    bytes = (bytes / 2).max(needed);
+                }
+                made => return Self::begun(made?, id, first_sequence),
+            }
+        }
     }
 
-    /// Makes a segment that is not yet seen out of a file that was one.
+    /// Makes a segment that is not yet seen out of a file that was one. When
+    /// that fails the file is still there under its name.
     pub(super) fn draft_from(
         disk: &dyn Disk,
         spare: &str,
         id: u64,
         first_sequence: u64,
     ) -> io::Result<Draft> {
-        let name = draft_of(id);
-        remove_if_there(disk, &name)?;
-        disk.rename(spare, &name)?;
-        Self::begun(disk.open(&name)?, id, first_sequence)
+        let draft = Self::begun(disk.open(spare)?, id, first_sequence)?;
+        disk.rename(spare, &draft_of(id))?;
+        Ok(draft)
     }
 
     fn begun(mut file: Box<dyn DiskFile>, id: u64, first_sequence: u64) -> io::Result<Draft> {
@@ -117,6 +128,19 @@ impl Segment {
         self.end += frame.len() as u64;
         Ok(())
     }
+}
+
+/// Whether a segment could be made, if only the smallest.
+pub(in crate::embedded) fn probe(disk: &dyn Disk) -> Result<(), LogError> {
+    let draft = Segment::draft(disk, 0, 0, 0, bytes_for(0));
+    let tried = draft.and_then(|_| disk.remove(&draft_of(0)));
+    tried.map_err(LogError::NoSegment)
+}
+
+/// Whether there was no room; a smaller file may find some.
+fn is_full(error: &io::Error) -> bool {
+    let kind = error.kind();
+    kind == io::ErrorKind::StorageFull || kind == io::ErrorKind::QuotaExceeded
 }
 
 fn remove_if_there(disk: &dyn Disk, name: &str) -> io::Result<()> {

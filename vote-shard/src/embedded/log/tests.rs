@@ -45,6 +45,7 @@ fn payload(n: u64, bytes: usize) -> Vec<u8> {
 enum Step {
     Append(usize),
     FailSync(u32),
+    Room(u64),
     Forget(u64),
     Crash(Crash),
 }
@@ -59,6 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         12 => (0usize..1_500).prop_map(Step::Append),
         1 => (1u32..4).prop_map(Step::FailSync),
+        1 => (0u64..4_000).prop_map(Step::Room),
         1 => (0u64..8).prop_map(Step::Forget),
         4 => crash.prop_map(Step::Crash),
     ];
@@ -97,6 +99,7 @@ proptest! {
                     }
                 }
                 Step::FailSync(n) => disk.fail_sync(n),
+                Step::Room(bytes) => disk.set_room(Some(bytes)),
                 Step::Forget(back) => {
                     let up_to = acknowledged.saturating_sub(back);
                     let _ = log.forget_up_to(up_to);
@@ -105,11 +108,12 @@ proptest! {
                 Step::Crash(crash) => {
                     drop(log);
                     disk.crash(crash);
+                    disk.set_room(None);
                     // A sync that fails while opening is tried again, as the
                     // engine does.
                     let (reopened, groups) = match open_after(&disk, forgotten) {
                         Ok(opened) => opened,
-                        Err(LogError::Disk { .. }) => open_after(&disk, forgotten).unwrap(),
+                        Err(LogError::Disk { .. } | LogError::NoSegment(_)) => open_after(&disk, forgotten).unwrap(),
                         Err(other) => panic!("{other}"),
                     };
                     let last = groups.last().map_or(reopened.durable(), |group| group.sequence);
@@ -191,15 +195,54 @@ fn a_full_disk_refuses_a_group_and_takes_the_next_when_there_is_room() {
     let (mut log, _) = open(&disk).unwrap();
     log.append(&payload(1, 300)).unwrap();
     disk.set_room(Some(100));
-    assert!(matches!(
-        log.append(&payload(2, 1_400)),
-        Err(LogError::Disk { .. })
-    ));
+    for _ in 0..3 {
+        let full = log.append(&payload(2, 1_400));
+        assert!(matches!(full, Err(LogError::NoSegment(_))), "{full:?}");
+    }
     disk.set_room(None);
     assert_eq!(log.append(&payload(2, 1_400)).unwrap(), 2);
     drop(log);
     disk.crash(Crash::PowerLost);
     assert_eq!(open(&disk).unwrap().1.len(), 2);
+}
+
+/// The sizes of the segments, oldest first.
+fn sizes(disk: &SimulatedDisk) -> Vec<u64> {
+    let names = disk.list().unwrap();
+    let segments = names.iter().filter(|name| name.ends_with(".seg"));
+    segments
+        .map(|name| disk.open(name).unwrap().bytes().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_nearly_full_disk_gets_segments_as_small_as_need_be() {
+    let disk = SimulatedDisk::new(1);
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&payload(1, 300)).unwrap();
+    // Not enough for a segment of 2,048 bytes.
+    disk.set_room(Some(1_500));
+    for n in 2..=4 {
+        assert_eq!(log.append(&payload(n, 300)).unwrap(), n);
+    }
+    let needed = segment::bytes_for(300);
+    assert_eq!(sizes(&disk), [512, 1_024, needed]);
+    let full = log.append(&payload(5, 300));
+    assert!(matches!(full, Err(LogError::NoSegment(_))), "{full:?}");
+    // Whoever starts on such a disk needs little, too.
+    drop(log);
+    disk.crash(Crash::PowerLost);
+    disk.set_room(Some(500));
+    let (mut log, groups) = open(&disk).unwrap();
+    assert_eq!(groups.len(), 4);
+    disk.set_room(None);
+    for n in 5..=9 {
+        assert_eq!(log.append(&payload(n, 300)).unwrap(), n);
+    }
+    assert_eq!(sizes(&disk).last(), Some(&2_048), "as large as ever");
+    drop(log);
+    disk.crash(Crash::PowerLost);
+    assert_eq!(open(&disk).unwrap().1.len(), 9);
 }
 
 #[test]

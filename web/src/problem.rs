@@ -3,6 +3,7 @@
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
 use ballast_domain::error::Wire;
+use ballast_domain::registry::StoreError;
 use ballast_domain::{Error, ErrorCode};
 
 /// An [`Error`] as an HTTP answer. It is logged here, once, when it is ours.
@@ -15,8 +16,8 @@ impl From<Error> for ApiError {
     }
 }
 
-impl From<ballast_domain::registry::StoreError> for ApiError {
-    fn from(error: ballast_domain::registry::StoreError) -> Self {
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
         Error::from(error).into()
     }
 }
@@ -43,6 +44,17 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// A request that cannot be read.
+pub fn malformed(detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::MalformedRequest, detail)
+}
+
+/// The answer to a method that a path does not take.
+pub async fn wrong_method() -> ApiError {
+    let detail = "the path is there, but it does not take this method";
+    Error::new(ErrorCode::MethodNotAllowed, detail).into()
+}
+
 /// The page that a problem's `type` leads to; `None` for an unknown code.
 pub fn catalogue_page(code: &str) -> Option<Response> {
     let code = ErrorCode::ALL.iter().find(|known| known.name() == code)?;
@@ -56,4 +68,27 @@ pub fn catalogue_page(code: &str) -> Option<Response> {
         next = code.next_step(),
     );
     Some(Html(page).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_becomes_an_answer() {
+        let error = Error::new(ErrorCode::Unavailable, "not now").retry_after(3);
+        let response = ApiError::from(error).into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let headers = response.headers();
+        assert_eq!(headers["content-type"], "application/problem+json");
+        assert_eq!(headers["retry-after"], "3");
+    }
+
+    #[test]
+    fn every_code_has_its_page() {
+        for code in ErrorCode::ALL {
+            assert!(catalogue_page(code.name()).is_some(), "{}", code.name());
+        }
+        assert!(catalogue_page("nonsense").is_none());
+    }
 }

@@ -1,0 +1,126 @@
+//! The application as the server calls it.
+//!
+//! ```text
+//!   request ──► one vote, one key to resolve: answered directly
+//!          └──► anything else: by its path (http.rs)
+//! ```
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::extract::ConnectInfo;
+use axum::http::{Method, Request};
+use axum::response::Response;
+use ballast_router::{self as router, Direct};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tower::Service;
+
+use super::http::{Around, safely};
+use super::metrics::Meter;
+use crate::machine::stopwatch;
+
+/// What is served; one for all connections.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Inner>);
+
+struct Inner {
+    paths: Router,
+    router: router::State,
+    around: Arc<Around>,
+    votes: Meter,
+    posted_votes: Meter,
+    resolves: Meter,
+}
+
+impl App {
+    /// The application over its paths.
+    pub(super) fn new(paths: Router, router: router::State, around: Arc<Around>) -> Self {
+        let (vote, resolve) = (router::VOTE_PATTERN, router::RESOLVE_PATTERN);
+        let metrics = &around.metrics;
+        Self(Arc::new(Inner {
+            votes: metrics.meter(Method::PATCH, vote),
+            posted_votes: metrics.meter(Method::POST, vote),
+            resolves: metrics.meter(Method::GET, resolve),
+            paths,
+            router,
+            around,
+        }))
+    }
+}
+
+impl Inner {
+    /// How a request can be answered directly. One that somebody wants to be
+    /// told of goes the ordinary way, where that is done.
+    fn direct<B>(&self, request: &Request<B>) -> Option<(Direct, &Meter)> {
+        let direct = Direct::of(request.method(), request.uri())?;
+        let meter = match (direct, request.method()) {
+            (Direct::Resolve, _) => &self.resolves,
+            (Direct::Vote(..), &Method::POST) => &self.posted_votes,
+            (Direct::Vote(..), _) => &self.votes,
+        };
+        (!self.around.is_watched()).then_some((direct, meter))
+    }
+
+    async fn answer(&self, peer: SocketAddr, mut request: Request<Body>) -> Response {
+        let Some((direct, meter)) = self.direct(&request) else {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            let answer = self.paths.clone().call(request).await;
+            return answer.unwrap_or_else(|never| match never {});
+        };
+        let watch = stopwatch();
+        let response = safely(direct.answer(&self.router, request)).await;
+        meter.request(response.status(), watch.elapsed());
+        response
+    }
+}
+
+/// A new connection.
+impl Service<SocketAddr> for App {
+    type Response = Connected;
+    type Error = Infallible;
+    type Future = Ready<Result<Connected, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, peer: SocketAddr) -> Self::Future {
+        ready(Ok(Connected {
+            app: self.0.clone(),
+            peer,
+        }))
+    }
+}
+
+/// The application for one connection.
+#[derive(Clone)]
+pub(crate) struct Connected {
+    app: Arc<Inner>,
+    peer: SocketAddr,
+}
+
+impl<B> Service<Request<B>> for Connected
+where
+    B: HttpBody<Data = axum::body::Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (app, peer) = (self.app.clone(), self.peer);
+        let request = request.map(Body::new);
+        async move { Ok(app.answer(peer, request).await) }.boxed()
+    }
+}

@@ -1,0 +1,151 @@
+//! What exports cost, and that they are whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::conformance_tests::SMALL;
+use super::disk::SimulatedDisk;
+use super::disk::watched::{Touch, Watched};
+use super::{EmbeddedShard, Options};
+use crate::conformance::START_MS;
+use crate::conformance::words::{at, ballot, changeable, counted, owner_of, poll, slice};
+use crate::shard::{Change, Cursor, VoteShard, VoterName};
+use crate::testing::{ManualClock, Seed};
+
+/// A shard that owns the slice with two polls, and how many checkpoints and
+/// runs it has made.
+async fn shard(checkpoint_bytes: u64) -> (EmbeddedShard, Arc<AtomicU32>) {
+    let made = Arc::new(AtomicU32::new(0));
+    let count = made.clone();
+    let touch = move |touch, name: &str| {
+        let of_the_keeper = name.starts_with("checkpoint") || name.starts_with("rows");
+        if touch == Touch::Create && of_the_keeper {
+            count.fetch_add(1, Ordering::AcqRel);
+        }
+    };
+    let disk = Arc::new(Watched(SimulatedDisk::new(1), Arc::new(touch)));
+    let options = Options {
+        log: SMALL,
+        checkpoint_bytes,
+        feed_bytes: 0,
+        ..Options::default()
+    };
+    let clock = Arc::new(ManualClock::at(START_MS));
+    let entropy = Arc::new(Seed(7.into()));
+    let shard = EmbeddedShard::open("shard-1", disk, options, clock, entropy).unwrap();
+    owner_of(&shard, &[changeable(1), poll(2)]).await;
+    (shard, made)
+}
+
+/// Casts a vote, the voter's first or so-manieth.
+async fn vote(shard: &EmbeddedShard, name: &str, item: u16, revision: u32) {
+    let vote = ballot(&changeable(1), name, item, revision.into());
+    let told = shard.cast(&at(1), &[vote]).await.unwrap();
+    assert_eq!(told, [counted(revision)]);
+}
+
+/// The rows that were there when it was asked for: who chose what, each voter
+/// once.
+async fn export(shard: &EmbeddedShard, bytes: usize) -> BTreeMap<String, (Vec<u16>, u32)> {
+    let mut rows = BTreeMap::new();
+    let mut cursor = Cursor::Start;
+    while !matches!(cursor, Cursor::Changes { .. }) {
+        let page = shard.export(&slice(), &cursor, bytes).await.unwrap();
+        for change in page.changes {
+            if let Change::Voter(row) = change
+                && let VoterName::Named(name) = row.voter
+            {
+                let of_voter = (row.items, row.version.revision);
+                let known = rows.insert(name.as_str().to_owned(), of_voter);
+                assert_eq!(known, None, "{name:?} twice");
+            }
+        }
+        cursor = page.next;
+    }
+    rows
+}
+
+#[tokio::test]
+async fn exports_make_no_checkpoints_and_lack_nothing() {
+    let (shard, made) = shard(1 << 30).await;
+    let mut expected = BTreeMap::new();
+    for n in 0..10 {
+        let name = format!("early {n}");
+        vote(&shard, &name, 0, 1).await;
+        expected.insert(name, (vec![0], 1));
+    }
+    shard.checkpoint().await.unwrap();
+    let before = made.load(Ordering::Acquire);
+    for n in 0..10 {
+        // One voter more, and one who has changed their mind.
+        let (new, early) = (format!("late {n}"), format!("early {n}"));
+        vote(&shard, &new, 1, 1).await;
+        vote(&shard, &early, 2, 2).await;
+        expected.insert(new, (vec![1], 1));
+        expected.insert(early, (vec![2], 2));
+        for bytes in [1, 1_000, 1 << 20] {
+            assert_eq!(export(&shard, bytes).await, expected);
+        }
+    }
+    assert_eq!(made.load(Ordering::Acquire), before);
+}
+
+#[tokio::test]
+async fn an_export_is_whole_though_checkpoints_are_made_meanwhile() {
+    let (shard, _) = shard(1 << 30).await;
+    for n in 0..10 {
+        vote(&shard, &format!("voter {n}"), 0, 1).await;
+    }
+    let mut names = Vec::new();
+    let mut cursor = Cursor::Start;
+    for round in 0.. {
+        let page = shard.export(&slice(), &cursor, 1).await.unwrap();
+        names.extend(page.changes.iter().filter_map(|change| match change {
+            Change::Voter(row) => Some(row.voter.clone()),
+            Change::Poll(_) => None,
+        }));
+        cursor = page.next;
+        if matches!(cursor, Cursor::Changes { .. }) {
+            break;
+        }
+        // Two checkpoints, after which the log is given up to the first.
+        for checkpoint in 0..2 {
+            vote(&shard, &format!("late {round} {checkpoint}"), 1, 1).await;
+            shard.checkpoint().await.unwrap();
+        }
+    }
+    let all = (0..10).map(|n| format!("voter {n}"));
+    let missing: Vec<_> = all
+        .filter(|name| {
+            let is =
+                |known: &VoterName| matches!(known, VoterName::Named(id) if id.as_str() == name);
+            names.iter().filter(|known| is(known)).count() != 1
+        })
+        .collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+#[tokio::test]
+async fn exports_at_once_share_a_checkpoint_and_the_next_needs_none() {
+    // An export reads a kibibyte of the log, and no more.
+    let (shard, made) = shard(16 << 10).await;
+    for n in 0..50 {
+        vote(&shard, &format!("voter {n}"), 0, 1).await;
+    }
+    let before = made.load(Ordering::Acquire);
+    let shard = Arc::new(shard);
+    let mut exports = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        let shard = shard.clone();
+        exports.spawn(async move { export(&shard, 1 << 20).await });
+    }
+    for rows in exports.join_all().await {
+        assert_eq!(rows.len(), 50);
+    }
+    // A run and a checkpoint.
+    assert_eq!(made.load(Ordering::Acquire), before + 2);
+    vote(&shard, "late", 0, 1).await;
+    assert_eq!(export(&shard, 1 << 20).await.len(), 51);
+    assert_eq!(made.load(Ordering::Acquire), before + 2);
+}

@@ -1,0 +1,205 @@
+//! The OpenAPI document of an API: what is the same in every operation is
+//! added here, and the pages that show it are made.
+
+use axum::routing::get;
+use axum::{Json, Router};
+use utoipa::openapi::path::{Operation, Parameter};
+use utoipa::openapi::response::Response;
+use utoipa::openapi::security::SecurityScheme;
+use utoipa::openapi::{Content, OpenApi, PathItem, Ref, RefOr, ResponseBuilder};
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::problem::wrong_method;
+
+/// A status, and what it means.
+pub type Meaning = (&'static str, &'static str);
+
+/// What any operation of any API may be refused with.
+const ALWAYS: &[Meaning] = &[
+    ("400", "The request cannot be read"),
+    (
+        "422",
+        "Something in the request cannot be; `errors` says what",
+    ),
+    ("500", "Something failed on our side"),
+    (
+        "503",
+        "Not possible right now; try again after `Retry-After`",
+    ),
+];
+/// What an operation may be refused with that names something.
+const NAMING: &[Meaning] = &[("404", "There is no such thing")];
+/// What an operation may be refused with that changes something.
+const CHANGING: &[Meaning] = &[
+    ("409", "It contradicts what is there"),
+    ("412", "It has changed since you read it"),
+    ("413", "The body is too large"),
+    ("415", "The body is not JSON"),
+];
+
+/// What is an API's own in the document.
+pub struct Edge {
+    /// How callers identify themselves: the scheme and its name.
+    pub security: (&'static str, SecurityScheme),
+    /// What any of its operations may be refused with, beside what those of
+    /// all APIs may.
+    pub refusals: &'static [Meaning],
+    /// Whether an operation names something that may not be there.
+    pub names_something: fn(&Operation) -> bool,
+}
+
+/// Adds what is the same everywhere: how to identify oneself, and the
+/// problems that each kind of operation can answer with.
+pub fn finished(mut document: OpenApi, edge: Edge) -> OpenApi {
+    let (name, scheme) = edge.security;
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(name, scheme);
+    for item in document.paths.paths.values_mut() {
+        for (operation, changes) in operations(item) {
+            let naming = (edge.names_something)(operation).then_some(NAMING);
+            let changing = changes.then_some(CHANGING);
+            let lists = [Some(ALWAYS), Some(edge.refusals), naming, changing];
+            for (status, meaning) in lists.into_iter().flatten().flatten() {
+                let answers = &mut operation.responses.responses;
+                let told = answers.entry((*status).to_owned());
+                told.or_insert_with(|| problem(meaning).into());
+            }
+        }
+    }
+    document
+}
+
+/// The operations of a path, and whether each changes something.
+fn operations(item: &mut PathItem) -> Vec<(&mut Operation, bool)> {
+    let PathItem {
+        get,
+        put,
+        post,
+        delete,
+        patch,
+        ..
+    } = item;
+    let looks = get.iter_mut().map(|operation| (operation, false));
+    let changes = [put, post, delete, patch]
+        .into_iter()
+        .flatten()
+        .map(|operation| (operation, true));
+    looks.chain(changes).collect()
+}
+
+fn problem(meaning: &str) -> Response {
+    let problem = Content::new(Some(Ref::from_schema_name("Problem")));
+    ResponseBuilder::new()
+        .description(meaning)
+        .content("application/problem+json", problem)
+        .build()
+}
+
+/// Whether an operation has a parameter such as this.
+pub fn has_parameter(operation: &Operation, such: impl Fn(&Parameter) -> bool) -> bool {
+    let mut parameters = operation.parameters.iter().flatten();
+    parameters.any(|parameter| match parameter {
+        RefOr::T(it) => such(it),
+        RefOr::Ref(_) => false,
+    })
+}
+
+/// The document at `openapi.json` and its page at `docs/`, below a prefix. The
+/// page works without any network.
+pub fn pages<S: Clone + Send + Sync + 'static>(prefix: &str, document: OpenApi) -> Router<S> {
+    let url = format!("{prefix}/openapi.json");
+    let page = SwaggerUi::new(format!("{prefix}/docs")).config(
+        Config::from(url.clone())
+            .try_it_out_enabled(true)
+            .validator_url("none"),
+    );
+    Router::new()
+        .route(&url, get(async || Json(document)))
+        .merge(page)
+        .method_not_allowed_fallback(wrong_method)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::http::{Request, StatusCode};
+    use tower::ServiceExt as _;
+    use utoipa::openapi::path::{HttpMethod, ParameterBuilder, ParameterIn};
+    use utoipa::openapi::security::{Http, HttpAuthScheme};
+    use utoipa::openapi::{OpenApiBuilder, PathsBuilder};
+
+    fn edge() -> Edge {
+        let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        Edge {
+            security: ("token", bearer),
+            refusals: &[("401", "Who are you?")],
+            names_something: |operation| {
+                has_parameter(operation, |it| it.parameter_in == ParameterIn::Path)
+            },
+        }
+    }
+
+    fn document(method: HttpMethod, operation: Operation) -> OpenApi {
+        let item = PathItem::new(method, operation);
+        let paths = PathsBuilder::new().path("/x", item).build();
+        OpenApiBuilder::new().paths(paths).build()
+    }
+
+    fn answers(item: &mut PathItem) -> String {
+        let (operation, _) = operations(item).remove(0);
+        let statuses: Vec<_> = operation.responses.responses.keys().cloned().collect();
+        statuses.join(" ")
+    }
+
+    #[test]
+    fn operations_say_what_they_may_be_refused_with() {
+        let told = |method, operation| {
+            let mut document = finished(document(method, operation), edge());
+            answers(document.paths.paths.get_mut("/x").unwrap())
+        };
+        let named = || {
+            let id = ParameterBuilder::new()
+                .name("id")
+                .parameter_in(ParameterIn::Path);
+            let mut operation = Operation::new();
+            operation.parameters = Some(vec![id.build().into()]);
+            operation
+        };
+        let looks = told(HttpMethod::Get, Operation::new());
+        assert_eq!(looks, "400 401 422 500 503");
+        assert_eq!(told(HttpMethod::Get, named()), "400 401 404 422 500 503");
+        assert_eq!(
+            told(HttpMethod::Put, named()),
+            "400 401 404 409 412 413 415 422 500 503"
+        );
+    }
+
+    #[test]
+    fn what_an_operation_says_itself_stays() {
+        let mut operation = Operation::new();
+        let own = ResponseBuilder::new().description("own").build();
+        let answers = &mut operation.responses.responses;
+        answers.insert("503".to_owned(), own.into());
+        let document = finished(document(HttpMethod::Get, operation), edge());
+        let json = document.to_json().unwrap();
+        assert!(json.contains(r#""503":{"description":"own"}"#), "{json}");
+    }
+
+    #[tokio::test]
+    async fn the_document_and_its_page_are_below_the_prefix() {
+        let document = document(HttpMethod::Get, Operation::new());
+        let pages = pages::<()>("/below", document);
+        let ask = async |method: &str, path: &str| {
+            let request = Request::builder().method(method).uri(path);
+            let request = request.body(Body::empty()).unwrap();
+            pages.clone().oneshot(request).await.unwrap().status()
+        };
+        assert_eq!(ask("GET", "/below/openapi.json").await, StatusCode::OK);
+        assert_eq!(ask("GET", "/below/docs/").await, StatusCode::OK);
+        assert_eq!(
+            ask("POST", "/below/openapi.json").await,
+            StatusCode::METHOD_NOT_ALLOWED
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! Lists, a page at a time.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use ballast_domain::bounds::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
+use ballast_domain::{Error, Result};
+use serde::Serialize;
+
+/// A page of a list.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Page<T> {
+    /// The items.
+    items: Vec<T>,
+    /// What to send as `cursor` for the next page; `null` on the last one.
+    next_cursor: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A page out of `limit + 1` items that were asked for: the one too many
+    /// tells that there is a next page.
+    pub fn of<K: Display>(mut items: Vec<T>, limit: u32, key: impl Fn(&T) -> K) -> Self {
+        let more = items.len() > limit as usize;
+        items.truncate(limit as usize);
+        let last = items.last().filter(|_| more);
+        let next_cursor = last.map(|last| cursor(key(last)));
+        Self { items, next_cursor }
+    }
+}
+
+/// The form of a cursor: opaque to callers, versioned for us.
+const CURSOR: &str = "c1.";
+/// The longest text that a cursor holds.
+const CURSOR_BYTES_MAX: usize = 200;
+
+/// Writes a cursor.
+pub fn cursor(after: impl Display) -> String {
+    format!("{CURSOR}{after}")
+}
+
+/// Reads a cursor: after which item the page begins.
+pub fn after<K: FromStr>(cursor: Option<&str>) -> Result<Option<K>> {
+    let Some(text) = cursor else { return Ok(None) };
+    let after = text
+        .strip_prefix(CURSOR)
+        .filter(|after| (1..=CURSOR_BYTES_MAX).contains(&after.len()))
+        .and_then(|after| after.parse().ok());
+    match after {
+        Some(after) => Ok(Some(after)),
+        None => Err(Error::invalid_field(
+            "?cursor",
+            "it is not a nextCursor of this list",
+        )),
+    }
+}
+
+/// Reads a page size.
+pub fn limit(limit: Option<u32>) -> Result<u32> {
+    bounded(limit, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX)
+}
+
+/// Reads a page size with bounds of its own.
+pub fn bounded(limit: Option<u32>, default: u32, max: u32) -> Result<u32> {
+    let limit = limit.unwrap_or(default);
+    if (1..=max).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(Error::invalid_field(
+            "?limit",
+            format!("{limit} is not from 1 to {max}"),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_say_where_to_go_on() {
+        let page = Page::of(vec![1, 2, 3], 2, |number| *number);
+        assert_eq!(page.items, [1, 2]);
+        let next = page.next_cursor.as_deref();
+        assert_eq!(after::<u32>(next).unwrap(), Some(2));
+        assert_eq!(after::<String>(next).unwrap().as_deref(), Some("2"));
+        assert!(Page::of(vec![1, 2, 3], 3, |n| *n).next_cursor.is_none());
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_refused() {
+        assert_eq!(after::<u32>(None).unwrap(), None);
+        let long = cursor("1".repeat(CURSOR_BYTES_MAX + 1));
+        for text in ["", "c1.", "2", "c2.2", &long] {
+            assert!(after::<String>(Some(text)).is_err(), "{text}");
+        }
+        assert!(after::<u32>(Some("c1.two")).is_err());
+    }
+
+    #[test]
+    fn a_page_has_a_size() {
+        assert_eq!(limit(None).unwrap(), PAGE_ITEMS_DEFAULT);
+        assert_eq!(limit(Some(PAGE_ITEMS_MAX)).unwrap(), PAGE_ITEMS_MAX);
+        assert!(limit(Some(0)).is_err());
+        assert!(limit(Some(PAGE_ITEMS_MAX + 1)).is_err());
+        assert_eq!(bounded(None, 5, 7).unwrap(), 5);
+        assert!(bounded(Some(8), 5, 7).is_err());
+    }
+}
