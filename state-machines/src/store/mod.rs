@@ -8,6 +8,7 @@
 //!   limits        how large texts may be
 //!   rules         what may happen to an execution, decided purely
 //!   memory        a store in memory: for tests, and to read
+//!   sqlite        a store in one SQLite file (feature `sqlite`)
 //!   conformance   the one suite that every store passes; for the tests of
 //!                 other crates behind the feature `conformance`
 //! ```
@@ -84,6 +85,8 @@ mod model;
 mod paging;
 mod rules;
 mod shown;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 use std::collections::BTreeMap;
 
@@ -99,6 +102,8 @@ pub use model::{
     Post, Posted, Recorded, Snapshot, Standing, Start, Status, Step, Then,
 };
 pub use shown::{Found, HistoryPage, HistoryQuery, Query, Row};
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
 
 /// Keeps executions. What was answered is durable and seen by every later
 /// question; steps of one execution happen in an order that all see, and each
