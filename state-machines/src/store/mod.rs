@@ -179,8 +179,9 @@ pub trait Store: Send + Sync {
     async fn next_wake(&self) -> StoreResult<Option<i64>>;
 
     /// Changes whenever something in this process may have made an execution
-    /// due, or due earlier, or has brought a message. What other processes do
-    /// is found by asking.
+    /// due, or due earlier, or has brought a message: before whoever did it is
+    /// answered. The first change may be from before this call. What other
+    /// processes do is found by asking.
     fn changes(&self) -> watch::Receiver<u64>;
 
     /// Forgets executions that ended before a time: `most` at most, and fewer

@@ -120,32 +120,63 @@ async fn a_closed_store_says_so() {
 }
 
 /// A failed transaction fails its group and changes nothing, and does not stop
-/// the next.
+/// the next: neither when SQLite has rolled it back by itself, as it does when
+/// the disk is full, nor when it leaves that to us.
 #[tokio::test]
 async fn a_failed_transaction_changes_nothing() {
     let (files, store) = start::<Files>().await;
     let x = create(&store, "x").await;
     let y = create(&store, "y").await;
     let outside = outside(&files.file()).await;
-    // What SQLite does by itself when the disk is full: the statement fails
-    // and the whole transaction is gone.
-    let full = "CREATE TRIGGER full BEFORE UPDATE ON executions
-                BEGIN SELECT RAISE(ROLLBACK, 'the disk is full'); END";
-    sqlx::query(full).execute(&outside).await.unwrap();
-    for _ in 0..3 {
-        let (one, two) = tokio::join!(store.append(step(&x, 2)), store.append(step(&y, 2)));
-        assert!(one.is_err() && two.is_err());
-        assert!(store.post("x", post("k", 5)).await.is_err());
-        assert_eq!(history(&store, "x").await, [told(1)]);
+    for (n, how) in ["ROLLBACK", "ABORT", "FAIL"].into_iter().enumerate() {
+        let full = format!(
+            "CREATE TRIGGER full BEFORE UPDATE ON executions
+             BEGIN SELECT RAISE({how}, 'the disk is full'); END"
+        );
+        let full = sqlx::query(sqlx::AssertSqlSafe(full));
+        full.execute(&outside).await.unwrap();
+        let seq = 2 + n as u64;
+        let before = history(&store, "x").await;
+        for _ in 0..3 {
+            let (one, two) = tokio::join!(store.append(step(&x, seq)), store.append(step(&y, seq)));
+            assert!(one.is_err() && two.is_err());
+            assert!(store.post("x", post(how, 5)).await.is_err());
+            assert_eq!(history(&store, "x").await, before);
+        }
+        let emptied = sqlx::query("DROP TRIGGER full");
+        emptied.execute(&outside).await.unwrap();
+        append(&store, step(&x, seq)).await;
+        append(&store, step(&y, seq)).await;
+        assert_eq!(posted(&store, "x", how, 5).await, 1 + n as u64);
+        assert_eq!(history(&store, "x").await.len(), before.len() + 1);
     }
-    sqlx::query("DROP TRIGGER full")
-        .execute(&outside)
-        .await
-        .unwrap();
     outside.close().await;
-    append(&store, step(&x, 2)).await;
-    assert_eq!(posted(&store, "x", "k", 5).await, 1);
-    assert_eq!(history(&store, "x").await, [told(1), told(2)]);
+}
+
+/// What is forgotten leaves no row behind, and what has ended no snapshot.
+#[tokio::test]
+async fn what_is_forgotten_takes_no_room() {
+    let (files, store) = start::<Files>().await;
+    let lease = create(&store, "x").await;
+    append(&store, with_snapshot(step(&lease, 2), "two")).await;
+    posted(&store, "x", "k", 5).await;
+    let last = with_snapshot(step(&lease, 3), "three");
+    append(&store, ending(last, Status::Failed, 5)).await;
+    let pool = outside(&files.file()).await;
+    let rows = async |table: &str| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        let (rows,): (i64,) = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        rows
+    };
+    assert_eq!(rows("snapshots").await, 0);
+    assert_eq!(rows("entries").await, 3);
+    store.forget_ended(6, 10).await.unwrap();
+    for table in ["executions", "payloads", "entries", "snapshots", "messages"] {
+        assert_eq!(rows(table).await, 0, "{table}");
+    }
 }
 
 #[tokio::test]
@@ -154,6 +185,31 @@ async fn a_removed_file_takes_no_step_and_says_so() {
     let lease = create(&store, "x").await;
     std::fs::remove_file(files.file()).unwrap();
     assert!(store.append(step(&lease, 2)).await.is_err());
+}
+
+/// Two processes may have the same file: each sees what the other was told,
+/// and they never hold the same execution.
+#[tokio::test]
+async fn two_may_share_a_file() {
+    let (files, one) = start::<Files>().await;
+    let two: Opened = Arc::new(SqliteStore::open(&files.file()).await.unwrap());
+    for n in 0..30 {
+        created(&one, parked(&format!("x{n}"), Some(n))).await;
+    }
+    let (mine, theirs) = tokio::join!(claim(&one, "a", 20), claim(&two, "b", 20));
+    assert_eq!(mine.len() + theirs.len(), 21);
+    for held in &mine {
+        append(&one, step(&held.lease, 2)).await;
+        assert_eq!(row(&two, &held.row.id).await.next_seq, 3);
+    }
+    let claims = claim(&two, "b", 5_000).await;
+    assert_eq!(claims.len(), 30);
+    for held in &mine {
+        assert!(one.append(step(&held.lease, 3)).await.is_err());
+    }
+    let lease = create(&two, "y").await;
+    append(&one, step(&lease, 2)).await;
+    assert_eq!(row(&two, "y").await.number, 31);
 }
 
 /// What steps and questions seek in; nothing is read from end to end.
