@@ -6,6 +6,7 @@
 //!   data       what a state does with JSON: paths, templates, JSONata, choices
 //!   core       what an event does to an execution: the interpreter, pure
 //!   trial      a definition tried with given answers, on a simulated clock
+//!   store      where executions are kept
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -14,6 +15,7 @@ pub mod core;
 pub mod data;
 pub mod definitions;
 pub mod language;
+pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod trial;
