@@ -69,6 +69,9 @@ enum Command {
     /// Create, list and revoke tokens of the admin API
     #[command(subcommand)]
     Token(cli::token::Verb),
+    /// Check, draw, list and test workflow definitions (Amazon States Language)
+    #[command(subcommand)]
+    Workflow(cli::workflow::Verb),
     /// Make, verify and restore backups
     #[command(subcommand)]
     Backup(backup::Verb),
@@ -96,6 +99,7 @@ impl Command {
                     .await
                     .map_err(local)
             }
+            Self::Workflow(verb) => verb.run(screen),
             Self::Completions(args) => args.run(Cli::command(), screen),
             Self::Tenant(verb) => verb.run(&remote()?).await,
             Self::Key(verb) => verb.run(&remote()?).await,

@@ -17,6 +17,8 @@ pub(crate) enum Verdict {
     Done,
     /// The answer is no.
     Negative,
+    /// There is no answer: what was given cannot be used, which was told as data.
+    Unusable,
 }
 
 impl Verdict {
@@ -24,6 +26,7 @@ impl Verdict {
         ExitCode::from(match self {
             Self::Done => 0,
             Self::Negative => 1,
+            Self::Unusable => 2,
         })
     }
 }

@@ -327,3 +327,39 @@ Examples:
 pub(crate) const TOKEN_WHOAMI: &str = "\
 Examples:
   ballast token whoami";
+
+pub(crate) const WORKFLOW: &str = "\
+Examples:
+  ballast workflow list
+  ballast workflow graph move-tenant
+  ballast workflow check my-workflow.asl.json
+  ballast workflow test my-case.json
+
+None of them needs a running instance.";
+pub(crate) const WORKFLOW_LIST: &str = "\
+Examples:
+  ballast workflow list
+  ballast workflow list --json";
+pub(crate) const WORKFLOW_CHECK: &str = "\
+Examples:
+  ballast workflow check my-workflow.asl.json
+  ballast workflow check my-workflow.asl.json --json | jq .problems
+  ballast workflow check - < my-workflow.asl.json
+
+Exit code 0 if the definition is valid, 1 if not. What Step Functions would refuse is
+an error; what it would take but is likely a mistake is a warning.";
+pub(crate) const WORKFLOW_GRAPH: &str = "\
+Examples:
+  ballast workflow graph move-tenant
+  ballast workflow graph move-tenant --all
+  ballast workflow graph my-workflow.asl.json --format mermaid
+  ballast workflow graph my-workflow.asl.json --format dot | dot -Tsvg > graph.svg";
+pub(crate) const WORKFLOW_TEST: &str = "\
+Examples:
+  ballast workflow test my-case.json
+  ballast workflow test my-cases.json | jq .failing
+
+A case holds a definition, an input, what tasks answer and what should come of it; it
+runs on a simulated clock and calls nothing (docs/workflow-tests.md). Prints JSON.
+
+Exit code 0 if it came out as expected, 1 if not, 2 if the file cannot be used.";

@@ -32,6 +32,7 @@ pub(crate) mod token;
 pub(crate) mod trust;
 pub(crate) mod usage;
 pub(crate) mod view;
+pub(crate) mod workflow;
 
 #[cfg(test)]
 mod help_tests;

@@ -12,6 +12,7 @@ pub(crate) mod shard_files;
 pub(crate) mod shards;
 pub(crate) mod tenants;
 pub(crate) mod tokens;
+pub(crate) mod workflows;
 
 use serde::de::DeserializeOwned;
 

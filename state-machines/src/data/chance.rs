@@ -1,0 +1,115 @@
+//! Chance that can be replayed: bytes derived from a seed and from how many
+//! were drawn before.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use sha2::{Digest, Sha256};
+
+/// The draws of one evaluation. The n-th draw is the SHA-256 of the seed and n.
+/// Clones draw from the same row.
+#[derive(Debug, Clone)]
+pub(crate) struct Chance {
+    seed: u64,
+    drawn: Rc<Cell<u64>>,
+}
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            drawn: Rc::new(Cell::new(0)),
+        }
+    }
+
+    /// The next sixteen bytes.
+    pub(super) fn draw(&self) -> [u8; 16] {
+        let nth = self.drawn.get();
+        self.drawn.set(nth.wrapping_add(1));
+        let mut hash = Sha256::new();
+        hash.update(self.seed.to_le_bytes());
+        hash.update(nth.to_le_bytes());
+        let digest = hash.finalize();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        bytes
+    }
+
+    /// A number from 0 to 1, without 1.
+    pub(crate) fn unit(&self) -> f64 {
+        let bits = (u128::from_le_bytes(self.draw()) >> 75) as u64;
+        bits as f64 / (1u64 << 53) as f64
+    }
+
+    /// A number from 0 up to `bound`, without it; 0 for a bound of 0.
+    pub(crate) fn below(&self, bound: u64) -> u64 {
+        // 128 random bits over at most 64: the bias is beyond measure.
+        (u128::from_le_bytes(self.draw()) % u128::from(bound.max(1))) as u64
+    }
+
+    /// A UUID of version 4.
+    pub(super) fn uuid(&self) -> String {
+        let mut bytes = self.draw();
+        bytes[6] = (bytes[6] & 0x0f) | 0x40;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        let mut text = String::with_capacity(36);
+        for (at, byte) in bytes.iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            text.push_str(&format!("{byte:02x}"));
+        }
+        text
+    }
+}
+
+/// A seed for one field, derived from the seed of the whole.
+pub(crate) fn seed_for(seed: u64, field: &str) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update(seed.to_le_bytes());
+    hash.update(field.as_bytes());
+    let digest = hash.finalize();
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&digest[..8]);
+    u64::from_le_bytes(bytes)
+}
+
+/// A seed for a number that the user gave as one.
+pub(super) fn seed_of(number: f64) -> u64 {
+    seed_for(number.to_bits(), "seed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_differ_within_an_evaluation_and_agree_between_two() {
+        let (one, two) = (Chance::new(7), Chance::new(7));
+        let first = one.uuid();
+        assert_eq!(first, two.uuid());
+        assert_ne!(first, one.uuid());
+        assert_ne!(first, Chance::new(8).uuid());
+        assert_ne!(seed_for(7, "Parameters"), seed_for(7, "ResultSelector"));
+    }
+
+    #[test]
+    fn a_uuid_is_of_version_4() {
+        for seed in 0..64 {
+            let uuid = Chance::new(seed).uuid();
+            assert_eq!(uuid.len(), 36);
+            assert_eq!(&uuid[14..15], "4");
+            assert!(matches!(&uuid[19..20], "8" | "9" | "a" | "b"), "{uuid}");
+        }
+    }
+
+    #[test]
+    fn numbers_stay_within_their_bounds() {
+        let chance = Chance::new(1);
+        for _ in 0..1000 {
+            assert!((0.0..1.0).contains(&chance.unit()));
+            assert!(chance.below(3) < 3);
+        }
+        assert_eq!(chance.below(0), 0);
+    }
+}

@@ -1,0 +1,122 @@
+//! Comparisons of one value.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::absent;
+use super::matches::Pattern;
+use crate::data::{Fault, Path, Scope, number, parse_timestamp};
+
+/// What a value is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Test {
+    Compare(Kind, Relation, Operand),
+    Matches(Pattern),
+    Is(Type, bool),
+    IsPresent(bool),
+}
+
+/// As what two values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    String,
+    Numeric,
+    Boolean,
+    Timestamp,
+}
+
+/// How they should relate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Relation {
+    Equals,
+    LessThan,
+    GreaterThan,
+    LessThanEquals,
+    GreaterThanEquals,
+}
+
+/// What the value is compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Operand {
+    Literal(Value),
+    Path(Path),
+}
+
+/// What a value may be tested to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Null,
+    Numeric,
+    String,
+    Boolean,
+    Timestamp,
+}
+
+impl Test {
+    /// Whether a value that is there passes.
+    pub(super) fn passes(&self, value: &Value, scope: &Scope<'_>) -> Result<bool, Fault> {
+        Ok(match self {
+            Self::Compare(kind, relation, Operand::Literal(other)) => {
+                relation.holds(kind.compare(value, other))
+            }
+            Self::Compare(kind, relation, Operand::Path(path)) => {
+                match path.find_if_present(scope)? {
+                    Some(other) => relation.holds(kind.compare(value, &other)),
+                    None => return Err(absent(path)),
+                }
+            }
+            Self::Matches(pattern) => value.as_str().is_some_and(|text| pattern.matches(text)),
+            Self::Is(kind, expected) => kind.is_of(value) == *expected,
+            Self::IsPresent(expected) => *expected,
+        })
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Compare(_, _, Operand::Path(path)) => Some(path),
+            _ => None,
+        }
+    }
+}
+
+impl Kind {
+    /// How two values relate; `None` if one of them is of another kind.
+    fn compare(self, left: &Value, right: &Value) -> Option<Ordering> {
+        match (self, left, right) {
+            (Self::String, Value::String(left), Value::String(right)) => Some(left.cmp(right)),
+            (Self::Numeric, Value::Number(left), Value::Number(right)) => {
+                number::compare(left, right)
+            }
+            (Self::Boolean, Value::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
+            (Self::Timestamp, Value::String(left), Value::String(right)) => {
+                Some(parse_timestamp(left)?.cmp(&parse_timestamp(right)?))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Relation {
+    fn holds(self, ordering: Option<Ordering>) -> bool {
+        ordering.is_some_and(|ordering| match self {
+            Self::Equals => ordering.is_eq(),
+            Self::LessThan => ordering.is_lt(),
+            Self::GreaterThan => ordering.is_gt(),
+            Self::LessThanEquals => ordering.is_le(),
+            Self::GreaterThanEquals => ordering.is_ge(),
+        })
+    }
+}
+
+impl Type {
+    fn is_of(self, value: &Value) -> bool {
+        match self {
+            Self::Null => value.is_null(),
+            Self::Numeric => value.is_number(),
+            Self::String => value.is_string(),
+            Self::Boolean => value.is_boolean(),
+            Self::Timestamp => value.as_str().and_then(parse_timestamp).is_some(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The patterns of `StringMatches`: `*` stands for any characters or none.
+
+/// A pattern that has been read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pattern(Vec<Part>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Char(char),
+    Any,
+}
+
+impl Pattern {
+    /// `\*` is an asterisk and `\\` a backslash; any other backslash stands
+    /// for itself.
+    pub(super) fn parse(text: &str) -> Self {
+        let mut parts = Vec::new();
+        let mut rest = text.chars().peekable();
+        while let Some(c) = rest.next() {
+            match (c, rest.peek()) {
+                ('\\', Some(plain @ ('*' | '\\'))) => {
+                    parts.push(Part::Char(*plain));
+                    rest.next();
+                }
+                ('*', _) => parts.push(Part::Any),
+                _ => parts.push(Part::Char(c)),
+            }
+        }
+        Self(parts)
+    }
+
+    /// Whether the whole text fits.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        let text: Vec<char> = text.chars().collect();
+        let parts = &self.0;
+        let (mut part, mut at) = (0, 0);
+        // Where the last `*` was, and how far it has been stretched: only the
+        // last need ever be stretched, so nothing is tried twice.
+        let mut star: Option<(usize, usize)> = None;
+        while at < text.len() {
+            match parts.get(part) {
+                Some(Part::Any) => {
+                    star = Some((part, at));
+                    part += 1;
+                }
+                Some(Part::Char(c)) if *c == text[at] => {
+                    part += 1;
+                    at += 1;
+                }
+                _ => match &mut star {
+                    Some((any, stretched)) => {
+                        *stretched += 1;
+                        part = *any + 1;
+                        at = *stretched;
+                    }
+                    None => return false,
+                },
+            }
+        }
+        parts[part..].iter().all(|rest| *rest == Part::Any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pattern;
+
+    #[test]
+    fn asterisks_stand_for_anything_and_escapes_for_themselves() {
+        let cases = [
+            ("*.log", "zebra.log", true),
+            ("*.log", "zebra.slog", false),
+            ("foo*.*", "foobar.zebra", true),
+            ("foo*.*", "fobar.zebra", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("a*", "a", true),
+            ("*a*b*", "xxaxxbxx", true),
+            ("*a*b*", "xxbxxaxx", false),
+            (r"foo\*bar", "foo*bar", true),
+            (r"foo\*bar", "fooxbar", false),
+            (r"a\\*", r"a\bc", true),
+            (r"a\b", r"a\b", true),
+            ("*ß", "straß", true),
+        ];
+        for (pattern, text, expected) in cases {
+            assert_eq!(
+                Pattern::parse(pattern).matches(text),
+                expected,
+                "{pattern} on {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn many_asterisks_cost_no_more_than_their_product() {
+        let text = "a".repeat(2000);
+        assert!(!Pattern::parse(&format!("{}b", "*a".repeat(500))).matches(&text));
+    }
+}

@@ -1,0 +1,109 @@
+//! The condition of a choice, in JSONPath form: comparisons under And, Or, Not.
+
+mod compare;
+mod matches;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use self::compare::Test;
+use super::{Fault, Path, Scope, Unreadable, errors};
+
+/// A comparison, or several under `And`, `Or`, `Not`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition(Rule);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Rule {
+    And(Vec<Rule>),
+    Or(Vec<Rule>),
+    Not(Box<Rule>),
+    Test(Path, Test),
+}
+
+impl Condition {
+    /// Reads a choice rule; `Next`, `Comment`, `Assign` and `Output` beside it
+    /// are left alone at the top.
+    pub fn parse(rule: &Value) -> Result<Self, Vec<Unreadable>> {
+        parse::rule(rule).map(Self)
+    }
+
+    /// Whether it holds.
+    ///
+    /// A value of another type than the comparison wants is not equal, not
+    /// less and not greater. A value that is not there is a `States.Runtime`,
+    /// except for `IsPresent`. `And` and `Or` stop where they are decided, so
+    /// that `IsPresent` can guard what stands behind it.
+    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, Fault> {
+        self.0.holds(scope)
+    }
+
+    /// The names of the variables it reads, without `$`.
+    #[must_use]
+    pub fn variables(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.0.variables(&mut names);
+        names
+    }
+}
+
+impl Rule {
+    fn holds(&self, scope: &Scope<'_>) -> Result<bool, Fault> {
+        match self {
+            Self::And(rules) => {
+                for rule in rules {
+                    if !rule.holds(scope)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Self::Or(rules) => {
+                for rule in rules {
+                    if rule.holds(scope)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::Not(rule) => Ok(!rule.holds(scope)?),
+            Self::Test(variable, test) => {
+                let value = variable.find_if_present(scope)?;
+                if let Test::IsPresent(expected) = test {
+                    return Ok(value.is_some() == *expected);
+                }
+                match value {
+                    Some(value) => test.passes(&value, scope),
+                    None => Err(absent(variable)),
+                }
+            }
+        }
+    }
+
+    fn variables<'r>(&'r self, into: &mut Vec<&'r str>) {
+        match self {
+            Self::And(rules) | Self::Or(rules) => {
+                rules.iter().for_each(|rule| rule.variables(into));
+            }
+            Self::Not(rule) => rule.variables(into),
+            Self::Test(path, test) => {
+                into.extend(path.variables());
+                if let Some(path) = test.path() {
+                    into.extend(path.variables());
+                }
+            }
+        }
+    }
+}
+
+fn absent(path: &Path) -> Fault {
+    Fault::new(
+        errors::RUNTIME,
+        format!(
+            "a choice compares '{}', which is not there; IsPresent tells whether it is",
+            path.as_str()
+        ),
+    )
+}

@@ -1,0 +1,187 @@
+//! The functions that states add to JSONata, and those of JSONata that look at
+//! the clock or at chance: here they look at the scope. One look at the clock
+//! stays: `$toMillis` with a picture that has no date in it takes today's, and
+//! it cannot be replaced without losing its context argument.
+
+use jsonata_core::ast::AstNode;
+use jsonata_core::evaluator::{Context, Evaluator, EvaluatorError, HostFnResult};
+use jsonata_core::value::JValue;
+use serde_json::Value;
+
+use super::SEQUENCE_MAX;
+use super::mentions::Mentions;
+use super::numbers::Exact;
+use crate::data::chance::{Chance, seed_of};
+use crate::data::{Fault, Scope, intrinsic};
+
+/// Makes the functions known that the expression mentions.
+pub(super) fn register(
+    evaluator: &mut Evaluator,
+    mentions: &Mentions,
+    scope: &Scope<'_>,
+    chance: &Chance,
+    exact: &Exact,
+) -> Result<(), EvaluatorError> {
+    let now = (scope.now.unix_timestamp_nanos() / 1_000_000) as f64;
+    if mentions.uses("partition") {
+        let exact = exact.clone();
+        evaluator.register_fn("partition", move |args: &[JValue]| partition(args, &exact))?;
+    }
+    if mentions.uses("range") {
+        evaluator.register_fn("range", range)?;
+    }
+    if mentions.uses("hash") {
+        let exact = exact.clone();
+        evaluator.register_fn("hash", move |args: &[JValue]| hash(args, &exact))?;
+    }
+    if mentions.uses("parse") {
+        let exact = exact.clone();
+        evaluator.register_fn("parse", move |args: &[JValue]| parse(args, &exact))?;
+    }
+    if mentions.uses("uuid") {
+        let chance = chance.clone();
+        evaluator.register_fn("uuid", move |_: &[JValue]| {
+            Ok(JValue::string(chance.uuid()))
+        })?;
+    }
+    if mentions.uses("random") {
+        let chance = chance.clone();
+        evaluator.register_fn_override("random", move |args: &[JValue]| random(args, &chance))?;
+    }
+    if mentions.uses("shuffle") {
+        let chance = chance.clone();
+        evaluator.register_fn_override("shuffle", move |args: &[JValue]| shuffle(args, &chance))?;
+    }
+    if mentions.uses("millis") {
+        evaluator.register_fn_override("millis", move |_: &[JValue]| Ok(JValue::Number(now)))?;
+    }
+    if mentions.uses("now") {
+        evaluator.register_fn_override("now", move |args: &[JValue]| formatted(now, args))?;
+    }
+    if mentions.uses("eval") {
+        evaluator.register_fn_override("eval", |_: &[JValue]| {
+            Err(refused("D3120: the function $eval is not supported"))
+        })?;
+    }
+    Ok(())
+}
+
+fn refused(message: impl Into<String>) -> EvaluatorError {
+    EvaluatorError::EvaluationError(message.into())
+}
+
+fn from_fault(fault: Fault) -> EvaluatorError {
+    refused(format!("T0410: {}", fault.cause))
+}
+
+/// The arguments as JSON; `None` if one of them is undefined, and then so is
+/// the result.
+fn given(args: &[JValue], exact: &Exact) -> Result<Option<Vec<Value>>, EvaluatorError> {
+    args.iter()
+        .map(|arg| {
+            exact
+                .take_out(arg)
+                .map_err(|what| refused(format!("T0410: an argument is {what}")))
+        })
+        .collect()
+}
+
+fn partition(args: &[JValue], exact: &Exact) -> HostFnResult {
+    match given(args, exact)?.as_deref() {
+        None => Ok(JValue::Undefined),
+        Some([array, size]) => intrinsic::partition(array, size)
+            .map(|pieces| exact.take_in(&pieces))
+            .map_err(from_fault),
+        Some(_) => Err(refused("T0410: $partition takes an array and a size")),
+    }
+}
+
+/// A sequence, so that a range of one number is that number: AWS does so too.
+fn range(args: &[JValue]) -> HostFnResult {
+    let numbers: Option<Vec<f64>> = args.iter().map(JValue::as_f64).collect();
+    let (from, to, step) = match (args, numbers.as_deref()) {
+        (args, _) if args.iter().any(JValue::is_undefined) => return Ok(JValue::Undefined),
+        (_, Some([from, to])) => (*from, *to, 1.0),
+        (_, Some([from, to, step])) => (*from, *to, *step),
+        _ => return Err(refused("T0410: $range takes a start, an end and a step")),
+    };
+    let steps = ((to - from) / step).floor();
+    if step == 0.0 || !steps.is_finite() {
+        return Err(refused("T0410: $range needs a step other than 0"));
+    }
+    if steps >= SEQUENCE_MAX as f64 {
+        return Err(refused(format!(
+            "D2014: $range has at most {SEQUENCE_MAX} items"
+        )));
+    }
+    // A step away from the end makes no item at all.
+    let count = if steps < 0.0 { 0 } else { steps as u64 + 1 };
+    Ok(JValue::sequence(
+        (0..count)
+            .map(|nth| JValue::Number(from + nth as f64 * step))
+            .collect(),
+    ))
+}
+
+fn hash(args: &[JValue], exact: &Exact) -> HostFnResult {
+    match given(args, exact)?.as_deref() {
+        None => Ok(JValue::Undefined),
+        Some([data, algorithm]) => intrinsic::hash(data, algorithm)
+            .map(|digest| exact.take_in(&digest))
+            .map_err(from_fault),
+        Some(_) => Err(refused("T0410: $hash takes a text and an algorithm")),
+    }
+}
+
+fn parse(args: &[JValue], exact: &Exact) -> HostFnResult {
+    match args {
+        [JValue::Undefined, ..] => Ok(JValue::Undefined),
+        // Behind the text may stand what `$map` hands on: index and array.
+        [JValue::String(text), ..] => serde_json::from_str(text)
+            .map(|value: Value| exact.take_in(&value))
+            .map_err(|error| refused(format!("D3120: $parse was given no JSON: {error}"))),
+        _ => Err(refused("T0410: $parse takes a text")),
+    }
+}
+
+fn random(args: &[JValue], chance: &Chance) -> HostFnResult {
+    match args {
+        [] => Ok(JValue::Number(chance.unit())),
+        [JValue::Number(seed)] => Ok(JValue::Number(Chance::new(seed_of(*seed)).unit())),
+        _ => Err(refused(
+            "T0410: $random takes no argument, or a number as its seed",
+        )),
+    }
+}
+
+fn shuffle(args: &[JValue], chance: &Chance) -> HostFnResult {
+    let mut items = match args {
+        [JValue::Undefined] => return Ok(JValue::Undefined),
+        [JValue::Array(items)] => items.to_vec(),
+        [one] => vec![one.clone()],
+        _ => return Err(refused("T0410: $shuffle takes an array")),
+    };
+    for last in (1..items.len()).rev() {
+        let other = chance.below(last as u64 + 1) as usize;
+        items.swap(last, other);
+    }
+    Ok(JValue::array(items))
+}
+
+/// `$now`, with the picture and the time zone that it may be given. JSONata
+/// has the formatting, so an evaluator is asked for it.
+fn formatted(now: f64, args: &[JValue]) -> HostFnResult {
+    let mut context = Context::new();
+    context.bind("millis".to_owned(), JValue::Number(now));
+    let mut arguments = vec![AstNode::variable("millis")];
+    for (name, arg) in ["picture", "timezone"].into_iter().zip(args) {
+        context.bind(name.to_owned(), arg.clone());
+        arguments.push(AstNode::variable(name));
+    }
+    let call = AstNode::Function {
+        name: "fromMillis".to_owned(),
+        args: arguments,
+        is_builtin: true,
+    };
+    Evaluator::with_context(context).evaluate(&call, &JValue::Undefined)
+}

@@ -1,0 +1,297 @@
+//! What an expression mentions: found in its syntax tree, once.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use jsonata_core::ast::{AstNode, BinaryOp, PathStep, Stage, UnaryOp};
+use serde_json::Value;
+
+use super::StatesField;
+use crate::data::Scope;
+
+/// The names in an expression.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Mentions {
+    /// `$name`, bound or not.
+    variables: BTreeSet<String>,
+    /// `$name :=`, `function($name)`, `@$name`, `#$name`.
+    bound: BTreeSet<String>,
+    /// `$name(…)`
+    functions: BTreeSet<String>,
+    /// `$states.name`
+    states: BTreeSet<String>,
+    /// `$states` with anything else behind it, or nothing.
+    states_whole: bool,
+    /// Whether a number in the result may be one that was computed.
+    computes: bool,
+}
+
+/// Functions whose results hold numbers that were not among their arguments.
+const COMPUTING: [&str; 14] = [
+    "abs",
+    "average",
+    "ceil",
+    "floor",
+    "formatBase",
+    "length",
+    "millis",
+    "number",
+    "parseInteger",
+    "power",
+    "round",
+    "sqrt",
+    "sum",
+    "toMillis",
+];
+
+impl Mentions {
+    pub(super) fn of(tree: &AstNode) -> Self {
+        let mut mentions = Self::default();
+        mentions.see(tree);
+        mentions
+    }
+
+    pub(super) fn names(&self, variable: &str) -> bool {
+        self.variables.contains(variable)
+    }
+
+    pub(super) fn calls(&self, function: &str) -> bool {
+        self.functions.contains(function)
+    }
+
+    /// Whether a function is called, or handed on by its name.
+    pub(super) fn uses(&self, function: &str) -> bool {
+        self.calls(function) || self.names(function)
+    }
+
+    pub(super) fn reads(&self, field: StatesField) -> bool {
+        self.states.contains(field.name())
+    }
+
+    /// Whether the field must be there when the expression is evaluated.
+    pub(super) fn needs(&self, field: StatesField) -> bool {
+        self.states_whole || self.reads(field)
+    }
+
+    pub(super) fn computes(&self) -> bool {
+        self.computes
+    }
+
+    pub(super) fn free_variables(&self) -> impl Iterator<Item = &str> {
+        self.variables
+            .difference(&self.bound)
+            .map(String::as_str)
+            .filter(|name| !name.is_empty() && *name != "states")
+    }
+
+    fn see(&mut self, node: &AstNode) {
+        match node {
+            AstNode::Variable(name) => {
+                // A function may be handed on by its name alone.
+                self.computes |= COMPUTING.contains(&name.as_str());
+                self.variables.insert(name.clone());
+                self.states_whole |= name == "states";
+            }
+            AstNode::Path { steps } => self.see_path(steps),
+            AstNode::Binary { op, lhs, rhs } => self.see_binary(*op, lhs, rhs),
+            AstNode::Unary { op, operand } => {
+                self.computes |= *op == UnaryOp::Negate;
+                self.see(operand);
+            }
+            AstNode::Function { name, args, .. } => {
+                self.computes |= COMPUTING.contains(&name.as_str());
+                self.functions.insert(name.clone());
+                self.see_all(args);
+            }
+            AstNode::Call { procedure, args } => {
+                self.see(procedure);
+                self.see_all(args);
+            }
+            AstNode::Lambda { params, body, .. } => {
+                self.bound.extend(params.iter().cloned());
+                self.see(body);
+            }
+            AstNode::Array(items) | AstNode::Block(items) | AstNode::ArrayGroup(items) => {
+                self.see_all(items);
+            }
+            AstNode::Object(pairs) => self.see_pairs(pairs),
+            AstNode::ObjectTransform { input, pattern } => {
+                self.see(input);
+                self.see_pairs(pattern);
+            }
+            AstNode::Conditional {
+                condition,
+                then_branch,
+                else_branch,
+            } => {
+                self.see(condition);
+                self.see(then_branch);
+                if let Some(branch) = else_branch {
+                    self.see(branch);
+                }
+            }
+            AstNode::FunctionApplication(inner) => self.see(inner),
+            AstNode::Sort { input, terms } => {
+                self.see(input);
+                terms.iter().for_each(|(term, _)| self.see(term));
+            }
+            AstNode::Transform {
+                location,
+                update,
+                delete,
+            } => {
+                self.see(location);
+                self.see(update);
+                if let Some(delete) = delete {
+                    self.see(delete);
+                }
+            }
+            AstNode::String(_)
+            | AstNode::Name(_)
+            | AstNode::Number(_)
+            | AstNode::Boolean(_)
+            | AstNode::Null
+            | AstNode::Undefined
+            | AstNode::Placeholder
+            | AstNode::Regex { .. }
+            | AstNode::ParentVariable(_)
+            | AstNode::Wildcard
+            | AstNode::Descendant
+            | AstNode::Parent(_) => {}
+        }
+    }
+
+    fn see_all(&mut self, nodes: &[AstNode]) {
+        nodes.iter().for_each(|node| self.see(node));
+    }
+
+    fn see_pairs(&mut self, pairs: &[(AstNode, AstNode)]) {
+        for (name, value) in pairs {
+            self.see(name);
+            self.see(value);
+        }
+    }
+
+    fn see_path(&mut self, steps: &[PathStep]) {
+        let mut rest = steps;
+        if let [first, second, ..] = steps
+            && let (AstNode::Variable(name), AstNode::Name(field)) = (&first.node, &second.node)
+            && name == "states"
+            && first.stages.is_empty()
+        {
+            self.variables.insert(name.clone());
+            self.states.insert(field.clone());
+            rest = &steps[1..];
+        }
+        for step in rest {
+            self.see(&step.node);
+        }
+        for step in steps {
+            self.bound.extend(step.focus.iter().cloned());
+            self.bound.extend(step.index_var.iter().cloned());
+            for stage in &step.stages {
+                match stage {
+                    Stage::Filter(test) => self.see(test),
+                    Stage::Index(name) => {
+                        self.bound.insert(name.clone());
+                    }
+                    Stage::KeepArray => {}
+                }
+            }
+        }
+    }
+
+    fn see_binary(&mut self, op: BinaryOp, lhs: &AstNode, rhs: &AstNode) {
+        self.computes |= matches!(
+            op,
+            BinaryOp::Add
+                | BinaryOp::Subtract
+                | BinaryOp::Multiply
+                | BinaryOp::Divide
+                | BinaryOp::Modulo
+                | BinaryOp::Range
+        );
+        match (op, lhs) {
+            (BinaryOp::ColonEqual, AstNode::Variable(name)) => {
+                self.bound.insert(name.clone());
+            }
+            _ => self.see(lhs),
+        }
+        self.see(rhs);
+    }
+}
+
+/// An expression that is no more than the way to a field, such as
+/// `$states.input.order.id`. It needs no evaluator, and numbers stay as they
+/// are written.
+#[derive(Debug, Clone)]
+pub(super) struct Direct {
+    variable: String,
+    names: Vec<String>,
+}
+
+impl Direct {
+    pub(super) fn of(tree: &AstNode) -> Option<Self> {
+        if let AstNode::Variable(variable) = tree {
+            let names = Vec::new();
+            return (!matches!(variable.as_str(), "" | "states")).then(|| Self {
+                variable: variable.clone(),
+                names,
+            });
+        }
+        let AstNode::Path { steps } = tree else {
+            return None;
+        };
+        let plain = steps.iter().all(|step| {
+            step.stages.is_empty()
+                && step.focus.is_none()
+                && step.index_var.is_none()
+                && step.ancestor_label.is_none()
+                && !step.is_tuple
+        });
+        let (first, rest) = steps.split_first().filter(|_| plain)?;
+        let AstNode::Variable(variable) = &first.node else {
+            return None;
+        };
+        let names: Option<Vec<String>> = rest
+            .iter()
+            .map(|step| match &step.node {
+                AstNode::Name(name) => Some(name.clone()),
+                _ => None,
+            })
+            .collect();
+        let usable = !matches!((variable.as_str(), rest), ("", _) | ("states", []));
+        usable.then_some(Self {
+            variable: variable.clone(),
+            names: names?,
+        })
+    }
+
+    /// What it finds: `None` if it takes JSONata to say, because arrays are on
+    /// the way or the name may be a function's; `Some(None)` if there is nothing.
+    pub(super) fn find<'a>(&self, scope: &Scope<'a>) -> Option<Option<Cow<'a, Value>>> {
+        let (start, names) = if self.variable == "states" {
+            let (field, rest) = self.names.split_first()?;
+            let field = StatesField::ALL
+                .into_iter()
+                .find(|known| known.name() == field)?;
+            (field.of(scope), rest)
+        } else {
+            (Some(scope.variables.get(&self.variable)?), &self.names[..])
+        };
+        let Some(mut value) = start else {
+            return Some(None);
+        };
+        for name in names {
+            value = match value {
+                Value::Object(fields) => match fields.get(name) {
+                    Some(value) => value,
+                    None => return Some(None),
+                },
+                Value::Array(_) => return None,
+                _ => return Some(None),
+            };
+        }
+        Some(Some(Cow::Borrowed(value)))
+    }
+}

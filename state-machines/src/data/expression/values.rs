@@ -1,0 +1,69 @@
+//! JSON into JSONata's values, and back.
+
+use jsonata_core::value::JValue;
+use serde_json::{Map, Value};
+
+use super::numbers::Exact;
+
+/// As deep as a JSON text may nest that is to be read again.
+const DEPTH_MAX: usize = 120;
+
+impl Exact {
+    /// A value for JSONata.
+    pub(super) fn take_in(&self, value: &Value) -> JValue {
+        match value {
+            Value::Null => JValue::Null,
+            Value::Bool(bool) => JValue::Bool(*bool),
+            Value::Number(number) => JValue::Number(self.float(number)),
+            Value::String(text) => JValue::string(text.as_str()),
+            Value::Array(items) => {
+                JValue::array(items.iter().map(|item| self.take_in(item)).collect())
+            }
+            Value::Object(fields) => JValue::object(
+                fields
+                    .iter()
+                    .map(|(name, value)| (name.clone(), self.take_in(value)))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// A value from JSONata; `None` for undefined. The error says what it is
+    /// instead of JSON.
+    pub(super) fn take_out(&self, value: &JValue) -> Result<Option<Value>, String> {
+        self.take_out_at(value, 0)
+    }
+
+    fn take_out_at(&self, value: &JValue, depth: usize) -> Result<Option<Value>, String> {
+        if depth > DEPTH_MAX {
+            return Err(format!("a value that nests deeper than {DEPTH_MAX} levels"));
+        }
+        Ok(Some(match value {
+            JValue::Undefined => return Ok(None),
+            JValue::Null => Value::Null,
+            JValue::Bool(bool) => Value::Bool(*bool),
+            JValue::Number(float) => self
+                .number(*float)
+                .map(Value::Number)
+                .ok_or_else(|| format!("the number {float}, which JSON cannot say"))?,
+            JValue::String(text) => Value::String(text.to_string()),
+            JValue::Array(items) => {
+                let mut taken = Vec::with_capacity(items.len());
+                for item in items.iter() {
+                    taken.extend(self.take_out_at(item, depth + 1)?);
+                }
+                Value::Array(taken)
+            }
+            JValue::Object(fields) => {
+                let mut taken = Map::with_capacity(fields.len());
+                for (name, value) in fields.iter() {
+                    if let Some(value) = self.take_out_at(value, depth + 1)? {
+                        taken.insert(name.clone(), value);
+                    }
+                }
+                Value::Object(taken)
+            }
+            _ => return Err("a function or a regular expression, which are no JSON".to_owned()),
+        }))
+    }
+}

@@ -1,0 +1,151 @@
+//! `Format`, `StringSplit`, `StringToJson`, `JsonMerge`.
+
+use serde_json::Value;
+
+use super::{failure, text_of};
+use crate::data::{Fault, shown};
+use std::borrow::Cow;
+
+/// A part of what `States.Format` is given first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    /// `{}`
+    Gap,
+}
+
+/// Splits a literal as it stands between its quotes. A backslash makes `'`,
+/// `{`, `}` and `\` plain; before anything else it stands for itself.
+pub(super) fn pieces(raw: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    let mut rest = raw.chars().peekable();
+    while let Some(c) = rest.next() {
+        match (c, rest.peek()) {
+            ('\\', Some(plain @ ('\'' | '{' | '}' | '\\'))) => {
+                text.push(*plain);
+                rest.next();
+            }
+            ('{', Some('}')) => {
+                rest.next();
+                pieces.push(Piece::Text(std::mem::take(&mut text)));
+                pieces.push(Piece::Gap);
+            }
+            _ => text.push(c),
+        }
+    }
+    pieces.push(Piece::Text(text));
+    pieces
+}
+
+/// Fills the gaps, in their order.
+pub(super) fn format(pieces: &[Piece], values: &[Cow<'_, Value>]) -> Result<Value, Fault> {
+    let gaps = pieces.iter().filter(|piece| **piece == Piece::Gap).count();
+    if gaps != values.len() {
+        return Err(failure(format!(
+            "States.Format has {gaps} gaps and {} values to fill them",
+            values.len()
+        )));
+    }
+    let mut text = String::new();
+    let mut values = values.iter();
+    for piece in pieces {
+        match piece {
+            Piece::Text(piece) => text.push_str(piece),
+            Piece::Gap => {
+                if let Some(value) = values.next() {
+                    write_plain(value, &mut text);
+                }
+            }
+        }
+    }
+    Ok(Value::String(text))
+}
+
+/// The same with a template that comes from data, where a backslash is no
+/// more than a backslash.
+pub(super) fn format_from(template: &Value, values: &[&Value]) -> Result<Value, Fault> {
+    let template = text_of("States.Format", template)?;
+    let mut pieces = Vec::new();
+    for (at, text) in template.split("{}").enumerate() {
+        if at > 0 {
+            pieces.push(Piece::Gap);
+        }
+        pieces.push(Piece::Text(text.to_owned()));
+    }
+    let values: Vec<_> = values.iter().map(|value| Cow::Borrowed(*value)).collect();
+    format(&pieces, &values)
+}
+
+/// A value as Java prints it, which is what AWS does: texts without quotes,
+/// objects as `{a=1, b=[]}`.
+fn write_plain(value: &Value, into: &mut String) {
+    match value {
+        Value::String(text) => into.push_str(text),
+        Value::Array(items) => {
+            into.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    into.push_str(", ");
+                }
+                write_plain(item, into);
+            }
+            into.push(']');
+        }
+        Value::Object(fields) => {
+            into.push('{');
+            for (at, (name, value)) in fields.iter().enumerate() {
+                if at > 0 {
+                    into.push_str(", ");
+                }
+                into.push_str(name);
+                into.push('=');
+                write_plain(value, into);
+            }
+            into.push('}');
+        }
+        other => into.push_str(&other.to_string()),
+    }
+}
+
+/// Splits at every character of the splitter, and drops what is empty.
+pub(super) fn split(text: &Value, splitter: &Value) -> Result<Value, Fault> {
+    let text = text_of("States.StringSplit", text)?;
+    let splitter = text_of("States.StringSplit", splitter)?;
+    Ok(text
+        .split(|c| splitter.contains(c))
+        .filter(|piece| !piece.is_empty())
+        .map(|piece| Value::String(piece.to_owned()))
+        .collect())
+}
+
+/// Reads JSON; a text with nothing but blanks in it is `null`.
+pub(super) fn string_to_json(text: &Value) -> Result<Value, Fault> {
+    let text = text_of("States.StringToJson", text)?;
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_str(text)
+        .map_err(|error| failure(format!("States.StringToJson was given no JSON: {error}")))
+}
+
+/// Two objects in one; of a field that both have, the second's value stays.
+pub(super) fn json_merge(one: &Value, two: &Value, deep: &Value) -> Result<Value, Fault> {
+    if *deep != Value::Bool(false) {
+        return Err(failure(
+            "States.JsonMerge can only merge shallowly: its third argument is false",
+        ));
+    }
+    let (Value::Object(one), Value::Object(two)) = (one, two) else {
+        return Err(failure(format!(
+            "States.JsonMerge needs two objects, not {} and {}",
+            shown(one),
+            shown(two)
+        )));
+    };
+    let mut merged = one.clone();
+    for (name, value) in two {
+        merged.insert(name.clone(), value.clone());
+    }
+    Ok(Value::Object(merged))
+}

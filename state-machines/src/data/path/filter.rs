@@ -1,0 +1,365 @@
+//! Filters: the tests between `[?(` and `)]`.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::find::Found;
+use super::parse;
+use super::query::Query;
+use crate::data::cursor::Cursor;
+use crate::data::{Fault, Scope, Unreadable, number};
+
+/// How deep filters may nest: in parentheses, and in paths within filters.
+const DEPTH_MAX: usize = 16;
+
+/// A test of one value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Filter {
+    Any(Vec<Filter>),
+    All(Vec<Filter>),
+    Not(Box<Filter>),
+    Exists(Query),
+    Compare(Operand, Operator, Operand),
+    Matches(Operand, Pattern),
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Operand {
+    Query(Query),
+    Literal(Value),
+}
+
+/// A regular expression; two are equal if they are written alike.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern(Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+/// What a comparison asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+    NotIn,
+    SubsetOf,
+    AnyOf,
+    NoneOf,
+    AllOf,
+    Contains,
+    Size,
+    Empty,
+}
+
+/// In the order in which they are tried: `<=` before `<`.
+const SIGNS: [(&str, Operator); 8] = [
+    ("===", Operator::Equal),
+    ("!==", Operator::NotEqual),
+    ("==", Operator::Equal),
+    ("!=", Operator::NotEqual),
+    ("<=", Operator::LessOrEqual),
+    (">=", Operator::GreaterOrEqual),
+    ("<", Operator::Less),
+    (">", Operator::Greater),
+];
+
+const WORDS: [(&str, Operator); 9] = [
+    ("in", Operator::In),
+    ("nin", Operator::NotIn),
+    ("subsetof", Operator::SubsetOf),
+    ("anyof", Operator::AnyOf),
+    ("noneof", Operator::NoneOf),
+    ("all", Operator::AllOf),
+    ("contains", Operator::Contains),
+    ("size", Operator::Size),
+    ("empty", Operator::Empty),
+];
+
+impl Filter {
+    /// Reads what stands behind `[?`: a test, in parentheses or bare.
+    pub(super) fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+        if depth >= DEPTH_MAX {
+            return Err(Unreadable::new(format!(
+                "filters nest deeper than {DEPTH_MAX} levels"
+            )));
+        }
+        let first = Self::all(cursor, depth)?;
+        let mut tests = vec![first];
+        while cursor.eat("||") {
+            tests.push(Self::all(cursor, depth)?);
+        }
+        Ok(alone(tests, Self::Any))
+    }
+
+    fn all(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+        let mut tests = vec![Self::one(cursor, depth)?];
+        while cursor.eat("&&") {
+            tests.push(Self::one(cursor, depth)?);
+        }
+        Ok(alone(tests, Self::All))
+    }
+
+    fn one(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+        cursor.skip_blanks();
+        let mut negations = 0_usize;
+        while cursor.eat("!") {
+            negations += 1;
+            cursor.skip_blanks();
+        }
+        let test = if cursor.eat("(") {
+            let test = Self::read(cursor, depth + 1)?;
+            cursor.expect(")")?;
+            test
+        } else {
+            Self::comparison(cursor, depth)?
+        };
+        cursor.skip_blanks();
+        Ok(if negations % 2 == 1 {
+            Self::Not(Box::new(test))
+        } else {
+            test
+        })
+    }
+
+    fn comparison(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+        let before = cursor.clone();
+        let left = Operand::read(cursor, depth)?;
+        cursor.skip_blanks();
+        if cursor.eat("=~") {
+            cursor.skip_blanks();
+            return Ok(Self::Matches(left, Pattern::read(cursor)?));
+        }
+        if let Some(operator) = Operator::read(cursor) {
+            cursor.skip_blanks();
+            let right = Operand::read(cursor, depth)?;
+            return Ok(Self::Compare(left, operator, right));
+        }
+        match left {
+            Operand::Query(query) => Ok(Self::Exists(query)),
+            Operand::Literal(_) => Err(before.unexpected("a comparison, or a path alone")),
+        }
+    }
+
+    /// Whether the value passes.
+    pub(super) fn accepts(&self, scope: &Scope<'_>, value: &Value) -> Result<bool, Fault> {
+        Ok(match self {
+            Self::Any(tests) => {
+                for test in tests {
+                    if test.accepts(scope, value)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Self::All(tests) => {
+                for test in tests {
+                    if !test.accepts(scope, value)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Self::Not(test) => !test.accepts(scope, value)?,
+            Self::Exists(query) => match query.find(scope, Some(value))? {
+                Found::One(found) => found.is_some(),
+                Found::Many(found) => !found.is_empty(),
+            },
+            Self::Compare(left, operator, right) => {
+                let left = left.value(scope, value)?;
+                let right = right.value(scope, value)?;
+                operator.holds(left.as_deref(), right.as_deref())
+            }
+            Self::Matches(operand, pattern) => match operand.value(scope, value)?.as_deref() {
+                Some(Value::String(text)) => pattern.0.is_match(text),
+                _ => false,
+            },
+        })
+    }
+
+    pub(super) fn variables<'q>(&'q self, into: &mut Vec<&'q str>) {
+        match self {
+            Self::Any(tests) | Self::All(tests) => {
+                tests.iter().for_each(|test| test.variables(into));
+            }
+            Self::Not(test) => test.variables(into),
+            Self::Exists(query) => query.variables(into),
+            Self::Compare(left, _, right) => {
+                left.variables(into);
+                right.variables(into);
+            }
+            Self::Matches(operand, _) => operand.variables(into),
+        }
+    }
+}
+
+fn alone(mut tests: Vec<Filter>, several: impl FnOnce(Vec<Filter>) -> Filter) -> Filter {
+    match tests.pop() {
+        Some(test) if tests.is_empty() => test,
+        last => {
+            tests.extend(last);
+            several(tests)
+        }
+    }
+}
+
+impl Operand {
+    fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+        Ok(match cursor.peek() {
+            Some('@' | '$') => Self::Query(parse::query(cursor, depth + 1)?),
+            Some(quote @ ('\'' | '"')) => {
+                let text = parse::unescaped(cursor.quoted(quote)?, quote)?;
+                Self::Literal(Value::String(text))
+            }
+            Some('-' | '0'..='9') => Self::Literal(Value::Number(cursor.number()?)),
+            Some('[') => Self::Literal(Self::list(cursor, depth)?),
+            _ if cursor.eat("true") => Self::Literal(Value::Bool(true)),
+            _ if cursor.eat("false") => Self::Literal(Value::Bool(false)),
+            _ if cursor.eat("null") => Self::Literal(Value::Null),
+            _ => {
+                return Err(cursor.unexpected(
+                    "a path, a text in quotes, a number, a list, true, false or null",
+                ));
+            }
+        })
+    }
+
+    fn list(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Unreadable> {
+        if depth >= DEPTH_MAX {
+            return Err(cursor.unexpected("a list that nests less deeply"));
+        }
+        cursor.expect("[")?;
+        let mut items = Vec::new();
+        loop {
+            cursor.skip_blanks();
+            if cursor.eat("]") {
+                return Ok(Value::Array(items));
+            }
+            match Self::read(cursor, depth + 1)? {
+                Self::Literal(item) => items.push(item),
+                Self::Query(_) => return Err(cursor.unexpected("a list without paths in it")),
+            }
+            cursor.skip_blanks();
+            if !cursor.eat(",") && cursor.peek() != Some(']') {
+                return Err(cursor.unexpected("',' or ']'"));
+            }
+        }
+    }
+
+    fn value<'a>(
+        &'a self,
+        scope: &Scope<'a>,
+        current: &'a Value,
+    ) -> Result<Option<Cow<'a, Value>>, Fault> {
+        match self {
+            Self::Literal(value) => Ok(Some(Cow::Borrowed(value))),
+            Self::Query(query) => Ok(query.find(scope, Some(current))?.value()),
+        }
+    }
+
+    fn variables<'q>(&'q self, into: &mut Vec<&'q str>) {
+        if let Self::Query(query) = self {
+            query.variables(into);
+        }
+    }
+}
+
+impl Pattern {
+    /// `/…/` with the flag `i` behind it or none. It must match a whole text.
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, Unreadable> {
+        let before = cursor.clone();
+        let pattern = cursor.quoted('/')?.replace("\\/", "/");
+        let flags = if cursor.eat("i") { "(?i)" } else { "" };
+        Regex::new(&format!("{flags}^(?:{pattern})$"))
+            .map(Self)
+            .map_err(|_| before.unexpected("a regular expression"))
+    }
+}
+
+impl Operator {
+    /// Steps over an operator, if one comes next. Words may be in any case.
+    fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
+        if let Some((_, operator)) = SIGNS.into_iter().find(|(sign, _)| cursor.eat(sign)) {
+            return Some(operator);
+        }
+        let mut behind = cursor.clone();
+        let word = behind.take_while(|c| c.is_ascii_alphabetic());
+        let (_, operator) = WORDS
+            .into_iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(word))?;
+        *cursor = behind;
+        Some(operator)
+    }
+
+    /// What is missing equals nothing, not even what is missing too.
+    fn holds(self, left: Option<&Value>, right: Option<&Value>) -> bool {
+        let (Some(left), Some(right)) = (left, right) else {
+            return matches!(self, Self::NotEqual | Self::NotIn);
+        };
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        match self {
+            Self::Equal => equal(left, right),
+            Self::NotEqual => !equal(left, right),
+            Self::Less => ordering(left, right) == Some(Ordering::Less),
+            Self::LessOrEqual => ordering(left, right).is_some_and(Ordering::is_le),
+            Self::Greater => ordering(left, right) == Some(Ordering::Greater),
+            Self::GreaterOrEqual => ordering(left, right).is_some_and(Ordering::is_ge),
+            Self::In => within(left, right),
+            Self::NotIn => !within(left, right),
+            Self::SubsetOf => list(left).iter().all(|item| within(item, right)),
+            Self::AnyOf => list(left).iter().any(|item| within(item, right)),
+            Self::NoneOf => !list(left).iter().any(|item| within(item, right)),
+            Self::AllOf => list(right).iter().all(|item| within(item, left)),
+            Self::Contains => match (left, right) {
+                (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
+                _ => within(right, left),
+            },
+            Self::Size => length(left).is_some() && length(left) == right.as_u64(),
+            Self::Empty => length(left).is_some_and(|l| right.as_bool() == Some(l == 0)),
+        }
+    }
+}
+
+fn length(value: &Value) -> Option<u64> {
+    match value {
+        Value::Array(items) => Some(items.len() as u64),
+        Value::String(text) => Some(text.chars().count() as u64),
+        _ => None,
+    }
+}
+
+fn within(item: &Value, list: &Value) -> bool {
+    list.as_array()
+        .is_some_and(|items| items.iter().any(|other| equal(item, other)))
+}
+
+/// Equality by value; a number equals the text that spells it, as in Jayway.
+fn equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => {
+            number::compare(left, right) == Some(Ordering::Equal)
+        }
+        (Value::Number(number), Value::String(text))
+        | (Value::String(text), Value::Number(number)) => *text == number.to_string(),
+        _ => left == right,
+    }
+}
+
+fn ordering(left: &Value, right: &Value) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => number::compare(left, right),
+        (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
+        _ => None,
+    }
+}

@@ -1,0 +1,273 @@
+//! What a path finds in a document. Nothing is copied that can be borrowed.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::query::{Function, Query, Root, Slice, Step};
+use crate::data::{Fault, Scope, errors, number};
+
+/// So many values may be on the way at a time. `$..*..*` multiplies.
+const FOUND_MAX: usize = 1_000_000;
+
+/// What a path finds.
+pub(super) enum Found<'a> {
+    /// What a definite path finds, if anything.
+    One(Option<Cow<'a, Value>>),
+    /// What any other path finds.
+    Many(Vec<Cow<'a, Value>>),
+}
+
+impl<'a> Found<'a> {
+    /// The value it stands for: many make an array, even if they are none.
+    pub(super) fn value(self) -> Option<Cow<'a, Value>> {
+        match self {
+            Self::One(value) => value,
+            Self::Many(values) => Some(Cow::Owned(Value::Array(
+                values.into_iter().map(Cow::into_owned).collect(),
+            ))),
+        }
+    }
+}
+
+impl Query {
+    /// Follows the path. `current` is what `@` stands for, inside a filter.
+    pub(super) fn find<'a>(
+        &self,
+        scope: &Scope<'a>,
+        current: Option<&'a Value>,
+    ) -> Result<Found<'a>, Fault> {
+        let start = match &self.root {
+            Root::Input => Some(scope.input),
+            Root::Context => Some(scope.context),
+            Root::Variable(name) => scope.variables.get(name),
+            Root::Current => current,
+        };
+        let mut values: Vec<Cow<'a, Value>> = start.map(Cow::Borrowed).into_iter().collect();
+        let mut definite = true;
+        for (at, step) in self.steps.iter().enumerate() {
+            if let Step::Apply(function) = step {
+                let whole = match definite {
+                    true => values.pop(),
+                    false => Found::Many(values).value(),
+                };
+                let result = whole.map(|whole| function.apply(&whole)).transpose()?;
+                return Ok(Found::One(result.map(Cow::Owned)));
+            }
+            let last = at + 1 == self.steps.len();
+            let below_deep = at > 0 && self.steps[at - 1] == Step::Deep;
+            definite &= match step {
+                Step::Name(_) | Step::Index(_) => true,
+                Step::Names(_) => last,
+                _ => false,
+            };
+            let mut next = Vec::new();
+            for value in values {
+                take(step, value, scope, last, below_deep, &mut next)?;
+                if next.len() > FOUND_MAX {
+                    return Err(Fault::new(
+                        errors::RUNTIME,
+                        format!("a path finds more than {FOUND_MAX} values"),
+                    ));
+                }
+            }
+            values = next;
+        }
+        Ok(if definite {
+            Found::One(values.pop())
+        } else {
+            Found::Many(values)
+        })
+    }
+}
+
+/// One step from one value; what it leads to is pushed to `into`.
+fn take<'a>(
+    step: &Step,
+    value: Cow<'a, Value>,
+    scope: &Scope<'a>,
+    last: bool,
+    below_deep: bool,
+    into: &mut Vec<Cow<'a, Value>>,
+) -> Result<(), Fault> {
+    match step {
+        Step::Name(name) => into.extend(field(value, name)),
+        Step::Names(names) if last => into.extend(merged(&value, names)),
+        Step::Names(names) => {
+            into.extend(names.iter().filter_map(|name| field(value.clone(), name)));
+        }
+        Step::Index(index) => into.extend(item(value, *index)),
+        Step::Indexes(indexes) => {
+            into.extend(
+                indexes
+                    .iter()
+                    .filter_map(|index| item(value.clone(), *index)),
+            );
+        }
+        Step::Slice(slice) => into.extend(slice.of(value)),
+        Step::Any => into.extend(children(value)),
+        Step::Deep => descend(value, into),
+        Step::Filter(filter) => {
+            // Jayway's rule: of an array the items are tested, of an object
+            // the object itself. Below `..` every value is tested itself, for
+            // there the items are visited in any case.
+            let candidates = match (&*value, below_deep) {
+                (Value::Array(_), false) => children(value),
+                (Value::Object(_), _) | (_, true) => vec![value],
+                _ => Vec::new(),
+            };
+            for candidate in candidates {
+                if filter.accepts(scope, &candidate)? {
+                    into.push(candidate);
+                }
+            }
+        }
+        // Handled by the caller: it ends the path.
+        Step::Apply(_) => {}
+    }
+    Ok(())
+}
+
+fn field<'a>(value: Cow<'a, Value>, name: &str) -> Option<Cow<'a, Value>> {
+    match value {
+        Cow::Borrowed(value) => value.as_object()?.get(name).map(Cow::Borrowed),
+        Cow::Owned(mut value) => value.as_object_mut()?.swap_remove(name).map(Cow::Owned),
+    }
+}
+
+/// An object with those of the named fields that are there.
+fn merged<'a>(value: &Value, names: &[String]) -> Option<Cow<'a, Value>> {
+    let fields = value.as_object()?;
+    let merged: Map<String, Value> = names
+        .iter()
+        .filter_map(|name| Some((name.clone(), fields.get(name)?.clone())))
+        .collect();
+    Some(Cow::Owned(Value::Object(merged)))
+}
+
+/// The position of an index that may count from the end.
+fn position(index: i64, length: usize) -> Option<usize> {
+    let at = match index {
+        0.. => usize::try_from(index).ok()?,
+        _ => length.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?,
+    };
+    (at < length).then_some(at)
+}
+
+fn item<'a>(value: Cow<'a, Value>, index: i64) -> Option<Cow<'a, Value>> {
+    match value {
+        Cow::Borrowed(value) => {
+            let items = value.as_array()?;
+            items.get(position(index, items.len())?).map(Cow::Borrowed)
+        }
+        Cow::Owned(mut value) => {
+            let items = value.as_array_mut()?;
+            let at = position(index, items.len())?;
+            Some(Cow::Owned(items.swap_remove(at)))
+        }
+    }
+}
+
+/// The fields of an object, or the items of an array.
+fn children(value: Cow<'_, Value>) -> Vec<Cow<'_, Value>> {
+    match value {
+        Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
+        Cow::Borrowed(Value::Object(fields)) => fields.values().map(Cow::Borrowed).collect(),
+        Cow::Owned(Value::Array(items)) => items.into_iter().map(Cow::Owned).collect(),
+        Cow::Owned(Value::Object(fields)) => fields
+            .into_iter()
+            .map(|(_, value)| Cow::Owned(value))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The value and all below it, parents first.
+fn descend<'a>(value: Cow<'a, Value>, into: &mut Vec<Cow<'a, Value>>) {
+    let below = match &*value {
+        Value::Array(_) | Value::Object(_) => children(value.clone()),
+        _ => Vec::new(),
+    };
+    into.push(value);
+    for child in below {
+        descend(child, into);
+    }
+}
+
+impl Slice {
+    fn of<'a>(&self, value: Cow<'a, Value>) -> Vec<Cow<'a, Value>> {
+        if !value.is_array() {
+            return Vec::new();
+        }
+        let items = children(value);
+        let clamp = |bound: i64| match bound {
+            0.. => usize::try_from(bound)
+                .unwrap_or(usize::MAX)
+                .min(items.len()),
+            _ => items
+                .len()
+                .saturating_sub(usize::try_from(bound.unsigned_abs()).unwrap_or(usize::MAX)),
+        };
+        let from = self.from.map_or(0, clamp);
+        let to = self.to.map_or(items.len(), clamp);
+        let length = to.saturating_sub(from);
+        items
+            .into_iter()
+            .skip(from)
+            .take(length)
+            .step_by(self.step)
+            .collect()
+    }
+}
+
+impl Function {
+    /// Applies it to an array; [`Function::Length`] and [`Function::Keys`] to
+    /// an object too, and the former to a text.
+    fn apply(self, value: &Value) -> Result<Value, Fault> {
+        let unfit = |wanted: &str| {
+            Fault::new(
+                errors::RUNTIME,
+                format!("a path ends in a function that needs {wanted}"),
+            )
+        };
+        match (self, value) {
+            (Self::Length, Value::Array(items)) => return Ok(items.len().into()),
+            (Self::Length, Value::Object(fields)) => return Ok(fields.len().into()),
+            (Self::Length, Value::String(text)) => return Ok(text.chars().count().into()),
+            (Self::Length, _) => return Err(unfit("an array, an object or a text")),
+            (Self::Keys, Value::Object(fields)) => {
+                return Ok(fields.keys().cloned().map(Value::String).collect());
+            }
+            (Self::Keys, _) => return Err(unfit("an object")),
+            _ => {}
+        }
+        let items = value.as_array().ok_or_else(|| unfit("an array"))?;
+        match self {
+            Self::First => return items.first().cloned().ok_or_else(|| unfit("items")),
+            Self::Last => return items.last().cloned().ok_or_else(|| unfit("items")),
+            _ => {}
+        }
+        let numbers: Vec<f64> = items.iter().filter_map(Value::as_f64).collect();
+        if numbers.is_empty() {
+            return Err(unfit("numbers"));
+        }
+        number::from_f64(self.aggregate(&numbers))
+            .map(Value::Number)
+            .ok_or_else(|| unfit("smaller numbers"))
+    }
+
+    fn aggregate(self, numbers: &[f64]) -> f64 {
+        let sum: f64 = numbers.iter().sum();
+        let average = sum / numbers.len() as f64;
+        match self {
+            Self::Min => numbers.iter().copied().fold(f64::INFINITY, f64::min),
+            Self::Max => numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Self::Avg => average,
+            Self::StdDev => {
+                let squares: f64 = numbers.iter().map(|n| (n - average).powi(2)).sum();
+                (squares / numbers.len() as f64).sqrt()
+            }
+            _ => sum,
+        }
+    }
+}

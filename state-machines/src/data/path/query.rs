@@ -1,0 +1,119 @@
+//! A JSONPath that has been read: where it begins, and its steps.
+
+use super::filter::Filter;
+
+/// A path without the text it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Query {
+    pub(super) root: Root,
+    pub(super) steps: Vec<Step>,
+}
+
+/// What a path begins with.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Root {
+    /// `$`
+    Input,
+    /// `$$`
+    Context,
+    /// `$name`
+    Variable(String),
+    /// `@`, inside a filter.
+    Current,
+}
+
+/// One step of a path.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    /// `.name`, `['name']`
+    Name(String),
+    /// `['a', 'b']`: at the end of a path an object with those fields, in the
+    /// middle each of them.
+    Names(Vec<String>),
+    /// `[3]`, `[-1]`
+    Index(i64),
+    /// `[0, 2]`
+    Indexes(Vec<i64>),
+    /// `[1:3]`
+    Slice(Slice),
+    /// `*`
+    Any,
+    /// `..`: what follows is looked for at every depth.
+    Deep,
+    /// `[?(…)]`
+    Filter(Filter),
+    /// `.length()` and the like, at the end of a path.
+    Apply(Function),
+}
+
+/// The bounds of a slice, as they were written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Slice {
+    pub(super) from: Option<i64>,
+    pub(super) to: Option<i64>,
+    pub(super) step: usize,
+}
+
+/// A function at the end of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Function {
+    Length,
+    Min,
+    Max,
+    Avg,
+    Sum,
+    StdDev,
+    First,
+    Last,
+    Keys,
+}
+
+impl Function {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "length" | "size" => Self::Length,
+            "min" => Self::Min,
+            "max" => Self::Max,
+            "avg" => Self::Avg,
+            "sum" => Self::Sum,
+            "stddev" => Self::StdDev,
+            "first" => Self::First,
+            "last" => Self::Last,
+            "keys" => Self::Keys,
+            _ => return None,
+        })
+    }
+}
+
+impl Query {
+    /// Whether it finds one value or none. Any other path finds an array,
+    /// which may be empty.
+    pub(super) fn is_definite(&self) -> bool {
+        self.steps.iter().enumerate().all(|(at, step)| match step {
+            Step::Name(_) | Step::Index(_) => true,
+            // Fields that are named together at the end are merged into one object.
+            Step::Names(_) => at + 1 == self.steps.len(),
+            Step::Apply(_) => true,
+            _ => false,
+        }) || matches!(self.steps.last(), Some(Step::Apply(_)))
+    }
+
+    /// Whether it names exactly one place that a value could be put at.
+    pub(super) fn is_reference(&self) -> bool {
+        self.steps
+            .iter()
+            .all(|step| matches!(step, Step::Name(_) | Step::Index(0..)))
+    }
+
+    /// The variables it reads, those in its filters too.
+    pub(super) fn variables<'q>(&'q self, into: &mut Vec<&'q str>) {
+        if let Root::Variable(name) = &self.root {
+            into.push(name);
+        }
+        for step in &self.steps {
+            if let Step::Filter(filter) = step {
+                filter.variables(into);
+            }
+        }
+    }
+}

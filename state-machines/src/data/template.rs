@@ -1,0 +1,264 @@
+//! Payload templates: JSON with expressions in it.
+
+use serde_json::{Map, Value};
+
+use super::expression::Session;
+use super::{Expression, Fault, Path, Scope, StatesField, Unreadable, pointer_to};
+
+/// How deep a template may nest: as deep as a JSON text may that it came from.
+const DEPTH_MAX: usize = 128;
+
+/// A value with expressions to be filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template(Node);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    /// A part without expressions, which is handed out as it is.
+    Fixed(Value),
+    Items(Vec<Node>),
+    Fields(Vec<(String, Node)>),
+    Path(Path),
+    Expression(Expression),
+}
+
+impl Template {
+    /// A template with `"name.$"` fields: `Parameters`, `ResultSelector`,
+    /// `ItemSelector`, `Assign`. Their values are paths or calls of intrinsic
+    /// functions. Two fields that would get one name are refused.
+    pub fn json_path(value: &Value) -> Result<Self, Vec<Unreadable>> {
+        Self::read(value, Language::JsonPath)
+    }
+
+    /// A value with `{% … %}` texts: `Arguments`, `Output`, `Assign`.
+    pub fn jsonata(value: &Value) -> Result<Self, Vec<Unreadable>> {
+        Self::read(value, Language::Jsonata)
+    }
+
+    fn read(value: &Value, language: Language) -> Result<Self, Vec<Unreadable>> {
+        let mut unreadable = Vec::new();
+        let node = language.node(value, "", 0, &mut unreadable);
+        if unreadable.is_empty() {
+            Ok(Self(node))
+        } else {
+            Err(unreadable)
+        }
+    }
+
+    /// The value, filled in.
+    ///
+    /// A path that finds nothing is a `States.Runtime`, as AWS has it and not
+    /// as the specification names it; but a wildcard, a slice or a filter below a missing field gives `[]`.
+    pub fn fill(&self, scope: &Scope<'_>) -> Result<Value, Fault> {
+        self.0.fill(scope, &Session::new(scope), "")
+    }
+
+    /// Whether there is anything to fill in.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        matches!(self.0, Node::Fixed(_))
+    }
+
+    /// Where its expressions read a field of `$states`, as JSON pointers.
+    #[must_use]
+    pub fn mentions(&self, field: StatesField) -> Vec<String> {
+        let mut places = Vec::new();
+        self.0.visit("", &mut |at, node| {
+            if matches!(node, Node::Expression(expression) if expression.mentions(field)) {
+                places.push(at.to_owned());
+            }
+        });
+        places
+    }
+
+    /// The variables that its expressions read: where, as a JSON pointer, and
+    /// the name without `$`.
+    #[must_use]
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        self.0.visit("", &mut |at, node| {
+            let names = match node {
+                Node::Path(path) => path.variables(),
+                Node::Expression(expression) => expression.variables(),
+                _ => Vec::new(),
+            };
+            found.extend(
+                names
+                    .into_iter()
+                    .map(|name| (at.to_owned(), name.to_owned())),
+            );
+        });
+        found
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Language {
+    JsonPath,
+    Jsonata,
+}
+
+impl Language {
+    fn node(self, value: &Value, at: &str, depth: usize, unreadable: &mut Vec<Unreadable>) -> Node {
+        if depth > DEPTH_MAX {
+            unreadable.push(
+                Unreadable::new(format!("a template nests deeper than {DEPTH_MAX} levels")).at(at),
+            );
+            return Node::Fixed(Value::Null);
+        }
+        match value {
+            Value::String(text) if self == Self::Jsonata && Expression::is_marked(text) => {
+                match Expression::parse(text) {
+                    Ok(expression) => return Node::Expression(expression),
+                    Err(error) => unreadable.push(error.at(at)),
+                }
+                Node::Fixed(Value::Null)
+            }
+            Value::Array(items) => {
+                let nodes: Vec<Node> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| {
+                        self.node(item, &pointer_to(at, index), depth + 1, unreadable)
+                    })
+                    .collect();
+                fixed_or(value, nodes.iter().all(Node::is_fixed), Node::Items(nodes))
+            }
+            Value::Object(fields) => {
+                let nodes: Vec<(String, Node)> = fields
+                    .iter()
+                    .map(|(name, value)| self.field(name, value, at, depth, unreadable))
+                    .collect();
+                self.clashes(&nodes, fields, at, unreadable);
+                let fixed = nodes
+                    .iter()
+                    .all(|(name, node)| node.is_fixed() && fields.contains_key(name));
+                fixed_or(value, fixed, Node::Fields(nodes))
+            }
+            other => Node::Fixed(other.clone()),
+        }
+    }
+
+    fn field(
+        self,
+        name: &str,
+        value: &Value,
+        at: &str,
+        depth: usize,
+        unreadable: &mut Vec<Unreadable>,
+    ) -> (String, Node) {
+        let at = pointer_to(at, name);
+        let Some(bare) = name.strip_suffix(".$").filter(|_| self == Self::JsonPath) else {
+            return (
+                name.to_owned(),
+                self.node(value, &at, depth + 1, unreadable),
+            );
+        };
+        let path = match value {
+            Value::String(text) => Path::parse_or_call(text),
+            _ => Err(Unreadable::new(format!(
+                "the field '{name}' needs a path or a call as its value, in a text"
+            ))),
+        };
+        let node = match path {
+            Ok(path) => Node::Path(path),
+            Err(error) => {
+                unreadable.push(error.at(&at));
+                Node::Fixed(Value::Null)
+            }
+        };
+        (bare.to_owned(), node)
+    }
+
+    /// `a` and `a.$` beside each other would be one field.
+    fn clashes(
+        self,
+        nodes: &[(String, Node)],
+        fields: &Map<String, Value>,
+        at: &str,
+        unreadable: &mut Vec<Unreadable>,
+    ) {
+        if self != Self::JsonPath {
+            return;
+        }
+        for (name, written) in nodes.iter().map(|node| &node.0).zip(fields.keys()) {
+            if name != written && fields.contains_key(name) {
+                unreadable.push(
+                    Unreadable::new(format!(
+                        "'{written}' and '{name}' would both become the field '{name}': keep one"
+                    ))
+                    .at(&pointer_to(at, written)),
+                );
+            }
+        }
+    }
+}
+
+fn fixed_or(value: &Value, fixed: bool, node: Node) -> Node {
+    if fixed {
+        Node::Fixed(value.clone())
+    } else {
+        node
+    }
+}
+
+impl Node {
+    fn is_fixed(&self) -> bool {
+        matches!(self, Self::Fixed(_))
+    }
+
+    fn fill(&self, scope: &Scope<'_>, session: &Session, at: &str) -> Result<Value, Fault> {
+        match self {
+            Self::Fixed(value) => Ok(value.clone()),
+            Self::Items(items) => items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| item.fill(scope, session, &pointer_to(at, index)))
+                .collect(),
+            Self::Fields(fields) => {
+                let mut filled = Map::with_capacity(fields.len());
+                for (name, node) in fields {
+                    let value = node.fill(scope, session, &pointer_to(at, name))?;
+                    filled.insert(name.clone(), value);
+                }
+                Ok(Value::Object(filled))
+            }
+            Self::Path(path) => path
+                .find_with(scope, &session.chance)
+                .map(std::borrow::Cow::into_owned)
+                .map_err(|fault| placed(fault, &format!("{at}.$"))),
+            Self::Expression(expression) => expression
+                .evaluate_in(session, scope)
+                .map_err(|fault| placed(fault, at)),
+        }
+    }
+
+    fn visit(&self, at: &str, see: &mut dyn FnMut(&str, &Node)) {
+        see(at, self);
+        match self {
+            Self::Items(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    item.visit(&pointer_to(at, index), see);
+                }
+            }
+            Self::Fields(fields) => {
+                for (name, node) in fields {
+                    node.visit(&pointer_to(at, name), see);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The fault with the place in the template where it arose.
+fn placed(mut fault: Fault, at: &str) -> Fault {
+    if !at.is_empty() {
+        fault.cause = format!("{} (at {at})", fault.cause);
+    }
+    fault
+}
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;

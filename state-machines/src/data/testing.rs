@@ -1,0 +1,20 @@
+//! What the tests of this room share: a scope to look at.
+
+use serde_json::{Map, Value, json};
+
+use super::Scope;
+
+/// Runs `check` with a scope of this input, a context object and two variables.
+pub(super) fn with_scope<R>(input: &Value, check: impl FnOnce(&Scope<'_>) -> R) -> R {
+    let context = json!({"Execution": {"Id": "run-1", "Input": {"deep": true}}});
+    let variables: Map<String, Value> = [
+        ("x".to_owned(), json!(42)),
+        (
+            "order".to_owned(),
+            json!({"id": "o-1", "lines": [{"sku": "a"}, {"sku": "b"}]}),
+        ),
+    ]
+    .into_iter()
+    .collect();
+    check(&Scope::new(input, &context, &variables))
+}

@@ -1,0 +1,141 @@
+//! Graphviz's DOT.
+
+use std::fmt::Write;
+
+use super::Mark;
+use super::sketch::{Arrow, Node, Sketch, Target, Way};
+
+pub(super) fn draw(sketch: &Sketch) -> String {
+    let mut out = String::from("digraph machine {\n");
+    line(&mut out, 1, "rankdir=TB;");
+    line(&mut out, 1, "node [fontname=\"Helvetica\", shape=box];");
+    line(&mut out, 1, "edge [fontname=\"Helvetica\", fontsize=10];");
+    line(
+        &mut out,
+        1,
+        "b0 [label=\"\", shape=circle, style=filled, fillcolor=black, width=0.15];",
+    );
+    machine(&mut out, sketch, 1);
+    arrows(&mut out, sketch, "b0", "");
+    out.push_str("}\n");
+    out
+}
+
+fn line(out: &mut String, depth: usize, text: &str) {
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "{}{text}", "    ".repeat(depth));
+}
+
+/// The nodes of a machine, with the machines within them as clusters.
+fn machine(out: &mut String, sketch: &Sketch, depth: usize) {
+    for node in &sketch.nodes {
+        line(out, depth, &format!("s{} [{}];", node.id, attributes(node)));
+        for inner in &node.inner {
+            line(out, depth, &format!("subgraph cluster_{} {{", inner.number));
+            let title = format!("label={};", quoted(&inner.title));
+            line(out, depth + 1, &title);
+            machine(out, inner, depth + 1);
+            line(out, depth, "}");
+        }
+    }
+    if sketch.has_end() {
+        let end = format!(
+            "e{} [label=\"\", shape=doublecircle, width=0.15];",
+            sketch.number
+        );
+        line(out, depth, &end);
+    }
+}
+
+/// The arrows of a machine and those within it.
+fn arrows(out: &mut String, sketch: &Sketch, from: &str, entry: &str) {
+    for arrow in &sketch.entry {
+        draw_arrow(out, sketch, from, entry, arrow);
+    }
+    for node in &sketch.nodes {
+        let from = format!("s{}", node.id);
+        for arrow in &node.arrows {
+            let style = match arrow.way {
+                Way::Catch => "style=dashed",
+                Way::Onward | Way::Choice => "",
+            };
+            draw_arrow(out, sketch, &from, style, arrow);
+        }
+        for inner in &node.inner {
+            arrows(out, inner, &from, "style=bold");
+        }
+    }
+}
+
+fn draw_arrow(out: &mut String, sketch: &Sketch, from: &str, style: &str, arrow: &Arrow) {
+    let to = match arrow.to {
+        Target::Node(id) => format!("s{id}"),
+        Target::End => format!("e{}", sketch.number),
+    };
+    let mut attributes = Vec::new();
+    if !arrow.label.is_empty() {
+        attributes.push(format!("label={}", quoted(&arrow.label)));
+    }
+    if !style.is_empty() {
+        attributes.push(style.to_owned());
+    }
+    let attributes = if attributes.is_empty() {
+        String::new()
+    } else {
+        format!(" [{}]", attributes.join(", "))
+    };
+    line(out, 1, &format!("{from} -> {to}{attributes};"));
+}
+
+fn attributes(node: &Node) -> String {
+    let mut attributes = vec![format!("label={}", quoted(&node.name))];
+    let shape = match node.kind {
+        "Choice" => "shape=diamond",
+        "Wait" => "shape=hexagon",
+        "Succeed" => "shape=oval",
+        "Fail" => "shape=octagon",
+        "Parallel" | "Map" => "peripheries=2",
+        _ => "",
+    };
+    if !shape.is_empty() {
+        attributes.push(shape.to_owned());
+    }
+    let colours = match node.mark {
+        Some(Mark::Current) => "style=\"filled,bold\", fillcolor=\"#ffe08a\"",
+        Some(Mark::Failed) => "style=filled, fillcolor=\"#f6c6c6\"",
+        Some(Mark::Done) => "style=filled, fillcolor=\"#d5f0d5\"",
+        None if node.kind == "Pass" => "style=rounded",
+        None => "",
+    };
+    if !colours.is_empty() {
+        attributes.push(colours.to_owned());
+    }
+    attributes.join(", ")
+}
+
+/// A text between quotes, in which a backslash would begin an escape.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_cannot_end_early() {
+        assert_eq!(quoted("a \"b\" \\N\nc\u{0}"), r#""a \"b\" \\N\nc""#);
+        assert_eq!(quoted("größer {<東京>}"), "\"größer {<東京>}\"");
+    }
+}

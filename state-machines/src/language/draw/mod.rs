@@ -1,0 +1,116 @@
+//! Drawings of a definition: [`mermaid`] and [`dot`] for documents, [`text`]
+//! for a terminal.
+//!
+//! The same definition and marks always give the same drawing. Names may hold
+//! anything; what would be taken for syntax is escaped.
+
+mod dot;
+mod mermaid;
+mod sketch;
+mod text;
+
+use std::collections::BTreeSet;
+
+use super::model::{Definition, Machine, State};
+use sketch::Sketch;
+
+/// What a drawing tells besides the definition: where an execution stands, and
+/// what is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The states that an execution is in.
+    pub current: BTreeSet<String>,
+    /// The states that it has left.
+    pub done: BTreeSet<String>,
+    /// The states that failed.
+    pub failed: BTreeSet<String>,
+    /// The states that are not drawn: arrows go through them, with their names
+    /// on the arrows. One that is current or failed is drawn all the same.
+    pub folded: BTreeSet<String>,
+}
+
+/// How a state is marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// An execution is in it.
+    Current,
+    /// It failed.
+    Failed,
+    /// An execution has left it.
+    Done,
+}
+
+impl Mark {
+    /// All marks.
+    pub const ALL: [Self; 3] = [Self::Current, Self::Failed, Self::Done];
+
+    /// The mark as a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Failed => "failed",
+            Self::Done => "done",
+        }
+    }
+}
+
+impl Marks {
+    /// Folds the states that a rule picks, beside those that are folded.
+    #[must_use]
+    pub fn folding(mut self, definition: &Definition, fold: impl Fn(&State) -> bool) -> Self {
+        self.fold_in(definition.machine(), &fold);
+        self
+    }
+
+    fn fold_in(&mut self, machine: &Machine, fold: &impl Fn(&State) -> bool) {
+        for state in machine.states() {
+            if fold(state) {
+                self.folded.insert(state.name.clone());
+            }
+            for inner in state.machines() {
+                self.fold_in(inner, fold);
+            }
+        }
+    }
+
+    /// How a state is marked. One that is run again has been left before: that
+    /// it is current counts more.
+    pub fn of(&self, name: &str) -> Option<Mark> {
+        if self.current.contains(name) {
+            Some(Mark::Current)
+        } else if self.failed.contains(name) {
+            Some(Mark::Failed)
+        } else if self.done.contains(name) {
+            Some(Mark::Done)
+        } else {
+            None
+        }
+    }
+}
+
+/// A [Mermaid](https://mermaid.js.org) flowchart.
+pub fn mermaid(definition: &Definition, marks: &Marks) -> String {
+    mermaid::draw(&Sketch::of(definition, marks))
+}
+
+/// A graph in Graphviz's DOT.
+pub fn dot(definition: &Definition, marks: &Marks) -> String {
+    dot::draw(&Sketch::of(definition, marks))
+}
+
+/// Lines for a terminal of 80 columns: the main way from top to bottom, other
+/// ways indented beside it.
+///
+/// ```text
+/// ✓ Copy (Task)
+/// ▶ Equal? (Choice)
+/// │   $.equal BooleanEquals false → Repair
+/// │     ○ Repair (Task)
+/// │         → Equal?
+/// │   otherwise ↓
+/// ○ Cut over (Task)
+///     → end
+/// ```
+pub fn text(definition: &Definition, marks: &Marks) -> String {
+    text::draw(&Sketch::of(definition, marks))
+}

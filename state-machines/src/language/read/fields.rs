@@ -1,0 +1,339 @@
+//! Which fields may stand where: per type of state and query language.
+//!
+//! A state with a field that is not listed is refused, as AWS refuses it: a
+//! misspelt `Catch` that nobody notices is found when it is needed.
+
+use super::object::Object;
+use super::{Reader, suggest};
+use crate::language::model::QueryLanguage;
+use crate::language::problem::Code;
+
+/// The top of a definition.
+pub(super) const DEFINITION: &[&str] = &[
+    "Comment",
+    "StartAt",
+    "States",
+    "Version",
+    "TimeoutSeconds",
+    "QueryLanguage",
+];
+/// A branch of a Parallel.
+pub(super) const BRANCH: &[&str] = &["Comment", "StartAt", "States"];
+/// The processor of a Map.
+pub(super) const PROCESSOR: &[&str] = &["Comment", "StartAt", "States", "ProcessorConfig"];
+/// How a Map's processor is run.
+pub(super) const PROCESSOR_CONFIG: &[&str] = &["Mode", "ExecutionType"];
+
+/// The fields of an object that differ by query language.
+pub(super) struct Fields {
+    /// What it is called in messages.
+    pub(super) what: &'static str,
+    /// In both languages.
+    pub(super) both: &'static [&'static str],
+    /// In JSONPath alone.
+    pub(super) json_path: &'static [&'static str],
+    /// In JSONata alone.
+    pub(super) jsonata: &'static [&'static str],
+}
+
+const COMMON: &[&str] = &["Type", "Comment", "QueryLanguage"];
+
+/// The eight types of state, by name.
+pub(super) const STATES: &[(&str, Fields)] = &[
+    (
+        "Task",
+        Fields {
+            what: "a Task",
+            both: &[
+                "Resource",
+                "TimeoutSeconds",
+                "HeartbeatSeconds",
+                "Credentials",
+                "Retry",
+                "Catch",
+                "Assign",
+                "Next",
+                "End",
+            ],
+            json_path: &[
+                "InputPath",
+                "OutputPath",
+                "Parameters",
+                "ResultSelector",
+                "ResultPath",
+                "TimeoutSecondsPath",
+                "HeartbeatSecondsPath",
+            ],
+            jsonata: &["Arguments", "Output"],
+        },
+    ),
+    (
+        "Parallel",
+        Fields {
+            what: "a Parallel",
+            both: &["Branches", "Retry", "Catch", "Assign", "Next", "End"],
+            json_path: &[
+                "InputPath",
+                "OutputPath",
+                "Parameters",
+                "ResultSelector",
+                "ResultPath",
+            ],
+            jsonata: &["Arguments", "Output"],
+        },
+    ),
+    (
+        "Map",
+        Fields {
+            what: "a Map",
+            both: &[
+                "ItemProcessor",
+                "Iterator",
+                "ItemSelector",
+                "ItemReader",
+                "ItemBatcher",
+                "ResultWriter",
+                "MaxConcurrency",
+                "ToleratedFailureCount",
+                "ToleratedFailurePercentage",
+                "Label",
+                "Retry",
+                "Catch",
+                "Assign",
+                "Next",
+                "End",
+            ],
+            json_path: &[
+                "InputPath",
+                "OutputPath",
+                "ItemsPath",
+                "Parameters",
+                "ResultSelector",
+                "ResultPath",
+                "MaxConcurrencyPath",
+                "ToleratedFailureCountPath",
+                "ToleratedFailurePercentagePath",
+            ],
+            jsonata: &["Items", "Output"],
+        },
+    ),
+    (
+        "Choice",
+        Fields {
+            what: "a Choice",
+            both: &["Choices", "Default", "Assign"],
+            json_path: &["InputPath", "OutputPath"],
+            jsonata: &["Output"],
+        },
+    ),
+    (
+        "Wait",
+        Fields {
+            what: "a Wait",
+            both: &["Seconds", "Timestamp", "Assign", "Next", "End"],
+            json_path: &["InputPath", "OutputPath", "SecondsPath", "TimestampPath"],
+            jsonata: &["Output"],
+        },
+    ),
+    (
+        "Pass",
+        Fields {
+            what: "a Pass",
+            both: &["Assign", "Next", "End"],
+            json_path: &[
+                "InputPath",
+                "OutputPath",
+                "Parameters",
+                "Result",
+                "ResultPath",
+            ],
+            jsonata: &["Output"],
+        },
+    ),
+    (
+        "Succeed",
+        Fields {
+            what: "a Succeed",
+            both: &[],
+            json_path: &["InputPath", "OutputPath"],
+            jsonata: &["Output"],
+        },
+    ),
+    (
+        "Fail",
+        Fields {
+            what: "a Fail",
+            both: &["Error", "Cause"],
+            json_path: &["ErrorPath", "CausePath"],
+            jsonata: &[],
+        },
+    ),
+];
+
+/// A rule of a Choice in JSONata; in JSONPath its fields are comparisons.
+pub(super) const RULE: Fields = Fields {
+    what: "a rule",
+    both: &["Next", "Comment", "Assign"],
+    json_path: &["Variable", "And", "Or", "Not"],
+    jsonata: &["Condition", "Output"],
+};
+/// An element of `Retry`.
+pub(super) const RETRIER: &[&str] = &[
+    "ErrorEquals",
+    "IntervalSeconds",
+    "MaxAttempts",
+    "BackoffRate",
+    "MaxDelaySeconds",
+    "JitterStrategy",
+    "Comment",
+];
+/// An element of `Catch`.
+pub(super) const CATCHER: Fields = Fields {
+    what: "a catcher",
+    both: &["ErrorEquals", "Next", "Assign", "Comment"],
+    json_path: &["ResultPath"],
+    jsonata: &["Output"],
+};
+/// The reader of a Map.
+pub(super) const ITEM_READER: Fields = Fields {
+    what: "an ItemReader",
+    both: &["Resource", "ReaderConfig"],
+    json_path: &["Parameters"],
+    jsonata: &["Arguments"],
+};
+/// How the items that are read are laid out.
+pub(super) const READER_CONFIG: Fields = Fields {
+    what: "a ReaderConfig",
+    both: &[
+        "InputType",
+        "Transformation",
+        "ManifestType",
+        "ItemsPointer",
+        "CSVHeaderLocation",
+        "CSVHeaders",
+        "CSVDelimiter",
+        "MaxItems",
+    ],
+    json_path: &["MaxItemsPath"],
+    jsonata: &[],
+};
+/// The batches of a Map.
+pub(super) const ITEM_BATCHER: Fields = Fields {
+    what: "an ItemBatcher",
+    both: &["BatchInput", "MaxItemsPerBatch", "MaxInputBytesPerBatch"],
+    json_path: &["MaxItemsPerBatchPath", "MaxInputBytesPerBatchPath"],
+    jsonata: &[],
+};
+/// The writer of a Map.
+pub(super) const RESULT_WRITER: Fields = Fields {
+    what: "a ResultWriter",
+    both: &["Resource", "WriterConfig"],
+    json_path: &["Parameters"],
+    jsonata: &["Arguments"],
+};
+/// How the results that are written are laid out.
+pub(super) const WRITER_CONFIG: &[&str] = &["OutputType", "Transformation"];
+
+impl Reader {
+    /// Notes the fields that are none of these.
+    pub(super) fn allow_only(&mut self, object: &Object<'_>, allowed: &[&str], what: &str) {
+        for name in object.fields.keys() {
+            if !allowed.contains(&name.as_str()) {
+                let hint = suggest::hint(name, allowed.iter().copied());
+                self.report(
+                    &object.at(name),
+                    Code::UnknownField,
+                    format!("{what} has no field {name:?}{hint}"),
+                );
+            }
+        }
+    }
+
+    /// Notes the fields of an object that it may not have in this language.
+    pub(super) fn allow(&mut self, object: &Object<'_>, fields: &Fields, language: QueryLanguage) {
+        for name in object.fields.keys() {
+            self.allow_field(object, name, fields, language);
+        }
+    }
+
+    fn allow_field(
+        &mut self,
+        object: &Object<'_>,
+        name: &str,
+        fields: &Fields,
+        language: QueryLanguage,
+    ) {
+        let (own, other, other_language) = match language {
+            QueryLanguage::JsonPath => (fields.json_path, fields.jsonata, QueryLanguage::Jsonata),
+            QueryLanguage::Jsonata => (fields.jsonata, fields.json_path, QueryLanguage::JsonPath),
+        };
+        let is_state = STATES.iter().any(|(_, state)| state.what == fields.what);
+        let common = if is_state { COMMON } else { &[] };
+        if [common, fields.both, own]
+            .iter()
+            .any(|list| list.contains(&name))
+        {
+            return;
+        }
+        let what = fields.what;
+        let at = object.at(name);
+        if other.contains(&name) {
+            self.report(
+                &at,
+                Code::OtherLanguage,
+                format!(
+                    "{name:?} is a field of {}, and this is {}; {}",
+                    other_language.as_str(),
+                    language.as_str(),
+                    instead(name)
+                ),
+            );
+            return;
+        }
+        let owners: Vec<&str> = STATES
+            .iter()
+            .filter(|(_, s)| s.has(name))
+            .map(|(n, _)| *n)
+            .collect();
+        if is_state && !owners.is_empty() {
+            let owners = owners.join(", ");
+            self.report(
+                &at,
+                Code::MisplacedField,
+                format!("{what} has no field {name:?}; only these have: {owners}"),
+            );
+            return;
+        }
+        let known = common.iter().chain(fields.both).chain(own).copied();
+        let hint = suggest::hint(name, known);
+        self.report(
+            &at,
+            Code::UnknownField,
+            format!("{what} has no field {name:?}{hint}"),
+        );
+    }
+}
+
+impl Fields {
+    fn has(&self, name: &str) -> bool {
+        [self.both, self.json_path, self.jsonata]
+            .iter()
+            .any(|list| list.contains(&name))
+    }
+}
+
+/// What to write in the other language.
+fn instead(name: &str) -> &'static str {
+    match name {
+        "Parameters" => "use \"Arguments\" or \"Output\"",
+        "Arguments" => "use \"Parameters\"",
+        "InputPath" => "use \"$states.input\" where the value is needed",
+        "OutputPath" | "ResultPath" | "ResultSelector" | "Result" => "use \"Output\"",
+        "Output" => "use \"ResultSelector\", \"ResultPath\" and \"OutputPath\"",
+        "ItemsPath" => "use \"Items\"",
+        "Items" => "use \"ItemsPath\"",
+        "Condition" => "use \"Variable\" and a comparison",
+        "Variable" | "And" | "Or" | "Not" => "use \"Condition\"",
+        _ => "write the value as an expression between {% and %}, without \"Path\" in the name",
+    }
+}

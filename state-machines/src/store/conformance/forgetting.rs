@@ -1,0 +1,75 @@
+//! What ended long ago is forgotten, and nothing else.
+
+use super::Fixture;
+use super::words::*;
+use crate::store::{AppendError, HistoryQuery, PostError, Query, Status};
+
+/// The oldest ends first, as many as were asked for; what is open stays.
+pub async fn the_oldest_ends_are_forgotten<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    create(&store, "open").await;
+    for (id, at_ms) in [("c", 30), ("a", 10), ("late", 50), ("b", 20)] {
+        ended(&store, id, Status::Succeeded, at_ms).await;
+    }
+    assert_eq!(store.forget_ended(10, 100).await.unwrap(), 0);
+    assert_eq!(store.forget_ended(50, 2).await.unwrap(), 2);
+    let left = store.list(&Query::newest(10)).await.unwrap();
+    let ids: Vec<_> = left.iter().map(|row| row.id.as_str()).collect();
+    assert_eq!(ids, ["late", "c", "open"]);
+    assert_eq!(store.forget_ended(50, 100).await.unwrap(), 1);
+    assert_eq!(store.forget_ended(50, 100).await.unwrap(), 0);
+    let expected = [(Status::Running, 1), (Status::Succeeded, 1)];
+    assert_eq!(store.counts().await.unwrap(), expected.into());
+    assert_eq!(history(&store, "late").await.len(), 2);
+    assert_eq!(history(&store, "open").await.len(), 1);
+}
+
+/// What is forgotten is gone with all it had, and its id is free.
+pub async fn a_forgotten_execution_leaves_nothing<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    let lease = create(&store, "x").await;
+    posted(&store, "x", "k", 5).await;
+    append(&store, with_snapshot(step(&lease, 2), "old")).await;
+    append(&store, ending(step(&lease, 3), Status::Failed, 7)).await;
+    let number = row(&store, "x").await.number;
+    assert_eq!(store.forget_ended(8, 100).await.unwrap(), 1);
+    assert_eq!(store.get("x").await.unwrap(), None);
+    let query = HistoryQuery {
+        after: None,
+        newest_first: false,
+        limit: 5,
+    };
+    assert_eq!(store.history("x", &query).await.unwrap(), None);
+    let late = store.append(step(&lease, 4)).await;
+    assert!(matches!(late, Err(AppendError::Fenced { .. })));
+    let late = store.post("x", post("k", 9)).await;
+    assert!(matches!(late, Err(PostError::NotFound { .. })));
+    // Another of the same id has nothing of the first, not even its number.
+    created(&store, parked("x", Some(1))).await;
+    let claim = claim(&store, "b", 50).await.remove(0);
+    assert!(claim.row.number > number);
+    assert_eq!((claim.snapshot, claim.entries.len()), (None, 1));
+    assert_eq!(claim.messages, []);
+    assert_eq!(history(&store, "x").await, [told(1)]);
+    assert_eq!(posted(&store, "x", "k", 60).await, 1);
+}
+
+/// Whoever asks until there is nothing left has forgotten all.
+pub async fn long_executions_are_forgotten_too<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    for id in ["x", "y", "z"] {
+        let mut made = new(id);
+        made.entries = (1..=900).map(entry).collect();
+        let lease = created(&store, made).await.unwrap();
+        append(&store, ending(step(&lease, 901), Status::Failed, 7)).await;
+    }
+    let mut forgotten = 0;
+    loop {
+        match store.forget_ended(8, 100).await.unwrap() {
+            0 => break,
+            more => forgotten += more,
+        }
+    }
+    assert_eq!(forgotten, 3);
+    assert_eq!(store.counts().await.unwrap(), [].into());
+}

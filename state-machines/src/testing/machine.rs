@@ -1,0 +1,314 @@
+//! Random definitions. States lead to later ones, so that a machine ends; a
+//! loop has a variable that counts it out.
+
+use serde_json::{Map, Value, json};
+
+use super::ERRORS;
+use crate::data::chance::{Chance, seed_for};
+
+/// How deep machines stand in each other at most.
+const DEPTH_MAX: u64 = 2;
+/// How many steps a machine has at most.
+const STEPS_MAX: u64 = 5;
+
+/// A random definition: valid, and it ends whatever its tasks answer.
+#[must_use]
+pub fn machine(seed: u64) -> Value {
+    let mut maker = Maker {
+        chance: Chance::new(seed_for(seed, "machine")),
+        named: 0,
+    };
+    let mut machine = maker.machine(0);
+    if maker.chance.below(8) == 0 {
+        machine["TimeoutSeconds"] = json!(1 + maker.chance.below(200));
+    }
+    machine
+}
+
+struct Maker {
+    chance: Chance,
+    /// How many names were given: they are unique in a definition.
+    named: u64,
+}
+
+/// A step of a machine: its states, of which the first is entered, and the one
+/// that leads on.
+struct Step {
+    states: Vec<(String, Value)>,
+}
+
+impl Maker {
+    fn below(&self, bound: u64) -> u64 {
+        self.chance.below(bound)
+    }
+
+    fn name(&mut self, kind: &str) -> String {
+        self.named += 1;
+        format!("{kind} {}", self.named)
+    }
+
+    fn machine(&mut self, depth: u64) -> Value {
+        let count = 1 + self.below(STEPS_MAX);
+        let mut steps: Vec<Step> = (0..count).map(|_| self.step(depth)).collect();
+        steps.push(self.last());
+        let entries: Vec<String> = steps.iter().map(Step::entry).collect();
+        let mut states = Map::new();
+        for (index, step) in steps.into_iter().enumerate() {
+            let next = entries.get(index + 1);
+            let later = entries.get(index + 1..).unwrap_or_default();
+            for (name, mut state) in step.states {
+                self.join(&mut state, next, later);
+                states.insert(name, state);
+            }
+        }
+        json!({"StartAt": entries.first(), "States": states})
+    }
+
+    /// Fills in where a state leads: `"next"` stands for the next step, and
+    /// `"later"` for any that follows.
+    fn join(&self, state: &mut Value, next: Option<&String>, later: &[String]) {
+        match state {
+            Value::Object(fields) => {
+                for (name, value) in fields.iter_mut() {
+                    match (name.as_str(), value.as_str()) {
+                        ("Next" | "Default", Some("next")) => *value = json!(next),
+                        ("Next" | "Default", Some("later")) => {
+                            let index = self.below(later.len() as u64) as usize;
+                            *value = json!(later.get(index));
+                        }
+                        ("Branches" | "ItemProcessor", _) => {}
+                        _ => self.join(value, next, later),
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    self.join(item, next, later);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, depth: u64) -> Step {
+        match self.below(if depth < DEPTH_MAX { 12 } else { 8 }) {
+            0 | 1 => self.one("Pass", Self::pass),
+            2..=4 => self.one("Task", Self::task),
+            5 => self.one("Choice", Self::choice),
+            6 => self.one("Wait", Self::wait),
+            7 => self.looped(),
+            8 | 9 => {
+                let state = self.parallel(depth);
+                self.one("Parallel", |_| state)
+            }
+            _ => {
+                let state = self.map(depth);
+                self.one("Map", |_| state)
+            }
+        }
+    }
+
+    fn one(&mut self, kind: &str, make: impl FnOnce(&mut Self) -> Value) -> Step {
+        let name = self.name(kind);
+        let state = make(self);
+        Step {
+            states: vec![(name, state)],
+        }
+    }
+
+    /// The end of a machine.
+    fn last(&mut self) -> Step {
+        match self.below(8) {
+            0 => self.one("Fail", |_| json!({"Type": "Fail", "Error": "Test.Ended"})),
+            1..=3 => self.one("Succeed", |_| json!({"Type": "Succeed"})),
+            _ => self.one("End", |maker| {
+                let mut state = maker.pass();
+                state.as_object_mut().map(|fields| fields.remove("Next"));
+                state["End"] = json!(true);
+                state
+            }),
+        }
+    }
+
+    fn pass(&mut self) -> Value {
+        match self.below(5) {
+            0 => json!({"Type": "Pass", "Result": self.value(), "Next": "next"}),
+            1 => {
+                json!({"Type": "Pass", "Parameters": {"was.$": "$", "x": self.value()}, "Next": "next"})
+            }
+            2 => {
+                json!({"Type": "Pass", "QueryLanguage": "JSONata", "Output": {"was": "{% $states.input %}", "id": "{% $uuid() %}"}, "Next": "next"})
+            }
+            3 => {
+                json!({"Type": "Pass", "Parameters": {"text.$": "States.Format('{}', States.UUID())"}, "Next": "next"})
+            }
+            _ => json!({"Type": "Pass", "Next": "next"}),
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self.below(5) {
+            0 => json!(self.below(100)),
+            1 => json!("text"),
+            2 => json!({"v": self.below(10)}),
+            3 => json!([1, self.below(10)]),
+            _ => Value::Null,
+        }
+    }
+
+    fn task(&mut self) -> Value {
+        let mut state = json!({"Type": "Task", "Resource": "test:work", "Next": "next"});
+        if self.below(3) == 0 {
+            state["Parameters"] = json!({"in.$": "$", "try.$": "$$.State.RetryCount"});
+        }
+        if self.below(3) == 0 {
+            state["ResultPath"] = Value::Null;
+        }
+        if self.below(2) == 0 {
+            state["TimeoutSeconds"] = json!(1 + self.below(60));
+        }
+        self.handled(&mut state);
+        state
+    }
+
+    /// Retry and Catch, more often than not.
+    fn handled(&mut self, state: &mut Value) {
+        if self.below(2) == 0 {
+            let errors = [
+                "States.ALL",
+                "States.TaskFailed",
+                "States.Timeout",
+                ERRORS[0],
+            ];
+            let error = errors[self.below(4) as usize];
+            state["Retry"] = json!([{
+                "ErrorEquals": [error],
+                "IntervalSeconds": 1 + self.below(5),
+                "MaxAttempts": self.below(4),
+                "JitterStrategy": if self.below(2) == 0 { "FULL" } else { "NONE" },
+            }]);
+        }
+        if self.below(3) > 0 {
+            let mut catchers = vec![];
+            if self.below(2) == 0 {
+                catchers.push(json!({"ErrorEquals": [ERRORS[1]], "Next": "later"}));
+            }
+            catchers.push(json!({"ErrorEquals": ["States.ALL"], "Next": "later"}));
+            state["Catch"] = Value::Array(catchers);
+        }
+    }
+
+    fn choice(&mut self) -> Value {
+        let tests = ["IsString", "IsNumeric", "IsNull", "IsBoolean"];
+        let test = tests[self.below(4) as usize];
+        json!({
+            "Type": "Choice",
+            "Choices": [
+                {"Variable": "$", test: true, "Next": "later"},
+                {"And": [
+                    {"Variable": "$.v", "IsPresent": true},
+                    {"Variable": "$.v", "NumericGreaterThan": self.below(10)},
+                ], "Next": "later"},
+            ],
+            "Default": "next",
+        })
+    }
+
+    fn wait(&mut self) -> Value {
+        json!({"Type": "Wait", "Seconds": self.below(60), "Next": "next"})
+    }
+
+    /// Steps that are gone through a few times.
+    fn looped(&mut self) -> Step {
+        let (begin, body) = (self.name("Begin"), self.name("Body"));
+        let (count, check) = (self.name("Count"), self.name("Check"));
+        let variable = format!("n{}", self.named);
+        let mut work = match self.below(3) {
+            0 => self.task(),
+            1 => self.wait(),
+            _ => self.pass(),
+        };
+        work["Next"] = json!(count);
+        let (assign, read) = (format!("{variable}.$"), format!("${variable}"));
+        let added = format!("States.MathAdd({read}, 1)");
+        Step {
+            states: vec![
+                (
+                    begin,
+                    json!({"Type": "Pass", "Assign": {variable.as_str(): 0}, "Next": body}),
+                ),
+                (body.clone(), work),
+                (
+                    count,
+                    json!({"Type": "Pass", "Assign": {assign: added}, "Next": check}),
+                ),
+                (
+                    check,
+                    json!({
+                        "Type": "Choice",
+                        "Choices": [{"Variable": read, "NumericLessThan": 1 + self.below(4), "Next": body}],
+                        "Default": "next",
+                    }),
+                ),
+            ],
+        }
+    }
+
+    fn parallel(&mut self, depth: u64) -> Value {
+        let count = 1 + self.below(3);
+        let branches: Vec<Value> = (0..count).map(|_| self.machine(depth + 1)).collect();
+        let mut state = json!({"Type": "Parallel", "Branches": branches, "Next": "next"});
+        self.handled(&mut state);
+        state
+    }
+
+    fn map(&mut self, depth: u64) -> Value {
+        let mut machine = self.machine(depth + 1);
+        if self.below(3) == 0 {
+            machine["ProcessorConfig"] =
+                json!({"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"});
+        }
+        let items: Vec<u64> = (0..self.below(5)).collect();
+        let mut state = json!({
+            "Type": "Map",
+            "QueryLanguage": "JSONata",
+            "Items": items,
+            "ItemProcessor": machine,
+            "MaxConcurrency": self.below(4),
+            "Next": "next",
+        });
+        if self.below(3) == 0 {
+            state["ToleratedFailureCount"] = json!(self.below(3));
+        }
+        self.handled(&mut state);
+        state
+    }
+}
+
+impl Step {
+    fn entry(&self) -> String {
+        let first = self.states.first();
+        first.map_or_else(String::new, |(name, _)| name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::language::check;
+
+    #[test]
+    fn every_machine_is_valid() {
+        for seed in 0..500 {
+            let machine = machine(seed);
+            let checked = check(&machine.to_string());
+            let problems: Vec<String> = checked
+                .problems
+                .iter()
+                .filter(|problem| problem.is_error())
+                .map(ToString::to_string)
+                .collect();
+            assert!(problems.is_empty(), "{seed}: {problems:?}\n{machine:#}");
+        }
+    }
+}

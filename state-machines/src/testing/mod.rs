@@ -1,0 +1,51 @@
+//! For tests: random definitions that are valid and end, and tasks that
+//! answer by what they are asked, whoever asks and whenever.
+//!
+//! The same seed gives the same machine and the same answers, so that two
+//! engines can be compared on them.
+
+mod machine;
+
+pub use machine::machine;
+
+use serde_json::{Value, json};
+
+use crate::core::{Event, RunTask};
+use crate::data::chance::seed_for;
+
+/// What a task answers. It depends on the seed, the state, the iteration and
+/// the attempt, and on nothing else: a task that is done twice answers alike.
+#[must_use]
+pub fn answer(seed: u64, order: &RunTask) -> Event {
+    let asked = format!("{} {:?} {}", order.state, order.iterations, order.attempt);
+    let drawn = seed_for(seed, &asked);
+    let task = order.task;
+    let can_be_late = order.timeout_ms.is_some() || order.heartbeat_ms.is_some();
+    match drawn % 10 {
+        0 | 1 => Event::TaskFailed {
+            task,
+            error: ERRORS[(drawn / 10) as usize % ERRORS.len()].to_owned(),
+            cause: format!("attempt {}", order.attempt),
+        },
+        2 if can_be_late => Event::TaskTimedOut {
+            task,
+            heartbeat: order.timeout_ms.is_none(),
+        },
+        _ => Event::TaskSucceeded {
+            task,
+            output: result(drawn / 10, order),
+        },
+    }
+}
+
+/// The errors that tasks end with.
+const ERRORS: [&str; 3] = ["Test.Busy", "Test.Broken", "Test.Gone"];
+
+fn result(drawn: u64, order: &RunTask) -> Value {
+    match drawn % 4 {
+        0 => json!(drawn % 100),
+        1 => json!(format!("done {}", order.state)),
+        2 => json!([drawn % 7, drawn % 5]),
+        _ => json!({"n": drawn % 10, "state": order.state}),
+    }
+}

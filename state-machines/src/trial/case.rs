@@ -1,0 +1,198 @@
+//! A case: a definition, an input, what its tasks answer, what is expected.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::language::{Definition, Durability, Problem, check_for};
+
+/// A case. Keys that are not listed here are ignored.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Case {
+    /// Its name among others.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The definition, as an object or as the text of one.
+    pub definition: Value,
+    /// What the execution is given; an empty object if it is not there.
+    #[serde(default = "empty")]
+    pub input: Value,
+    /// What tasks answer.
+    #[serde(default, deserialize_with = "or_default")]
+    pub tasks: Vec<Answer>,
+    /// What should come of it.
+    #[serde(default)]
+    pub expected: Option<Expected>,
+    /// `STANDARD`, or `EXPRESS`: what the definition may hold.
+    #[serde(default, rename = "type")]
+    pub kind: Option<String>,
+    /// Whether the output can be compared by value.
+    #[serde(default = "yes")]
+    pub deterministic_output: bool,
+    /// Where in the output only the shape is compared, as JSON pointers.
+    #[serde(default, deserialize_with = "or_default")]
+    pub placeholder_paths: Vec<String>,
+}
+
+/// What a task answers, once.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+pub struct Answer {
+    /// The state whose task it is; any state's without one.
+    #[serde(default)]
+    pub state: Option<String>,
+    /// The iterations that the task runs in, from the outside in: the name of
+    /// the Map and the index of the item. Any, if it is empty.
+    #[serde(default, deserialize_with = "or_default")]
+    pub iteration: Vec<(String, u64)>,
+    /// The name of the history event of the answer. One that ends in
+    /// `TimedOut` means that the task does not answer in time.
+    #[serde(default)]
+    pub event: Option<String>,
+    /// What the task should be given.
+    #[serde(default, deserialize_with = "present")]
+    pub parameters: Option<Value>,
+    /// What it gives.
+    #[serde(default, deserialize_with = "present")]
+    pub result: Option<Value>,
+    /// The error it ends with instead.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// What it says of the error.
+    #[serde(default, deserialize_with = "present")]
+    pub cause: Option<Value>,
+}
+
+impl Answer {
+    /// Whether the task does not answer in time.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        let named = self.event.as_deref();
+        named.is_some_and(|event| event.ends_with("TimedOut"))
+    }
+
+    /// What it says of its error, as text.
+    #[must_use]
+    pub fn cause_text(&self) -> Option<String> {
+        match self.cause.as_ref()? {
+            Value::String(text) => Some(text.clone()),
+            Value::Null => None,
+            other => Some(other.to_string()),
+        }
+    }
+}
+
+/// What should come of a case. What is not there is not compared.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+pub struct Expected {
+    /// `SUCCEEDED`, `FAILED`, `TIMED_OUT` or `ABORTED`.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// The output.
+    #[serde(default, deserialize_with = "present")]
+    pub output: Option<Value>,
+    /// The name of the error; `null` if there should be none.
+    #[serde(default, deserialize_with = "present")]
+    pub error: Option<Value>,
+    /// What the error says.
+    #[serde(default, deserialize_with = "present")]
+    pub cause: Option<Value>,
+    /// The history: types and names.
+    #[serde(default)]
+    pub events: Option<Vec<EventLine>>,
+    /// The names of the states, in the order in which they were entered.
+    #[serde(default)]
+    pub states_entered: Option<Vec<String>>,
+}
+
+/// An event of the history in short.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
+pub struct EventLine {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The state, or the Map, that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The iteration that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+}
+
+/// A file of cases.
+#[derive(Debug, Clone, PartialEq)]
+pub enum File {
+    /// It is one case.
+    One(Box<Case>),
+    /// It holds several, under `cases`.
+    Many(Vec<Case>),
+}
+
+/// A case, or a file of them, that cannot be used.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Unusable {
+    /// It is not JSON, or not of the form of a case.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The definition has errors.
+    #[error("the definition is not valid: {}", listed(.0))]
+    Invalid(Vec<Problem>),
+}
+
+fn listed(problems: &[Problem]) -> String {
+    let errors = problems.iter().filter(|problem| problem.is_error());
+    let errors: Vec<String> = errors.map(ToString::to_string).collect();
+    errors.join("; ")
+}
+
+impl File {
+    /// Reads a file: one case, or an object with `cases`.
+    pub fn parse(text: &str) -> Result<Self, Unusable> {
+        let unreadable = |error: serde_json::Error| Unusable::Unreadable(error.to_string());
+        let mut json: Value = serde_json::from_str(text).map_err(unreadable)?;
+        if let Some(cases) = json.get_mut("cases") {
+            let cases = serde_json::from_value(cases.take()).map_err(unreadable)?;
+            return Ok(Self::Many(cases));
+        }
+        let case = serde_json::from_value(json).map_err(unreadable)?;
+        Ok(Self::One(Box::new(case)))
+    }
+}
+
+impl Case {
+    /// Reads its definition.
+    pub fn read_definition(&self) -> Result<Definition, Unusable> {
+        let text = match &self.definition {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let durability = match self.kind.as_deref() {
+            Some("EXPRESS") => Durability::Express,
+            _ => Durability::Standard,
+        };
+        let checked = check_for(&text, durability);
+        checked
+            .definition
+            .ok_or(Unusable::Invalid(checked.problems))
+    }
+}
+
+fn empty() -> Value {
+    Value::Object(serde_json::Map::new())
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A field that is there, be it `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// A field whose `null` says the same as its absence.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+}

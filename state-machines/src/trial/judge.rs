@@ -1,0 +1,266 @@
+//! What came of a case, compared with what it expects.
+//!
+//! - `status`, always.
+//! - `output` as JSON, numbers by value, unless `deterministic_output` is
+//!   false. At the `placeholder_paths` only the type is compared.
+//! - `error`, where it is there; `null` stands for no error.
+//! - `cause`, if it is the word of one of the case's answers, or is written in
+//!   the definition: what the engine says of its own errors is its own.
+//! - `states_entered` and `events` in order, if the definition has no Parallel
+//!   and no Map. Otherwise, unless they are in the same order anyway, machine
+//!   by machine: the entries and exits of a machine's states in order, and
+//!   within a Map, where iterations mix, however they are ordered; and the
+//!   events of iterations however they are ordered. Events without a name
+//!   cannot be told apart then, and are not compared.
+//!
+//! What tasks were given is compared while the case is played, and remarked.
+
+use serde_json::Value;
+
+use super::case::{Case, EventLine, Expected};
+use super::play::Trial;
+use crate::core::Status;
+use crate::language::model::Kind;
+use crate::language::{Definition, Machine};
+
+/// How what came of a case differs from what it expects; nothing, if it does
+/// not. What was remarked on the way ([`Trial::remarks`]) is not among it.
+#[must_use]
+pub fn differences(case: &Case, trial: &Trial) -> Vec<String> {
+    let mut found = Vec::new();
+    let Some(expected) = &case.expected else {
+        return found;
+    };
+    let mut note = |different: Option<String>| found.extend(different);
+    note(status(expected, trial));
+    note(output(case, expected, trial));
+    note(error(expected, trial));
+    note(cause(case, expected, trial));
+    if let Ok(definition) = case.read_definition() {
+        note(states(&definition, expected, trial));
+        found.extend(events(&definition, expected, trial));
+    }
+    found
+}
+
+fn status(expected: &Expected, trial: &Trial) -> Option<String> {
+    let status = expected.status.as_deref()?;
+    (status != trial.status.as_str()).then(|| {
+        let why = match (&trial.error, &trial.cause) {
+            (None, None) => String::new(),
+            (error, cause) => format!(
+                " ({}: {})",
+                error.as_deref().unwrap_or("no error"),
+                cause.as_deref().unwrap_or("no cause")
+            ),
+        };
+        format!(
+            "the status is {}{why} instead of {status}",
+            trial.status.as_str()
+        )
+    })
+}
+
+fn output(case: &Case, expected: &Expected, trial: &Trial) -> Option<String> {
+    let expected = expected.output.as_ref()?;
+    if !case.deterministic_output || trial.status != Status::Succeeded {
+        return None;
+    }
+    let (mut found, mut wanted) = (trial.output.clone().unwrap_or_default(), expected.clone());
+    for path in &case.placeholder_paths {
+        if let (Some(found), Some(wanted)) = (found.pointer_mut(path), wanted.pointer_mut(path))
+            && std::mem::discriminant(found) == std::mem::discriminant(wanted)
+        {
+            *found = Value::Null;
+            *wanted = Value::Null;
+        }
+    }
+    (!same(&found, &wanted)).then(|| format!("the output is {found} instead of {wanted}"))
+}
+
+fn error(expected: &Expected, trial: &Trial) -> Option<String> {
+    let wanted = expected.error.as_ref()?;
+    let found = trial.error.as_deref().map_or(Value::Null, Value::from);
+    (found != *wanted).then(|| format!("the error is {found} instead of {wanted}"))
+}
+
+fn cause(case: &Case, expected: &Expected, trial: &Trial) -> Option<String> {
+    let Value::String(wanted) = expected.cause.as_ref()? else {
+        return None;
+    };
+    let answered = case.tasks.iter().filter_map(|answer| answer.cause_text());
+    let is_told = answered.into_iter().any(|told| same_text(&told, wanted));
+    if !is_told && !is_written(&case.definition, wanted) {
+        return None;
+    }
+    let found = trial.cause.as_deref().unwrap_or_default();
+    (!same_text(found, wanted)).then(|| format!("the cause is {found:?} instead of {wanted:?}"))
+}
+
+/// Equal as text, or as the JSON that both hold.
+fn same_text(left: &str, right: &str) -> bool {
+    let json = |text: &str| serde_json::from_str::<Value>(text).ok();
+    left == right
+        || matches!((json(left), json(right)), (Some(left), Some(right)) if same(&left, &right))
+}
+
+/// Whether a `Cause` of the definition is this text.
+fn is_written(definition: &Value, text: &str) -> bool {
+    match definition {
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            (name == "Cause" && value.as_str() == Some(text)) || is_written(value, text)
+        }),
+        Value::Array(items) => items.iter().any(|item| is_written(item, text)),
+        _ => false,
+    }
+}
+
+fn states(definition: &Definition, expected: &Expected, trial: &Trial) -> Option<String> {
+    let wanted = expected.states_entered.as_ref()?;
+    let mut found = trial.states_entered.clone();
+    let mut sorted = wanted.clone();
+    if mixes(definition) {
+        found.sort();
+        sorted.sort();
+    }
+    (found != sorted).then(|| {
+        let entered = &trial.states_entered;
+        format!("the states entered are {entered:?} instead of {wanted:?}")
+    })
+}
+
+fn events(definition: &Definition, expected: &Expected, trial: &Trial) -> Vec<String> {
+    let Some(wanted) = &expected.events else {
+        return Vec::new();
+    };
+    if *wanted == trial.events {
+        return Vec::new();
+    }
+    if !mixes(definition) {
+        return first_difference("the events", &trial.events, wanted)
+            .into_iter()
+            .collect();
+    }
+    let mut different = Vec::new();
+    compare_machine(
+        definition.machine(),
+        false,
+        &trial.events,
+        wanted,
+        &mut different,
+    );
+    different
+}
+
+/// Whether runs of a definition may mix.
+fn mixes(definition: &Definition) -> bool {
+    let states = definition.states().iter();
+    states.into_iter().any(|state| !state.machines().is_empty())
+}
+
+fn compare_machine(
+    machine: &Machine,
+    is_in_map: bool,
+    found: &[EventLine],
+    wanted: &[EventLine],
+    different: &mut Vec<String>,
+) {
+    let of_states = |events: &[EventLine], of_iterations: bool| -> Vec<EventLine> {
+        let mine = events.iter().filter(|event| {
+            let is_mine = event
+                .name
+                .as_ref()
+                .is_some_and(|name| machine.state(name).is_some());
+            is_mine && event.index.is_some() == of_iterations
+        });
+        mine.cloned().collect()
+    };
+    for of_iterations in [false, true] {
+        let mut found = of_states(found, of_iterations);
+        let mut wanted = of_states(wanted, of_iterations);
+        if is_in_map || of_iterations {
+            found.sort();
+            wanted.sort();
+        }
+        let what = format!(
+            "the events of the machine that begins with {:?}",
+            machine.start_at()
+        );
+        different.extend(first_difference(&what, &found, &wanted));
+    }
+    for state in machine.states() {
+        let is_in_map = is_in_map || matches!(state.kind, Kind::Map(_));
+        for inner in state.machines() {
+            compare_machine(inner, is_in_map, found, wanted, different);
+        }
+    }
+}
+
+/// Where two rows of events part.
+fn first_difference(what: &str, found: &[EventLine], wanted: &[EventLine]) -> Option<String> {
+    if found == wanted {
+        return None;
+    }
+    let at = found.iter().zip(wanted).take_while(|(l, r)| l == r).count();
+    let shown = |events: &[EventLine]| {
+        events.get(at).map_or("nothing".to_owned(), |event| {
+            let name = event.name.as_deref().map(|name| format!(" {name:?}"));
+            let index = event.index.map(|index| format!(" #{index}"));
+            let (name, index) = (name.unwrap_or_default(), index.unwrap_or_default());
+            format!("{}{name}{index}", event.kind)
+        })
+    };
+    Some(format!(
+        "{what} part at number {}: {} instead of {}",
+        at + 1,
+        shown(found),
+        shown(wanted)
+    ))
+}
+
+/// Equal as JSON, numbers by value.
+pub(super) fn same(left: &Value, right: &Value) -> bool {
+    equal(left, right, false)
+}
+
+/// Equal as JSON, where the right side may say `<…>` for any text, and where
+/// context objects, which differ from run to run, are all alike.
+pub(super) fn alike(left: &Value, right: &Value) -> bool {
+    equal(left, right, true)
+}
+
+fn equal(left: &Value, right: &Value, is_lenient: bool) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => {
+            left == right || left.as_f64() == right.as_f64()
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(l, r)| equal(l, r, is_lenient))
+        }
+        (Value::Object(left), Value::Object(right))
+            if is_lenient && is_context(left) && is_context(right) =>
+        {
+            true
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .all(|(name, l)| right.get(name).is_some_and(|r| equal(l, r, is_lenient)))
+        }
+        (Value::String(_), Value::String(right)) if is_lenient && is_token(right) => true,
+        _ => left == right,
+    }
+}
+
+fn is_context(fields: &serde_json::Map<String, Value>) -> bool {
+    let parts = ["Execution", "StateMachine", "State"];
+    parts.iter().all(|part| fields.contains_key(*part))
+}
+
+/// Whether a text has `<…>` in it.
+fn is_token(text: &str) -> bool {
+    text.find('<')
+        .is_some_and(|open| text[open..].contains('>'))
+}

@@ -1,0 +1,27 @@
+//! Definitions tried without a cloud: a case says what tasks answer, the clock
+//! is simulated, and what comes of it is compared with what is expected.
+//!
+//! ```
+//! use ballast_state_machines::trial::{File, differences, run};
+//!
+//! let file = File::parse(r#"{
+//!     "definition": {"StartAt": "Ask", "States": {
+//!         "Ask": {"Type": "Task", "Resource": "any:thing", "Next": "Rest"},
+//!         "Rest": {"Type": "Wait", "Seconds": 3600, "End": true}}},
+//!     "input": {"question": 6},
+//!     "tasks": [{"state": "Ask", "parameters": {"question": 6}, "result": 42}],
+//!     "expected": {"status": "SUCCEEDED", "output": 42}
+//! }"#).expect("it is a case");
+//! let File::One(case) = file else { panic!("it is one case") };
+//! let trial = run(&case).expect("the definition is valid");
+//! assert_eq!(trial.took_ms, 3_600_000);
+//! assert!(differences(&case, &trial).is_empty());
+//! ```
+
+mod case;
+mod judge;
+mod play;
+
+pub use case::{Answer, Case, EventLine, Expected, File, Unusable};
+pub use judge::differences;
+pub use play::{BEGINS_AT_MS, Trial, run};

@@ -1,0 +1,324 @@
+//! A case played through: tasks answer as it says, and the clock jumps to
+//! whatever happens next.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::case::{Answer, Case, EventLine, Unusable};
+use crate::core::{
+    At, Begin, Effect, Event, Execution, HistoryEvent, Limits, RunTask, Status, TaskId, TimerId,
+    apply,
+};
+use crate::data::errors::RUNTIME;
+use crate::language::Definition;
+
+/// When the simulated clock begins: 2024-01-01T00:00:00Z.
+pub const BEGINS_AT_MS: i64 = 1_704_067_200_000;
+
+/// How many events a case may take. The history is full long before, unless
+/// a distributed Map goes round in circles.
+const EVENTS_MAX: u64 = 2_000_000;
+
+/// What came of a case.
+///
+/// As JSON it has `status`, then `output` or `error` and `cause`, then
+/// `statesEntered` and `events`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// How it ended.
+    pub status: Status,
+    /// Its output, if it ended well.
+    pub output: Option<Value>,
+    /// The name of its error, if it has one.
+    pub error: Option<String>,
+    /// What the error says.
+    pub cause: Option<String>,
+    /// The states, in the order in which they were entered.
+    pub states_entered: Vec<String>,
+    /// The history in short.
+    pub events: Vec<EventLine>,
+    /// The history in full.
+    pub history: Vec<HistoryEvent>,
+    /// How long it took by the simulated clock, in milliseconds.
+    pub took_ms: i64,
+    /// What was noticed on the way: a task was given something else than the
+    /// case says, or the case had no answer for it.
+    pub remarks: Vec<String>,
+}
+
+impl Serialize for Trial {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("status", &self.status)?;
+        if self.status == Status::Succeeded {
+            map.serialize_entry("output", &self.output)?;
+        } else {
+            map.serialize_entry("error", &self.error)?;
+            map.serialize_entry("cause", &self.cause)?;
+        }
+        map.serialize_entry("statesEntered", &self.states_entered)?;
+        map.serialize_entry("events", &self.events)?;
+        map.end()
+    }
+}
+
+/// Plays a case through.
+pub fn run(case: &Case) -> Result<Trial, Unusable> {
+    let definition = case.read_definition()?;
+    let mut play = Play {
+        case,
+        definition: &definition,
+        execution: Execution::default(),
+        now: BEGINS_AT_MS,
+        used: vec![false; case.tasks.len()],
+        agenda: BinaryHeap::new(),
+        noted: 0,
+        history: Vec::new(),
+        remarks: Vec::new(),
+    };
+    play.through();
+    Ok(play.into_trial())
+}
+
+struct Play<'a> {
+    case: &'a Case,
+    definition: &'a Definition,
+    execution: Execution,
+    now: i64,
+    /// Which answers were given.
+    used: Vec<bool>,
+    agenda: BinaryHeap<Reverse<Entry>>,
+    noted: u64,
+    history: Vec<HistoryEvent>,
+    remarks: Vec<String>,
+}
+
+/// What will happen: the earliest first, and of one time the first noted.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    at_ms: i64,
+    nth: u64,
+    what: What,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Start(TaskId),
+    Answer(TaskId, Option<usize>),
+    Timer(TimerId),
+    Turn(u64),
+}
+
+impl Play<'_> {
+    fn through(&mut self) {
+        let begin = Begin {
+            execution_id: "arn:aws:states:local:000000000000:execution:machine:trial".to_owned(),
+            name: "trial".to_owned(),
+            machine: "arn:aws:states:local:000000000000:stateMachine:machine".to_owned(),
+            role: "arn:aws:iam::000000000000:role/trial".to_owned(),
+            input: self.case.input.clone(),
+            at_ms: self.now,
+            seed: 0,
+            limits: Limits::default(),
+        };
+        self.apply(Event::Begun(Box::new(begin)));
+        while !self.execution.status().is_ended() && self.noted < EVENTS_MAX {
+            let Some(Reverse(entry)) = self.agenda.pop() else {
+                break;
+            };
+            if entry.at_ms > self.now && self.is_to_be_stopped() {
+                self.stop();
+                break;
+            }
+            self.now = self.now.max(entry.at_ms);
+            self.happen(entry.what);
+        }
+        if !self.execution.status().is_ended() {
+            self.remarks.push(format!(
+                "the case goes on without an end: it was stopped after {} events",
+                self.noted
+            ));
+            self.apply(Event::Cancelled {
+                error: None,
+                cause: Some("the case goes on without an end".to_owned()),
+            });
+        }
+    }
+
+    /// A case that expects to be stopped is stopped where it first waits.
+    fn is_to_be_stopped(&self) -> bool {
+        let expected = self.case.expected.as_ref();
+        expected.and_then(|expected| expected.status.as_deref()) == Some(Status::Aborted.as_str())
+    }
+
+    fn stop(&mut self) {
+        let text = |value: &Option<Value>| Some(value.as_ref()?.as_str()?.to_owned());
+        let expected = self.case.expected.clone().unwrap_or_default();
+        self.apply(Event::Cancelled {
+            error: text(&expected.error),
+            cause: text(&expected.cause),
+        });
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::Start(task) => self.start(task),
+            What::Answer(task, answer) => self.answer(task, answer),
+            What::Timer(timer) => self.apply(Event::TimerFired { timer }),
+            What::Turn(turn) => self.apply(Event::Continued { turn }),
+        }
+    }
+
+    fn apply(&mut self, event: Event) {
+        let at = At::new(event, self.now);
+        let outcome = apply(self.definition, &mut self.execution, at);
+        self.history.extend(outcome.history);
+        for effect in outcome.effects {
+            match effect {
+                Effect::RunTask(order) => self.note(self.now, What::Start(order.task)),
+                Effect::SetTimer { timer, at_ms } => self.note(at_ms, What::Timer(timer)),
+                Effect::Continue { turn } => self.note(self.now, What::Turn(turn)),
+                Effect::StopTimer { timer } => {
+                    // Its time must not be jumped to.
+                    self.agenda
+                        .retain(|Reverse(entry)| entry.what != What::Timer(timer));
+                }
+                Effect::StopTask { task } => self.agenda.retain(
+                    |Reverse(entry)| !matches!(entry.what, What::Start(of) | What::Answer(of, _) if of == task),
+                ),
+                Effect::Ended => {}
+            }
+        }
+    }
+
+    fn note(&mut self, at_ms: i64, what: What) {
+        self.noted += 1;
+        self.agenda.push(Reverse(Entry {
+            at_ms,
+            nth: self.noted,
+            what,
+        }));
+    }
+
+    /// A task is taken up; its answer is found, and due at once or when its
+    /// time is up.
+    fn start(&mut self, task: TaskId) {
+        let Some(flight) = self.execution.task(task) else {
+            return;
+        };
+        let order = flight.order.clone();
+        let found = self.find(&order);
+        self.apply(Event::TaskStarted { task });
+        let answer = found.and_then(|index| self.case.tasks.get(index));
+        if answer.is_some() && (order.waits_for_callback || order.resource.contains(".sync")) {
+            let output = Value::Object(serde_json::Map::new());
+            self.apply(Event::TaskSubmitted { task, output });
+        }
+        let is_late = answer.is_some_and(Answer::is_timeout);
+        let patience = [order.timeout_ms, order.heartbeat_ms];
+        let due = match patience.into_iter().flatten().min() {
+            Some(patience) if is_late => self.now.saturating_add(patience),
+            _ => self.now,
+        };
+        self.note(due, What::Answer(task, found));
+    }
+
+    /// The first answer for the task that is not used and was meant for what
+    /// it is given; otherwise the first that is not used.
+    fn find(&mut self, order: &RunTask) -> Option<usize> {
+        let within: Vec<(String, u64)> = order
+            .iterations
+            .iter()
+            .map(|iteration| (iteration.map.clone(), iteration.index))
+            .collect();
+        let is_for = |answer: &Answer| {
+            answer
+                .state
+                .as_ref()
+                .is_none_or(|state| *state == order.state)
+                && (answer.iteration.is_empty() || answer.iteration == within)
+        };
+        let free: Vec<usize> = (0..self.case.tasks.len())
+            .filter(|index| !self.used[*index] && is_for(&self.case.tasks[*index]))
+            .collect();
+        let meant = |index: &&usize| {
+            let parameters = self.case.tasks[**index].parameters.as_ref();
+            parameters.is_some_and(|parameters| super::judge::same(&order.input, parameters))
+        };
+        let found = *free.iter().find(meant).or(free.first())?;
+        self.used[found] = true;
+        if let Some(parameters) = &self.case.tasks[found].parameters
+            && !super::judge::alike(&order.input, parameters)
+        {
+            self.remarks.push(format!(
+                "the task of {:?} was given {} instead of {parameters}",
+                order.state, order.input
+            ));
+        }
+        Some(found)
+    }
+
+    fn answer(&mut self, task: TaskId, answer: Option<usize>) {
+        let Some(flight) = self.execution.task(task) else {
+            return;
+        };
+        let order = &flight.order;
+        let Some(answer) = answer.and_then(|index| self.case.tasks.get(index)) else {
+            let cause = format!(
+                "the case has no answer left for the task of {:?}, which is given {}",
+                order.state, order.input
+            );
+            self.remarks.push(cause.clone());
+            let error = RUNTIME.to_owned();
+            return self.apply(Event::TaskFailed { task, error, cause });
+        };
+        let event = if answer.is_timeout() {
+            let heartbeat = match (order.heartbeat_ms, order.timeout_ms) {
+                (Some(heartbeat), Some(timeout)) => heartbeat < timeout,
+                (heartbeat, _) => heartbeat.is_some(),
+            };
+            Event::TaskTimedOut { task, heartbeat }
+        } else if let Some(error) = &answer.error {
+            Event::TaskFailed {
+                task,
+                error: error.clone(),
+                cause: answer.cause_text().unwrap_or_default(),
+            }
+        } else {
+            Event::TaskSucceeded {
+                task,
+                output: answer.result.clone().unwrap_or_default(),
+            }
+        };
+        self.apply(event);
+    }
+
+    fn into_trial(self) -> Trial {
+        let line = |event: &HistoryEvent| EventLine {
+            kind: event.kind.as_str().to_owned(),
+            name: event.name().map(str::to_owned),
+            index: event.index(),
+        };
+        let entered = self
+            .history
+            .iter()
+            .filter(|event| event.kind.details_name() == "stateEnteredEventDetails");
+        Trial {
+            status: self.execution.status(),
+            output: self.execution.output().cloned(),
+            error: self.execution.error().map(str::to_owned),
+            cause: self.execution.cause().map(str::to_owned),
+            states_entered: entered
+                .filter_map(|event| Some(event.name()?.to_owned()))
+                .collect(),
+            events: self.history.iter().map(line).collect(),
+            history: self.history,
+            took_ms: self.now - BEGINS_AT_MS,
+            remarks: self.remarks,
+        }
+    }
+}

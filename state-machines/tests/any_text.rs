@@ -1,0 +1,281 @@
+//! Whatever the text: it is checked without a panic, and what is accepted can
+//! be laid out, drawn, and read again.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use ballast_state_machines::language::draw::{Marks, dot, mermaid, text};
+use ballast_state_machines::language::graph::Graph;
+use ballast_state_machines::language::{Problem, check};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+/// A definition with all that the language has.
+fn rich() -> Value {
+    json!({
+        "Comment": "all", "Version": "1.0", "TimeoutSeconds": 60, "StartAt": "Task",
+        "States": {
+            "Task": {"Type": "Task", "Resource": "arn:${x}:y", "Parameters": {"a.$": "$.a"}, "ResultSelector": {"b.$": "$.b"},
+                "ResultPath": "$.c", "InputPath": "$.d", "OutputPath": null, "TimeoutSeconds": 9, "HeartbeatSecondsPath": "$.h",
+                "Credentials": {"RoleArn": "r"}, "Next": "Choice",
+                "Retry": [{"ErrorEquals": ["E"], "IntervalSeconds": 1, "MaxAttempts": 2, "BackoffRate": 1.5, "MaxDelaySeconds": 9, "JitterStrategy": "FULL"}],
+                "Catch": [{"ErrorEquals": ["E"], "Next": "Fail", "ResultPath": "$.e", "Assign": {"v": 1}}, {"ErrorEquals": ["States.ALL"], "Next": "Wait"}]},
+            "Choice": {"Type": "Choice", "Default": "Wait", "Choices": [
+                {"Not": {"Variable": "$.x", "IsPresent": true}, "Next": "Parallel"},
+                {"And": [{"Variable": "$.y", "NumericLessThan": 3}, {"Variable": "$.z", "StringEqualsPath": "$.w"}], "Next": "Task"}]},
+            "Wait": {"Type": "Wait", "Timestamp": "2016-03-14T01:59:00Z", "Next": "Pass"},
+            "Pass": {"Type": "Pass", "QueryLanguage": "JSONata", "Output": "{% $states.input %}", "Assign": {"x": "{% 1 %}"}, "Next": "Parallel"},
+            "Parallel": {"Type": "Parallel", "Next": "Map", "Branches": [
+                {"StartAt": "P1", "States": {"P1": {"Type": "Pass", "Result": [1], "End": true}}},
+                {"StartAt": "P2", "States": {"P2": {"Type": "Wait", "Seconds": 1, "Next": "P3"}, "P3": {"Type": "Succeed"}}}]},
+            "Map": {"Type": "Map", "ItemsPath": "$.i", "ItemSelector": {"v.$": "$$.Map.Item.Value"}, "MaxConcurrency": 4, "Label": "l",
+                "ToleratedFailurePercentage": 5.5, "ItemReader": {"Resource": "r", "ReaderConfig": {"InputType": "CSV", "MaxItems": 3}},
+                "ItemBatcher": {"MaxItemsPerBatch": 2}, "ResultWriter": {"Resource": "w", "Parameters": {"k": 1}},
+                "ItemProcessor": {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
+                    "StartAt": "M1", "States": {"M1": {"Type": "Task", "Resource": "r", "QueryLanguage": "JSONata", "Arguments": {"a": "{% 1 %}"}, "TimeoutSeconds": "{% 1 %}", "End": true}}},
+                "End": true},
+            "Fail": {"Type": "Fail", "ErrorPath": "$.e", "Cause": "c"}
+        }
+    })
+}
+
+/// What is done to a definition, at a place that a number picks.
+#[derive(Debug, Clone)]
+enum Mutation {
+    Remove(usize),
+    Replace(usize, Value),
+    Rename(usize, String),
+    CopyOver(usize, usize),
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let known = prop::sample::select(vec![
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(u64::MAX),
+        json!(""),
+        json!([]),
+        json!({}),
+        json!("Task"),
+        json!("Wait"),
+        json!("Pass"),
+        json!("Fail"),
+        json!("Map"),
+        json!("Nowhere"),
+        json!("JSONata"),
+        json!("$.a"),
+        json!("{% 1 %}"),
+        json!("{%"),
+        json!("${x"),
+        json!(["States.ALL"]),
+        json!({"a.$": "$.b"}),
+    ]);
+    let leaf = prop_oneof![
+        known,
+        any::<String>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from)
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::vec((any_name(), inner), 0..3).prop_map(|fields| Value::Object(
+                fields.into_iter().collect::<Map<String, Value>>()
+            )),
+        ]
+    })
+}
+
+fn any_name() -> impl Strategy<Value = String> {
+    let known = prop::sample::select(vec![
+        "Type",
+        "Next",
+        "End",
+        "States",
+        "StartAt",
+        "Catch",
+        "Retry",
+        "Choices",
+        "Default",
+        "Branches",
+        "Iterator",
+        "ItemProcessor",
+        "QueryLanguage",
+        "Output",
+        "Assign",
+        "Items",
+        "Seconds",
+        "Pass",
+        "Task",
+        "a\"b\n[c]",
+    ]);
+    prop_oneof![known.prop_map(str::to_owned), any::<String>()]
+}
+
+fn any_mutation() -> impl Strategy<Value = Mutation> {
+    prop_oneof![
+        any::<usize>().prop_map(Mutation::Remove),
+        (any::<usize>(), any_value()).prop_map(|(at, value)| Mutation::Replace(at, value)),
+        (any::<usize>(), any_name()).prop_map(|(at, name)| Mutation::Rename(at, name)),
+        (any::<usize>(), any::<usize>()).prop_map(|(from, to)| Mutation::CopyOver(from, to)),
+    ]
+}
+
+/// All places in a value, as JSON pointers.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    let mut visit = |key: String, inner: &Value| {
+        let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+        found.push(at.clone());
+        places(inner, &at, found);
+    };
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .for_each(|(key, inner)| visit(key.clone(), inner)),
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .for_each(|(n, inner)| visit(n.to_string(), inner)),
+        _ => {}
+    }
+}
+
+fn mutate(value: &mut Value, mutation: &Mutation) {
+    let mut found = Vec::new();
+    places(value, "", &mut found);
+    if found.is_empty() {
+        return;
+    }
+    let place = |at: usize| found[at % found.len()].as_str();
+    match mutation {
+        Mutation::Replace(at, new) => {
+            if let Some(old) = value.pointer_mut(place(*at)) {
+                *old = new.clone();
+            }
+        }
+        Mutation::CopyOver(from, to) => {
+            let copied = value.pointer(place(*from)).cloned();
+            if let (Some(copied), Some(old)) = (copied, value.pointer_mut(place(*to))) {
+                *old = copied;
+            }
+        }
+        Mutation::Remove(at) => {
+            let _ = take(value, place(*at));
+        }
+        Mutation::Rename(at, name) => {
+            let (parent, _) = place(*at).rsplit_once('/').unwrap();
+            if let (Some(taken), Some(Value::Object(fields))) =
+                (take(value, place(*at)), value.pointer_mut(parent))
+            {
+                fields.insert(name.clone(), taken);
+            }
+        }
+    }
+}
+
+fn take(value: &mut Value, at: &str) -> Option<Value> {
+    let (parent, key) = at.rsplit_once('/')?;
+    match value.pointer_mut(parent)? {
+        Value::Object(fields) => fields.shift_remove(&key.replace("~1", "/").replace("~0", "~")),
+        Value::Array(list) => Some(list.remove(key.parse().ok()?)),
+        _ => None,
+    }
+}
+
+/// Checks a text; what is accepted must be whole.
+fn try_out(written: &str) -> bool {
+    let checked = check(written);
+    assert_eq!(
+        checked.definition.is_none(),
+        checked.problems.iter().any(Problem::is_error)
+    );
+    assert_eq!(
+        check(written),
+        checked,
+        "the same text is judged twice alike"
+    );
+    let Some(definition) = checked.definition else {
+        return false;
+    };
+    let graph = Graph::of(&definition);
+    assert!(graph.unreachable().is_empty());
+    let plain = Marks::default();
+    let folded = Marks::default().folding(&definition, |state| state.name.len() % 2 == 0);
+    for marks in [plain, folded] {
+        assert!(mermaid(&definition, &marks).starts_with("flowchart TD\n"));
+        assert!(dot(&definition, &marks).ends_with("}\n"));
+        let drawn = text(&definition, &marks);
+        assert!(
+            drawn.lines().all(|line| line.chars().count() <= 80),
+            "{drawn}"
+        );
+    }
+    let again = check(&definition.source().to_string());
+    assert_eq!(again.definition, Some(definition));
+    true
+}
+
+#[test]
+fn the_definition_that_is_mutated_is_accepted() {
+    assert!(
+        try_out(&rich().to_string()),
+        "{:#?}",
+        check(&rich().to_string()).problems
+    );
+}
+
+/// As many states as a definition can hold, each leading to the next.
+fn long(step: impl Fn(usize) -> String) -> String {
+    let states: Vec<String> = (0..12_000)
+        .map(|n| format!("\"{n}\":{}", step(n + 1)))
+        .collect();
+    format!(
+        r#"{{"StartAt":"0","States":{{{},"12000":{{"Type":"Succeed"}}}}}}"#,
+        states.join(",")
+    )
+}
+
+#[test]
+fn a_very_long_definition_overflows_no_stack() {
+    assert!(try_out(&long(|next| format!(
+        r#"{{"Type":"Pass","Next":"{next}"}}"#
+    ))));
+    let choice = |next: usize| {
+        format!(
+            r#"{{"Type":"Choice","Choices":[{{"Variable":"$.a","IsNull":true,"Next":"{next}"}}]}}"#
+        )
+    };
+    assert!(check(&long(choice)).definition.is_some());
+    let dangling = long(|next| format!(r#"{{"Type":"Pass","Next":"x{next}"}}"#));
+    assert!(check(&dangling).problems.len() >= 12_000);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn a_mutated_definition_is_judged_without_a_panic(mutations in prop::collection::vec(any_mutation(), 1..6)) {
+        let mut value = rich();
+        for mutation in &mutations {
+            mutate(&mut value, mutation);
+        }
+        try_out(&value.to_string());
+    }
+
+    #[test]
+    fn any_text_is_judged_without_a_panic(written in any::<String>()) {
+        try_out(&written);
+    }
+
+    #[test]
+    fn a_definition_cut_off_is_judged_without_a_panic(at in any::<usize>(), patch in any::<String>()) {
+        let whole = rich().to_string();
+        let kept: String = whole.chars().take(at % whole.chars().count()).collect();
+        try_out(&format!("{kept}{patch}"));
+    }
+}

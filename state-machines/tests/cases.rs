@@ -1,0 +1,80 @@
+//! The cases of this repository, in `tests/cases`: written from the
+//! specification, in the form that `docs/workflow-tests.md` describes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+#![allow(clippy::print_stderr, reason = "a test tells what it counted")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use ballast_state_machines::core::HistoryType;
+use ballast_state_machines::trial::{Case, File, differences, run};
+
+/// The directories with files of cases.
+const DIRECTORIES: &[&str] = &["tests/cases", "examples"];
+
+#[test]
+fn every_case_ends_as_it_should() {
+    let mut failed = Vec::new();
+    let mut written = BTreeSet::new();
+    for (name, cases) in files() {
+        let before = failed.len();
+        for case in &cases {
+            let id = case.id.as_deref().unwrap_or("the only one");
+            match run(case) {
+                Err(unusable) => failed.push(format!("{name}: {id}\n    {unusable}")),
+                Ok(trial) => {
+                    written.extend(trial.history.iter().map(|event| event.kind));
+                    let mut different = differences(case, &trial);
+                    different.extend(trial.remarks);
+                    if !different.is_empty() {
+                        let different = different.join("\n    ");
+                        failed.push(format!("{name}: {id}\n    {different}"));
+                    }
+                }
+            }
+        }
+        let wrong = failed.len() - before;
+        eprintln!("{name}: {} of {} pass", cases.len() - wrong, cases.len());
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(written.contains(&HistoryType::MapIterationAborted));
+    assert!(written.len() > 45, "{written:?}");
+}
+
+/// A case that ends twice in the same way ends in the same way always.
+#[test]
+fn a_case_ends_alike_whenever_it_is_run() {
+    for (name, cases) in files() {
+        for case in &cases {
+            assert_eq!(run(case), run(case), "{name}: {:?}", case.id);
+        }
+    }
+}
+
+fn files() -> Vec<(String, Vec<Case>)> {
+    let mut files = Vec::new();
+    for directory in DIRECTORIES {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let cases = match File::parse(&text) {
+                Ok(File::Many(cases)) => cases,
+                Ok(File::One(case)) => vec![*case],
+                Err(unusable) => unreachable!("{name} cannot be used: {unusable}"),
+            };
+            files.push((name, cases));
+        }
+    }
+    files.sort_by(|one, other| one.0.cmp(&other.0));
+    files
+}

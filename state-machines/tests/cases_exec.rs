@@ -1,0 +1,177 @@
+//! Whole executions, as AWS recorded them: definition, input and what tasks
+//! answered, against what came of it. The cases are not part of this
+//! repository; without them the test says so and passes.
+//!
+//! `tests/known_failures_exec.txt` lists the cases that fail, each with its
+//! reason. A case that fails and is not listed fails the test, and so does one
+//! that is listed and passes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+#![allow(
+    clippy::print_stderr,
+    reason = "a test tells what it skipped and counted"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use ballast_state_machines::trial::{Case, File, differences, run};
+use serde_json::Value;
+
+const FILES: &[&str] = &[
+    "exec-jsonpath",
+    "exec-variables",
+    "exec-jsonata",
+    "exec-extended",
+    "choice-comparators",
+    "choice-extra-nibble",
+];
+
+#[test]
+fn executions_go_as_aws_recorded_them() {
+    let Some(directory) = cases() else {
+        eprintln!("skipped: there are no cases; name their directory in BALLAST_ASL_CASES");
+        return;
+    };
+    let known = known();
+    let mut failed = BTreeMap::new();
+    for file in FILES {
+        let text = std::fs::read_to_string(directory.join(format!("{file}.json"))).unwrap();
+        let File::Many(cases) = File::parse(&text).unwrap() else {
+            unreachable!("{file} holds several cases");
+        };
+        let before = failed.len();
+        for case in &cases {
+            let id = format!("{file} {}", case.id.as_deref().unwrap());
+            if let Err(why) = outcome(case) {
+                failed.insert(id, why);
+            }
+        }
+        let wrong = failed.len() - before;
+        eprintln!("{file}: {} of {} pass", cases.len() - wrong, cases.len());
+    }
+    settle(&known, &failed);
+}
+
+fn outcome(case: &Case) -> Result<(), String> {
+    let trial = run(case).map_err(|unusable| unusable.to_string())?;
+    let mut differences = differences(case, &trial);
+    differences.extend(trial.remarks);
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(differences.join("\n    ")),
+    }
+}
+
+/// Compares what failed with what is known to fail.
+fn settle(known: &BTreeSet<String>, failed: &BTreeMap<String, String>) {
+    let unlisted: Vec<String> = failed
+        .iter()
+        .filter(|(id, _)| !known.contains(*id))
+        .map(|(id, why)| format!("{id}\n    {why}"))
+        .collect();
+    assert!(
+        unlisted.is_empty(),
+        "{} cases fail; mend them, or list them in tests/known_failures_exec.txt with the reason:\n{}",
+        unlisted.len(),
+        unlisted.join("\n")
+    );
+    let mended: Vec<&String> = known
+        .iter()
+        .filter(|id| !failed.contains_key(*id))
+        .collect();
+    assert!(
+        mended.is_empty(),
+        "these pass now, or are gone; remove them from tests/known_failures_exec.txt: {mended:#?}"
+    );
+}
+
+/// The directory that `BALLAST_ASL_CASES` names, else one beside the checkout.
+fn cases() -> Option<PathBuf> {
+    let directory = std::env::var_os("BALLAST_ASL_CASES").map_or_else(
+        || {
+            let beside = ["..", "..", "shared", "asl-cases"];
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(beside.iter().collect::<PathBuf>())
+        },
+        PathBuf::from,
+    );
+    directory.is_dir().then_some(directory)
+}
+
+/// The cases that are known to fail: a line each, the file and id first, then
+/// ` :: ` and the reason.
+fn known() -> BTreeSet<String> {
+    include_str!("known_failures_exec.txt")
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with("# "))
+        .map(|line| {
+            let (id, reason) = line.split_once(" :: ").expect("a case and a reason");
+            assert!(!reason.trim().is_empty(), "{id} has no reason");
+            id.trim().to_owned()
+        })
+        .collect()
+}
+
+/// Where runs do not mix, an event also has the number that AWS gave it, and
+/// follows the event that it followed there.
+#[test]
+fn events_follow_each_other_as_on_aws() {
+    let Some(directory) = cases() else {
+        eprintln!("skipped: there are no cases; name their directory in BALLAST_ASL_CASES");
+        return;
+    };
+    let (mut compared, mut different) = (0, Vec::new());
+    for file in ["exec-jsonpath", "exec-variables", "exec-jsonata"] {
+        let text = std::fs::read_to_string(directory.join(format!("{file}.json"))).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        for case in json["cases"].as_array().unwrap() {
+            let row = |event: &Value| {
+                let field = |name: &str| event[name].to_string();
+                format!(
+                    "{} {}<{}",
+                    field("type"),
+                    field("id"),
+                    field("previousEventId")
+                )
+            };
+            let wanted: Vec<String> = case["history"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(row)
+                .collect();
+            let parsed: Case = serde_json::from_value(case.clone()).unwrap();
+            let trial = run(&parsed).unwrap();
+            let found: Vec<String> = trial
+                .history
+                .iter()
+                .map(|event| row(&serde_json::to_value(event).unwrap()))
+                .collect();
+            compared += 1;
+            if found != wanted {
+                let at = found
+                    .iter()
+                    .zip(&wanted)
+                    .take_while(|(l, r)| l == r)
+                    .count();
+                different.push(format!(
+                    "{}: {:?} instead of {:?}",
+                    case["id"],
+                    found.get(at),
+                    wanted.get(at)
+                ));
+            }
+        }
+    }
+    eprintln!(
+        "{} of {compared} histories are numbered alike",
+        compared - different.len()
+    );
+    // The activity that was deleted, and the Map whose tasks all time out at
+    // once: AWS notices all four, we the first.
+    assert!(different.len() <= 2, "{}", different.join("\n"));
+}

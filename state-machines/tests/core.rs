@@ -1,0 +1,331 @@
+//! The interpreter, event by event: what is ignored, what a pause keeps, what
+//! the effects are.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use ballast_state_machines::core::{
+    At, Begin, Doing, Effect, Event, Execution, Limits, Outcome, RunTask, Status, TaskId, TimerId,
+    apply, token_names,
+};
+use ballast_state_machines::language::Definition;
+use serde_json::{Value, json};
+
+/// An execution and its definition.
+struct Running {
+    definition: Definition,
+    execution: Execution,
+    now: i64,
+}
+
+impl Running {
+    fn begin(definition: &Value, input: Value, limits: Limits) -> (Self, Outcome) {
+        let definition = Definition::parse(&definition.to_string()).unwrap();
+        let mut running = Self {
+            definition,
+            execution: Execution::default(),
+            now: 1_000,
+        };
+        let outcome = running.apply(Event::Begun(Box::new(begin(input, limits))));
+        (running, outcome)
+    }
+
+    fn apply(&mut self, event: Event) -> Outcome {
+        let at = At::new(event, self.now);
+        apply(&self.definition, &mut self.execution, at)
+    }
+}
+
+fn begin(input: Value, limits: Limits) -> Begin {
+    Begin {
+        execution_id: "run-1".to_owned(),
+        name: "first".to_owned(),
+        machine: "arn:aws:states:local:0:stateMachine:copying".to_owned(),
+        role: String::new(),
+        input,
+        at_ms: 1_000,
+        seed: 7,
+        limits,
+    }
+}
+
+fn task() -> Value {
+    json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "test:work", "TimeoutSeconds": 60, "Next": "W"},
+        "W": {"Type": "Wait", "Seconds": 10, "End": true}}})
+}
+
+fn order(outcome: &Outcome) -> &RunTask {
+    match outcome.effects.as_slice() {
+        [Effect::RunTask(order)] => order,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn succeeded(task: TaskId) -> Event {
+    let output = json!("done");
+    Event::TaskSucceeded { task, output }
+}
+
+#[test]
+fn nothing_happens_before_the_beginning() {
+    let definition = Definition::parse(&task().to_string()).unwrap();
+    let mut execution = Execution::default();
+    let at = At::new(succeeded(TaskId(1)), 0);
+    assert_eq!(apply(&definition, &mut execution, at), Outcome::default());
+    assert_eq!(execution, Execution::default());
+    assert_eq!(execution.status(), Status::Pending);
+}
+
+#[test]
+fn a_task_is_ordered_with_all_that_its_driver_must_know() {
+    let (running, outcome) = Running::begin(&task(), json!({"a": 1}), Limits::default());
+    let order = order(&outcome);
+    assert_eq!(order.task, TaskId(1));
+    assert_eq!(order.input, json!({"a": 1}));
+    assert_eq!((order.attempt, order.state.as_str()), (0, "T"));
+    assert_eq!((order.timeout_ms, order.heartbeat_ms), (Some(60_000), None));
+    assert_eq!(token_names(&order.token), Some(("run-1", TaskId(1))));
+    assert_eq!(running.execution.outstanding(), outcome.effects);
+    let position = running.execution.position();
+    assert_eq!(position[0].doing, Doing::Working);
+    assert_eq!(position[0].task, Some(TaskId(1)));
+}
+
+#[test]
+fn late_and_unknown_events_are_ignored() {
+    let (mut running, outcome) = Running::begin(&task(), json!({}), Limits::default());
+    let task = order(&outcome).task;
+    let before = running.execution.clone();
+    for ignored in [
+        succeeded(TaskId(99)),
+        Event::TaskStarted { task: TaskId(99) },
+        Event::TimerFired { timer: TimerId(1) },
+        Event::Continued { turn: 1 },
+        Event::Resumed,
+        Event::Begun(Box::new(begin(json!({}), Limits::default()))),
+    ] {
+        assert_eq!(running.apply(ignored), Outcome::default());
+    }
+    assert_eq!(running.execution, before);
+    assert!(
+        running
+            .apply(Event::TaskTimedOut {
+                task,
+                heartbeat: false
+            })
+            .accepted
+    );
+    assert_eq!(running.execution.status(), Status::Failed);
+    assert_eq!(running.apply(succeeded(task)), Outcome::default());
+    let cancelled = Event::Cancelled {
+        error: None,
+        cause: None,
+    };
+    assert_eq!(running.apply(cancelled), Outcome::default());
+    assert_eq!(running.execution.error(), Some("States.Timeout"));
+}
+
+#[test]
+fn a_pause_takes_answers_and_begins_nothing() {
+    let (mut running, outcome) = Running::begin(&task(), json!({}), Limits::default());
+    let task = order(&outcome).task;
+    assert!(running.apply(Event::Paused).accepted);
+    assert!(!running.apply(Event::Paused).accepted);
+    let answered = running.apply(succeeded(task));
+    assert!(answered.accepted);
+    assert_eq!(answered.effects, []);
+    assert_eq!(answered.history.len(), 2, "started and succeeded");
+    assert_eq!(running.execution.outstanding(), []);
+    running.now += 60_000;
+    let resumed = running.apply(Event::Resumed);
+    // It waits from now on, and not from when it was answered.
+    let [Effect::SetTimer { timer, at_ms }] = resumed.effects.as_slice() else {
+        panic!("{:?}", resumed.effects);
+    };
+    assert_eq!(*at_ms, 1_000 + 60_000 + 10_000);
+    running.now = *at_ms;
+    let ended = running.apply(Event::TimerFired { timer: *timer });
+    assert_eq!(ended.effects, [Effect::Ended]);
+    assert_eq!(running.execution.output(), Some(&json!("done")));
+    assert_eq!(running.execution.changed_at_ms(), running.now);
+}
+
+#[test]
+fn a_clock_that_goes_back_does_not_take_an_execution_with_it() {
+    let (mut running, outcome) = Running::begin(&task(), json!({}), Limits::default());
+    running.now = -5_000;
+    let outcome = running.apply(succeeded(order(&outcome).task));
+    assert!(outcome.history.iter().all(|event| event.at_ms == 1_000));
+}
+
+#[test]
+fn a_retry_is_another_task() {
+    let definition = json!({"StartAt": "T", "States": {"T": {
+        "Type": "Task", "Resource": "test:work", "End": true,
+        "Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 4}]}}});
+    let (mut running, outcome) = Running::begin(&definition, json!({}), Limits::default());
+    let first = order(&outcome).clone();
+    let failed = Event::TaskFailed {
+        task: first.task,
+        error: "E".to_owned(),
+        cause: String::new(),
+    };
+    let outcome = running.apply(failed);
+    let [
+        Effect::SetTimer {
+            timer,
+            at_ms: 5_000,
+        },
+    ] = outcome.effects.as_slice()
+    else {
+        panic!("{:?}", outcome.effects);
+    };
+    running.now = 5_000;
+    let outcome = running.apply(Event::TimerFired { timer: *timer });
+    let second = order(&outcome);
+    assert_ne!(second.task, first.task);
+    assert_ne!(second.token, first.token);
+    assert_eq!((first.attempt, second.attempt), (0, 1));
+}
+
+#[test]
+fn a_loop_without_an_end_asks_to_be_continued_and_is_ended() {
+    let definition = json!({"StartAt": "A", "States": {
+        "A": {"Type": "Pass", "Next": "C"},
+        "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": true, "Next": "A"}],
+              "Default": "E"},
+        "E": {"Type": "Succeed"}}});
+    let limits = Limits {
+        history_max: 1_000,
+        states_per_event_max: 100,
+        ..Limits::default()
+    };
+    let (mut running, mut outcome) = Running::begin(&definition, json!({}), limits);
+    let mut turns = 0;
+    while let [Effect::Continue { turn }] = outcome.effects.as_slice() {
+        turns += 1;
+        assert!(outcome.history.len() <= 201);
+        outcome = running.apply(Event::Continued { turn: *turn });
+    }
+    assert_eq!(turns, 4);
+    assert_eq!(outcome.effects, [Effect::Ended]);
+    assert_eq!(running.execution.status(), Status::Failed);
+    assert!(running.execution.history_len() <= 1_000);
+    assert!(running.execution.cause().unwrap().contains("1000 events"));
+}
+
+#[test]
+fn what_is_too_large_is_an_error() {
+    let large = json!("x".repeat(262_144));
+    let (running, outcome) = Running::begin(&task(), large.clone(), Limits::default());
+    assert_eq!(running.execution.error(), Some("States.DataLimitExceeded"));
+    assert_eq!(outcome.effects, [Effect::Ended]);
+    let (mut running, outcome) = Running::begin(&task(), json!({}), Limits::default());
+    let task = order(&outcome).task;
+    let outcome = running.apply(Event::TaskSucceeded {
+        task,
+        output: large,
+    });
+    assert_eq!(running.execution.error(), Some("States.DataLimitExceeded"));
+    let kinds: Vec<&str> = outcome
+        .history
+        .iter()
+        .map(|event| event.kind.as_str())
+        .collect();
+    assert_eq!(kinds, ["TaskStarted", "TaskFailed", "ExecutionFailed"]);
+}
+
+#[test]
+fn what_is_no_longer_wanted_is_stopped() {
+    let definition = json!({"StartAt": "P", "States": {"P": {
+        "Type": "Parallel", "End": true, "Branches": [
+            {"StartAt": "A", "States": {"A": {"Type": "Task", "Resource": "a", "End": true}}},
+            {"StartAt": "B", "States": {"B": {"Type": "Task", "Resource": "b", "End": true}}},
+            {"StartAt": "C", "States": {"C": {"Type": "Wait", "Seconds": 9, "End": true}}}]}}});
+    let (mut running, outcome) = Running::begin(&definition, json!({}), Limits::default());
+    assert_eq!(outcome.effects.len(), 3);
+    let outcome = running.apply(Event::TaskFailed {
+        task: TaskId(1),
+        error: "E".to_owned(),
+        cause: String::new(),
+    });
+    let stops = [
+        Effect::StopTask { task: TaskId(2) },
+        Effect::StopTimer { timer: TimerId(1) },
+        Effect::Ended,
+    ];
+    assert_eq!(outcome.effects, stops);
+}
+
+/// What journals hold: a change here is a change of format.
+#[test]
+fn events_are_written_as_they_always_were() {
+    let task = TaskId(3);
+    let events = [
+        (
+            Event::TaskStarted { task },
+            json!({"TaskStarted": {"task": 3}}),
+        ),
+        (
+            succeeded(task),
+            json!({"TaskSucceeded": {"task": 3, "output": "done"}}),
+        ),
+        (
+            Event::TaskFailed {
+                task,
+                error: "E".to_owned(),
+                cause: "C".to_owned(),
+            },
+            json!({"TaskFailed": {"task": 3, "error": "E", "cause": "C"}}),
+        ),
+        (
+            Event::TaskTimedOut {
+                task,
+                heartbeat: true,
+            },
+            json!({"TaskTimedOut": {"task": 3, "heartbeat": true}}),
+        ),
+        (
+            Event::TaskSubmitted {
+                task,
+                output: json!({}),
+            },
+            json!({"TaskSubmitted": {"task": 3, "output": {}}}),
+        ),
+        (
+            Event::TimerFired { timer: TimerId(2) },
+            json!({"TimerFired": {"timer": 2}}),
+        ),
+        (
+            Event::Continued { turn: 1 },
+            json!({"Continued": {"turn": 1}}),
+        ),
+        (Event::Paused, json!("Paused")),
+        (Event::Resumed, json!("Resumed")),
+        (
+            Event::Cancelled {
+                error: None,
+                cause: Some("why".to_owned()),
+            },
+            json!({"Cancelled": {"error": null, "cause": "why"}}),
+        ),
+        (
+            Event::Begun(Box::new(begin(json!(1), Limits::default()))),
+            json!({"Begun": {
+                "execution_id": "run-1", "name": "first",
+                "machine": "arn:aws:states:local:0:stateMachine:copying", "role": "",
+                "input": 1, "at_ms": 1000, "seed": 7,
+                "limits": {"history_max": 25000, "states_per_event_max": 1000,
+                    "iterations_at_once_max": 40, "distributed_at_once_max": 1000}}}),
+        ),
+    ];
+    for (event, written) in events {
+        assert_eq!(serde_json::to_value(&event).unwrap(), written);
+        assert_eq!(serde_json::from_value::<Event>(written).unwrap(), event);
+    }
+}

@@ -1,0 +1,122 @@
+//! Every rule by example: a definition that breaks it and is refused at the
+//! right place, and its neighbour that keeps it and is accepted.
+
+mod case;
+mod errors;
+mod fields;
+mod flow;
+mod items;
+mod language;
+mod values;
+
+use std::collections::BTreeSet;
+
+use ballast_state_machines::language::{Code, Severity, check};
+use case::Case;
+
+fn all() -> Vec<Case> {
+    [
+        errors::cases(),
+        fields::cases(),
+        flow::cases(),
+        items::cases(),
+        language::cases(),
+        values::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+#[test]
+fn what_breaks_a_rule_is_told_where_it_stands() {
+    for case in all() {
+        let checked = check(&case.broken);
+        let found = checked
+            .problems
+            .iter()
+            .find(|problem| problem.code.as_str() == case.code && problem.path == case.at);
+        let Some(found) = found else {
+            panic!("{case}\nfound only: {:#?}", checked.problems);
+        };
+        assert!(found.message.contains(case.says), "{case}\nsays: {found}");
+        assert_eq!(
+            checked.definition.is_none(),
+            checked.problems.iter().any(|problem| problem.is_error()),
+            "{case}"
+        );
+        if found.severity == Severity::Warning {
+            assert!(
+                checked.definition.is_some(),
+                "{case}\n{:#?}",
+                checked.problems
+            );
+        }
+    }
+}
+
+#[test]
+fn what_keeps_a_rule_is_accepted() {
+    for case in all() {
+        let checked = check(&case.kept);
+        let noted = checked
+            .problems
+            .iter()
+            .any(|problem| problem.code.as_str() == case.code);
+        assert!(
+            checked.definition.is_some() && !noted,
+            "{case}\nits neighbour is not accepted: {:#?}",
+            checked.problems
+        );
+    }
+}
+
+#[test]
+fn every_rule_has_a_case() {
+    // Read by `data`: see the test below.
+    let elsewhere = [Code::Path, Code::Template, Code::Condition];
+    // Only for express machines: see `language`.
+    let express = [Code::Express];
+    let tested: BTreeSet<&str> = all().iter().map(|case| case.code).collect();
+    for code in Code::ALL {
+        assert!(
+            tested.contains(code.as_str()) || elsewhere.contains(code) || express.contains(code),
+            "{code} has no case"
+        );
+    }
+}
+
+#[test]
+fn codes_are_kebab_case_and_unique() {
+    let names: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(names.len(), Code::ALL.len());
+    for name in names {
+        assert!(
+            name.chars().all(|c| c.is_ascii_lowercase() || c == '-'),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let text = r#"{"StartAt": "A", "Extra": 1, "States": {
+        "A": {"Type": "Task", "Resource": 5, "TimeoutSeconds": 0, "Next": "B"},
+        "B": {"Type": "Wait", "Next": "C"},
+        "C": {"Type": "Sleep"}}}"#;
+    let told: Vec<String> = check(text)
+        .problems
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            r#"/Extra: a state machine has no field "Extra""#,
+            "/States/A/Resource: this must be a text, and is a number",
+            r#"/States/A/TimeoutSeconds: "TimeoutSeconds" is 0, and must be from 1 to 99999999"#,
+            "/States/B: a Wait needs one of: Seconds, SecondsPath, Timestamp, TimestampPath",
+            r#"/States/C/Type: "Sleep" is not one of: Task, Parallel, Map, Choice, Wait, Pass, Succeed, Fail"#,
+        ]
+    );
+}

@@ -1,0 +1,223 @@
+//! Numbers, times, variables, and values that are found when a state runs.
+
+use ballast_state_machines::language::check;
+use serde_json::{Value, json};
+
+use crate::case::{Case, jsonata, state, task};
+
+fn wait(fields: Value) -> Value {
+    crate::case::with(json!({"Type": "Wait", "End": true}), fields)
+}
+
+fn assign(variables: Value) -> Value {
+    json!({"Type": "Pass", "Assign": variables, "End": true})
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        state(
+            "missing-field",
+            "/States/S",
+            "a Wait needs one of",
+            wait(json!({})),
+            wait(json!({"Seconds": 0})),
+        ),
+        state(
+            "only-one-of",
+            "/States/S",
+            "Seconds, TimestampPath",
+            wait(json!({"Seconds": 1, "TimestampPath": "$.t"})),
+            wait(json!({"TimestampPath": "$.t"})),
+        ),
+        state(
+            "out-of-range",
+            "/States/S/Seconds",
+            "from 0 to 99999999",
+            wait(json!({"Seconds": -1})),
+            wait(json!({"SecondsPath": "$.s"})),
+        ),
+        state(
+            "wrong-type",
+            "/States/S/Seconds",
+            "a whole number",
+            wait(json!({"Seconds": "{% 1 %}"})),
+            wait(json!({"Seconds": 99_999_999})),
+        ),
+        jsonata(
+            "wrong-type",
+            "/States/S/Seconds",
+            "a whole number",
+            wait(json!({"Seconds": "1"})),
+            wait(json!({"Seconds": "{% 1 %}"})),
+        ),
+        state(
+            "timestamp",
+            "/States/S/Timestamp",
+            "is not a time",
+            wait(json!({"Timestamp": "tomorrow"})),
+            wait(json!({"Timestamp": "2016-03-14T01:59:00Z"})),
+        ),
+        jsonata(
+            "timestamp",
+            "/States/S/Timestamp",
+            "is not a time",
+            wait(json!({"Timestamp": "2016-03-14"})),
+            wait(json!({"Timestamp": "{% $now() %}"})),
+        ),
+        state(
+            "wrong-type",
+            "/States/S/Timestamp",
+            "a text",
+            wait(json!({"Timestamp": null})),
+            wait(json!({"Timestamp": "2016-03-14T01:59:00.5+01:00"})),
+        ),
+        state(
+            "out-of-range",
+            "/States/S/TimeoutSeconds",
+            "from 1",
+            task(json!({"TimeoutSeconds": 0})),
+            task(json!({"TimeoutSeconds": 1})),
+        ),
+        state(
+            "only-one-of",
+            "/States/S",
+            "TimeoutSeconds, TimeoutSecondsPath",
+            task(json!({"TimeoutSeconds": 1, "TimeoutSecondsPath": "$.t"})),
+            task(json!({"TimeoutSecondsPath": "$.t"})),
+        ),
+        state(
+            "out-of-range",
+            "/States/S/HeartbeatSeconds",
+            "less than \"TimeoutSeconds\", which is 5",
+            task(json!({"TimeoutSeconds": 5, "HeartbeatSeconds": 5})),
+            task(json!({"TimeoutSeconds": 5, "HeartbeatSeconds": 4})),
+        ),
+        state(
+            "only-one-of",
+            "/States/S",
+            "HeartbeatSeconds, HeartbeatSecondsPath",
+            task(json!({"HeartbeatSeconds": 1, "HeartbeatSecondsPath": "$.t"})),
+            task(json!({"HeartbeatSecondsPath": "$.t"})),
+        ),
+        state(
+            "only-one-of",
+            "/States/S",
+            "Error, ErrorPath",
+            json!({"Type": "Fail", "Error": "E", "ErrorPath": "$.e"}),
+            json!({"Type": "Fail", "ErrorPath": "$.e", "CausePath": "States.Format('{}', $.c)"}),
+        ),
+        state(
+            "only-one-of",
+            "/States/S",
+            "Cause, CausePath",
+            json!({"Type": "Fail", "Cause": "C", "CausePath": "$.c"}),
+            json!({"Type": "Fail", "Error": "E", "Cause": "C"}),
+        ),
+        state(
+            "wrong-type",
+            "/States/S/Error",
+            "a text",
+            json!({"Type": "Fail", "Error": 42}),
+            json!({"Type": "Fail", "Error": "42"}),
+        ),
+        state(
+            "wrong-type",
+            "/States/S/InputPath",
+            "a text",
+            json!({"Type": "Pass", "InputPath": 1, "End": true}),
+            json!({"Type": "Pass", "InputPath": null, "OutputPath": null, "ResultPath": null, "End": true}),
+        ),
+        jsonata(
+            "expression",
+            "/States/S/Arguments",
+            "between {% and %}",
+            task(json!({"Arguments": "$states.input"})),
+            task(json!({"Arguments": "{% $states.input %}"})),
+        ),
+        state(
+            "wrong-type",
+            "/States/S/Assign",
+            "an object",
+            assign(json!("x")),
+            assign(json!({"x.$": "$.x"})),
+        ),
+        state(
+            "variable-name",
+            "/States/S/Assign/a-b",
+            "is not a variable's name",
+            assign(json!({"a-b": 1})),
+            assign(json!({"a_b": 1})),
+        ),
+        state(
+            "variable-name",
+            "/States/S/Assign/1a.$",
+            "begins with a letter",
+            assign(json!({"1a.$": "$.a"})),
+            assign(json!({"a1.$": "$.a"})),
+        ),
+        state(
+            "variable-name",
+            "/States/S/Assign/states",
+            "reserved",
+            assign(json!({"states": 1})),
+            assign(json!({"größe": 1})),
+        ),
+        Case {
+            at: format!("/States/S/Assign/{}", "x".repeat(81)),
+            ..state(
+                "variable-name",
+                "",
+                "at most 80",
+                assign(json!({"x".repeat(81): 1})),
+                assign(json!({"x".repeat(80): 1})),
+            )
+        },
+    ]
+}
+
+/// What `data` reads: where it stands is told here.
+#[test]
+fn what_data_cannot_read_is_told_with_its_place() {
+    let choice = json!({"Type": "Choice", "Choices": [{"Variable": "$.x", "IsNull": null, "Next": "T"}], "Default": "T"});
+    let cases = [
+        (
+            "path",
+            "/States/S/InputPath",
+            json!({"Type": "Pass", "InputPath": "x", "End": true}),
+        ),
+        (
+            "path",
+            "/States/S/ResultPath",
+            json!({"Type": "Pass", "ResultPath": "$.a[*]", "End": true}),
+        ),
+        (
+            "path",
+            "/States/S/CausePath",
+            json!({"Type": "Fail", "CausePath": "States.Nothing($.a)"}),
+        ),
+        (
+            "template",
+            "/States/S/Parameters/a/b.$",
+            json!({"Type": "Pass", "Parameters": {"a": {"b.$": "x"}}, "End": true}),
+        ),
+        ("condition", "/States/S/Choices/0/IsNull", choice),
+        (
+            "expression",
+            "/States/S/Output/a",
+            json!({"Type": "Pass", "QueryLanguage": "JSONata", "Output": {"a": "{% ( %}"}, "End": true}),
+        ),
+    ];
+    for (code, at, state) in cases {
+        let mut states = json!({ "S": state });
+        if code == "condition" {
+            states["T"] = json!({"Type": "Succeed"});
+        }
+        let checked = check(&json!({"StartAt": "S", "States": states}).to_string());
+        let told = checked
+            .problems
+            .iter()
+            .any(|problem| problem.code.as_str() == code && problem.path == at);
+        assert!(told, "{code} at {at}: {:#?}", checked.problems);
+        assert!(checked.definition.is_none());
+    }
+}

@@ -1,0 +1,155 @@
+//! Cases that should not pass, and files that cannot be used: each says why.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use ballast_state_machines::trial::{Case, File, Unusable, differences, run};
+use serde_json::{Value, json};
+
+fn case(json: Value) -> Case {
+    match File::parse(&json.to_string()).unwrap() {
+        File::One(case) => *case,
+        File::Many(_) => panic!("it is one case"),
+    }
+}
+
+fn found(json: Value) -> Vec<String> {
+    let case = case(json);
+    let trial = run(&case).unwrap();
+    let mut found = trial.remarks.clone();
+    found.extend(differences(&case, &trial));
+    found
+}
+
+fn task() -> Value {
+    json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "test:work", "End": true}}})
+}
+
+#[test]
+fn what_is_not_as_expected_is_told() {
+    let expected = json!({
+        "status": "FAILED", "error": "E", "output": 1, "states_entered": ["U"],
+        "events": [{"type": "ExecutionStarted"}, {"type": "TaskStateEntered", "name": "U"}]});
+    let tasks = json!([{"state": "T", "result": 2}]);
+    let found = found(json!({"definition": task(), "tasks": tasks, "expected": expected}));
+    assert_eq!(
+        found,
+        [
+            "the status is SUCCEEDED instead of FAILED",
+            "the output is 2 instead of 1",
+            "the error is null instead of \"E\"",
+            "the states entered are [\"T\"] instead of [\"U\"]",
+            "the events part at number 2: TaskStateEntered \"T\" instead of TaskStateEntered \"U\"",
+        ]
+    );
+}
+
+#[test]
+fn a_task_without_an_answer_is_told_whatever_is_expected() {
+    let found = found(json!({
+        "definition": task(), "input": {"a": 1},
+        "expected": {"status": "FAILED", "error": "States.Runtime"}}));
+    assert_eq!(
+        found,
+        ["the case has no answer left for the task of \"T\", which is given {\"a\":1}"]
+    );
+}
+
+#[test]
+fn a_task_that_is_given_something_else_is_told() {
+    let tasks = |parameters: Value| json!([{"parameters": parameters, "result": 1}]);
+    let with =
+        |parameters| json!({"definition": task(), "input": {"a": "x"}, "tasks": tasks(parameters)});
+    assert_eq!(
+        found(with(json!({"a": "y"}))),
+        ["the task of \"T\" was given {\"a\":\"x\"} instead of {\"a\":\"y\"}"]
+    );
+    assert!(found(with(json!({"a": "<any>"}))).is_empty());
+}
+
+#[test]
+fn a_cause_is_compared_if_it_is_a_task_s_own() {
+    let with = |cause: &str| {
+        found(json!({
+            "definition": task(),
+            "tasks": [{"error": "E", "cause": "mine"}, {"error": "E", "cause": cause}],
+            "expected": {"status": "FAILED", "error": "E", "cause": cause}}))
+    };
+    assert!(with("mine").is_empty());
+    assert_eq!(
+        with("other"),
+        ["the cause is \"mine\" instead of \"other\""]
+    );
+}
+
+#[test]
+fn placeholders_are_compared_by_their_type() {
+    let with = |result: Value| {
+        found(json!({
+            "definition": task(), "tasks": [{"result": result}],
+            "placeholder_paths": ["/id"],
+            "expected": {"status": "SUCCEEDED", "output": {"id": "<id>", "n": 1}}}))
+    };
+    assert!(with(json!({"id": "7f", "n": 1.0})).is_empty());
+    assert_eq!(with(json!({"id": 7, "n": 1})).len(), 1);
+    assert_eq!(with(json!({"id": "7f", "n": 2})).len(), 1);
+}
+
+#[test]
+fn an_outcome_is_written_as_it_is_documented() {
+    let written = |tasks: Value| {
+        let case = case(json!({"definition": task(), "tasks": tasks}));
+        serde_json::to_value(run(&case).unwrap()).unwrap()
+    };
+    let good = written(json!([{"result": {"a": 1}}]));
+    let keys: Vec<&String> = good.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["status", "output", "statesEntered", "events"]);
+    assert_eq!(
+        good["events"][1],
+        json!({"type": "TaskStateEntered", "name": "T"})
+    );
+    let bad = written(json!([{"error": "E", "cause": "C"}]));
+    let keys: Vec<&String> = bad.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        ["status", "error", "cause", "statesEntered", "events"]
+    );
+    assert_eq!(bad["status"], "FAILED");
+}
+
+#[test]
+fn a_distributed_loop_without_an_end_is_ended() {
+    let found = found(json!({
+        "definition": {"StartAt": "M", "States": {"M": {"Type": "Map", "End": true, "ItemProcessor": {
+            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+            "StartAt": "A", "States": {
+                "A": {"Type": "Wait", "Seconds": 1, "Next": "C"},
+                "C": {"Type": "Choice", "Choices": [
+                    {"Variable": "$", "IsPresent": true, "Next": "A"}], "Default": "E"},
+                "E": {"Type": "Succeed"}}}}}},
+        "input": [1],
+        "expected": {"status": "FAILED", "error": "States.ExceedToleratedFailureThreshold"}}));
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_used_says_why() {
+    let unusable = |text: &str| match File::parse(text) {
+        Err(Unusable::Unreadable(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(unusable("not JSON").contains("line 1"));
+    assert!(unusable("{}").contains("definition"));
+    assert!(unusable(r#"{"cases": 7}"#).contains("sequence"));
+    let invalid = case(json!({"definition": {"StartAt": "A", "States": {}}}));
+    let why = run(&invalid).unwrap_err().to_string();
+    assert!(
+        why.contains("the definition is not valid: /States"),
+        "{why}"
+    );
+}
