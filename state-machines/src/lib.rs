@@ -7,6 +7,7 @@
 //!   core       what an event does to an execution: the interpreter, pure
 //!   trial      a definition tried with given answers, on a simulated clock
 //!   store      where executions are kept
+//!   engine     runs executions durably: core and store, driven
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -14,6 +15,7 @@
 pub mod core;
 pub mod data;
 pub mod definitions;
+pub mod engine;
 pub mod language;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
