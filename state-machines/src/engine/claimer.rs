@@ -27,7 +27,13 @@ pub(super) async fn claim(shared: Arc<Shared>) {
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
         let Ok(slot) = slot else { return };
-        let next = match take_up_due(&shared, slot).await {
+        let claiming = shared.claiming.lock().await;
+        if shared.is_stopping() {
+            return;
+        }
+        let taken_up = take_up_due(&shared, slot).await;
+        drop(claiming);
+        let next = match taken_up {
             Ok(Some(next)) => next,
             Ok(None) => {
                 failures = 0;

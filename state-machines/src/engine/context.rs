@@ -86,6 +86,8 @@ struct About {
     iterations: Vec<Iteration>,
     token: String,
     key: String,
+    timeout_ms: Option<i64>,
+    heartbeat_ms: Option<i64>,
 }
 
 impl TaskContext {
@@ -103,6 +105,8 @@ impl TaskContext {
             attempt: order.attempt,
             iterations: order.iterations.clone(),
             token: order.token.clone(),
+            timeout_ms: order.timeout_ms,
+            heartbeat_ms: order.heartbeat_ms,
             key: format!("{}#{}", held.lease.id, order.task),
         };
         Self {
@@ -167,6 +171,18 @@ impl TaskContext {
     #[must_use]
     pub fn token(&self) -> &str {
         &self.inner.order.token
+    }
+
+    /// How long it may take, in milliseconds, if that is limited.
+    #[must_use]
+    pub fn timeout_ms(&self) -> Option<i64> {
+        self.inner.order.timeout_ms
+    }
+
+    /// How long it may be silent, in milliseconds, if that is limited.
+    #[must_use]
+    pub fn heartbeat_ms(&self) -> Option<i64> {
+        self.inner.order.heartbeat_ms
     }
 
     /// Tells that the task is alive and how far it is. This is kept in memory

@@ -407,7 +407,12 @@ impl Holder {
     }
 
     async fn fetch_mail(&mut self) {
-        match self.shared.store.messages(&[self.held.lease.clone()]).await {
+        match self
+            .shared
+            .store
+            .messages(std::slice::from_ref(&self.held.lease))
+            .await
+        {
             Ok(mail) => {
                 for mail in mail {
                     self.open(mail.messages);

@@ -27,6 +27,8 @@ pub(super) struct Shared {
     pub(super) watched: Watched,
     /// Whether nothing new is begun.
     pub(super) stopping: watch::Sender<bool>,
+    /// Taken while executions are claimed: who has it knows that none are.
+    pub(super) claiming: tokio::sync::Mutex<()>,
     /// How many messages were sent from here: whoever takes an execution up
     /// sees whether it may have missed one.
     pub(super) posts: AtomicU64,
@@ -58,6 +60,7 @@ impl Shared {
             settings,
             watched: Watched::default(),
             stopping: watch::Sender::new(false),
+            claiming: tokio::sync::Mutex::default(),
             posts: AtomicU64::new(0),
             renew_at_ms: AtomicI64::new(renew_at_ms),
             held: Mutex::default(),
