@@ -9,9 +9,10 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test fails by panicking; its clock is tokio's, which is paused"
+    reason = "a test fails by panicking, in its helpers too"
 )]
+
+mod paused;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,7 @@ use ballast_state_machines::core::{
     At, Begin, Effect, Event, Execution, Limits, RunTask, Status, TaskId, apply,
 };
 use ballast_state_machines::engine::{
-    Answer, Clock, Description, Engine, Handler, Registry, Settings, TaskContext, TaskError,
+    Answer, Description, Engine, Handler, Registry, Settings, TaskContext, TaskError,
 };
 use ballast_state_machines::language::Definition;
 use ballast_state_machines::store::{HistoryQuery, MemoryStore};
@@ -30,7 +31,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-const START_MS: i64 = 1_700_000_000_000;
+use paused::{Paused, START_MS};
 
 /// How an execution ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,21 +145,6 @@ impl Handler for Random {
     }
 }
 
-/// Tokio's clock. Paused, it goes on by itself when nothing else can happen.
-struct Paused(tokio::time::Instant);
-
-#[async_trait]
-impl Clock for Paused {
-    fn now_ms(&self) -> i64 {
-        START_MS + i64::try_from(self.0.elapsed().as_millis()).unwrap()
-    }
-
-    async fn sleep_until(&self, at_ms: i64) {
-        let wait = at_ms.saturating_sub(self.now_ms()).clamp(0, 1 << 40);
-        tokio::time::sleep(std::time::Duration::from_millis(wait.unsigned_abs())).await;
-    }
-}
-
 async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (Description, u64) {
     let (die, mut dying) = mpsc::unbounded_channel();
     let handler = Arc::new(Random {
@@ -172,7 +158,7 @@ async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (Descriptio
         registry.handler(resource, handler.clone())
     });
     let store = MemoryStore::new();
-    let clock = Arc::new(Paused(tokio::time::Instant::now()));
+    let clock = Arc::new(Paused::new());
     let settings = Settings {
         chance: Arc::new(move || seed),
         ..Settings::default()
