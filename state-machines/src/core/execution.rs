@@ -98,6 +98,9 @@ pub struct InFlight {
     /// Whether it was handed over: then only its answer is waited for, and it
     /// need not be handed over again after a crash.
     pub is_submitted: bool,
+    /// When it was handed out, in milliseconds since 1970.
+    #[serde(default)]
+    pub ordered_at_ms: i64,
     /// What is to be done.
     pub order: RunTask,
 }
@@ -119,7 +122,7 @@ pub(super) enum Wakes {
 }
 
 /// Where a run of an execution stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The state it is in.
     pub state: String,
@@ -138,7 +141,7 @@ pub struct Position {
 }
 
 /// What a run does in its state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doing {
     /// It will go on as soon as it may.
@@ -229,6 +232,11 @@ impl Execution {
     #[must_use]
     pub fn states_entered(&self) -> u64 {
         self.made.states
+    }
+
+    /// The tasks in flight.
+    pub fn tasks(&self) -> impl Iterator<Item = &InFlight> {
+        self.tasks.values()
     }
 
     /// A task in flight.

@@ -78,6 +78,7 @@ impl<'a> Walk<'a> {
             run,
             is_started: false,
             is_submitted: false,
+            ordered_at_ms: self.now,
             order,
         };
         self.execution.tasks.insert(task, flight);

@@ -1,0 +1,193 @@
+//! Finds executions that are due, takes them up, and keeps their leases.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::held::Held;
+use super::holder::Holder;
+use super::journal::Journal;
+use super::shared::Shared;
+use crate::store::{Claim, Claimant, StoreResult};
+
+/// Executions that are taken up at once.
+const CLAIMED_AT_ONCE: usize = 64;
+
+/// Takes up what is due, until the engine stops.
+pub(super) async fn claim(shared: Arc<Shared>) {
+    let mut changes = shared.store.changes();
+    let mut stopping = shared.stopping.subscribe();
+    let mut failures = 0;
+    loop {
+        changes.borrow_and_update();
+        let slot = tokio::select! {
+            slot = Arc::clone(&shared.slots).acquire_owned() => slot,
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        };
+        let Ok(slot) = slot else { return };
+        let claiming = shared.claiming.lock().await;
+        if shared.is_stopping() {
+            return;
+        }
+        let taken_up = take_up_due(&shared, slot).await;
+        drop(claiming);
+        let next = match taken_up {
+            Ok(Some(next)) => next,
+            Ok(None) => {
+                failures = 0;
+                continue;
+            }
+            Err(error) => {
+                shared.back_off(failures, &error).await;
+                failures += 1;
+                continue;
+            }
+        };
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            () = shared.clock.sleep_until(next) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        }
+    }
+}
+
+/// Takes up what is due and there is room for. When to look again; at once if
+/// there may be more.
+async fn take_up_due(shared: &Arc<Shared>, slot: OwnedSemaphorePermit) -> StoreResult<Option<i64>> {
+    let mut slots = vec![slot];
+    while slots.len() < CLAIMED_AT_ONCE
+        && let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned()
+    {
+        slots.push(slot);
+    }
+    // Nobody shall find our own leases run out, least of all we.
+    renew(shared).await?;
+    let posts = shared.posts.load(Ordering::Acquire);
+    let by = Claimant {
+        worker: shared.settings.worker.clone(),
+        now_ms: shared.clock.now_ms(),
+        until_ms: shared.lease_until_ms(),
+    };
+    let claims = shared.store.claim(&by, slots.len()).await?;
+    let may_be_more = claims.len() == slots.len();
+    for (claim, slot) in claims.into_iter().zip(slots) {
+        take_up(shared, claim, slot, posts).await?;
+    }
+    if may_be_more {
+        return Ok(None);
+    }
+    // Counted from when it was asked: the clock may have gone on since.
+    let poll = by.now_ms.saturating_add(shared.settings.poll_ms);
+    let wake = shared.store.next_wake().await?.unwrap_or(i64::MAX);
+    Ok(Some(poll.min(wake.max(by.now_ms.saturating_add(1)))))
+}
+
+/// Takes up an execution that was claimed.
+async fn take_up(
+    shared: &Arc<Shared>,
+    claim: Claim,
+    slot: OwnedSemaphorePermit,
+    posts: u64,
+) -> StoreResult<()> {
+    let found = shared.definition(&claim.row.definition).await?;
+    let definition = found.unwrap_or_else(|| Err("its definition is not kept".to_owned()));
+    let journal = definition.and_then(|definition| {
+        let missing = shared.registry.missing(&definition);
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            return Err(format!("no handler is registered for {missing}"));
+        }
+        Journal::load(&claim, definition)
+    });
+    let journal = match journal {
+        Ok(journal) => journal,
+        Err(cause) => {
+            // The lease runs out by itself; then it is tried again.
+            tracing::error!(
+                execution = claim.lease.id,
+                workflow = claim.row.workflow,
+                cause,
+                "an execution cannot go on here"
+            );
+            return Ok(());
+        }
+    };
+    let held = Arc::new(Held::new(claim.lease, claim.row.workflow));
+    let effects = journal.execution.outstanding();
+    hold(shared, held, journal, slot, posts, |holder| {
+        holder.run(effects, claim.messages)
+    });
+    Ok(())
+}
+
+/// Has an execution held. `posts` were sent before it was leased.
+pub(super) fn hold<R>(
+    shared: &Arc<Shared>,
+    held: Arc<Held>,
+    journal: Journal,
+    slot: OwnedSemaphorePermit,
+    posts: u64,
+    run: impl FnOnce(Holder) -> R,
+) where
+    R: Future<Output = ()> + Send + 'static,
+{
+    shared.hold(&held);
+    if shared.posts.load(Ordering::Acquire) != posts {
+        // One of them may have been for this execution, and found it nowhere.
+        held.has_mail();
+    }
+    let holder = Holder::new(Arc::clone(shared), held, journal, slot);
+    shared.spawn(run(holder));
+}
+
+/// Keeps the leases, and looks for messages that others have sent.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    loop {
+        let poll_ms = shared.settings.poll_ms.min(shared.settings.lease_ms / 3);
+        let next = shared.clock.now_ms().saturating_add(poll_ms.max(1));
+        shared.clock.sleep_until(next).await;
+        if let Err(error) = look_after(&shared).await {
+            tracing::warn!(
+                error = &error as &(dyn std::error::Error + 'static),
+                "the store failed, and is asked again"
+            );
+        }
+    }
+}
+
+async fn look_after(shared: &Shared) -> StoreResult<()> {
+    renew(shared).await?;
+    let leases = shared.leases();
+    if leases.is_empty() {
+        return Ok(());
+    }
+    for mail in shared.store.messages(&leases).await? {
+        if let Some(held) = shared.held(&mail.lease.id) {
+            held.has_mail();
+        }
+    }
+    Ok(())
+}
+
+/// Renews the leases if it is time.
+async fn renew(shared: &Shared) -> StoreResult<()> {
+    let now = shared.clock.now_ms();
+    if shared.renew_at_ms.load(Ordering::Acquire) > now {
+        return Ok(());
+    }
+    let leases = shared.leases();
+    let renewed = shared.store.renew(&leases, shared.lease_until_ms()).await?;
+    let next = now.saturating_add(shared.settings.lease_ms / 3);
+    shared.renew_at_ms.store(next, Ordering::Release);
+    let renewed: HashSet<_> = renewed.iter().collect();
+    for lease in leases.iter().filter(|lease| !renewed.contains(lease)) {
+        if let Some(held) = shared.held(&lease.id)
+            && held.lease == *lease
+        {
+            held.lose();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! An execution that is in memory, as others see it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::TaskProgress;
+use crate::core::TaskId;
+use crate::store::Lease;
+
+/// An execution that is in memory.
+pub(super) struct Held {
+    pub(super) lease: Lease,
+    pub(super) workflow: String,
+    /// Wakes its holder to look at the two below.
+    pub(super) signal: Notify,
+    has_mail: AtomicBool,
+    is_lost: AtomicBool,
+    progress: Mutex<BTreeMap<TaskId, TaskProgress>>,
+}
+
+impl Held {
+    pub(super) fn new(lease: Lease, workflow: String) -> Self {
+        Self {
+            lease,
+            workflow,
+            signal: Notify::new(),
+            has_mail: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
+            progress: Mutex::default(),
+        }
+    }
+
+    /// A message may wait for it.
+    pub(super) fn has_mail(&self) {
+        self.has_mail.store(true, Ordering::Release);
+        self.signal.notify_one();
+    }
+
+    /// Whether a message may wait; asked once.
+    pub(super) fn take_mail(&self) -> bool {
+        self.has_mail.swap(false, Ordering::AcqRel)
+    }
+
+    /// Another holds it now.
+    pub(super) fn lose(&self) {
+        self.is_lost.store(true, Ordering::Release);
+        self.signal.notify_one();
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    /// A task tells how far it is.
+    pub(super) fn tell(&self, progress: TaskProgress) {
+        self.told().insert(progress.task, progress);
+    }
+
+    /// A task is over.
+    pub(super) fn forget(&self, task: TaskId) {
+        self.told().remove(&task);
+    }
+
+    pub(super) fn progress(&self) -> Vec<TaskProgress> {
+        self.told().values().cloned().collect()
+    }
+
+    fn told(&self) -> MutexGuard<'_, BTreeMap<TaskId, TaskProgress>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

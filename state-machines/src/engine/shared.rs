@@ -1,0 +1,173 @@
+//! What the parts of an engine share.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use super::held::Held;
+use super::watched::Watched;
+use super::{Clock, Registry, Settings};
+use crate::language::Definition;
+use crate::store::{Lease, Store, StoreError, StoreResult};
+
+/// What the parts of an engine share.
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) registry: Registry,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) settings: Settings,
+    /// One for each execution that may be in memory.
+    pub(super) slots: Arc<Semaphore>,
+    /// One for each task that may run.
+    pub(super) hands: Arc<Semaphore>,
+    pub(super) watched: Watched,
+    /// Whether nothing new is begun.
+    pub(super) stopping: watch::Sender<bool>,
+    /// Taken while executions are claimed: who has it knows that none are.
+    pub(super) claiming: tokio::sync::Mutex<()>,
+    /// How many messages were sent from here: whoever takes an execution up
+    /// sees whether it may have missed one.
+    pub(super) posts: AtomicU64,
+    /// When the leases have to be renewed.
+    pub(super) renew_at_ms: AtomicI64,
+    held: Mutex<HashMap<String, Arc<Held>>>,
+    /// How many executions are in memory.
+    pub(super) held_count: watch::Sender<usize>,
+    definitions: Mutex<HashMap<String, Arc<Definition>>>,
+    /// Everything that runs; nothing, once the engine is gone.
+    crew: Mutex<Option<JoinSet<()>>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        registry: Registry,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+    ) -> Self {
+        let permits = |count: usize| count.clamp(1, Semaphore::MAX_PERMITS);
+        let renew_at_ms = clock.now_ms().saturating_add(settings.lease_ms / 3);
+        Self {
+            store,
+            registry,
+            clock,
+            slots: Arc::new(Semaphore::new(permits(settings.held_max))),
+            hands: Arc::new(Semaphore::new(permits(settings.tasks_max))),
+            settings,
+            watched: Watched::default(),
+            stopping: watch::Sender::new(false),
+            claiming: tokio::sync::Mutex::default(),
+            posts: AtomicU64::new(0),
+            renew_at_ms: AtomicI64::new(renew_at_ms),
+            held: Mutex::default(),
+            held_count: watch::Sender::new(0),
+            definitions: Mutex::default(),
+            crew: Mutex::new(Some(JoinSet::new())),
+        }
+    }
+
+    /// Runs something for as long as the engine is there.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        if let Some(crew) = lock(&self.crew).as_mut() {
+            while crew.try_join_next().is_some() {}
+            crew.spawn(work);
+        }
+    }
+
+    /// Drops everything that runs, wherever it is; whoever waits for what is
+    /// returned knows that nothing runs any more.
+    pub(super) fn abandon(&self) -> impl Future<Output = ()> + use<> {
+        let mut crew = lock(&self.crew).take().unwrap_or_default();
+        crew.abort_all();
+        async move { while crew.join_next().await.is_some() {} }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// When a lease that is taken now runs out.
+    pub(super) fn lease_until_ms(&self) -> i64 {
+        let now = self.clock.now_ms();
+        now.saturating_add(self.settings.lease_ms)
+    }
+
+    /// An execution is in memory. Whoever had it before has lost it.
+    pub(super) fn hold(&self, held: &Arc<Held>) {
+        let mut all = lock(&self.held);
+        if let Some(before) = all.insert(held.lease.id.clone(), Arc::clone(held)) {
+            before.lose();
+        }
+        self.held_count.send_replace(all.len());
+    }
+
+    /// It is no longer, unless it was taken up again since.
+    pub(super) fn let_go(&self, held: &Held) {
+        let mut all = lock(&self.held);
+        let found = all.get(&held.lease.id);
+        if found.is_some_and(|found| found.lease == held.lease) {
+            all.remove(&held.lease.id);
+        }
+        self.held_count.send_replace(all.len());
+    }
+
+    pub(super) fn held(&self, id: &str) -> Option<Arc<Held>> {
+        lock(&self.held).get(id).cloned()
+    }
+
+    pub(super) fn leases(&self) -> Vec<Lease> {
+        let all = lock(&self.held);
+        all.values().map(|held| held.lease.clone()).collect()
+    }
+
+    /// A message was sent to an execution.
+    pub(super) fn posted(&self, id: &str) {
+        self.posts.fetch_add(1, Ordering::AcqRel);
+        if let Some(held) = self.held(id) {
+            held.has_mail();
+        }
+    }
+
+    /// A definition by its hash; `None` if it is not kept.
+    pub(super) async fn definition(
+        &self,
+        hash: &str,
+    ) -> StoreResult<Option<Result<Arc<Definition>, String>>> {
+        if let Some(known) = lock(&self.definitions).get(hash) {
+            return Ok(Some(Ok(Arc::clone(known))));
+        }
+        let Some(text) = self.store.definition(hash).await? else {
+            return Ok(None);
+        };
+        let read = match Definition::parse(&text) {
+            Ok(read) => Arc::new(read),
+            Err(problems) => {
+                let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                return Ok(Some(Err(problems.join("; "))));
+            }
+        };
+        lock(&self.definitions).insert(hash.to_owned(), Arc::clone(&read));
+        Ok(Some(Ok(read)))
+    }
+
+    /// Waits before something is tried again: longer each time.
+    pub(super) async fn back_off(&self, attempt: u32, error: &StoreError) {
+        let wait = 50_i64.saturating_mul(1 << attempt.min(6));
+        tracing::warn!(
+            error = error as &(dyn std::error::Error + 'static),
+            wait_ms = wait,
+            "the store failed, and is tried again"
+        );
+        let until = self.clock.now_ms().saturating_add(wait);
+        self.clock.sleep_until(until).await;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What they guard is changed in one go.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,186 @@
+//! What is asked of executions that run.
+
+use std::sync::Arc;
+
+use ballast_state_machines::core::{Doing, Status};
+use ballast_state_machines::engine::{
+    AskError, Engine, Progress, Registry, Signal, TaskContext, TaskError,
+};
+use ballast_state_machines::store::PostError;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+
+use super::world::{Place, begin, entered, history, is_doing, until};
+
+fn approval(more: Value) -> Value {
+    let mut task = json!({"Type": "Task", "Resource": "ask.waitForTaskToken", "Next": "Done"});
+    for (name, value) in more.as_object().unwrap() {
+        task[name] = value.clone();
+    }
+    json!({"StartAt": "Ask", "States": {"Ask": task, "Done": {"Type": "Succeed"}}})
+}
+
+/// A task that hands its token over.
+fn asking() -> (Registry, mpsc::UnboundedReceiver<String>) {
+    let (tell, tokens) = mpsc::unbounded_channel();
+    let ask = move |_: Value, context: TaskContext| {
+        tell.send(context.token().to_owned()).unwrap();
+        async { Ok::<_, TaskError>(json!({"sent": true})) }
+    };
+    (
+        Registry::new().function("ask.waitForTaskToken", ask),
+        tokens,
+    )
+}
+
+async fn parked(engine: &Engine, id: &str) {
+    until(engine, id, |seen| {
+        is_doing(seen, "Ask", Doing::Working) && seen.summary.worker.is_none()
+    })
+    .await;
+}
+
+pub(crate) async fn a_callback_is_waited_for(place: impl Place) {
+    let (registry, mut tokens) = asking();
+    let engine = place.engine(registry.clone()).await;
+    let id = begin(&engine, &approval(json!({})), json!({})).await;
+    let token = tokens.recv().await.unwrap();
+    parked(&engine, &id).await;
+    // It was handed over, and is not handed over again after a crash.
+    engine.kill().await;
+    let engine = place.engine(registry).await;
+    let yes = Signal::Success(json!("yes"));
+    let forged = format!("{}#{:016x}", token.rsplit_once('#').unwrap().0, 1);
+    engine.signal(&forged, yes.clone()).await.unwrap();
+    assert!(matches!(
+        engine.signal("nonsense", yes.clone()).await.unwrap_err(),
+        AskError::BadToken
+    ));
+    engine.signal(&token, yes.clone()).await.unwrap();
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!("yes")));
+    engine.signal(&token, yes).await.unwrap();
+    let refused = engine.signal(&token, Signal::Success(json!("no"))).await;
+    assert!(matches!(
+        refused.unwrap_err(),
+        AskError::Post(PostError::Conflict { .. })
+    ));
+    assert!(tokens.try_recv().is_err());
+    let history = history(&engine, &id).await;
+    let kinds: Vec<_> = history.iter().map(|event| event.kind.as_str()).collect();
+    assert!(kinds.contains(&"TaskSubmitted"), "{kinds:?}");
+}
+
+pub(crate) async fn a_callback_may_be_too_late(place: impl Place) {
+    let (registry, mut tokens) = asking();
+    let engine = place.engine(registry).await;
+    let definition = approval(json!({"TimeoutSeconds": 3_600, "HeartbeatSeconds": 60}));
+    let id = begin(&engine, &definition, json!({})).await;
+    let token = tokens.recv().await.unwrap();
+    // Each is heard before time goes on: it is told as progress.
+    for done in 1..=3 {
+        place.clock().advance_ms(59_000);
+        let progress = Progress {
+            done,
+            ..Progress::default()
+        };
+        engine.heartbeat(&token, progress).await.unwrap();
+        until(&engine, &id, |seen| {
+            seen.progress
+                .first()
+                .is_some_and(|told| told.progress.done == done)
+        })
+        .await;
+    }
+    place.clock().advance_ms(60_000);
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
+    // Without heartbeats it waits in no memory, and its time runs there.
+    let definition = approval(json!({"TimeoutSeconds": 3_600}));
+    engine.deploy("w", &definition.to_string()).await.unwrap();
+    let id = engine.start("w", "2", json!({})).await.unwrap();
+    parked(&engine, &id).await;
+    // It is put away durably first, and let go of right after.
+    while engine.held() > 0 {
+        tokio::task::yield_now().await;
+    }
+    place.clock().advance_ms(3_600_000);
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
+}
+
+/// A task that waits for a nod.
+fn nodding() -> (Registry, Arc<Notify>, mpsc::UnboundedReceiver<&'static str>) {
+    let nod = Arc::new(Notify::new());
+    let (tell, said) = mpsc::unbounded_channel();
+    let nodded = Arc::clone(&nod);
+    let work = move |_: Value, context: TaskContext| {
+        let (nod, tell) = (Arc::clone(&nodded), tell.clone());
+        async move {
+            tell.send("begun").unwrap();
+            tokio::select! {
+                () = nod.notified() => Ok(json!("nodded")),
+                () = context.cancelled() => {
+                    let _ = tell.send("cancelled");
+                    Err(TaskError::new("Given.Up", "it was cancelled"))
+                }
+            }
+        }
+    };
+    (Registry::new().function("work", work), nod, said)
+}
+
+fn two_tasks() -> Value {
+    json!({"StartAt": "A", "States": {
+        "A": {"Type": "Task", "Resource": "work", "Next": "B"},
+        "B": {"Type": "Task", "Resource": "work", "End": true}}})
+}
+
+pub(crate) async fn a_pause_begins_nothing(place: impl Place) {
+    let (registry, nod, mut said) = nodding();
+    let engine = place.engine(registry).await;
+    let id = begin(&engine, &two_tasks(), json!({})).await;
+    assert_eq!(said.recv().await, Some("begun"));
+    engine.pause(&id).await.unwrap();
+    until(&engine, &id, |seen| seen.summary.paused).await;
+    nod.notify_one();
+    // Its answer is kept, and it is put away.
+    until(&engine, &id, |seen| {
+        is_doing(seen, "A", Doing::Ready) && seen.summary.worker.is_none()
+    })
+    .await;
+    assert!(said.try_recv().is_err());
+    engine.resume(&id).await.unwrap();
+    assert_eq!(said.recv().await, Some("begun"));
+    nod.notify_one();
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!("nodded")));
+}
+
+pub(crate) async fn a_cancelled_execution_stops_its_tasks(place: impl Place) {
+    let (registry, _nod, mut said) = nodding();
+    let engine = place.engine(registry).await;
+    let id = begin(&engine, &two_tasks(), json!({})).await;
+    assert_eq!(said.recv().await, Some("begun"));
+    let cause = Some("not needed".to_owned());
+    engine.cancel(&id, None, cause.clone()).await.unwrap();
+    assert_eq!(said.recv().await, Some("cancelled"));
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.summary.status, Status::Aborted);
+    assert_eq!((ended.error, ended.cause), (None, cause));
+    assert_eq!(entered(&history(&engine, &id).await), ["A"]);
+    let refused = engine.pause(&id).await.unwrap_err();
+    assert!(matches!(refused, AskError::Post(PostError::Ended { .. })));
+}
+
+pub(crate) async fn what_is_asked_of_nobody_is_refused(place: impl Place) {
+    let engine = place.engine(Registry::new()).await;
+    let refused = engine.pause("w:nobody").await.unwrap_err();
+    assert!(matches!(
+        refused,
+        AskError::Post(PostError::NotFound { .. })
+    ));
+    assert_eq!(engine.get("w:nobody").await.unwrap(), None);
+    assert_eq!(engine.ended("w:nobody").await.unwrap(), None);
+    assert_eq!(engine.position("w:nobody").await.unwrap(), None);
+}

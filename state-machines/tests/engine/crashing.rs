@@ -1,0 +1,192 @@
+//! Engines that go, and engines that come after them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use ballast_state_machines::core::{Doing, Status};
+use ballast_state_machines::engine::{
+    Description, Engine, ManualClock, Registry, Settings, TaskContext, TaskError,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::world::{Place, START_MS, begin, history, is_doing, until};
+
+fn one_task() -> Value {
+    json!({"StartAt": "T", "States": {"T": {"Type": "Task", "Resource": "work", "End": true}}})
+}
+
+/// A task that tells its key, and does not end until it is cancelled: then
+/// well or badly.
+fn endless(ends_well: bool) -> (Registry, mpsc::UnboundedReceiver<String>) {
+    let (tell, said) = mpsc::unbounded_channel();
+    let work = move |_: Value, context: TaskContext| {
+        let tell = tell.clone();
+        async move {
+            tell.send(context.idempotency_key().to_owned()).unwrap();
+            context.cancelled().await;
+            let _ = tell.send("cancelled".to_owned());
+            match ends_well {
+                true => Ok("in time"),
+                false => Err(TaskError::new("Given.Up", "it was cancelled")),
+            }
+        }
+    };
+    (Registry::new().function("work", work), said)
+}
+
+async fn quick(_: Value, context: TaskContext) -> Result<String, TaskError> {
+    Ok(context.idempotency_key().to_owned())
+}
+
+pub(crate) async fn a_task_in_flight_is_run_again(place: impl Place) {
+    let (registry, mut said) = endless(true);
+    let engine = place.engine(registry.clone()).await;
+    let id = begin(&engine, &one_task(), json!({})).await;
+    let first = said.recv().await.unwrap();
+    for _ in 0..3 {
+        drop(engine.clone());
+    }
+    engine.kill().await;
+    let engine = place.engine(registry).await;
+    // A task may hear that it is cancelled before it is dropped.
+    let again = loop {
+        let heard = said.recv().await.unwrap();
+        if heard != "cancelled" {
+            break heard;
+        }
+    };
+    assert_eq!(again, first);
+    engine.kill().await;
+    let engine = place.engine(Registry::new().function("work", quick)).await;
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!(first)));
+    history(&engine, &id).await;
+}
+
+pub(crate) async fn a_lost_lease_stops_the_tasks(place: impl Place) {
+    let (registry, mut said) = endless(true);
+    let slow = ManualClock::at(START_MS);
+    let settings = Settings {
+        worker: "slow".to_owned(),
+        ..Settings::default()
+    };
+    let clock = Arc::new(slow.clone());
+    let engine = Engine::new(place.store(), registry, clock, settings)
+        .await
+        .unwrap();
+    let id = begin(&engine, &one_task(), json!({})).await;
+    let key = said.recv().await.unwrap();
+    // For another, whose clock is ahead, the lease has run out.
+    place.clock().advance_ms(Settings::default().lease_ms);
+    let other = place.engine(Registry::new().function("work", quick)).await;
+    let ended = other.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!(key)));
+    slow.advance_ms(Settings::default().lease_ms);
+    assert_eq!(said.recv().await.unwrap(), "cancelled");
+    until(&engine, &id, |seen| seen.is_ended()).await;
+    assert_eq!(history(&engine, &id).await, history(&other, &id).await);
+}
+
+pub(crate) async fn a_stop_lets_tasks_finish(place: impl Place) {
+    for ends_well in [true, false] {
+        let (registry, mut said) = endless(ends_well);
+        let engine = place.engine(registry).await;
+        engine.deploy("w", &one_task().to_string()).await.unwrap();
+        let name = format!("well-{ends_well}");
+        let id = engine.start("w", &name, json!({})).await.unwrap();
+        let key = said.recv().await.unwrap();
+        engine.stop().await;
+        assert_eq!(said.recv().await.unwrap(), "cancelled");
+        assert!(engine.start("w", "more", json!({})).await.is_err());
+        let seen = engine.get(&id).await.unwrap().unwrap();
+        assert_eq!(seen.summary.worker, None);
+        if ends_well {
+            assert_eq!(seen.output, Some(json!("in time")));
+        } else {
+            // To give up because the engine stops is not to fail.
+            assert!(is_doing(&seen, "T", Doing::Working));
+            let engine = place.engine(Registry::new().function("work", quick)).await;
+            let ended = engine.ended(&id).await.unwrap().unwrap();
+            assert_eq!(ended.output, Some(json!(key)));
+        }
+    }
+}
+
+pub(crate) async fn without_its_handler_an_execution_waits(place: impl Place) {
+    let (registry, mut said) = endless(true);
+    let engine = place.engine(registry).await;
+    let id = begin(&engine, &one_task(), json!({})).await;
+    said.recv().await.unwrap();
+    engine.kill().await;
+    let engine = place.engine(Registry::new()).await;
+    // It is claimed, found wanting, and left alone.
+    let seen = loop {
+        let seen = engine.get(&id).await.unwrap().unwrap();
+        if seen.summary.worker.is_some() {
+            break seen;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(seen.summary.status, Status::Running);
+    assert_eq!(engine.held(), 0);
+    engine.kill().await;
+    let engine = place.engine(Registry::new().function("work", quick)).await;
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.summary.status, Status::Succeeded);
+}
+
+/// Every task is run, its engine dies, and it is run again by the next one.
+pub(crate) async fn everything_twice_ends_the_same(place: impl Place) {
+    let definition = json!({"StartAt": "A", "States": {
+        "A": {"Type": "Task", "Resource": "work", "Next": "P"},
+        "P": {"Type": "Parallel", "Next": "W", "Branches": [
+            {"StartAt": "B", "States": {"B": {"Type": "Task", "Resource": "work", "End": true}}},
+            {"StartAt": "C", "States": {"C": {"Type": "Task", "Resource": "work", "End": true}}}]},
+        "W": {"Type": "Wait", "Seconds": 60, "Next": "M"},
+        "M": {"Type": "Map", "End": true, "ItemProcessor": {"StartAt": "D", "States": {
+            "D": {"Type": "Task", "Resource": "work", "End": true}}}}}});
+    let runs: Arc<Mutex<HashMap<String, u64>>> = Arc::default();
+    let (die, mut dying) = mpsc::unbounded_channel();
+    let counted = Arc::clone(&runs);
+    let work = move |_: Value, context: TaskContext| {
+        let key = context.idempotency_key().to_owned();
+        let mut runs = counted.lock().unwrap();
+        let count = runs.entry(key.clone()).or_default();
+        *count += 1;
+        let is_first = *count == 1;
+        let die = die.clone();
+        async move {
+            if is_first {
+                die.send(()).unwrap();
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, TaskError>(key)
+        }
+    };
+    let registry = Registry::new().function("work", work);
+    let mut engine = place.engine(registry.clone()).await;
+    let id = begin(&engine, &definition, json!({})).await;
+    let clock: ManualClock = place.clock();
+    let ended = loop {
+        let stands = |seen: &Description| seen.is_ended() || is_doing(seen, "W", Doing::Waiting);
+        tokio::select! {
+            seen = until(&engine, &id, stands) => {
+                if seen.is_ended() {
+                    break seen;
+                }
+                clock.advance_ms(60_000);
+                until(&engine, &id, |seen| !is_doing(seen, "W", Doing::Waiting)).await;
+            }
+            Some(()) = dying.recv() => {
+                engine.kill().await;
+                engine = place.engine(registry.clone()).await;
+            }
+        }
+    };
+    assert_eq!(ended.output, Some(json!(["w:1#4", "w:1#5"])));
+    history(&engine, &id).await;
+    let runs = runs.lock().unwrap();
+    assert_eq!(runs.len(), 5);
+    assert!(runs.values().all(|count| *count >= 2), "{runs:?}");
+}

@@ -1,0 +1,139 @@
+//! Tasks that do not do what they should.
+
+use std::sync::Arc;
+
+use ballast_state_machines::core::Status;
+use ballast_state_machines::engine::{Clock, Progress, Registry, TaskContext, TaskError};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc};
+
+use super::world::{Place, begin, entered, history, until};
+
+/// A task that tells when it is begun and when it is cancelled, and beats when
+/// it is told to.
+struct Stubborn {
+    registry: Registry,
+    said: mpsc::UnboundedReceiver<&'static str>,
+    beat: mpsc::UnboundedSender<()>,
+}
+
+fn stubborn() -> Stubborn {
+    let (tell, said) = mpsc::unbounded_channel();
+    let (beat, beats) = mpsc::unbounded_channel();
+    let beats = Arc::new(Mutex::new(beats));
+    let work = move |_: Value, context: TaskContext| {
+        let (tell, beats) = (tell.clone(), Arc::clone(&beats));
+        async move {
+            tell.send("begun").unwrap();
+            let mut beats = beats.lock().await;
+            loop {
+                tokio::select! {
+                    () = context.cancelled() => break,
+                    Some(()) = beats.recv() => {
+                        context.heartbeat(Progress {
+                            done: 3,
+                            total: Some(4),
+                            unit: "rows".to_owned(),
+                            note: None,
+                        });
+                        tell.send("beaten").unwrap();
+                    }
+                }
+            }
+            assert!(context.is_cancelled());
+            let _ = tell.send("cancelled");
+            Ok::<_, TaskError>(json!("too late"))
+        }
+    };
+    Stubborn {
+        registry: Registry::new().function("work", work),
+        said,
+        beat,
+    }
+}
+
+fn definition(patience: &Value) -> Value {
+    let mut task = json!({"Type": "Task", "Resource": "work", "End": true, "Catch": [
+        {"ErrorEquals": ["States.HeartbeatTimeout"], "Next": "Silent"},
+        {"ErrorEquals": ["States.Timeout"], "Next": "Late"},
+        {"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "Broken"}]});
+    for (name, value) in patience.as_object().unwrap() {
+        task[name] = value.clone();
+    }
+    json!({"StartAt": "T", "States": {
+        "T": task,
+        "Silent": {"Type": "Succeed"},
+        "Late": {"Type": "Succeed"},
+        "Broken": {"Type": "Succeed"}}})
+}
+
+pub(crate) async fn a_task_that_takes_too_long_is_stopped(place: impl Place) {
+    let Stubborn {
+        registry, mut said, ..
+    } = stubborn();
+    let engine = place.engine(registry).await;
+    let definition = definition(&json!({"TimeoutSeconds": 5}));
+    let id = begin(&engine, &definition, json!({})).await;
+    assert_eq!(said.recv().await, Some("begun"));
+    place.clock().advance_ms(4_999);
+    assert!(!engine.get(&id).await.unwrap().unwrap().is_ended());
+    place.clock().advance_ms(1);
+    assert_eq!(said.recv().await, Some("cancelled"));
+    engine.ended(&id).await.unwrap();
+    let history = history(&engine, &id).await;
+    assert_eq!(entered(&history), ["T", "Late"]);
+}
+
+pub(crate) async fn a_task_that_falls_silent_is_stopped(place: impl Place) {
+    let Stubborn {
+        registry,
+        mut said,
+        beat,
+    } = stubborn();
+    let engine = place.engine(registry).await;
+    let definition = definition(&json!({"TimeoutSeconds": 60, "HeartbeatSeconds": 5}));
+    let id = begin(&engine, &definition, json!({})).await;
+    assert_eq!(said.recv().await, Some("begun"));
+    for _ in 0..4 {
+        place.clock().advance_ms(4_999);
+        beat.send(()).unwrap();
+        assert_eq!(said.recv().await, Some("beaten"));
+    }
+    let seen = until(&engine, &id, |seen| !seen.progress.is_empty()).await;
+    assert_eq!(seen.progress, engine.progress(&id));
+    let told = &seen.progress[0];
+    assert_eq!((told.state.as_str(), told.progress.done), ("T", 3));
+    assert_eq!(told.at_ms, place.clock().now_ms());
+    place.clock().advance_ms(5_000);
+    assert_eq!(said.recv().await, Some("cancelled"));
+    engine.ended(&id).await.unwrap();
+    let history = history(&engine, &id).await;
+    assert_eq!(entered(&history), ["T", "Silent"]);
+}
+
+pub(crate) async fn a_panic_fails_the_task(place: impl Place) {
+    let work = |_: Value, context: TaskContext| async move {
+        assert!(context.attempt() > 9, "it cannot be helped");
+        Ok::<_, TaskError>(())
+    };
+    let engine = place.engine(Registry::new().function("work", work)).await;
+    let id = begin(&engine, &definition(&json!({})), json!({})).await;
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(
+        ended.output.unwrap()["error"],
+        json!({"Error": "Task.Panicked",
+            "Cause": "the handler of \"work\" panicked: it cannot be helped"})
+    );
+}
+
+pub(crate) async fn a_handler_must_understand_its_input(place: impl Place) {
+    let work = |_: u64, _: TaskContext| async move { Ok::<_, TaskError>(()) };
+    let engine = place.engine(Registry::new().function("work", work)).await;
+    let plain = json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "work", "End": true}}});
+    let id = begin(&engine, &plain, json!("three")).await;
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.summary.status, Status::Failed);
+    assert_eq!(ended.error.as_deref(), Some("Task.BadInput"));
+    assert!(ended.cause.unwrap().contains("\"three\""));
+}

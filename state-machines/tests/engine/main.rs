@@ -1,0 +1,72 @@
+//! The durable engine, on every store: what it does, what it refuses, and that
+//! it goes on where it was. The clock is moved by hand, and nothing sleeps.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod asking;
+mod crashing;
+mod failing;
+mod running;
+mod world;
+
+use world::{Files, Memory, Place};
+
+macro_rules! suite {
+    ($($module:ident { $($case:ident)+ })+) => {
+        mod memory {
+            use super::*;
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    $module::$case(Memory::fresh().await).await;
+                }
+            )+)+
+        }
+        mod sqlite {
+            use super::*;
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    $module::$case(Files::fresh().await).await;
+                }
+            )+)+
+        }
+    };
+}
+
+suite! {
+    running {
+        a_workflow_completes
+        a_retry_waits_for_its_time
+        branches_and_iterations_run
+        a_name_is_one_execution
+        what_cannot_be_started_is_refused
+        long_runs_are_snapshotted_and_read_back
+        ten_thousand_wait_in_no_memory
+    }
+    failing {
+        a_task_that_takes_too_long_is_stopped
+        a_task_that_falls_silent_is_stopped
+        a_panic_fails_the_task
+        a_handler_must_understand_its_input
+    }
+    asking {
+        a_callback_is_waited_for
+        a_callback_may_be_too_late
+        a_pause_begins_nothing
+        a_cancelled_execution_stops_its_tasks
+        what_is_asked_of_nobody_is_refused
+    }
+    crashing {
+        a_task_in_flight_is_run_again
+        a_lost_lease_stops_the_tasks
+        a_stop_lets_tasks_finish
+        without_its_handler_an_execution_waits
+        everything_twice_ends_the_same
+    }
+}

@@ -1,0 +1,226 @@
+//! What runs, and how it is begun.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ballast_state_machines::core::{Doing, Status};
+use ballast_state_machines::engine::{
+    DeployError, Registry, StartError, Task, TaskContext, TaskError,
+};
+use ballast_state_machines::store::{CreateError, Query};
+use futures::future::join_all;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::world::{Place, begin, entered, history, is_doing, until};
+
+/// A typed task.
+struct Double;
+
+#[derive(Deserialize)]
+struct Given {
+    n: u64,
+}
+
+#[derive(Serialize)]
+struct Made {
+    n: u64,
+    key: String,
+}
+
+impl Task for Double {
+    type Input = Given;
+    type Output = Made;
+
+    async fn run(&self, input: Given, context: &TaskContext) -> Result<Made, TaskError> {
+        assert_eq!((context.workflow(), context.attempt()), ("w", 0));
+        Ok(Made {
+            n: 2 * input.n,
+            key: context.idempotency_key().to_owned(),
+        })
+    }
+}
+
+async fn echo(input: Value, _: TaskContext) -> Result<Value, TaskError> {
+    Ok(input)
+}
+
+pub(crate) async fn a_workflow_completes(place: impl Place) {
+    let engine = place.engine(Registry::new().task("double", Double)).await;
+    let definition = json!({"StartAt": "A", "States": {
+        "A": {"Type": "Task", "Resource": "double", "Next": "B"},
+        "B": {"Type": "Task", "Resource": "double", "Next": "C"},
+        "C": {"Type": "Pass", "End": true}}});
+    let id = begin(&engine, &definition, json!({"n": 4})).await;
+    assert_eq!(id, "w:1");
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.summary.status, Status::Succeeded);
+    assert_eq!(ended.output, Some(json!({"n": 16, "key": "w:1#2"})));
+    assert_eq!((ended.error, ended.summary.position), (None, vec![]));
+    let history = history(&engine, &id).await;
+    assert_eq!(entered(&history), ["A", "B", "C"]);
+    assert_eq!(ended.summary.history_len, history.len() as u64);
+    let row = place.store().get(&id).await.unwrap().unwrap().row;
+    assert_eq!(row.next_seq, 4, "begun, and one entry for each answer");
+    assert_eq!(engine.list(&Query::newest(9)).await.unwrap().len(), 1);
+    engine.stop().await;
+    assert_eq!(engine.held(), 0);
+}
+
+pub(crate) async fn a_retry_waits_for_its_time(place: impl Place) {
+    let tries = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&tries);
+    let busy = move |_: Value, context: TaskContext| {
+        let tries = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            assert_eq!(context.attempt(), tries);
+            match tries {
+                0 | 1 => Err(TaskError::new("Busy", "not now")),
+                _ => Ok("at last"),
+            }
+        }
+    };
+    let engine = place.engine(Registry::new().function("busy", busy)).await;
+    let definition = json!({"StartAt": "T", "States": {"T": {
+        "Type": "Task", "Resource": "busy", "End": true, "Retry": [
+            {"ErrorEquals": ["Busy"], "IntervalSeconds": 2, "BackoffRate": 2.0}]}}});
+    let id = begin(&engine, &definition, json!({})).await;
+    for (attempt, wait_ms) in [(0, 2_000), (1, 4_000)] {
+        until(&engine, &id, |seen| {
+            is_doing(seen, "T", Doing::BackingOff)
+                && seen.summary.position[0].attempt == attempt + 1
+                && seen.summary.worker.is_none()
+        })
+        .await;
+        place.clock().advance_ms(wait_ms - 1);
+        assert_eq!(tries.load(Ordering::SeqCst), attempt + 1);
+        place.clock().advance_ms(1);
+    }
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!("at last")));
+    assert_eq!(tries.load(Ordering::SeqCst), 3);
+}
+
+pub(crate) async fn branches_and_iterations_run(place: impl Place) {
+    let engine = place.engine(Registry::new().function("echo", echo)).await;
+    let task = json!({"Type": "Task", "Resource": "echo", "End": true});
+    let definition = json!({"StartAt": "P", "States": {
+        "P": {"Type": "Parallel", "Next": "M", "Branches": [
+            {"StartAt": "A", "States": {"A": task}}, {"StartAt": "B", "States": {"B": task}}]},
+        "M": {"Type": "Map", "End": true, "MaxConcurrency": 2, "ItemProcessor":
+            {"StartAt": "C", "States": {"C": {"Type": "Task", "Resource": "echo", "Next": "D"},
+                "D": {"Type": "Pass", "End": true}}}}}});
+    let id = begin(&engine, &definition, json!(7)).await;
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!([7, 7])));
+    history(&engine, &id).await;
+    let many: Vec<u64> = (0..300).collect();
+    let id = engine.start("w", "many", json!(many)).await.unwrap();
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!([many, many])));
+}
+
+pub(crate) async fn a_name_is_one_execution(place: impl Place) {
+    let engine = place.engine(Registry::new().function("echo", echo)).await;
+    let definition = json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "echo", "End": true}}});
+    let id = begin(&engine, &definition, json!(1)).await;
+    let starts = (0..20).map(|_| engine.start("w", "1", json!(1)));
+    for again in join_all(starts).await {
+        assert_eq!(again.unwrap(), id);
+    }
+    engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(engine.start("w", "1", json!(1)).await.unwrap(), id);
+    let refused = engine.start("w", "1", json!(2)).await.unwrap_err();
+    let is_conflict = matches!(
+        refused,
+        StartError::Create(CreateError::Conflict {
+            differs: "input",
+            ..
+        })
+    );
+    assert!(is_conflict, "{refused}");
+    assert_eq!(engine.list(&Query::newest(9)).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn what_cannot_be_started_is_refused(place: impl Place) {
+    let engine = place.engine(Registry::new().function("echo", echo)).await;
+    let deploy = async |definition: Value| engine.deploy("w", &definition.to_string()).await;
+    let unhandled = json!({"StartAt": "A", "States": {
+        "A": {"Type": "Task", "Resource": "${Copy}", "Next": "B"},
+        "B": {"Type": "Task", "Resource": "echo", "Next": "C"},
+        "C": {"Type": "Task", "Resource": "arn:aws:states:::sns:publish", "End": true}}});
+    let refused = deploy(unhandled.clone()).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "no handler is registered for ${Copy}, arn:aws:states:::sns:publish; register one for each"
+    );
+    let invalid = json!({"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "Z"}}});
+    let refused = deploy(invalid).await.unwrap_err();
+    assert!(matches!(&refused, DeployError::Invalid { problems } if !problems.is_empty()));
+    let refused = engine.start("w", "1", json!({})).await.unwrap_err();
+    assert!(
+        matches!(refused, StartError::NoWorkflow { .. }),
+        "{refused}"
+    );
+    let refused = engine.start("w", "a b", json!({})).await.unwrap_err();
+    assert!(refused.to_string().contains("is no name"), "{refused}");
+    // Deployed where there is a handler, and started where there is none.
+    let whole = Registry::new()
+        .function("Copy", echo)
+        .function("echo", echo)
+        .function("arn:aws:states:::sns:publish", echo);
+    let other = place.engine(whole).await;
+    other.deploy("w", &unhandled.to_string()).await.unwrap();
+    let refused = engine.start("w", "1", json!({})).await.unwrap_err();
+    assert!(matches!(refused, StartError::NoHandler(_)), "{refused}");
+}
+
+/// A loop of 400 turns: its journal is longer than a snapshot, and a crash in
+/// the middle of it changes nothing.
+pub(crate) async fn long_runs_are_snapshotted_and_read_back(place: impl Place) {
+    let count = |input: Value, _: TaskContext| async move {
+        let n = input["n"].as_u64().unwrap_or_default();
+        Ok::<_, TaskError>(json!({"n": n + 1, "ballast": "x".repeat(100)}))
+    };
+    let registry = Registry::new().function("count", count);
+    let engine = place.engine(registry.clone()).await;
+    let definition = json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "count", "Next": "C"},
+        "C": {"Type": "Choice", "Choices": [
+            {"Variable": "$.n", "NumericEquals": 400, "Next": "E"},
+            {"Variable": "$.n", "NumericEquals": 300, "Next": "W"}], "Default": "T"},
+        "W": {"Type": "Wait", "Seconds": 3_600, "Next": "T"},
+        "E": {"Type": "Succeed"}}});
+    let id = begin(&engine, &definition, json!({"n": 0})).await;
+    until(&engine, &id, |seen| is_doing(seen, "W", Doing::Waiting)).await;
+    engine.kill().await;
+    let engine = place.engine(registry).await;
+    place.clock().advance_ms(3_600_000);
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output.unwrap()["n"], json!(400));
+    history(&engine, &id).await;
+}
+
+pub(crate) async fn ten_thousand_wait_in_no_memory(place: impl Place) {
+    const MANY: usize = 10_000;
+    let engine = place.engine(Registry::new()).await;
+    let definition = json!({"StartAt": "W", "States": {
+        "W": {"Type": "Wait", "Seconds": 3_600, "End": true}}});
+    engine.deploy("w", &definition.to_string()).await.unwrap();
+    let names: Vec<String> = (0..MANY).map(|n| n.to_string()).collect();
+    let starts = names.iter().map(|name| engine.start("w", name, json!({})));
+    for started in join_all(starts).await {
+        started.unwrap();
+    }
+    assert_eq!(engine.held(), 0);
+    assert_eq!(
+        engine.list(&Query::newest(1_000)).await.unwrap().len(),
+        1_000
+    );
+    let ended = engine.start("w", "last", json!({})).await.unwrap();
+    place.clock().advance_ms(3_600_000);
+    // The last is due last: those that are due together go by their age.
+    engine.ended(&ended).await.unwrap().unwrap();
+    until(&engine, "w:0", |seen| seen.is_ended()).await;
+}

@@ -1,0 +1,261 @@
+//! The workflows that come with Ballast, on the durable engine with handlers
+//! of the tests: each completes, completes when every task is run twice, and
+//! unwinds as it is drawn when a task fails, whichever it is.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod paused;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use ballast_state_machines::core::{HistoryEvent, Status};
+use ballast_state_machines::definitions::{self, BuiltIn};
+use ballast_state_machines::engine::{
+    Answer, Description, Engine, Handler, Registry, Settings, TaskContext, TaskError,
+};
+use ballast_state_machines::store::{HistoryQuery, MemoryStore};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use paused::{Paused, START_MS};
+
+/// What happens to an execution's tasks.
+#[derive(Clone, Copy, Default)]
+struct Fate<'a> {
+    /// The task of this state fails.
+    fails: Option<&'a str>,
+    /// The engine dies when a task is first run.
+    dies: bool,
+}
+
+/// Answers by the state and what it is given, so that a task which is run
+/// again answers alike.
+fn good(state: &str, input: &Value) -> Value {
+    let moves = json!([{"name": "a", "input": {}}, {"name": "b", "input": {}}]);
+    match state {
+        "PlanMove" => json!({"ready": !input["plan"].is_null(), "askAgainSeconds": 60}),
+        "WaitForSync" => {
+            json!({"caughtUp": !input["sync"]["caughtUp"].is_null(), "askAgainSeconds": 5})
+        }
+        "VerifyConsistency" => json!({"consistent": true}),
+        "UpdateTenantRouting" => {
+            json!({"committed": !input["cutover"].is_null(), "askAgainSeconds": 1})
+        }
+        "MonitorDualRead" => match input["dualRead"]["verdict"].is_null() {
+            true => json!({"verdict": "wait", "askAgainSeconds": 3_600}),
+            false => json!({"verdict": "over"}),
+        },
+        "Rollback" => json!({"reversed": false, "reason": "a step failed"}),
+        "PlanDrain" => json!({"empty": !input["moves"].is_null(), "moves": moves,
+            "atOnce": 1, "askAgainSeconds": 5}),
+        "PlanRebalance" => json!({"moves": moves, "atOnce": 2, "askAgainSeconds": 5,
+            "judgeAfterSeconds": 60,
+            "verdict": if input["plan"].is_null() { "open" } else { "approved" }}),
+        "MoveSlice" | "RunMove" => json!({"Status": "SUCCEEDED", "Output": {}}),
+        _ => json!({}),
+    }
+}
+
+struct Work {
+    fails: Option<String>,
+    dies: bool,
+    runs: Mutex<HashMap<String, u64>>,
+    die: mpsc::UnboundedSender<()>,
+}
+
+#[async_trait]
+impl Handler for Work {
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError> {
+        let key = context.idempotency_key().to_owned();
+        let is_first = {
+            let mut runs = self.runs.lock().unwrap();
+            let count = runs.entry(key).or_default();
+            *count += 1;
+            *count == 1
+        };
+        if self.dies && is_first {
+            self.die.send(()).unwrap();
+            std::future::pending::<()>().await;
+        }
+        if self.fails.as_deref() == Some(context.state()) {
+            return Err(TaskError::new("Test.Broken", "it was planned"));
+        }
+        Ok(Answer::Done(good(context.state(), &input)))
+    }
+}
+
+struct Ran {
+    ended: Description,
+    entered: Vec<String>,
+    runs: HashMap<String, u64>,
+}
+
+fn run(known: BuiltIn, fate: Fate<'_>) -> Ran {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(play(known, fate))
+}
+
+async fn play(known: BuiltIn, fate: Fate<'_>) -> Ran {
+    let (die, mut dying) = mpsc::unbounded_channel();
+    let work = Arc::new(Work {
+        fails: fate.fails.map(str::to_owned),
+        dies: fate.dies,
+        runs: Mutex::default(),
+        die,
+    });
+    let resources = Registry::new().missing(&known.definition().unwrap());
+    let registry = resources
+        .into_iter()
+        .fold(Registry::new(), |registry, name| {
+            registry.handler(name, work.clone())
+        });
+    let (store, clock) = (MemoryStore::new(), Arc::new(Paused::new()));
+    let settings = Settings {
+        chance: Arc::new(|| 7),
+        ..Settings::default()
+    };
+    let open = async || {
+        let (store, registry) = (Arc::new(store.clone()), registry.clone());
+        let engine = Engine::new(store, registry, clock.clone(), settings.clone());
+        engine.await.unwrap()
+    };
+    let mut engine = open().await;
+    engine.deploy(known.name, known.text).await.unwrap();
+    let id = engine.start(known.name, "1", json!({})).await.unwrap();
+    let ended = loop {
+        tokio::select! {
+            ended = engine.ended(&id) => break ended.unwrap().unwrap(),
+            Some(()) = dying.recv() => {
+                engine.kill().await;
+                engine = open().await;
+            }
+        }
+    };
+    assert!(ended.summary.started_at_ms >= START_MS);
+    let query = HistoryQuery {
+        after: None,
+        newest_first: false,
+        limit: 1_000,
+    };
+    let page = engine.history(&id, &query).await.unwrap().unwrap();
+    let entered = page
+        .events
+        .iter()
+        .filter(|event| event.kind.details_name() == "stateEnteredEventDetails");
+    let entered = entered.filter_map(HistoryEvent::name).map(str::to_owned);
+    Ran {
+        ended,
+        entered: entered.collect(),
+        runs: work.runs.lock().unwrap().clone(),
+    }
+}
+
+/// The states whose work is a task, and where an error of theirs leads.
+fn tasks(known: BuiltIn) -> Vec<(String, String)> {
+    let source: Value = serde_json::from_str(known.text).unwrap();
+    let mut found = Vec::new();
+    collect(&source["States"], &mut found);
+    found
+}
+
+fn collect(states: &Value, found: &mut Vec<(String, String)>) {
+    for (name, state) in states.as_object().unwrap() {
+        if state["Type"] == "Task" {
+            let catch = state["Catch"][0]["Next"].as_str().unwrap();
+            found.push((name.clone(), catch.to_owned()));
+        }
+        if state["Type"] == "Map" {
+            collect(&state["ItemProcessor"]["States"], found);
+        }
+    }
+}
+
+#[test]
+fn they_complete() {
+    for known in definitions::ALL {
+        let ran = run(known, Fate::default());
+        assert_eq!(
+            ran.ended.summary.status,
+            Status::Succeeded,
+            "{}",
+            known.name
+        );
+        for (task, _) in tasks(known) {
+            let is_entered = ran.entered.contains(&task);
+            assert_eq!(is_entered, task != "Rollback", "{} {task}", known.name);
+        }
+    }
+}
+
+#[test]
+fn they_complete_when_every_task_is_run_twice() {
+    for known in definitions::ALL {
+        let once = run(known, Fate::default());
+        let dies = Fate {
+            dies: true,
+            ..Fate::default()
+        };
+        let twice = run(known, dies);
+        assert_eq!(twice.ended.output, once.ended.output);
+        assert_eq!(twice.entered, once.entered);
+        assert_eq!(twice.runs.len(), once.runs.len());
+        assert!(twice.runs.values().all(|count| *count >= 2));
+    }
+}
+
+#[test]
+fn they_unwind_as_drawn_when_a_task_fails() {
+    for known in definitions::ALL {
+        for (task, caught) in tasks(known) {
+            if task == "Rollback" {
+                continue;
+            }
+            for dies in [false, true] {
+                let fails = Some(task.as_str());
+                let ran = run(known, Fate { fails, dies });
+                let at = ran.entered.iter().position(|state| *state == task);
+                let next = &ran.entered[at.unwrap() + 1..];
+                assert!(next.contains(&caught), "{} {task}: {next:?}", known.name);
+                // A move that fails leaves its slice where it was; the others go on.
+                let goes_on = caught == "NoteFailure";
+                let ended_well = ran.ended.summary.status == Status::Succeeded;
+                assert_eq!(ended_well, goes_on, "{} {task}", known.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn before_the_point_of_no_return_a_move_is_rolled_back() {
+    let known = BuiltIn::find("move-tenant").unwrap();
+    for task in [
+        "PlanMove",
+        "EnsureParquetBackfill",
+        "CreateDataSyncTask",
+        "WaitForSync",
+        "VerifyConsistency",
+        "UpdateTenantRouting",
+    ] {
+        let fails = Some(task);
+        let ran = run(known, Fate { fails, dies: false });
+        let at = ran.entered.iter().position(|state| state == task).unwrap();
+        assert_eq!(
+            ran.entered[at + 1..],
+            ["Rollback", "HowItWentBack", "MoveRolledBack"],
+            "{task}"
+        );
+        assert_eq!(ran.ended.error.as_deref(), Some("Ballast.MoveRolledBack"));
+        assert_eq!(ran.ended.cause.as_deref(), Some("a step failed"));
+    }
+}
