@@ -108,7 +108,12 @@ impl State {
                 self.group(commits).await;
             }
         }
-        if let Some(connection) = self.connection {
+        if let Some(mut connection) = self.connection {
+            // A reader may be a moment behind with its leaving: then closing
+            // would not take the log in, as the last one's does.
+            let _ = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+                .execute(&mut connection)
+                .await;
             let _ = connection.close().await;
         }
         if let Some(done) = closing {
