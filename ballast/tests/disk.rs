@@ -23,13 +23,16 @@ use ledger::chance::Chance;
 use ledger::world::World;
 use ledger::{Plan, Run};
 use serde_json::Value;
-use support::{Options, eventually, text};
+use support::polls::Application;
+use support::{Instance, Options, eventually, text};
 
 /// Enough for what a run writes, little enough to be filled.
 const DISK: &str = "size=256m";
 /// Set in the process that has a namespace of its own.
 const INSIDE: &str = "BALLAST_TEST_INSIDE";
 const SHARDS: usize = 4;
+/// A shard that is away is not waited for long.
+const IMPATIENT: &str = "[router]\nhold_max = \"300ms\"\n";
 
 /// Runs this test again in a mount namespace of its own; says whether this is
 /// the process inside.
@@ -73,6 +76,15 @@ fn mount(arguments: &[&str], place: &Path) {
     assert!(done.status.success(), "mount {}: {why}", place.display());
 }
 
+/// A disk for each shard of an instance that is to be started.
+fn disks(home: &Path, size: &str) {
+    for number in 1..=SHARDS {
+        let place = home.join(format!("data/shards/shard-{number}"));
+        std::fs::create_dir_all(&place).unwrap();
+        mount(&["-t", "tmpfs", "-o", size, "none"], &place);
+    }
+}
+
 /// A run over an instance each of whose shards has a disk of its own.
 struct Trouble {
     run: Run,
@@ -85,14 +97,10 @@ struct Trouble {
 impl Trouble {
     async fn prepared(env: &[(&str, &str)]) -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
-        for number in 1..=SHARDS {
-            let place = home.path().join(format!("data/shards/shard-{number}"));
-            std::fs::create_dir_all(&place).unwrap();
-            mount(&["-t", "tmpfs", "-o", DISK, "none"], &place);
-        }
+        disks(home.path(), DISK);
         let env = env.iter();
         let options = Options {
-            config: Some("[router]\nhold_max = \"300ms\"\n".to_owned()),
+            config: Some(IMPATIENT.to_owned()),
             env: env
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
@@ -229,6 +237,50 @@ fn a_full_disk_refuses_votes_until_there_is_room() {
         std::fs::remove_file(&filler).unwrap();
         trouble.heals().await;
         trouble.ends_well().await;
+    });
+}
+
+/// The ledger takes `unavailable` for "who knows"; but what was refused for want
+/// of room was not written, so it must not be counted when there is room.
+#[test]
+fn a_stream_that_meets_a_full_disk_is_counted_as_it_was_told() {
+    if !is_inside("a_stream_that_meets_a_full_disk_is_counted_as_it_was_told") {
+        return;
+    }
+    inside(async {
+        let home = Arc::new(tempfile::tempdir().unwrap());
+        disks(home.path(), "size=3m");
+        let options = Options {
+            config: Some(IMPATIENT.to_owned()),
+            ..Options::default()
+        };
+        let it = Instance::within(home.clone(), options).await;
+        let acme = Application::of(&it, "acme").await;
+        let poll = acme.poll(serde_json::json!({})).await;
+        let votes = (0..160_000).map(|n| poll.line(0, &format!("voter-{n}")));
+        let outcomes = acme.send_lines(votes.collect::<Vec<_>>().join("\n")).await;
+        let told = |what: &str| {
+            let said = outcomes.iter().filter(|line| line["outcome"] == what);
+            said.count() as u64
+        };
+        let (counted, refused) = (told("counted"), told("refused"));
+        assert!(counted > 0 && refused > 0, "{counted} and {refused}");
+        assert_eq!(counted + refused, 160_000);
+        for number in 1..=SHARDS {
+            let place = home.path().join(format!("data/shards/shard-{number}"));
+            mount(&["-o", "remount,size=256m"], &place);
+        }
+        eventually("there is room again", async || {
+            let answer = it.route("GET", "/readyz").try_send().await?;
+            (answer.status == 200).then_some(())
+        })
+        .await;
+        assert_eq!(acme.newest(&poll).await["total"], counted);
+        let refused = outcomes
+            .iter()
+            .position(|line| line["outcome"] == "refused");
+        let voter = format!("voter-{}", refused.unwrap());
+        acme.vote(&poll, 1, &voter).await.expect(200);
     });
 }
 
