@@ -69,9 +69,12 @@ enum Command {
     /// Create, list and revoke tokens of the admin API
     #[command(subcommand)]
     Token(cli::token::Verb),
-    /// Check, draw, list and test workflow definitions (Amazon States Language)
+    /// Check, draw, test, deploy and list workflow definitions (Amazon States Language)
     #[command(subcommand)]
     Workflow(cli::workflow::Verb),
+    /// Start, list, watch, pause, resume, cancel and signal executions of workflows
+    #[command(subcommand)]
+    Execution(cli::execution::Verb),
     /// Make, verify and restore backups
     #[command(subcommand)]
     Backup(backup::Verb),
@@ -99,8 +102,9 @@ impl Command {
                     .await
                     .map_err(local)
             }
-            Self::Workflow(verb) => verb.run(screen),
+            Self::Workflow(verb) => verb.run(globals, screen).await,
             Self::Completions(args) => args.run(Cli::command(), screen),
+            Self::Execution(verb) => verb.run(&remote()?).await,
             Self::Tenant(verb) => verb.run(&remote()?).await,
             Self::Key(verb) => verb.run(&remote()?).await,
             Self::Shard(cli::shard::Verb::Files(verb)) => verb.run(screen),

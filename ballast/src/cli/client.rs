@@ -2,55 +2,57 @@
 //! fail told in the operator's words. The token is never shown.
 
 use std::path::Path;
+use std::time::Duration;
 
 use ballast_domain::error::Problem;
 use reqwest::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH,
 };
-use reqwest::{Method, Url, redirect};
+use reqwest::{StatusCode, Url, redirect};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::args::{Creation, Guard, Paging};
+use super::args::Paging;
 use super::failure::Failure;
 use super::globals::Globals;
+pub(crate) use super::request::Request;
+use super::stream::Stream;
 use super::trust;
 
 /// Where a token is looked for when nobody says: `up --admin-token-file` may put it there.
 const TOKEN_FILE: &str = "ballast-data/admin-token";
 const ADMIN_PATH: &str = "/admin/v1";
+/// Longer than anybody looks on.
+const STREAM_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// A connection to the admin API of an instance.
 pub(crate) struct Client {
     http: reqwest::Client,
-    base: Url,
-}
-
-/// A request in the making.
-#[derive(Debug, Clone)]
-pub(crate) struct Request {
-    method: Method,
-    path: Vec<String>,
-    query: Vec<(&'static str, String)>,
-    if_match: Option<u64>,
-    idempotency_key: Option<String>,
-    body: Option<Content>,
-    /// Read past what is kept for a moment.
-    fresh: bool,
-}
-
-/// What is sent.
-#[derive(Debug, Clone)]
-struct Content {
-    kind: &'static str,
-    text: String,
+    pub(super) base: Url,
+    /// How long an answer may take to begin.
+    timeout: Duration,
 }
 
 /// The body of an answer that is no problem.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) bytes: Vec<u8>,
+    /// Whether something was made, and not there already.
+    pub(crate) created: bool,
 }
+
+/// The names of a list and of the way to its next page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names {
+    pub(crate) items: &'static str,
+    pub(crate) next: &'static str,
+}
+
+/// As all lists have them that are our own.
+const USUAL: Names = Names {
+    items: "items",
+    next: "nextCursor",
+};
 
 impl Reply {
     /// The body as what it should be.
@@ -61,92 +63,6 @@ impl Reply {
                 "compare ballast --version with the server's; --json shows the answer as it is",
             )
         })
-    }
-}
-
-impl Request {
-    fn new(method: Method, path: &[&str]) -> Self {
-        Self {
-            method,
-            path: path.iter().map(|part| (*part).to_owned()).collect(),
-            query: Vec::new(),
-            if_match: None,
-            idempotency_key: None,
-            body: None,
-            fresh: false,
-        }
-    }
-
-    pub(crate) fn get(path: &[&str]) -> Self {
-        Self::new(Method::GET, path)
-    }
-
-    pub(crate) fn post(path: &[&str]) -> Self {
-        Self::new(Method::POST, path)
-    }
-
-    pub(crate) fn patch(path: &[&str]) -> Self {
-        Self::new(Method::PATCH, path)
-    }
-
-    pub(crate) fn put(path: &[&str]) -> Self {
-        Self::new(Method::PUT, path)
-    }
-
-    pub(crate) fn delete(path: &[&str]) -> Self {
-        Self::new(Method::DELETE, path)
-    }
-
-    pub(crate) fn body(mut self, body: Value) -> Self {
-        self.body = Some(Content {
-            kind: "application/json",
-            text: body.to_string(),
-        });
-        self
-    }
-
-    /// A body of one JSON document per line.
-    pub(crate) fn lines(mut self, text: String) -> Self {
-        let kind = "application/x-ndjson";
-        self.body = Some(Content { kind, text });
-        self
-    }
-
-    /// Asks for what is true now, not for what was true a moment ago.
-    pub(crate) fn fresh(mut self) -> Self {
-        self.fresh = true;
-        self
-    }
-
-    /// Names the request, so that it happens once.
-    pub(crate) fn named(mut self, key: Option<String>) -> Self {
-        self.idempotency_key = key;
-        self
-    }
-
-    pub(crate) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
-        if let Some(value) = value {
-            self.query.push((name, value.to_string()));
-        }
-        self
-    }
-
-    /// Reason and version.
-    pub(crate) fn guarded(mut self, guard: Guard) -> Self {
-        self.if_match = guard.if_match;
-        self.query("reason", guard.reason)
-    }
-
-    /// Reason and idempotency key.
-    pub(crate) fn creating(mut self, creation: Creation) -> Self {
-        self.idempotency_key = creation.idempotency_key;
-        self.query("reason", creation.reason)
-    }
-
-    fn with(mut self, name: &'static str, value: &str) -> Self {
-        self.query.retain(|(other, _)| *other != name);
-        self.query.push((name, value.to_owned()));
-        self
     }
 }
 
@@ -189,14 +105,61 @@ impl Client {
                 "--ca-cert names the certificates to trust",
             )
         })?;
-        Ok(Self { http, base })
+        let timeout = globals.timeout;
+        Ok(Self {
+            http,
+            base,
+            timeout,
+        })
     }
 
     /// Sends a request; a problem becomes a failure.
     pub(crate) async fn send(&self, request: Request) -> Result<Reply, Failure> {
+        let sent = self.prepared(&request)?;
+        let answer = sent.send().await.map_err(|bad| self.unreachable(bad))?;
+        let status = answer.status();
+        let bytes = answer.bytes().await.map_err(|bad| self.unreachable(bad))?;
+        if !status.is_success() {
+            return Err(self.refused(status.as_u16(), &bytes));
+        }
+        let bytes = if bytes.is_empty() {
+            b"{}".to_vec()
+        } else {
+            bytes.to_vec()
+        };
+        let created = status == StatusCode::CREATED;
+        Ok(Reply { bytes, created })
+    }
+
+    /// Sends a request for a stream. Its head must come in time; the stream
+    /// itself takes as long as it takes.
+    pub(crate) async fn open(&self, request: Request) -> Result<Stream<'_>, Failure> {
+        let sent = self.prepared(&request)?.timeout(STREAM_MAX);
+        let late = || {
+            let next = "--timeout waits longer; --url or BALLAST_URL says where the server is";
+            Failure::unreachable(format!("{} did not answer in time", self.base), next)
+        };
+        let answer = tokio::time::timeout(self.timeout, sent.send())
+            .await
+            .map_err(|_| late())?
+            .map_err(|bad| self.unreachable(bad))?;
+        let status = answer.status();
+        if !status.is_success() {
+            let bytes = tokio::time::timeout(self.timeout, answer.bytes())
+                .await
+                .map_err(|_| late())?
+                .map_err(|bad| self.unreachable(bad))?;
+            return Err(self.refused(status.as_u16(), &bytes));
+        }
+        let client = self;
+        Ok(Stream { client, answer })
+    }
+
+    /// A request with all that belongs to it.
+    fn prepared(&self, request: &Request) -> Result<reqwest::RequestBuilder, Failure> {
         let mut sent = self
             .http
-            .request(request.method.clone(), self.url(&request)?);
+            .request(request.method.clone(), self.url(request)?);
         if let Some(version) = request.if_match {
             sent = sent.header(IF_MATCH, format!("\"{version}\""));
         }
@@ -215,25 +178,24 @@ impl Client {
         if request.fresh {
             sent = sent.header(CACHE_CONTROL, "no-cache");
         }
-        let answer = sent.send().await.map_err(|bad| self.unreachable(bad))?;
-        let status = answer.status();
-        let bytes = answer.bytes().await.map_err(|bad| self.unreachable(bad))?;
-        if status.is_success() {
-            let bytes = if bytes.is_empty() {
-                b"{}".to_vec()
-            } else {
-                bytes.to_vec()
-            };
-            Ok(Reply { bytes })
-        } else {
-            Err(self.refused(status.as_u16(), &bytes))
-        }
+        Ok(sent)
     }
 
     /// Sends a request for a list: a page, or with `--all` every page merged
     /// into one. `page_max` is the largest page that may be asked for.
     pub(crate) async fn list(
         &self,
+        request: Request,
+        paging: &Paging,
+        page_max: u32,
+    ) -> Result<Reply, Failure> {
+        self.list_of(USUAL, request, paging, page_max).await
+    }
+
+    /// Sends a request for a list whose parts have these names.
+    pub(crate) async fn list_of(
+        &self,
+        names: Names,
         request: Request,
         paging: &Paging,
         page_max: u32,
@@ -250,10 +212,10 @@ impl Client {
         let mut items = Vec::new();
         let mut page = merged.clone();
         loop {
-            if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
+            if let Some(Value::Array(more)) = page.get_mut(names.items).map(Value::take) {
                 items.extend(more);
             }
-            let Some(cursor) = page.get("nextCursor").and_then(Value::as_str) else {
+            let Some(cursor) = page.get(names.next).and_then(Value::as_str) else {
                 break;
             };
             page = self
@@ -261,10 +223,11 @@ impl Client {
                 .await?
                 .read()?;
         }
-        merged["items"] = Value::Array(items);
-        merged["nextCursor"] = Value::Null;
+        merged[names.items] = Value::Array(items);
+        merged[names.next] = Value::Null;
         Ok(Reply {
             bytes: merged.to_string().into_bytes(),
+            created: false,
         })
     }
 
@@ -289,7 +252,7 @@ impl Client {
         Ok(url)
     }
 
-    fn unreachable(&self, bad: reqwest::Error) -> Failure {
+    pub(super) fn unreachable(&self, bad: reqwest::Error) -> Failure {
         let base = &self.base;
         let bad = bad.without_url();
         if bad.is_timeout() {

@@ -19,6 +19,8 @@ pub(crate) enum Verdict {
     Negative,
     /// There is no answer: what was given cannot be used, which was told as data.
     Unusable,
+    /// There is no answer yet: whoever asked does not want to wait for it.
+    Interrupted,
 }
 
 impl Verdict {
@@ -27,6 +29,8 @@ impl Verdict {
             Self::Done => 0,
             Self::Negative => 1,
             Self::Unusable => 2,
+            // As shells have it for Ctrl-C.
+            Self::Interrupted => 130,
         })
     }
 }
@@ -118,6 +122,17 @@ impl Failure {
         self.0.exit
     }
 
+    /// Whether it may be over in a moment: nobody is there, or somebody who
+    /// cannot answer now.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.0.exit == 3 || self.0.problem.status >= 500 || self.0.problem.status == 429
+    }
+
+    /// What exactly is wrong.
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.problem.detail
+    }
+
     /// The problem document.
     pub(crate) fn document(&self) -> String {
         let made = || serde_json::to_string(&self.0.problem).unwrap_or_default();
@@ -165,6 +180,10 @@ fn next_step(problem: &Problem) -> &str {
         "tenant-not-found" => "see which there are: ballast tenant list",
         "shard-not-found" => "see which there are: ballast shard list",
         "key-not-found" => "see which there are: ballast key list",
+        "workflow-not-found" if problem.status > 0 => {
+            "see which there are: ballast workflow list; or deploy it: ballast workflow deploy FILE"
+        }
+        "execution-not-found" => "see which there are: ballast execution list",
         "token-not-found" => "see which there are: ballast token list",
         "unknown-region" | "unknown-zone" => {
             "ballast shard list shows the regions and zones of the shards"

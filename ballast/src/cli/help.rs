@@ -7,6 +7,7 @@ Examples:
   ballast key create acme                 give it an API key
   ballast placement explain acme          where it is, why, and what would move it
   ballast shard list                      the fleet
+  ballast execution watch move-tenant:1   a workflow, live
   ballast tenant list --json | jq .       everything, for programs
 
 Environment:
@@ -334,12 +335,25 @@ Examples:
   ballast workflow graph move-tenant
   ballast workflow check my-workflow.asl.json
   ballast workflow test my-case.json
+  ballast workflow deploy my-workflow.asl.json
 
-None of them needs a running instance.";
+Only deploy, show and graph --execution need a running instance.";
 pub(crate) const WORKFLOW_LIST: &str = "\
+Without an instance that can be asked it lists those that come with Ballast, and says so.
+
 Examples:
   ballast workflow list
   ballast workflow list --json";
+pub(crate) const WORKFLOW_SHOW: &str = "\
+Examples:
+  ballast workflow show move-tenant
+  ballast workflow show my-workflow --json | jq .definition";
+pub(crate) const WORKFLOW_DEPLOY: &str = "\
+Executions that run go on with the definition that they were started with.
+
+Examples:
+  ballast workflow deploy my-workflow.asl.json
+  ballast workflow deploy draft.json --name my-workflow --reason 'waits for an approval'";
 pub(crate) const WORKFLOW_CHECK: &str = "\
 Examples:
   ballast workflow check my-workflow.asl.json
@@ -353,7 +367,8 @@ Examples:
   ballast workflow graph move-tenant
   ballast workflow graph move-tenant --all
   ballast workflow graph my-workflow.asl.json --format mermaid
-  ballast workflow graph my-workflow.asl.json --format dot | dot -Tsvg > graph.svg";
+  ballast workflow graph my-workflow.asl.json --format dot | dot -Tsvg > graph.svg
+  ballast workflow graph --execution move-tenant:acme-1";
 pub(crate) const WORKFLOW_TEST: &str = "\
 Examples:
   ballast workflow test my-case.json
@@ -363,3 +378,70 @@ A case holds a definition, an input, what tasks answer and what should come of i
 runs on a simulated clock and calls nothing (docs/workflow-tests.md). Prints JSON.
 
 Exit code 0 if it came out as expected, 1 if not, 2 if the file cannot be used.";
+
+pub(crate) const EXECUTION: &str = "\
+Examples:
+  ballast execution start my-workflow --name order-4711 --input '{\"tenantID\": \"acme\"}'
+  ballast execution list --status running
+  ballast execution watch my-workflow:order-4711
+  ballast execution signal my-workflow:order-4711 --output '{\"approved\": true}'";
+pub(crate) const EXECUTION_START: &str = "\
+Prints the execution's ID. A file is a path that has a slash in it, or one that ends in
+.json and is there; it is deployed under its name without .asl.json.
+
+Examples:
+  ballast execution start my-workflow
+  ballast execution start my-workflow --name order-4711 --input @order.json --watch
+  ballast execution start ./my-workflow.asl.json --input '{\"seconds\": 5}' --watch
+  RESULT=$(ballast execution start my-workflow --wait)
+
+With --wait or --watch: exit code 0 if it succeeded, 1 if not.";
+pub(crate) const EXECUTION_LIST: &str = "\
+Examples:
+  ballast execution list
+  ballast execution list --workflow move-tenant --status failed --all --json";
+pub(crate) const EXECUTION_SHOW: &str = "\
+Long values are cut; --json has them whole.
+
+Examples:
+  ballast execution show move-tenant:acme-1
+  ballast execution show move-tenant:acme-1 --json | jq .output";
+pub(crate) const EXECUTION_HISTORY: &str = "\
+The events are those of Step Functions' GetExecutionHistory.
+
+Examples:
+  ballast execution history move-tenant:acme-1
+  ballast execution history move-tenant:acme-1 --newest-first --limit 20
+  ballast execution history move-tenant:acme-1 --all --json | jq '.events[].type'";
+pub(crate) const EXECUTION_WATCH: &str = "\
+In a terminal a live view; in a pipe a line for each change; with --json a document for
+each change. If the connection is lost it is made again, for as long as --patience.
+Ctrl-C ends the watching, not the execution.
+
+Examples:
+  ballast execution watch move-tenant:acme-1
+  ballast execution watch move-tenant:acme-1 --patience 1h
+  ballast execution watch move-tenant:acme-1 --json | jq -c .position
+
+Exit code 0 if it succeeded, 1 if not, 130 after Ctrl-C.";
+pub(crate) const EXECUTION_PAUSE: &str = "\
+Tasks that run are not interrupted; nothing new is begun when they are done.
+
+Examples:
+  ballast execution pause move-tenant:acme-1 --reason 'peak hour'";
+pub(crate) const EXECUTION_RESUME: &str = "\
+Examples:
+  ballast execution resume move-tenant:acme-1";
+pub(crate) const EXECUTION_CANCEL: &str = "\
+It ends as ABORTED, and nothing of it is run any more.
+
+Examples:
+  ballast execution cancel move-tenant:acme-1
+  ballast execution cancel move-tenant:acme-1 --error Withdrawn --cause 'ordered by mistake'";
+pub(crate) const EXECUTION_SIGNAL: &str = "\
+Which tasks wait, execution show and watch tell.
+
+Examples:
+  ballast execution signal my-workflow:order-4711 --output '{\"approved\": true}'
+  ballast execution signal my-workflow:order-4711 --state Approve --output @answer.json
+  ballast execution signal my-workflow:order-4711 --error Rejected --cause 'too expensive'";

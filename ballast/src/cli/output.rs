@@ -115,6 +115,10 @@ impl Screen {
         self.painted("32", text)
     }
 
+    pub(crate) fn yellow(&self, text: &str) -> String {
+        self.painted("33", text)
+    }
+
     pub(crate) fn cyan(&self, text: &str) -> String {
         self.painted("36", text)
     }

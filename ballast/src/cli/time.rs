@@ -87,6 +87,28 @@ pub(crate) fn relative(moment: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// `2 min 13 s`: how long something takes, in the two units that matter.
+pub(crate) fn span(ms: i64) -> String {
+    let seconds = ms.max(0) / 1_000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{minutes} min {:02} s", seconds % 60),
+        3_600..86_400 => format!("{hours} h {:02} min", minutes % 60),
+        _ if days == 1 => format!("1 day {} h", hours % 24),
+        _ => format!("{days} days {} h", hours % 24),
+    }
+}
+
+/// `09:30:00 UTC`, with the day if it is not that of now.
+pub(crate) fn clock(moment: Timestamp, now: Timestamp) -> String {
+    let (told, today) = (exact(moment), exact(now));
+    match (told.split_once(' '), today.split_once(' ')) {
+        (Some((day, time)), Some((other, _))) if day == other => time.to_owned(),
+        _ => told,
+    }
+}
+
 /// `2026-11-16 09:30:00 UTC`.
 pub(crate) fn exact(moment: Timestamp) -> String {
     let text = moment.to_string();
@@ -127,6 +149,23 @@ mod tests {
         assert_eq!(told(-90_000), "25 h ago");
         assert_eq!(told(86_400 * 30), "in 30 days");
         assert_eq!(told(-86_400 * 800), "2 years ago");
+    }
+
+    #[test]
+    fn spans_are_told_in_two_units() {
+        let told = [0, 12_900, 133_000, 3_600_000, 90_061_000, 200_000_000].map(span);
+        let words = [
+            "0 s",
+            "12 s",
+            "2 min 13 s",
+            "1 h 00 min",
+            "1 day 1 h",
+            "2 days 7 h",
+        ];
+        assert_eq!(told, words);
+        assert_eq!(span(-5), "0 s", "clocks differ");
+        assert_eq!(clock(NOW, NOW), exact(NOW)[11..]);
+        assert_eq!(clock(NOW.plus_seconds(86_400), NOW).len(), exact(NOW).len());
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 pub(crate) mod chart;
 pub(crate) mod events;
+pub(crate) mod executions;
 pub(crate) mod explain;
+pub(crate) mod history;
 pub(crate) mod keys;
 pub(crate) mod placements;
 pub(crate) mod polls;
@@ -12,6 +14,7 @@ pub(crate) mod shard_files;
 pub(crate) mod shards;
 pub(crate) mod tenants;
 pub(crate) mod tokens;
+pub(crate) mod watch;
 pub(crate) mod workflows;
 
 use serde::de::DeserializeOwned;

@@ -1,0 +1,119 @@
+//! Where an execution stands, in words: a line or two for each run of it.
+
+use ballast_domain::Timestamp;
+
+use super::bar;
+use super::line::{Line, Paint};
+use super::pace::Paces;
+use crate::cli::execution::body::{Doing, Execution, Position, Progress};
+use crate::cli::table::number;
+use crate::cli::time::{clock, span};
+
+/// `Copy`, or `Copy [Each 3]` for the fourth item of the Map `Each`.
+pub(crate) fn place(at: &Position) -> String {
+    let within = at
+        .iterations
+        .iter()
+        .map(|iteration| format!("{} {}", iteration.map, iteration.index));
+    let within: Vec<String> = within.collect();
+    if within.is_empty() {
+        at.state.clone()
+    } else {
+        format!("{} [{}]", at.state, within.join(", "))
+    }
+}
+
+/// What is done there, and since when or until when.
+pub(crate) fn doing(at: &Position, now: Timestamp) -> String {
+    let since = span(now.unix_ms().saturating_sub(at.entered_at.unix_ms()));
+    let until = |moment: Timestamp| span(moment.unix_ms().saturating_sub(now.unix_ms()));
+    match (at.doing, at.wakes_at) {
+        (Doing::Ready, _) => "about to go on".to_owned(),
+        (Doing::Waiting, Some(moment)) => {
+            format!("waits until {}, {} left", clock(moment, now), until(moment))
+        }
+        (Doing::BackingOff, Some(moment)) => format!(
+            "attempt {} failed, attempt {} in {}",
+            at.attempt.max(1),
+            at.attempt.max(1) + 1,
+            until(moment)
+        ),
+        (Doing::Waiting | Doing::BackingOff, None) => format!("waits, for {since}"),
+        (Doing::AwaitingCallback, _) => format!("waits for a signal, for {since}"),
+        (Doing::Gathering, _) => match (at.done, at.total) {
+            (Some(done), Some(total)) => {
+                format!("{} of {} done, for {since}", number(done), number(total))
+            }
+            _ => format!("waits for what is within, for {since}"),
+        },
+        (Doing::Working | Doing::Unknown, _) if at.attempt > 0 => {
+            format!("attempt {}, for {since}", at.attempt + 1)
+        }
+        (Doing::Working | Doing::Unknown, _) => format!("for {since}"),
+    }
+}
+
+/// How a task that waits for a signal is answered.
+pub(crate) fn how_to_signal(id: &str, at: &Position) -> String {
+    let quoted = |text: &str| {
+        let simple = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
+        if !text.is_empty() && text.chars().all(simple) {
+            text.to_owned()
+        } else {
+            format!("'{}'", text.replace('\'', r"'\''"))
+        }
+    };
+    format!(
+        "ballast execution signal {} --state {} --output '{{}}'",
+        quoted(id),
+        quoted(&at.state)
+    )
+}
+
+/// All positions, each with its progress.
+pub(super) fn lines(
+    execution: &Execution,
+    paces: &Paces,
+    columns: usize,
+    now: Timestamp,
+) -> Vec<Vec<Line>> {
+    let mut told: Vec<&Progress> = execution.progress.iter().collect();
+    told.sort_by_key(|progress| progress.task);
+    let widest = execution
+        .position
+        .iter()
+        .map(|at| place(at).chars().count());
+    let width = widest.max().unwrap_or(0).min(columns / 2);
+    let mut groups = Vec::new();
+    for at in &execution.position {
+        let (sign, paint) = match at.doing {
+            Doing::BackingOff => ("↻", Paint::Yellow),
+            Doing::AwaitingCallback => ("?", Paint::Yellow),
+            Doing::Waiting => ("◷", Paint::Cyan),
+            _ => ("▶", Paint::Cyan),
+        };
+        let name = format!("{:width$}", place(at));
+        let head = Line::of(paint, sign)
+            .with(Paint::Bold, &format!(" {name}"))
+            .then(Paint::Plain, &doing(at, now));
+        let mut group = vec![head];
+        if at.doing == Doing::AwaitingCallback {
+            let how = how_to_signal(&execution.id, at);
+            group.push(Line::of(Paint::Dim, &format!("  {how}")));
+        }
+        // Of several that do the same, the first is the first.
+        let mine = told.iter().position(|progress| progress.state == at.state);
+        if at.doing == Doing::Working
+            && let Some(mine) = mine
+        {
+            let progress = told.remove(mine);
+            let pace = paces.per_second(progress);
+            group.push(bar::progress(progress, pace, "  ", columns, now));
+            if let Some(note) = &progress.note {
+                group.push(Line::of(Paint::Dim, &format!("  {note}")));
+            }
+        }
+        groups.push(group);
+    }
+    groups
+}

@@ -1,0 +1,119 @@
+//! `workflow graph`: a definition drawn, also with where an execution stands.
+
+use std::path::Path;
+
+use ballast_state_machines::definitions::{self, BuiltIn, is_helper};
+use ballast_state_machines::language::draw::{self, Marks};
+use ballast_state_machines::language::{Definition, Problem};
+use serde_json::json;
+
+use super::Format;
+use super::files::{read, tell};
+use crate::cli::Remote;
+use crate::cli::client::Request;
+use crate::cli::execution::body::{Definition as Body, Execution};
+use crate::cli::execution::story::Story;
+use crate::cli::execution::{definition_of, history_after};
+use crate::cli::failure::{Failure, Verdict};
+use crate::cli::output::Screen;
+
+/// Draws a workflow that comes with Ballast, one in a file, or one that is
+/// deployed.
+pub(super) async fn of_workflow(
+    workflow: &Path,
+    format: Format,
+    all: bool,
+    remote: impl FnOnce() -> Result<Remote, Failure>,
+    screen: &Screen,
+) -> Result<Verdict, Failure> {
+    let known = workflow.to_str().and_then(BuiltIn::find);
+    let parsed = match known {
+        Some(known) => known.definition(),
+        None => match read(workflow) {
+            Ok(text) => Definition::parse(&text),
+            Err(why) => Definition::parse(&deployed(workflow, why, remote).await?),
+        },
+    };
+    let definition = parsed.map_err(|problems| invalid(&problems))?;
+    // Of somebody else's workflow nothing is taken for a helper.
+    let folded = known.is_some() && !all;
+    let marks = Marks::default().folding(&definition, |state| folded && is_helper(&state.kind));
+    drawn(&definition, &marks, format, screen)
+}
+
+/// The definition of a workflow that is deployed, for want of a file.
+async fn deployed(
+    workflow: &Path,
+    why: String,
+    remote: impl FnOnce() -> Result<Remote, Failure>,
+) -> Result<String, Failure> {
+    let asked = async {
+        let name = workflow.to_str().unwrap_or_default();
+        let request = Request::get(&["workflows", name]);
+        let body: Body = remote()?.client.send(request).await?.read()?;
+        Ok::<_, Failure>(body.definition.to_string())
+    };
+    asked.await.map_err(|_| {
+        let names: Vec<_> = definitions::ALL.iter().map(|known| known.name).collect();
+        let next = format!(
+            "Give a file, a deployed workflow, or one of those that come with Ballast: {}.",
+            names.join(", ")
+        );
+        let title = "There is no such workflow";
+        Failure::refused_here("workflow-not-found", title, why, &next)
+    })
+}
+
+/// Draws what an execution runs.
+pub(super) async fn of_execution(
+    id: &str,
+    format: Format,
+    all: bool,
+    remote: &Remote,
+) -> Result<Verdict, Failure> {
+    let client = &remote.client;
+    let reply = client.send(Request::get(&["executions", id])).await?;
+    let execution: Execution = reply.read()?;
+    let definition = definition_of(client, id).await?;
+    let mut story = Story::default();
+    for event in history_after(client, id, 0).await? {
+        story.take(&event);
+    }
+    let mut marks = story.marks(&execution, &definition);
+    if all {
+        marks.folded.clear();
+    }
+    drawn(&definition, &marks, format, &remote.screen)
+}
+
+fn invalid(problems: &[Problem]) -> Failure {
+    let errors = problems.iter().filter(|problem| problem.is_error());
+    let told: Vec<_> = errors.map(ToString::to_string).collect();
+    let next = "ballast workflow check FILE tells everything that is wrong with it.";
+    Failure::refused_here(
+        "invalid-definition",
+        "The definition is not valid",
+        told.join("\n"),
+        next,
+    )
+}
+
+fn drawn(
+    definition: &Definition,
+    marks: &Marks,
+    format: Format,
+    screen: &Screen,
+) -> Result<Verdict, Failure> {
+    let drawn = match format {
+        Format::Text => draw::text(definition, marks),
+        Format::Mermaid => draw::mermaid(definition, marks),
+        Format::Dot => draw::dot(definition, marks),
+    };
+    if screen.json {
+        let source = definition.source();
+        tell(screen, &json!({"drawing": drawn, "definition": source}))?;
+    } else {
+        screen.data(drawn.as_bytes())?;
+    }
+    Ok(Verdict::Done)
+}
