@@ -8,7 +8,8 @@
 //!   runner     one task, run for as long as it may
 //!   claimer    what is due is taken up, leases are kept
 //!   message    pause, resume, cancel, signal: through the store's inbox
-//!   view, watch   what is shown
+//!   offline    what is done while no engine runs
+//!   view, look, watch   what is shown
 //!   clock, settings, error    time, bounds, refusals
 //! ```
 //!
@@ -30,7 +31,9 @@ mod error;
 mod held;
 mod holder;
 mod journal;
+mod look;
 mod message;
+mod offline;
 mod registry;
 mod runner;
 mod settings;
@@ -47,8 +50,10 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::{Progress, TaskContext, TaskProgress};
 pub use error::{AskError, BadName, DeployError, NoHandler, StartError};
 pub use message::Signal;
+pub use offline::cancel_open;
 pub use registry::Registry;
 pub use settings::Settings;
+pub use start::{Examined, hash};
 pub use task::{Answer, Handler, Task, TaskError};
 pub use view::{Description, History, Summary};
 pub use watch::Watch;

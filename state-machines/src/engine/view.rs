@@ -106,7 +106,7 @@ impl Description {
     }
 }
 
-fn status(status: store::Status) -> Status {
+pub(super) fn status(status: store::Status) -> Status {
     match status {
         store::Status::Running => Status::Running,
         store::Status::Succeeded => Status::Succeeded,
