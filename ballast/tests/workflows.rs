@@ -120,7 +120,9 @@ async fn what_cannot_be_is_refused_and_changes_nothing() {
         it.call("PUT", &path).json(&body).send()
     };
     let broken = json!({"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "B"}}});
-    let told = put("broken", broken).await.refused(422, "invalid-definition");
+    let told = put("broken", broken)
+        .await
+        .refused(422, "invalid-definition");
     assert_eq!(told["errors"][0]["pointer"], "/States/A/Next", "{told}");
     let strange = json!({"StartAt": "A", "States": {
         "A": {"Type": "Task", "Resource": "nobody:does", "End": true}}});
@@ -128,7 +130,9 @@ async fn what_cannot_be_is_refused_and_changes_nothing() {
     assert!(text(&told["detail"]).contains("nobody:does"), "{told}");
     let own = put("move-tenant", passing()).await;
     own.refused(409, "workflow-built-in");
-    put("no%20name", passing()).await.refused(422, "invalid-field");
+    put("no%20name", passing())
+        .await
+        .refused(422, "invalid-field");
     let list = it.call("PUT", "/workflows/list").json(&json!([])).send();
     list.await.refused(400, "malformed-request");
 
@@ -173,7 +177,13 @@ async fn an_approval_is_given_by_a_signal() {
         until(&it, &id, waits).await;
     }
     let said = json!({"output": {"by": "Ada"}});
-    let wrong = ask(&it, "approving:yes", "signal", &json!({"state": "Tell", "output": 1})).await;
+    let wrong = ask(
+        &it,
+        "approving:yes",
+        "signal",
+        &json!({"state": "Tell", "output": 1}),
+    )
+    .await;
     let told = wrong.refused(409, "nothing-waits");
     assert!(text(&told["detail"]).contains("Ask"), "{told}");
     for bad in [json!({}), json!({"output": 1, "error": "E"})] {
@@ -196,7 +206,10 @@ async fn an_approval_is_given_by_a_signal() {
     let answer = ask(&it, "approving:no", "signal", &no).await.expect(200);
     assert_eq!(answer["executionID"], "approving:no");
     let ended = until(&it, "approving:no", has_ended).await;
-    assert_eq!((&ended["status"], &ended["error"]), (&json!("FAILED"), &json!("Denied")));
+    assert_eq!(
+        (&ended["status"], &ended["error"]),
+        (&json!("FAILED"), &json!("Denied"))
+    );
     assert_eq!(ended["cause"], "not today");
 
     // Who asked is in the audit log.
@@ -217,14 +230,23 @@ async fn one_is_paused_resumed_and_cancelled() {
     let told = until(&it, "working:long", |now| now["progress"] != json!([])).await;
     let progress = &told["progress"][0];
     assert_eq!(progress["state"], "Work");
-    assert_eq!((&progress["total"], &progress["unit"]), (&json!(600), &json!("rows")));
+    assert_eq!(
+        (&progress["total"], &progress["unit"]),
+        (&json!(600), &json!("rows"))
+    );
     assert_eq!(progress["note"], "copying");
     let running = it.all("/executions?status=RUNNING&workflow=working").await;
     assert_eq!(running.len(), 1);
-    let paused = ask(&it, "working:long", "pause", &json!({})).await.expect(200);
+    let paused = ask(&it, "working:long", "pause", &json!({}))
+        .await
+        .expect(200);
     assert_eq!(paused["paused"], true);
-    ask(&it, "working:long", "pause", &json!({})).await.expect(200);
-    let resumed = ask(&it, "working:long", "resume", &json!({})).await.expect(200);
+    ask(&it, "working:long", "pause", &json!({}))
+        .await
+        .expect(200);
+    let resumed = ask(&it, "working:long", "resume", &json!({}))
+        .await
+        .expect(200);
     assert_eq!(resumed["paused"], false);
     let path = "/executions/working:long/cancel?reason=enough";
     let cancelled = it.call("POST", path).send().await.expect(200);
@@ -233,7 +255,10 @@ async fn one_is_paused_resumed_and_cancelled() {
     let again = ask(&it, "working:long", "cancel", &json!({})).await;
     again.refused(409, "execution-ended");
     let events = it.all("/events?kind=execution").await;
-    let asked: Vec<_> = events.iter().map(|event| text(&event["after"]["asked"])).collect();
+    let asked: Vec<_> = events
+        .iter()
+        .map(|event| text(&event["after"]["asked"]))
+        .collect();
     assert_eq!(asked, ["cancel", "resume", "pause", "start"]);
 }
 
@@ -248,7 +273,11 @@ async fn who_watches_sees_it_change_and_end() {
     let seen = it.call("GET", "/executions/working:w/watch").send().await;
     assert_eq!(seen.header("content-type"), "text/event-stream");
     let mut events = Vec::new();
-    for event in seen.text.split("\n\n").filter(|event| event.starts_with("event: ")) {
+    for event in seen
+        .text
+        .split("\n\n")
+        .filter(|event| event.starts_with("event: "))
+    {
         let (name, data) = event.split_once("\ndata: ").unwrap();
         let data: Value = serde_json::from_str(data).unwrap();
         events.push((name.trim_start_matches("event: ").to_owned(), data));
@@ -270,7 +299,9 @@ async fn a_killed_process_goes_on_where_it_was() {
         "Last": {"Type": "Task", "Resource": "ballast:work",
             "Parameters": {"seconds": 0.1}, "ResultPath": "$.worked", "End": true}}});
     deploy(&it, "long", &long).await;
-    start(&it, &json!({"workflow": "long", "name": "one"})).await.expect(201);
+    start(&it, &json!({"workflow": "long", "name": "one"}))
+        .await
+        .expect(201);
     let waits = |now: &Value| now["position"][0]["doing"] == "awaitingCallback";
     until(&it, "long:one", waits).await;
     let mut it = it;
@@ -278,12 +309,16 @@ async fn a_killed_process_goes_on_where_it_was() {
     let it = it.restart().await;
     let there = until(&it, "long:one", waits).await;
     assert_eq!(there["position"][0]["state"], "Ask");
-    ask(&it, "long:one", "signal", &json!({"output": 7})).await.expect(200);
+    ask(&it, "long:one", "signal", &json!({"output": 7}))
+        .await
+        .expect(200);
     let ended = until(&it, "long:one", has_ended).await;
     assert_eq!(ended["output"]["said"], 7);
     assert_eq!(ended["output"]["first"], true);
     let history = it.get("/executions/long:one/history?limit=1000").await;
     let events = history["events"].as_array().unwrap();
-    let entered = events.iter().filter(|event| event["type"] == "PassStateEntered");
+    let entered = events
+        .iter()
+        .filter(|event| event["type"] == "PassStateEntered");
     assert_eq!(entered.count(), 1, "what was done is not done again");
 }

@@ -93,10 +93,7 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
 }
 
 /// What ran, if anything ever did.
-async fn copy_executions(
-    data_dir: &Path,
-    destination: &Path,
-) -> anyhow::Result<Option<FileCopy>> {
+async fn copy_executions(data_dir: &Path, destination: &Path) -> anyhow::Result<Option<FileCopy>> {
     let from = data_dir.join(EXECUTIONS);
     if !from.exists() {
         return Ok(None);

@@ -49,9 +49,11 @@ fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>) -> Router {
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .with_state((parts.plane.clone(), parts.shards.clone()));
-    let measured = Router::new()
-        .route("/metrics", get(exposed))
-        .with_state((metrics.clone(), parts.plane.clone(), parts.shards.clone()));
+    let measured = Router::new().route("/metrics", get(exposed)).with_state((
+        metrics.clone(),
+        parts.plane.clone(),
+        parts.shards.clone(),
+    ));
     let own = Router::new()
         .merge(health)
         .merge(measured)

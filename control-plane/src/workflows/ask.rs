@@ -106,10 +106,7 @@ pub async fn cancel(
     let (engine, _) = open(plane, id).await?;
     asked(plane, intent, "execution.cancel", id, None).await?;
     let cause = why.cause.or_else(|| intent.reason.clone());
-    engine
-        .cancel(id, why.error, cause)
-        .await
-        .map_err(refused)?;
+    engine.cancel(id, why.error, cause).await.map_err(refused)?;
     settled(engine, id, Description::is_ended).await
 }
 
@@ -142,7 +139,9 @@ fn waiting(found: &Description, answer: &Answer) -> Result<(Option<String>, Stri
             let message = "it is no token of a task of this execution";
             return Err(Error::invalid_field("/token", message));
         }
-        let its = all.iter().find(|position| position.token.as_ref() == Some(token));
+        let its = all
+            .iter()
+            .find(|position| position.token.as_ref() == Some(token));
         return Ok((its.map(|position| position.state.clone()), token.clone()));
     }
     let meant = |position: &&&Position| {

@@ -144,6 +144,7 @@ impl From<Position> for PositionBody {
         let (doing, gathered) = match position.doing {
             Doing::Ready => ("ready", None),
             Doing::Working => ("working", None),
+            Doing::AwaitingCallback => ("awaitingCallback", None),
             Doing::Waiting => ("waiting", None),
             Doing::BackingOff => ("backingOff", None),
             Doing::Gathering { done, total } => ("gathering", Some((done, total))),

@@ -90,6 +90,3 @@ pub(crate) fn away(source: StoreError) -> Error {
     let error = Error::new(ErrorCode::Unavailable, detail);
     error.because(source).retry_after(1)
 }
-
-#[cfg(test)]
-mod tests;
