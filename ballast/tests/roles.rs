@@ -48,7 +48,9 @@ async fn operations(it: &Instance, named: &Named) -> Vec<Operation> {
                 .replace("{tenantID}", "acme")
                 .replace("{shardID}", &named.shard)
                 .replace("{keyID}", &named.key)
-                .replace("{tokenID}", &named.token);
+                .replace("{tokenID}", &named.token)
+                .replace("{workflow}", "trial")
+                .replace("{executionID}", "trial:ended");
             assert!(!path.contains('{'), "{path}: an unknown parameter");
             found.push(Operation {
                 method: method.clone(),
@@ -69,9 +71,26 @@ fn body(operation: &Operation, named: &Named) -> Value {
         ("post", "/tokens") => json!({ "name": "x", "role": "viewer" }),
         ("post", "/placement/preview") => json!({ "remove": named.shard }),
         ("post", "/keys/identify") => json!({ "key": named.secret }),
+        ("put", "/workflows/trial") => trial(),
+        ("post", "/executions") => json!({ "workflow": "trial" }),
+        ("post", "/executions/trial:ended/signal") => json!({ "output": 1 }),
         ("put", _) => json!({ "shardID": named.shard }),
         _ => json!({}),
     }
+}
+
+fn trial() -> Value {
+    json!({"StartAt": "Pass", "States": {"Pass": {"Type": "Pass", "End": true}}})
+}
+
+/// An execution that has ended: who watches it sees the end.
+async fn run_a_trial(it: &Instance) {
+    let put = it.call("PUT", "/workflows/trial").json(&trial());
+    put.send().await.expect(200);
+    let body = json!({ "workflow": "trial", "name": "ended" });
+    it.create("/executions", &body).await;
+    let end = it.call("GET", "/executions/trial:ended/watch").send().await;
+    assert!(end.text.contains("event: end"), "{}", end.text);
 }
 
 fn sent(call: Call, operation: &Operation, named: &Named) -> Call {
@@ -89,6 +108,7 @@ async fn every_operation_asks_for_a_role() {
     let (key, secret) = it.key("acme").await;
     let (_, viewer) = it.new_token("viewer").await;
     let (token, operator) = it.new_token("operator").await;
+    run_a_trial(&it).await;
     let before = it.newest_event().await;
     let named = Named {
         shard,

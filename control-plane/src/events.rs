@@ -27,7 +27,8 @@ pub struct EventBody {
     /// Why, if that was said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What it was done to: tenant, shard, key, token or fleet.
+    /// What it was done to: tenant, shard, key, token, fleet, workflow or
+    /// execution.
     pub kind: String,
     /// Which one.
     pub id: String,

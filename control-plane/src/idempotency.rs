@@ -60,6 +60,11 @@ impl Idempotency {
         }
     }
 
+    /// What names the request, whatever it says.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The answer given before, if there was one.
     pub async fn replay(&self, plane: &ControlPlane) -> Result<Option<Box<RawValue>>> {
         let Some(reply) = plane.registry().reply(&self.id, plane.now()).await? else {

@@ -6,6 +6,7 @@
 //!   keeper ── follows the registry's change feed: keeps the fleet in memory,
 //!             notes which shards are filling up, forgets old replies
 //!   route_source ── what routers read
+//!   workflows ── what is deployed and what runs, on the engine of state-machines
 //! ```
 //! The API writes intent into the registry; whatever follows from it is found
 //! there by those who follow its feed. Nothing here calls a router.
@@ -31,5 +32,7 @@ pub mod tenants;
 mod testing;
 pub mod tokens;
 pub mod validate;
+pub mod workflows;
 
 pub use plane::{ControlPlane, Settings};
+pub use workflows::Workflows;

@@ -1,7 +1,7 @@
 //! What every part of the control plane works with.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use ballast_domain::registry::{Registry, StoreResult};
 use ballast_domain::shard::PressureThresholds;
@@ -10,6 +10,7 @@ use ballast_domain::{Clock, Entropy, RegionId, Timestamp};
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::fleet::FleetCache;
+use crate::workflows::Workflows;
 
 /// Changes that may be made at the same time, at the most.
 const LANES: usize = 64;
@@ -32,6 +33,7 @@ struct Parts {
     fleet_lane: Mutex<()>,
     lanes: [Mutex<()>; LANES],
     previews: Semaphore,
+    workflows: OnceLock<Workflows>,
 }
 
 /// What an operator may set, and may change while it runs.
@@ -70,6 +72,7 @@ impl ControlPlane {
                 fleet_lane: Mutex::new(()),
                 lanes: [const { Mutex::const_new(()) }; LANES],
                 previews: Semaphore::new(PREVIEWS),
+                workflows: OnceLock::new(),
             }),
         })
     }
@@ -92,6 +95,16 @@ impl ControlPlane {
     /// The fleet as it is known.
     pub fn fleet(&self) -> &FleetCache {
         &self.parts.fleet
+    }
+
+    /// Has workflows run from now on; the first time counts.
+    pub fn run_workflows(&self, workflows: Workflows) {
+        let _ = self.parts.workflows.set(workflows);
+    }
+
+    /// The workflows, once they run.
+    pub fn workflows(&self) -> Option<&Workflows> {
+        self.parts.workflows.get()
     }
 
     /// Waits for one's turn to change this subject. Changes of the same thing

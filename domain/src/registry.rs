@@ -40,16 +40,22 @@ pub enum Kind {
     /// The one record that changes with every change of a shard, so that a
     /// placement can be made conditional on the fleet it was decided from.
     Fleet = 5,
+    /// A workflow that was deployed, by its name.
+    Workflow = 6,
+    /// An execution that somebody asked something of, and what.
+    Execution = 7,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Tenant,
         Self::Shard,
         Self::Key,
         Self::Token,
         Self::Fleet,
+        Self::Workflow,
+        Self::Execution,
     ];
 
     /// The kind's name, as in the audit log.
@@ -60,6 +66,8 @@ impl Kind {
             Self::Key => "key",
             Self::Token => "token",
             Self::Fleet => "fleet",
+            Self::Workflow => "workflow",
+            Self::Execution => "execution",
         }
     }
 

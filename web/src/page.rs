@@ -27,6 +27,14 @@ impl<T> Page<T> {
         let next_cursor = last.map(|last| cursor(key(last)));
         Self { items, next_cursor }
     }
+
+    /// The same page with something made of each item.
+    pub fn map<U>(self, make: impl FnMut(T) -> U) -> Page<U> {
+        Page {
+            items: self.items.into_iter().map(make).collect(),
+            next_cursor: self.next_cursor,
+        }
+    }
 }
 
 /// The form of a cursor: opaque to callers, versioned for us.

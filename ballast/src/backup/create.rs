@@ -17,7 +17,7 @@ use ballast_vote_shard::embedded::inspect::{Inspection, inspect, needed};
 
 use super::manifest::{FORMAT, FileCopy, Manifest, NAME, RegistryCopy, ShardCopy};
 use crate::machine::SystemClock;
-use crate::up::KnownShards;
+use crate::up::{EXECUTIONS, KnownShards};
 
 /// How often a shard is copied anew when its files changed under the copy.
 const ATTEMPTS: usize = 10;
@@ -72,6 +72,7 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
             files,
         });
     }
+    let executions = copy_executions(data_dir, destination).await?;
     let copy = destination.join(REGISTRY);
     copy_to(&registry, &copy).await?;
     let (_, revision, tenants) = contents(&copy).await?;
@@ -85,9 +86,21 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
             tenants,
         },
         shards: copies,
+        executions,
     };
     write_last(destination, &manifest)?;
     Ok(manifest)
+}
+
+/// What ran, if anything ever did.
+async fn copy_executions(data_dir: &Path, destination: &Path) -> anyhow::Result<Option<FileCopy>> {
+    let from = data_dir.join(EXECUTIONS);
+    if !from.exists() {
+        return Ok(None);
+    }
+    let to = destination.join(EXECUTIONS);
+    copy_to(&from, &to).await?;
+    FileCopy::of(&to, EXECUTIONS).map(Some)
 }
 
 /// A directory that holds nothing yet, for its owner only.

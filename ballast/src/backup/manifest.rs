@@ -8,8 +8,9 @@ use anyhow::{Context, bail};
 use ballast_domain::{ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What this program writes and reads.
-pub(super) const FORMAT: u32 = 1;
+/// What this program writes; it reads the earlier ones too. With 2 came the
+/// executions.
+pub(super) const FORMAT: u32 = 2;
 pub(super) const NAME: &str = "manifest.json";
 
 /// A backup.
@@ -22,6 +23,9 @@ pub(super) struct Manifest {
     pub(super) created_at: Timestamp,
     pub(super) registry: RegistryCopy,
     pub(super) shards: Vec<ShardCopy>,
+    /// What ran, and what came of what ran before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) executions: Option<FileCopy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,8 +102,8 @@ impl Manifest {
         }
         let unreadable = || format!("{} cannot be read", path.display());
         let Format { format } = serde_json::from_str(&text).with_context(unreadable)?;
-        if format != FORMAT {
-            bail!("the backup has format {format}; this program knows {FORMAT}");
+        if !(1..=FORMAT).contains(&format) {
+            bail!("the backup has format {format}; this program knows formats up to {FORMAT}");
         }
         serde_json::from_str(&text).with_context(unreadable)
     }

@@ -13,6 +13,8 @@ use ballast_domain::ShardId;
 use ballast_domain::registry::{Kind, RecordQuery, Registry};
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::{Epoch, SliceId, Tenant};
+use ballast_state_machines::engine::cancel_open;
+use ballast_state_machines::store::SqliteStore;
 use ballast_vote_shard::At;
 use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
@@ -66,6 +68,11 @@ pub(super) async fn restore(backup: &Path, data_dir: &Path) -> anyhow::Result<Ma
     let owned = raise_registry(&data_dir.join(REGISTRY), &manifest).await?;
     for shard in &manifest.shards {
         raise_shard(&data_dir.join(&shard.directory), &shard.shard_id, &owned).await?;
+    }
+    if let Some(executions) = &manifest.executions {
+        let path = data_dir.join(&executions.name);
+        copy(&backup.join(&executions.name), &path)?;
+        end_executions(&path, &manifest).await?;
     }
     crate::up::mark_format(data_dir)?;
     fs::remove_file(&mark)?;
@@ -128,6 +135,16 @@ async fn bring_home(registry: &SqliteRegistry, manifest: &Manifest) -> anyhow::R
             registry.commit(commit).await?;
         }
     }
+    Ok(())
+}
+
+/// What ran when the backup was made does not go on: what it did since then is
+/// undone, and it does not know.
+async fn end_executions(path: &Path, manifest: &Manifest) -> anyhow::Result<()> {
+    let store = SqliteStore::open(path).await?;
+    let cause = format!("restored from the backup of {}", manifest.created_at);
+    cancel_open(&store, SystemClock.now().unix_ms(), &cause).await?;
+    store.close().await;
     Ok(())
 }
 

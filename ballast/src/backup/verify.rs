@@ -12,6 +12,9 @@ use super::manifest::{FileCopy, Manifest, ShardCopy};
 pub(super) fn verify(backup: &Path, manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
     check_file(backup, &manifest.registry.file, &mut problems);
+    if let Some(executions) = &manifest.executions {
+        check_file(backup, executions, &mut problems);
+    }
     for shard in &manifest.shards {
         let directory = backup.join(&shard.directory);
         let before = problems.len();

@@ -42,6 +42,8 @@ pub(crate) enum Kind {
     Key,
     Token,
     Fleet,
+    Workflow,
+    Execution,
 }
 
 impl Verb {

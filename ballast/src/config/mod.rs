@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) router: Router,
     /// The embedded shards.
     pub(crate) shards: Shards,
+    /// The workflow engine.
+    pub(crate) workflows: Workflows,
     /// What is logged.
     pub(crate) log: Log,
     /// Where traces go.
@@ -221,6 +223,26 @@ impl Shards {
             checkpoint_bytes: self.checkpoint_mib << 20,
             feed_bytes: self.feed_mib << 20,
             ..Default::default()
+        }
+    }
+}
+
+/// The workflow engine. A change takes effect at the next start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Workflows {
+    /// How long executions are kept after they ended.
+    pub(crate) keep_ended: Human,
+    /// How many tasks run at once; further ones wait for their turn.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(crate) tasks_max: usize,
+}
+
+impl Default for Workflows {
+    fn default() -> Self {
+        Self {
+            keep_ended: Human::hours(90 * 24),
+            tasks_max: ballast_state_machines::engine::Settings::default().tasks_max,
         }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Finding> {
     }
     router(config)?;
     shards(config)?;
+    workflows(config)?;
     traces(config)?;
     tracing_subscriber::EnvFilter::try_new(&config.log.filter)
         .map(drop)
@@ -73,6 +74,17 @@ fn shards(config: &Config) -> Result<(), Finding> {
         if !(least..=most).contains(&value) {
             return Err((key, format!("must be from {least} to {most}")));
         }
+    }
+    Ok(())
+}
+
+fn workflows(config: &Config) -> Result<(), Finding> {
+    let set = &config.workflows;
+    if set.keep_ended.0 < Duration::from_secs(60) {
+        return Err(("workflows.keep_ended", "must be at least 1m".to_owned()));
+    }
+    if !(1..=100_000).contains(&set.tasks_max) {
+        return Err(("workflows.tasks_max", "must be from 1 to 100000".to_owned()));
     }
     Ok(())
 }

@@ -49,9 +49,11 @@ fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>) -> Router {
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .with_state((parts.plane.clone(), parts.shards.clone()));
-    let measured = Router::new()
-        .route("/metrics", get(exposed))
-        .with_state((metrics.clone(), parts.shards.clone()));
+    let measured = Router::new().route("/metrics", get(exposed)).with_state((
+        metrics.clone(),
+        parts.plane.clone(),
+        parts.shards.clone(),
+    ));
     let own = Router::new()
         .merge(health)
         .merge(measured)
@@ -136,8 +138,15 @@ async fn ready(
     Err(error.retry_after(1).into())
 }
 
-async fn exposed(State((metrics, shards)): State<(Metrics, Arc<LocalShards>)>) -> Response {
+async fn exposed(
+    State((metrics, plane, shards)): State<(Metrics, ControlPlane, Arc<LocalShards>)>,
+) -> Response {
     metrics.note_shards(&shards.usages().await);
+    if let Some(workflows) = plane.workflows()
+        && let Ok(counts) = workflows.engine().counts().await
+    {
+        metrics.note_executions(&counts);
+    }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], metrics.text()).into_response()
 }

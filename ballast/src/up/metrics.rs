@@ -1,6 +1,7 @@
 //! What is measured, in OpenMetrics text. Labels are bounded: path patterns,
 //! methods and status codes, never ids.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -23,6 +24,13 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     shards: Arc<ShardGauges>,
+    executions: Family<ExecutionLabels, Gauge>,
+}
+
+/// How executions stand: five ways.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ExecutionLabels {
+    status: &'static str,
 }
 
 /// How full each shard is, as of the last look.
@@ -122,11 +130,15 @@ impl Default for Metrics {
         ] {
             registry.register(name, help, gauge.clone());
         }
+        let executions = Family::default();
+        let help = "Executions of workflows that are kept";
+        registry.register("executions", help, executions.clone());
         Self {
             registry: Arc::new(RwLock::new(registry)),
             requests,
             latency,
             shards,
+            executions,
         }
     }
 }
@@ -193,6 +205,17 @@ impl Metrics {
             set(polls, usage.polls);
             set(voters, usage.voters_in_memory);
             set(bytes, usage.disk_bytes);
+        }
+    }
+
+    /// Notes how many executions stand how.
+    pub(crate) fn note_executions(&self, counts: &BTreeMap<&'static str, u64>) {
+        self.executions.clear();
+        for (status, count) in counts {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            self.executions
+                .get_or_create(&ExecutionLabels { status })
+                .set(count);
         }
     }
 

@@ -23,11 +23,13 @@ mod reload;
 mod reset;
 mod shards;
 mod traces;
+mod workflows;
 
 pub(crate) use args::UpArgs;
 pub(crate) use format::{known as known_format, mark as mark_format};
 pub(crate) use known_shards::KnownShards;
 pub(crate) use reset::reset_token;
+pub(crate) use workflows::FILE as EXECUTIONS;
 
 use std::sync::Arc;
 
@@ -65,7 +67,7 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     let app = http::app(&parts, metrics, reload.trusted_proxies());
     let stopping = listener::until_told_to_stop()?;
     let hangups = reload::hear_hangups()?;
-    let tasks = parts.start().await?;
+    let (tasks, workflows) = parts.start(&config).await?;
     let serving = listener.serve(app);
     greeting::ready(screen, &serving, &parts, &config, &token);
     tokio::select! {
@@ -75,8 +77,10 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     }
     // Viewers would stay for as long as they are let.
     parts.router.end();
+    parts.end_watching();
     serving.stop().await;
     tasks.stop();
+    workflows.stop().await;
     parts.close().await;
     // It waits for the collector, so it is kept off the runtime's threads.
     let _ = tokio::task::spawn_blocking(move || logging.traces.finish()).await;

@@ -12,6 +12,7 @@ use ballast_router as router;
 use tokio::task::AbortHandle;
 
 use super::shards::LocalShards;
+use super::workflows::Running;
 use crate::config::Config;
 use crate::machine::{SystemClock, SystemEntropy};
 
@@ -142,15 +143,27 @@ impl Parts {
     }
 
     /// Starts what runs in the background.
-    pub(crate) async fn start(&self) -> anyhow::Result<Tasks> {
+    pub(crate) async fn start(&self, config: &Config) -> anyhow::Result<(Tasks, Running)> {
         // From here on every change is heard: nothing is kept from before.
         let revision = self.routes.revision().await?;
-        Ok(Tasks(vec![
+        let workflows = Running::start(&self.data_dir, &self.plane, &config.workflows).await?;
+        let keep = config.workflows.keep_ended.0;
+        let forget = Running::forget(workflows.engine().clone(), self.plane.clone(), keep);
+        let tasks = Tasks(vec![
             tokio::spawn(keeper::keep(self.plane.clone())).abort_handle(),
             tokio::spawn(self.shards.clone().follow(Arc::new(self.registry.clone())))
                 .abort_handle(),
             tokio::spawn(router::follow(self.router.clone(), revision)).abort_handle(),
-        ]))
+            tokio::spawn(forget).abort_handle(),
+        ]);
+        Ok((tasks, workflows))
+    }
+
+    /// Lets those who watch executions go.
+    pub(crate) fn end_watching(&self) {
+        if let Some(workflows) = self.plane.workflows() {
+            workflows.end();
+        }
     }
 
     /// Closes what must be closed.

@@ -18,7 +18,8 @@ use crate::plane::ControlPlane;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Filter {
-    /// Only events of this kind: tenant, shard, key, token or fleet.
+    /// Only events of this kind: tenant, shard, key, token, fleet, workflow or
+    /// execution.
     kind: Option<String>,
     /// Only events of this one (with `kind`).
     #[param(max_length = 63)]

@@ -11,6 +11,7 @@
 mod answer;
 mod caller;
 mod events;
+mod executions;
 mod keys;
 mod openapi;
 mod placement;
@@ -18,6 +19,8 @@ mod request;
 mod shards;
 mod tenants;
 mod tokens;
+mod watch;
+mod workflows;
 
 use axum::Router;
 use ballast_domain::{Error, ErrorCode};
@@ -67,6 +70,17 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(placement::pin, placement::unpin))
         .routes(routes!(placement::preview))
         .routes(routes!(placement::drift))
+        .routes(routes!(workflows::list))
+        .routes(routes!(workflows::show, workflows::deploy))
+        .routes(routes!(executions::list, executions::start))
+        .routes(routes!(executions::show))
+        .routes(routes!(executions::definition))
+        .routes(routes!(executions::history))
+        .routes(routes!(watch::watch))
+        .routes(routes!(executions::pause))
+        .routes(routes!(executions::resume))
+        .routes(routes!(executions::cancel))
+        .routes(routes!(executions::signal))
         .routes(routes!(events::list))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))

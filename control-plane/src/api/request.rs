@@ -100,6 +100,8 @@ pub(super) struct Change<T, R = AsOperator> {
 pub(super) trait Payload: DeserializeOwned {
     /// Whether there must be a body at all.
     const REQUIRED: bool = true;
+    /// How large it may be.
+    const BYTES_MAX: usize = ADMIN_BODY_BYTES_MAX;
 }
 
 impl Payload for Nothing {
@@ -120,7 +122,7 @@ impl<T: Payload, R: Least> FromRequest<ControlPlane> for Change<T, R> {
         let if_match = if_match(&parts.headers)?;
         let key = idempotency_key(&parts.headers)?;
         // Who serves the API gives up on a request that takes too long.
-        let bytes = read(body, ADMIN_BODY_BYTES_MAX).await?;
+        let bytes = read(body, T::BYTES_MAX).await?;
         let body = decode(&parts.headers, &bytes, T::REQUIRED)?;
         let idempotency = key.map(|key| {
             let request: [&[u8]; 3] = [
@@ -152,7 +154,7 @@ impl<T: Payload> FromRequest<ControlPlane> for Ask<T> {
     async fn from_request(request: Request, plane: &ControlPlane) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         Caller::identify(&parts, plane).await?;
-        let bytes = read(body, ADMIN_BODY_BYTES_MAX).await?;
+        let bytes = read(body, T::BYTES_MAX).await?;
         Ok(Self(decode(&parts.headers, &bytes, T::REQUIRED)?))
     }
 }

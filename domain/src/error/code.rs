@@ -197,6 +197,30 @@ codes! {
     ShardDown "shard-down" Unavailable
         "The shard is down"
         "Try again when Retry-After says; the operator can bring it back (shard state)."
+    WorkflowNotFound "workflow-not-found" NotFound
+        "There is no such workflow"
+        "Look for it with workflow list, or deploy it (workflow deploy)."
+    WorkflowBuiltIn "workflow-built-in" Conflict
+        "That workflow comes with Ballast"
+        "Deploy yours under another name."
+    InvalidDefinition "invalid-definition" Invalid
+        "The definition is not valid"
+        "Mend what errors lists; workflow check says the same without a server."
+    NoHandler "no-handler" Invalid
+        "Nobody does the work of a resource"
+        "Use resources that this instance has handlers for; detail names those that it has not."
+    ExecutionNotFound "execution-not-found" NotFound
+        "There is no such execution"
+        "Look for it with execution list."
+    ExecutionExists "execution-exists" Conflict
+        "An execution of that name has another input"
+        "Choose another name, or send the same input to get the execution that is there."
+    ExecutionEnded "execution-ended" Conflict
+        "The execution has ended"
+        "Nothing can be asked of it any more; start another (execution start)."
+    NothingWaits "nothing-waits" Conflict
+        "No such task waits for a signal"
+        "See where the execution stands with execution show."
     RateLimited "rate-limited" TooMany
         "The tenant sends more than it may"
         "Wait as long as Retry-After says; the limits can be raised (tenant update)."

@@ -155,6 +155,7 @@ impl Walk<'_> {
         if news {
             self.write_started(&mut flight);
             flight.is_submitted = true;
+            flight.submitted_at_ms = Some(self.now);
             if let Some(submitted) = Resource::of(&flight.order.resource).submitted(output) {
                 self.write_of_task(flight.run, submitted);
             }

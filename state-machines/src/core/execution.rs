@@ -101,8 +101,19 @@ pub struct InFlight {
     /// When it was handed out, in milliseconds since 1970.
     #[serde(default)]
     pub ordered_at_ms: i64,
+    /// When it was handed over, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitted_at_ms: Option<i64>,
     /// What is to be done.
     pub order: RunTask,
+}
+
+impl InFlight {
+    /// When it was handed over; of one that was before this was written down,
+    /// when it was ordered.
+    fn handed_over_at_ms(&self) -> i64 {
+        self.submitted_at_ms.unwrap_or(self.ordered_at_ms)
+    }
 }
 
 /// A timer that was set.
@@ -134,6 +145,12 @@ pub struct Position {
     pub entered_at_ms: i64,
     /// The task it waits for.
     pub task: Option<TaskId>,
+    /// By what a callback names that task, once it was handed over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// When it was handed over, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaiting_since_ms: Option<i64>,
     /// When it will be woken, in milliseconds since 1970.
     pub wakes_at_ms: Option<i64>,
     /// The iterations it runs in, from the outside in.
@@ -148,6 +165,8 @@ pub enum Doing {
     Ready,
     /// It waits for a task.
     Working,
+    /// Its task was handed over, and it waits for whoever has the token.
+    AwaitingCallback,
     /// It waits for a time.
     Waiting,
     /// It waits until it tries again.
@@ -268,19 +287,28 @@ impl Execution {
     pub fn position(&self) -> Vec<Position> {
         self.runs
             .values()
-            .map(|run| Position {
-                state: run.state.clone(),
-                doing: run.phase.doing(),
-                attempt: run.attempts,
-                entered_at_ms: run.entered_at_ms,
-                task: run.phase.task(),
-                wakes_at_ms: run
-                    .phase
-                    .timer()
-                    .and_then(|timer| Some(self.timers.get(&timer)?.at_ms)),
-                iterations: self.iterations(run),
-            })
+            .map(|run| self.position_of(run))
             .collect()
+    }
+
+    fn position_of(&self, run: &Run) -> Position {
+        let flight = run.phase.task().and_then(|task| self.tasks.get(&task));
+        let submitted = flight.filter(|flight| flight.is_submitted);
+        let timer = run.phase.timer().and_then(|timer| self.timers.get(&timer));
+        Position {
+            state: run.state.clone(),
+            doing: match submitted {
+                Some(_) => Doing::AwaitingCallback,
+                None => run.phase.doing(),
+            },
+            attempt: run.attempts,
+            entered_at_ms: run.entered_at_ms,
+            task: run.phase.task(),
+            token: submitted.map(|flight| flight.order.token.clone()),
+            awaiting_since_ms: submitted.map(InFlight::handed_over_at_ms),
+            wakes_at_ms: timer.map(|alarm| alarm.at_ms),
+            iterations: self.iterations(run),
+        }
     }
 
     /// The iterations that a run is in, from the outside in.

@@ -79,6 +79,7 @@ impl<'a> Walk<'a> {
             is_started: false,
             is_submitted: false,
             ordered_at_ms: self.now,
+            submitted_at_ms: None,
             order,
         };
         self.execution.tasks.insert(task, flight);

@@ -4,9 +4,10 @@
 use super::error::AskError;
 use super::journal::json_text;
 use super::message::{Message, Signal};
+use super::waiting::Stands;
 use super::{Engine, Progress};
 use crate::core::token_names;
-use crate::store::Post;
+use crate::store::{Post, PostError};
 
 impl Engine {
     /// Has an execution begin nothing new. What its tasks answer is kept.
@@ -30,11 +31,20 @@ impl Engine {
     }
 
     /// Answers for the task that has this token. The same answer may be given
-    /// again; another one is refused. A token that was right once and is not
-    /// waited for any more, or never was one, has no effect.
+    /// again; another one is refused, and so is a token that is not waited
+    /// for. An answer that loses a race against the task's time has no effect.
     pub async fn signal(&self, token: &str, signal: Signal) -> Result<(), AskError> {
         let (id, _) = token_names(token).ok_or(AskError::BadToken)?;
         let key = format!("answer {token}");
+        let is_known = async || {
+            let known = self.shared.store.message(id, &key).await;
+            known.map(|known| known.is_some()).map_err(PostError::from)
+        };
+        // What was answered before is not waited for either, and the store
+        // knows whether it was the same answer.
+        if !self.may_wait_for(id, token).await? && !is_known().await? {
+            return Err(AskError::NotWaiting { id: id.to_owned() });
+        }
         let token = token.to_owned();
         let message = Message::Answer { token, signal };
         self.post(id, key, &message).await
@@ -44,8 +54,20 @@ impl Engine {
     /// tasks that were handed over and have `HeartbeatSeconds`.
     pub async fn heartbeat(&self, token: &str, progress: Progress) -> Result<(), AskError> {
         let (id, _) = token_names(token).ok_or(AskError::BadToken)?;
+        if !self.may_wait_for(id, token).await? {
+            return Err(AskError::NotWaiting { id: id.to_owned() });
+        }
         let token = token.to_owned();
         self.ask(id, &Message::Alive { token, progress }).await
+    }
+
+    /// Whether an execution may wait for a token. If it has ended or is not
+    /// there, that is what whoever asks has to hear.
+    async fn may_wait_for(&self, id: &str, token: &str) -> Result<bool, AskError> {
+        let found = self.shared.store.get(id).await.map_err(PostError::from)?;
+        Ok(found.is_none_or(|found| {
+            !found.row.status.is_open() || Stands::read(&found.row.position).may_wait_for(token)
+        }))
     }
 
     async fn ask(&self, id: &str, message: &Message) -> Result<(), AskError> {

@@ -63,6 +63,13 @@ pub enum AskError {
     /// The token names no task.
     #[error("that is no token of a task; use the one that the task was given")]
     BadToken,
+    /// Nobody waits for an answer to this token: its task was answered, took
+    /// too long or was stopped, or never had this token.
+    #[error("the execution {id} does not wait for that token; ask what it waits for")]
+    NotWaiting {
+        /// The execution that the token names.
+        id: String,
+    },
     /// The message is not taken.
     #[error(transparent)]
     Post(#[from] PostError),

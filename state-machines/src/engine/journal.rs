@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::waiting::CUT;
 use crate::core::{At, Begin, Effect, Event, Execution, Status, apply};
 use crate::language::Definition;
 use crate::store::limits::{POSITION_BYTES_MAX, SNAPSHOT_BYTES_MAX};
@@ -217,14 +218,18 @@ impl Journal {
     fn position(&self) -> String {
         let mut text = "[".to_owned();
         for position in self.execution.position() {
-            let one = json_text(&position);
-            if text.len() + one.len() + 2 > POSITION_BYTES_MAX {
-                break;
+            let mut one = json_text(&position);
+            let is_cut = text.len() + one.len() + CUT.len() + 3 > POSITION_BYTES_MAX;
+            if is_cut {
+                CUT.clone_into(&mut one);
             }
             if text.len() > 1 {
                 text.push(',');
             }
             text.push_str(&one);
+            if is_cut {
+                break;
+            }
         }
         text.push(']');
         text

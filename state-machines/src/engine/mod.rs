@@ -8,7 +8,9 @@
 //!   runner     one task, run for as long as it may
 //!   claimer    what is due is taken up, leases are kept
 //!   message    pause, resume, cancel, signal: through the store's inbox
-//!   view, watch   what is shown
+//!   offline    what is done while no engine runs
+//!   waiting    which tasks were handed over, and which tokens are waited for
+//!   view, look, watch   what is shown
 //!   clock, settings, error    time, bounds, refusals
 //! ```
 //!
@@ -30,7 +32,9 @@ mod error;
 mod held;
 mod holder;
 mod journal;
+mod look;
 mod message;
+mod offline;
 mod registry;
 mod runner;
 mod settings;
@@ -38,6 +42,7 @@ mod shared;
 mod start;
 pub mod task;
 mod view;
+mod waiting;
 mod watch;
 mod watched;
 
@@ -47,15 +52,19 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use context::{Progress, TaskContext, TaskProgress};
 pub use error::{AskError, BadName, DeployError, NoHandler, StartError};
 pub use message::Signal;
+pub use offline::cancel_open;
 pub use registry::Registry;
 pub use settings::Settings;
+pub use start::{Examined, hash};
 pub use task::{Answer, Handler, Task, TaskError};
 pub use view::{Description, History, Summary};
+pub use waiting::Waiting;
 pub use watch::Watch;
 
 use crate::core::Position;
 use crate::store::{HistoryQuery, Query, Store, StoreError, StoreResult};
 use shared::Shared;
+use waiting::Stands;
 
 /// Runs executions. Clones are the same engine; when the last one is dropped
 /// everything that runs is dropped where it is, as in a crash.
@@ -114,6 +123,13 @@ impl Engine {
     pub async fn position(&self, id: &str) -> StoreResult<Option<Vec<Position>>> {
         let found = self.get(id).await?;
         Ok(found.map(|found| found.summary.position))
+    }
+
+    /// The tasks of an execution that were handed over and are waited for; of
+    /// very many, the first. `None` if there is none of this id.
+    pub async fn waiting(&self, id: &str) -> StoreResult<Option<Vec<Waiting>>> {
+        let found = self.shared.store.get(id).await?;
+        Ok(found.map(|found| Stands::read(&found.row.position).waiting()))
     }
 
     /// How far the tasks of an execution are, as far as they run here and tell.

@@ -18,15 +18,21 @@ use crate::store::{self, Created, New, Start};
 
 const NAME_CHARS_MAX: usize = 80;
 
+/// A definition that can be deployed.
+#[derive(Debug, Clone)]
+pub struct Examined {
+    /// The definition, read.
+    pub definition: Definition,
+    /// What names its text.
+    pub hash: String,
+    /// What is worth a warning.
+    pub problems: Vec<Problem>,
+}
+
 impl Engine {
-    /// Deploys a definition under a name: what is started under it from now on
-    /// runs this. Executions that are on their way keep the one they began
-    /// with. Its hash, and what is worth a warning.
-    pub async fn deploy(
-        &self,
-        name: &str,
-        text: &str,
-    ) -> Result<(String, Vec<Problem>), DeployError> {
+    /// Looks at what would be deployed, and refuses what [`deploy`](Self::deploy)
+    /// would refuse.
+    pub fn examine(&self, name: &str, text: &str) -> Result<Examined, DeployError> {
         check_name(name)?;
         let checked = language::check(text);
         let Some(definition) = checked.definition else {
@@ -37,7 +43,22 @@ impl Engine {
             });
         };
         check_handlers(&self.shared.registry, &definition)?;
-        let hash = hash(text);
+        Ok(Examined {
+            definition,
+            hash: hash(text),
+            problems: checked.problems,
+        })
+    }
+
+    /// Deploys a definition under a name: what is started under it from now on
+    /// runs this. Executions that are on their way keep the one they began
+    /// with. Its hash, and what is worth a warning.
+    pub async fn deploy(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> Result<(String, Vec<Problem>), DeployError> {
+        let Examined { hash, problems, .. } = self.examine(name, text)?;
         let definition = store::Definition {
             name: name.to_owned(),
             hash: hash.clone(),
@@ -45,7 +66,28 @@ impl Engine {
             at_ms: self.shared.clock.now_ms(),
         };
         self.shared.store.keep_definition(&definition).await?;
-        Ok((hash, checked.problems))
+        Ok((hash, problems))
+    }
+
+    /// Whether an execution of a workflow could be started under a name.
+    pub async fn may_start(&self, workflow: &str, name: &str) -> Result<(), StartError> {
+        self.startable(workflow, name).await.map(|_| ())
+    }
+
+    /// What would be started.
+    async fn startable(
+        &self,
+        workflow: &str,
+        name: &str,
+    ) -> Result<(String, Arc<Definition>), StartError> {
+        check_name(workflow)?;
+        check_name(name)?;
+        if self.shared.is_stopping() {
+            return Err(StartError::Stopping);
+        }
+        let (hash, definition) = self.deployed_as(workflow).await?;
+        check_handlers(&self.shared.registry, &definition)?;
+        Ok((hash, definition))
     }
 
     /// Starts an execution of a workflow; its id. The same workflow, name and
@@ -57,13 +99,7 @@ impl Engine {
         name: &str,
         input: Value,
     ) -> Result<String, StartError> {
-        check_name(workflow)?;
-        check_name(name)?;
-        if self.shared.is_stopping() {
-            return Err(StartError::Stopping);
-        }
-        let (hash, definition) = self.deployed(workflow).await?;
-        check_handlers(&self.shared.registry, &definition)?;
+        let (hash, definition) = self.startable(workflow, name).await?;
         let id = format!("{workflow}:{name}");
         let begin = Begin {
             execution_id: id.clone(),
@@ -80,7 +116,7 @@ impl Engine {
     }
 
     /// What a workflow's name stands for.
-    async fn deployed(&self, workflow: &str) -> Result<(String, Arc<Definition>), StartError> {
+    async fn deployed_as(&self, workflow: &str) -> Result<(String, Arc<Definition>), StartError> {
         let deployed = self.shared.store.deployed().await?;
         let none = || StartError::NoWorkflow {
             name: workflow.to_owned(),
@@ -194,7 +230,8 @@ fn check_handlers(registry: &Registry, definition: &Definition) -> Result<(), No
 }
 
 /// What names a text.
-fn hash(text: &str) -> String {
+#[must_use]
+pub fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

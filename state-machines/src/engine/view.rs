@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::TaskProgress;
+use super::waiting::Stands;
 use crate::core::{HistoryEvent, Position, Status};
 use crate::store::{self, Found, Row};
 
@@ -74,7 +75,7 @@ impl From<Row> for Summary {
             paused: row.paused,
             started_at_ms: row.created_at_ms,
             ended_at_ms: row.ended_at_ms,
-            position: serde_json::from_str(&row.position).unwrap_or_default(),
+            position: Stands::read(&row.position).positions,
             history_len: row.next_history_id.saturating_sub(1),
             worker: row.worker,
         }
@@ -106,7 +107,7 @@ impl Description {
     }
 }
 
-fn status(status: store::Status) -> Status {
+pub(super) fn status(status: store::Status) -> Status {
     match status {
         store::Status::Running => Status::Running,
         store::Status::Succeeded => Status::Succeeded,

@@ -22,8 +22,9 @@ pub const SNAPSHOT_BYTES_MAX: usize = 32 << 20;
 pub const ENTRIES_MAX: u64 = (1 << 24) - 1;
 /// Messages that may wait for one execution.
 pub const MESSAGES_WAITING_MAX: u64 = 1_000;
-/// Executions in one list, and in one claim.
-pub const LIST_MAX: usize = 1_000;
+/// Executions in one list, and in one claim: more than a page that is shown,
+/// so that one can be asked for too many.
+pub const LIST_MAX: usize = 2_000;
 /// History events in one page.
 pub const HISTORY_MAX: usize = 1_000;
 /// About how many bytes of history one page has. One event always fits.

@@ -161,6 +161,9 @@ pub trait Store: Send + Sync {
     /// Executions without any are left out.
     async fn messages(&self, leases: &[Lease]) -> StoreResult<Vec<Mail>>;
 
+    /// The message that was sent to an execution under this key, read or not.
+    async fn message(&self, id: &str, key: &str) -> StoreResult<Option<Message>>;
+
     /// An execution.
     async fn get(&self, id: &str) -> StoreResult<Option<Found>>;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ballast_state_machines::core::{Doing, Status};
 use ballast_state_machines::engine::{
-    AskError, Engine, Progress, Registry, Signal, TaskContext, TaskError,
+    AskError, Clock, Engine, Progress, Registry, Signal, TaskContext, TaskError,
 };
 use ballast_state_machines::store::PostError;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ fn asking() -> (Registry, mpsc::UnboundedReceiver<String>) {
 
 async fn parked(engine: &Engine, id: &str) {
     until(engine, id, |seen| {
-        is_doing(seen, "Ask", Doing::Working) && seen.summary.worker.is_none()
+        is_doing(seen, "Ask", Doing::AwaitingCallback) && seen.summary.worker.is_none()
     })
     .await;
 }
@@ -51,7 +51,10 @@ pub(crate) async fn a_callback_is_waited_for(place: impl Place) {
     let engine = place.engine(registry).await;
     let yes = Signal::Success(json!("yes"));
     let forged = format!("{}#{:016x}", token.rsplit_once('#').unwrap().0, 1);
-    engine.signal(&forged, yes.clone()).await.unwrap();
+    assert!(matches!(
+        engine.signal(&forged, yes.clone()).await.unwrap_err(),
+        AskError::NotWaiting { id: named } if named == id
+    ));
     assert!(matches!(
         engine.signal("nonsense", yes.clone()).await.unwrap_err(),
         AskError::BadToken
@@ -69,6 +72,76 @@ pub(crate) async fn a_callback_is_waited_for(place: impl Place) {
     let history = history(&engine, &id).await;
     let kinds: Vec<_> = history.iter().map(|event| event.kind.as_str()).collect();
     assert!(kinds.contains(&"TaskSubmitted"), "{kinds:?}");
+}
+
+/// While the execution goes on, only what it waits for is taken; the same
+/// answer may come again.
+pub(crate) async fn only_what_is_waited_for_is_answered(place: impl Place) {
+    let (registry, mut tokens) = asking();
+    let engine = place.engine(registry).await;
+    let mut definition = approval(json!({"Next": "Again"}));
+    definition["States"]["Again"] =
+        json!({"Type": "Task", "Resource": "ask.waitForTaskToken", "Next": "Done"});
+    let id = begin(&engine, &definition, json!({})).await;
+    let first = tokens.recv().await.unwrap();
+    parked(&engine, &id).await;
+    let waiting = engine.waiting(&id).await.unwrap().unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(
+        (waiting[0].state.as_str(), &waiting[0].token),
+        ("Ask", &first)
+    );
+    assert_eq!(waiting[0].since_ms, place.clock().now_ms());
+    let (yes, no) = (Signal::Success(json!("yes")), Signal::Success(json!("no")));
+    engine.signal(&first, yes.clone()).await.unwrap();
+    let second = tokens.recv().await.unwrap();
+    until(&engine, &id, |seen| {
+        is_doing(seen, "Again", Doing::AwaitingCallback)
+    })
+    .await;
+    engine.signal(&first, yes.clone()).await.unwrap();
+    assert!(matches!(
+        engine.signal(&first, no.clone()).await.unwrap_err(),
+        AskError::Post(PostError::Conflict { .. })
+    ));
+    let never = format!("{id}#7#{:016x}", 1);
+    for _ in 0..2 {
+        let refused = engine.signal(&never, yes.clone()).await.unwrap_err();
+        assert!(matches!(refused, AskError::NotWaiting { .. }), "{refused}");
+    }
+    let refused = engine.heartbeat(&first, Progress::default()).await;
+    assert!(matches!(refused, Err(AskError::NotWaiting { .. })));
+    engine.signal(&second, no.clone()).await.unwrap();
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!("no")));
+    assert_eq!(engine.waiting(&id).await.unwrap(), Some(vec![]));
+    assert_eq!(engine.waiting("w:nobody").await.unwrap(), None);
+    assert!(matches!(
+        engine.signal(&never, yes).await.unwrap_err(),
+        AskError::Post(PostError::Ended { .. })
+    ));
+}
+
+/// Whoever takes work over may answer before the handler has returned.
+pub(crate) async fn a_callback_may_be_early(place: impl Place) {
+    let (tell, mut tokens) = mpsc::unbounded_channel();
+    let ask = move |_: Value, context: TaskContext| {
+        tell.send(context.token().to_owned()).unwrap();
+        async move {
+            context.cancelled().await;
+            Ok::<_, TaskError>(json!({"sent": true}))
+        }
+    };
+    let registry = Registry::new().function("ask.waitForTaskToken", ask);
+    let engine = place.engine(registry).await;
+    let id = begin(&engine, &approval(json!({})), json!({})).await;
+    let token = tokens.recv().await.unwrap();
+    assert_eq!(engine.waiting(&id).await.unwrap(), Some(vec![]));
+    let yes = Signal::Success(json!("yes"));
+    engine.signal(&token, yes.clone()).await.unwrap();
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!("yes")));
+    engine.signal(&token, yes).await.unwrap();
 }
 
 pub(crate) async fn a_callback_may_be_too_late(place: impl Place) {

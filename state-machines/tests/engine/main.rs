@@ -57,6 +57,8 @@ suite! {
     }
     asking {
         a_callback_is_waited_for
+        only_what_is_waited_for_is_answered
+        a_callback_may_be_early
         a_callback_may_be_too_late
         a_pause_begins_nothing
         a_cancelled_execution_stops_its_tasks

@@ -70,6 +70,30 @@ pub async fn a_message_is_taken_once_with_its_step<F: Fixture>() {
     assert_eq!(keys(&third), [""; 0]);
 }
 
+/// A message is found by its key for as long as its execution is kept, and by
+/// no other key or execution.
+pub async fn a_message_is_found_by_its_key<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    waiting(&store, "x").await;
+    waiting(&store, "y").await;
+    posted(&store, "x", "one", 30).await;
+    posted(&store, "x", "two", 31).await;
+    let found = async |id: &str, key: &str| store.message(id, key).await.unwrap();
+    let two = Message {
+        number: 2,
+        key: "two".to_owned(),
+        body: post("two", 31).body,
+        at_ms: 31,
+    };
+    assert_eq!(found("x", "two").await.as_ref(), Some(&two));
+    let claimed = claim(&store, "b", 40).await.remove(0);
+    append(&store, taking(step(&claimed.lease, 3), 2)).await;
+    assert_eq!(found("x", "two").await, Some(two));
+    assert_eq!(found("x", "three").await, None);
+    assert_eq!(found("y", "two").await, None);
+    assert_eq!(found("z", "two").await, None);
+}
+
 /// A step that is refused has read nothing.
 pub async fn a_refused_step_takes_no_message<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;

@@ -57,6 +57,7 @@ macro_rules! store_suite {
                 parking_does_not_sleep_through_a_message
                 a_holder_asks_for_its_messages
                 a_key_names_one_message
+                a_message_is_found_by_its_key
                 only_an_open_execution_gets_messages
                 an_inbox_can_be_full
             }

@@ -115,6 +115,11 @@ impl Execution {
         unread.cloned().collect()
     }
 
+    pub(super) fn message(&self, key: &str) -> Option<Message> {
+        let mut messages = self.messages.iter();
+        messages.find(|known| known.key == key).cloned()
+    }
+
     pub(super) fn claimed(&self, lease: Lease) -> Claim {
         let after = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
         let entries = (1..).zip(&self.entries).map(|(seq, entry)| Recorded {

@@ -13,8 +13,8 @@ use super::limits::{self, LIST_MAX};
 use super::rules::{self, Kept};
 use super::{
     AppendError, Appended, Claim, ClaimError, Claimant, CreateError, Created, Definition, Deployed,
-    Found, HistoryPage, HistoryQuery, KeepError, Lease, Mail, New, Post, PostError, Posted, Query,
-    Row, Status, Step, Store, StoreError, StoreResult,
+    Found, HistoryPage, HistoryQuery, KeepError, Lease, Mail, Message, New, Post, PostError,
+    Posted, Query, Row, Status, Step, Store, StoreError, StoreResult,
 };
 use kept::{Execution, Inner};
 
@@ -200,6 +200,11 @@ impl Store for MemoryStore {
             })
         });
         Ok(mail.collect())
+    }
+
+    async fn message(&self, id: &str, key: &str) -> StoreResult<Option<Message>> {
+        let inner = self.inner();
+        Ok(inner.find(id).and_then(|found| found.message(key)))
     }
 
     async fn get(&self, id: &str) -> StoreResult<Option<Found>> {

@@ -38,8 +38,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::limits::{self, LIST_MAX};
 use super::{
     AppendError, Appended, Claim, ClaimError, Claimant, CreateError, Created, Definition, Deployed,
-    Found, HistoryPage, HistoryQuery, KeepError, Lease, Mail, New, Post, PostError, Posted, Query,
-    Row, Status, Step, Store, StoreError, StoreResult,
+    Found, HistoryPage, HistoryQuery, KeepError, Lease, Mail, Message, New, Post, PostError,
+    Posted, Query, Row, Status, Step, Store, StoreError, StoreResult,
 };
 use aside::Aside;
 use file_id::FileId;
@@ -266,6 +266,11 @@ impl Store for SqliteStore {
     async fn messages(&self, leases: &[Lease]) -> StoreResult<Vec<Mail>> {
         let found = read::messages(&self.readers, leases).await;
         found.map_err(failed("read messages"))
+    }
+
+    async fn message(&self, id: &str, key: &str) -> StoreResult<Option<Message>> {
+        let found = read::message(&self.readers, id, key).await;
+        found.map_err(failed("read a message"))
     }
 
     async fn get(&self, id: &str) -> StoreResult<Option<Found>> {

@@ -201,6 +201,25 @@ pub(super) async fn messages(pool: &SqlitePool, leases: &[Lease]) -> Rows<Vec<Ma
     Ok(mail.collect())
 }
 
+/// The message of an execution that has this key.
+pub(super) async fn message(pool: &SqlitePool, id: &str, key: &str) -> Rows<Option<Message>> {
+    let found: Option<(i64, String, String, i64)> = sqlx::query_as(
+        "SELECT m.number, m.key, m.body, m.at_ms
+         FROM executions e JOIN messages m ON m.execution = e.number
+         WHERE e.id = ? AND m.key = ?",
+    )
+    .bind(id)
+    .bind(key)
+    .fetch_optional(pool)
+    .await?;
+    Ok(found.map(|(number, key, body, at_ms)| Message {
+        number: number.cast_unsigned(),
+        key,
+        body,
+        at_ms,
+    }))
+}
+
 /// The executions that are held by these leases, in their order.
 async fn held(connection: &mut SqliteConnection, leases: &[Lease]) -> Rows<Vec<RowFields>> {
     let wanted = leases.iter().map(|lease| (&lease.id, lease.fence));

@@ -1,0 +1,88 @@
+//! The workflow engine of this process: its file, its tasks, what it forgets.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballast_control_plane::workflows::{definitions, tasks};
+use ballast_control_plane::{ControlPlane, Workflows};
+use ballast_domain::Entropy;
+use ballast_state_machines::engine::{Engine, Registry, Settings, SystemClock};
+use ballast_state_machines::store::SqliteStore;
+
+use crate::config;
+use crate::machine::SystemEntropy;
+
+/// The file of executions in a data directory.
+pub(crate) const FILE: &str = "executions.db";
+/// How often executions that ended long ago are looked for.
+const SWEEP: Duration = Duration::from_secs(600);
+
+/// The engine and the file it writes.
+pub(crate) struct Running {
+    store: SqliteStore,
+    engine: Engine,
+}
+
+impl Running {
+    /// Opens the file and begins to run what is due.
+    pub(crate) async fn start(
+        data_dir: &Path,
+        plane: &ControlPlane,
+        config: &config::Workflows,
+    ) -> anyhow::Result<Self> {
+        let store = SqliteStore::open(&data_dir.join(FILE)).await?;
+        let registry = tasks::with_common(Registry::new());
+        let settings = Settings {
+            worker: "up".to_owned(),
+            tasks_max: config.tasks_max,
+            // Who stops a server does not wait long for it.
+            grace_ms: 2_000,
+            chance: Arc::new(chance),
+            ..Settings::default()
+        };
+        let engine = Engine::new(
+            Arc::new(store.clone()),
+            registry,
+            Arc::new(SystemClock),
+            settings,
+        )
+        .await?;
+        definitions::deploy_own(&engine).await?;
+        plane.run_workflows(Workflows::new(engine.clone()));
+        Ok(Self { store, engine })
+    }
+
+    /// Forgets executions that ended long ago, until it is dropped.
+    pub(crate) async fn forget(engine: Engine, plane: ControlPlane, keep: Duration) {
+        let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+        loop {
+            let before = plane.now().unix_ms().saturating_sub(keep_ms);
+            match engine.forget_ended(before).await {
+                Ok(0) => {}
+                Ok(executions) => {
+                    tracing::info!(executions, "executions that ended long ago are forgotten");
+                }
+                Err(error) => tracing::warn!(%error, "old executions cannot be forgotten now"),
+            }
+            tokio::time::sleep(SWEEP).await;
+        }
+    }
+
+    /// The engine.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Puts everything away.
+    pub(crate) async fn stop(&self) {
+        self.engine.stop().await;
+        self.store.close().await;
+    }
+}
+
+fn chance() -> u64 {
+    let mut bytes = [0; 8];
+    SystemEntropy.fill(&mut bytes);
+    u64::from_be_bytes(bytes)
+}

@@ -1,0 +1,82 @@
+//! `/workflows`
+
+use axum::Json;
+use axum::extract::State;
+use ballast_state_machines::store::limits::DEFINITION_BYTES_MAX;
+use ballast_web::ApiError;
+use ballast_web::head::Params;
+use ballast_web::page::{self, Page};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::caller::Viewer;
+use super::request::{Change, Id, Payload, Reason};
+use crate::plane::ControlPlane;
+use crate::workflows::definitions::{self, WorkflowBody, WorkflowDeployed, WorkflowDetail};
+
+/// A definition in the Amazon States Language.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[schema(value_type = Object)]
+#[serde(transparent)]
+pub(super) struct Document(Map<String, Value>);
+
+impl Payload for Document {
+    const BYTES_MAX: usize = DEFINITION_BYTES_MAX;
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Filter {
+    /// How many at the most; 100 when absent.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// List workflows: those that come with Ballast, and those that were deployed.
+#[utoipa::path(get, path = "/workflows", tag = "workflows", params(Filter),
+    responses((status = 200, body = Page<WorkflowBody>)))]
+pub(super) async fn list(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Params(filter): Params<Filter>,
+) -> Result<Json<Page<WorkflowBody>>, ApiError> {
+    let limit = page::limit(filter.limit)?;
+    let after: String = page::after(filter.cursor.as_deref())?.unwrap_or_default();
+    let found = definitions::list(&plane).await?.into_iter();
+    let rest = found
+        .filter(|body| body.workflow > after)
+        .take(limit as usize + 1);
+    Ok(Json(Page::of(rest.collect(), limit, |body| {
+        body.workflow.clone()
+    })))
+}
+
+/// Show a workflow with its definition.
+#[utoipa::path(get, path = "/workflows/{workflow}", tag = "workflows",
+    params(("workflow" = String, Path)), responses((status = 200, body = WorkflowDetail)))]
+pub(super) async fn show(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Id(name): Id<String>,
+) -> Result<Json<WorkflowDetail>, ApiError> {
+    Ok(Json(definitions::get(&plane, &name).await?))
+}
+
+/// Deploy a definition under a name. Executions that are on their way keep the
+/// one they began with.
+#[utoipa::path(put, path = "/workflows/{workflow}", tag = "workflows",
+    params(("workflow" = String, Path), Reason), request_body = Document,
+    responses((status = 200, body = WorkflowDeployed)))]
+pub(super) async fn deploy(
+    State(plane): State<ControlPlane>,
+    Id(name): Id<String>,
+    change: Change<Document>,
+) -> Result<Json<WorkflowDeployed>, ApiError> {
+    let Change { intent, body, .. } = change;
+    let document = Value::Object(body.0);
+    let deployed = definitions::deploy(&plane, &intent, &name, &document).await?;
+    Ok(Json(deployed))
+}

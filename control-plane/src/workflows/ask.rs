@@ -1,0 +1,238 @@
+//! What is asked of an execution while it runs.
+
+use std::time::Duration;
+
+use ballast_domain::{Error, ErrorCode, Result};
+use ballast_state_machines::core::{Position, token_names};
+use ballast_state_machines::engine::{AskError, Description, Engine, Signal};
+use ballast_state_machines::store::PostError;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::body::ExecutionBody;
+use super::executions::{asked, not_found};
+use super::{away, engine};
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+
+/// How long it is waited for a wish to take effect before it is answered how
+/// the execution stands. The wish is durable by then and will be met.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why an execution is ended.
+#[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Cancellation {
+    /// The name of the error that it ends with.
+    #[schema(max_length = 256)]
+    pub error: Option<String>,
+    /// Why.
+    #[schema(max_length = 4096)]
+    pub cause: Option<String>,
+}
+
+/// An answer for a task that was handed over.
+#[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Answer {
+    /// The state whose task is answered for; not needed when only one waits.
+    pub state: Option<String>,
+    /// The task's token, instead of the state.
+    pub token: Option<String>,
+    /// What came of the task.
+    #[serde(default, deserialize_with = "said")]
+    #[schema(value_type = Option<Value>)]
+    pub output: Option<Value>,
+    /// The name of the error, if the task was not done.
+    #[schema(min_length = 1, max_length = 256)]
+    pub error: Option<String>,
+    /// What happened then.
+    #[schema(max_length = 4096)]
+    pub cause: Option<String>,
+}
+
+/// `null` is an output too.
+fn said<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+impl Answer {
+    fn signal(&self) -> Result<Signal> {
+        match (&self.output, &self.error) {
+            (Some(output), None) if self.cause.is_none() => Ok(Signal::Success(output.clone())),
+            (None, Some(error)) => Ok(Signal::Failure {
+                error: error.clone(),
+                cause: self.cause.clone().unwrap_or_default(),
+            }),
+            (None, None) => {
+                let error = Error::invalid_field("", "it says neither output nor error");
+                Err(error.next("Send output if the task was done, error and cause if it was not."))
+            }
+            _ => Err(Error::invalid_field(
+                "/output",
+                "it goes without error and cause",
+            )),
+        }
+    }
+}
+
+/// Has an execution begin nothing new.
+pub async fn pause(plane: &ControlPlane, intent: &Intent, id: &str) -> Result<ExecutionBody> {
+    let (engine, found) = open(plane, id).await?;
+    if !found.summary.paused {
+        asked(plane, intent, "execution.pause", id, None).await?;
+        engine.pause(id).await.map_err(refused)?;
+    }
+    settled(engine, id, |now| now.summary.paused).await
+}
+
+/// Has a paused execution go on.
+pub async fn resume(plane: &ControlPlane, intent: &Intent, id: &str) -> Result<ExecutionBody> {
+    let (engine, found) = open(plane, id).await?;
+    if found.summary.paused {
+        asked(plane, intent, "execution.resume", id, None).await?;
+        engine.resume(id).await.map_err(refused)?;
+    }
+    settled(engine, id, |now| !now.summary.paused).await
+}
+
+/// Ends an execution.
+pub async fn cancel(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &str,
+    why: Cancellation,
+) -> Result<ExecutionBody> {
+    let (engine, _) = open(plane, id).await?;
+    asked(plane, intent, "execution.cancel", id, None).await?;
+    let cause = why.cause.or_else(|| intent.reason.clone());
+    engine.cancel(id, why.error, cause).await.map_err(refused)?;
+    settled(engine, id, Description::is_ended).await
+}
+
+/// Answers for a task that was handed over.
+pub async fn signal(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &str,
+    answer: &Answer,
+) -> Result<ExecutionBody> {
+    let signal = answer.signal()?;
+    let (engine, found) = open(plane, id).await?;
+    let (state, token) = waiting(&found, answer)?;
+    asked(plane, intent, "execution.signal", id, state).await?;
+    engine.signal(&token, signal).await.map_err(refused)?;
+    settled(engine, id, |now| {
+        let mut waiting = now.summary.position.iter();
+        !waiting.any(|position| position.token.as_ref() == Some(&token))
+    })
+    .await
+}
+
+/// The state and the token of the task that is answered for.
+fn waiting(found: &Description, answer: &Answer) -> Result<(Option<String>, String)> {
+    let waits = |position: &&Position| position.token.is_some();
+    let all: Vec<_> = found.summary.position.iter().filter(waits).collect();
+    if let Some(token) = &answer.token {
+        let named = token_names(token).filter(|(id, _)| *id == found.summary.id);
+        if named.is_none() {
+            let message = "it is no token of a task of this execution";
+            return Err(Error::invalid_field("/token", message));
+        }
+        let its = all
+            .iter()
+            .find(|position| position.token.as_ref() == Some(token));
+        return Ok((its.map(|position| position.state.clone()), token.clone()));
+    }
+    let meant = |position: &&&Position| {
+        let state = answer.state.as_ref();
+        state.is_none_or(|state| *state == position.state)
+    };
+    let meant: Vec<_> = all.iter().filter(meant).collect();
+    match (meant.as_slice(), &answer.state) {
+        ([one], _) => {
+            let token = one.token.clone().unwrap_or_default();
+            Ok((Some(one.state.clone()), token))
+        }
+        ([], _) => Err(nothing_waits(&all, answer.state.as_deref())),
+        (several, Some(state)) => {
+            let detail = format!("{} tasks of {state} wait for a signal", several.len());
+            let error = Error::new(ErrorCode::NothingWaits, detail);
+            Err(error.next("Name the one you mean by its token, which the task was given."))
+        }
+        (several, None) => {
+            let states: Vec<_> = several.iter().map(|at| at.state.as_str()).collect();
+            let detail = format!("several tasks wait for a signal: {}", states.join(", "));
+            let error = Error::new(ErrorCode::NothingWaits, detail);
+            Err(error.next("Name the state of the one you mean."))
+        }
+    }
+}
+
+fn nothing_waits(all: &[&Position], state: Option<&str>) -> Error {
+    let states: Vec<_> = all.iter().map(|position| position.state.as_str()).collect();
+    let others = match states.as_slice() {
+        [] => "none does".to_owned(),
+        some => format!("these do: {}", some.join(", ")),
+    };
+    let which = match state {
+        Some(state) => format!("no task of {state:?} waits for a signal"),
+        None => "no task waits for a signal".to_owned(),
+    };
+    Error::new(ErrorCode::NothingWaits, format!("{which}; {others}"))
+}
+
+/// An execution that something can be asked of.
+async fn open<'a>(plane: &'a ControlPlane, id: &str) -> Result<(&'a Engine, Description)> {
+    let engine = engine(plane)?;
+    let found = engine.get(id).await.map_err(away)?;
+    let found = found.ok_or_else(|| not_found(id))?;
+    if found.is_ended() {
+        let how = found.summary.status.as_str();
+        let detail = format!("the execution {id:?} has ended: {how}");
+        return Err(Error::new(ErrorCode::ExecutionEnded, detail));
+    }
+    Ok((engine, found))
+}
+
+/// How an execution stands once a wish has taken effect.
+async fn settled(
+    engine: &Engine,
+    id: &str,
+    is_met: impl Fn(&Description) -> bool,
+) -> Result<ExecutionBody> {
+    let mut watch = engine.watch(id);
+    let met = async {
+        while let Some(now) = watch.next().await.map_err(away)? {
+            if is_met(&now) || now.is_ended() {
+                break;
+            }
+        }
+        Ok::<_, Error>(())
+    };
+    if let Ok(met) = tokio::time::timeout(PATIENCE, met).await {
+        met?;
+    }
+    let found = engine.get(id).await.map_err(away)?;
+    found.map(Into::into).ok_or_else(|| not_found(id))
+}
+
+fn refused(error: AskError) -> Error {
+    match error {
+        AskError::BadToken => Error::invalid_field("/token", error.to_string()),
+        AskError::NotWaiting { .. } => Error::new(ErrorCode::NothingWaits, error.to_string()),
+        AskError::Post(PostError::NotFound { id }) => not_found(&id),
+        AskError::Post(PostError::Ended { .. }) => {
+            Error::new(ErrorCode::ExecutionEnded, error.to_string())
+        }
+        AskError::Post(PostError::Conflict { .. }) => {
+            let detail = "the task was answered for already, and otherwise";
+            Error::new(ErrorCode::NothingWaits, detail)
+        }
+        AskError::Post(PostError::Full { .. }) => {
+            Error::new(ErrorCode::Busy, error.to_string()).retry_after(1)
+        }
+        AskError::Post(PostError::Unfit(unfit)) => Error::invalid_field("", unfit.to_string()),
+        AskError::Post(PostError::Store(source)) => away(source),
+    }
+}
