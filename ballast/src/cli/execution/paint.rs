@@ -96,9 +96,9 @@ impl Drop for Painter {
     fn drop(&mut self) {
         if !self.drawn.is_empty() {
             let mut out = io::stdout().lock();
-            let _ = out
-                .write_all(SHOW_CURSOR.as_bytes())
-                .and_then(|()| out.flush());
+            // Whatever was typed, such as ^C, stands where the next line is to be.
+            let text = format!("\r{CLEAR_LINE_REST}{SHOW_CURSOR}");
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Story {
     open: BTreeMap<u64, String>,
     done: BTreeSet<String>,
     failed: BTreeSet<String>,
+    /// Why the last try of a state failed.
+    troubles: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -78,7 +80,9 @@ impl Story {
             if let Some(state) = &named {
                 self.failed.insert(state.clone());
             }
-            (named.or_else(|| self.whose(previous))?, What::Failed(why))
+            let state = named.or_else(|| self.whose(previous))?;
+            self.troubles.insert(state.clone(), why.clone());
+            (state, What::Failed(why))
         } else if event.kind.ends_with("Scheduled") && self.failure(previous).is_some() {
             (self.whose(previous)?, What::TriedAgain)
         } else {
@@ -150,6 +154,11 @@ impl Story {
             at = kept.previous;
         }
         None
+    }
+
+    /// Why the last try of a state failed, if one did.
+    pub(crate) fn trouble(&self, state: &str) -> Option<&str> {
+        self.troubles.get(state).map(String::as_str)
     }
 
     /// How a drawing is to be marked: with where the execution stands, and
@@ -231,6 +240,7 @@ pub(crate) mod tests {
             ]
         );
         assert_eq!(happened[6], copy(What::Caught("States.Timeout".to_owned())));
+        assert_eq!(story.trouble("Copy"), Some("States.Timeout"));
         assert_eq!(names(&story.done), ["Begin"]);
         assert_eq!(names(&story.failed), ["Copy"]);
         let mut end = told(&[("ExecutionFailed", 11, json!({}))]).remove(0);

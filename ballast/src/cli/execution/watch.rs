@@ -100,7 +100,7 @@ impl Following {
             Shown::Nowhere
         } else if screen.json {
             Shown::Documents(String::new())
-        } else if screen.terminal {
+        } else if screen.terminal && !is_dumb() {
             let definition = definition_of(&remote.client, &self.id).await?;
             Shown::Live(Box::new(Live::new(screen, definition)))
         } else {
@@ -118,7 +118,7 @@ impl Following {
             Manner::Silent => screen.data(executions::output(screen, execution).as_bytes())?,
             Manner::Shown if screen.json => {}
             // The view above says how it ended.
-            Manner::Shown if screen.terminal => {
+            Manner::Shown if screen.terminal && !is_dumb() => {
                 screen.data(format!("\n{}", executions::result(screen, execution)).as_bytes())?;
             }
             Manner::Shown => screen.data(executions::ended(screen, execution).as_bytes())?,
@@ -181,6 +181,11 @@ impl Shown<'_> {
         drop(self);
         screen.hint("no longer watched; the execution goes on");
     }
+}
+
+/// Whether the terminal can only be written to line by line.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// A document on one line, whatever its line breaks.

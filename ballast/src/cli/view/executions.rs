@@ -124,7 +124,8 @@ pub(crate) fn facts(screen: &Screen, execution: &Execution) -> String {
         ("took", ran),
     ];
     for at in execution.position.iter().take(POSITIONS_MAX) {
-        let told = format!("{}: {}", place(at), doing(at, screen.now));
+        let doing = doing(at, execution.paused, screen.now);
+        let told = format!("{}: {doing}", place(at));
         facts.push(("where", Some(told)));
     }
     let more = execution.position.len().saturating_sub(POSITIONS_MAX);

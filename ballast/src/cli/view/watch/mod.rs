@@ -8,7 +8,7 @@
 //!   ▶ Copy (Task)                          left out around where it stands
 //!   ○ Verify (Task)
 //!
-//!   ▶ Copy  attempt 2, for 12 s            where it stands, run by run
+//!   ▶ Copy  attempt 2, for 12 s in all     where it stands, run by run
 //!     █████▌░░░░░  41 %  410 of 1,000 rows  49 s left  12 rows/s
 //! ```
 
@@ -82,7 +82,13 @@ pub(crate) fn frame(scene: &Scene<'_>, columns: usize, rows: usize) -> Vec<Line>
     let marks = scene.story.marks(scene.execution, scene.definition);
     let graph = draw::text(scene.definition, &marks);
     let graph: Vec<Line> = graph.lines().map(coloured).collect();
-    let feet = position::lines(scene.execution, scene.paces, columns, scene.now);
+    let feet = position::lines(
+        scene.execution,
+        scene.story,
+        scene.paces,
+        columns,
+        scene.now,
+    );
     // The cursor stands on a row of its own, below.
     let lines = fit::fitted(head, graph, feet, rows.saturating_sub(1));
     lines.into_iter().map(|line| line.cut(columns)).collect()

@@ -6,6 +6,7 @@ use super::bar;
 use super::line::{Line, Paint};
 use super::pace::Paces;
 use crate::cli::execution::body::{Doing, Execution, Position, Progress};
+use crate::cli::execution::story::Story;
 use crate::cli::table::number;
 use crate::cli::time::{clock, span};
 
@@ -24,10 +25,11 @@ pub(crate) fn place(at: &Position) -> String {
 }
 
 /// What is done there, and since when or until when.
-pub(crate) fn doing(at: &Position, now: Timestamp) -> String {
+pub(crate) fn doing(at: &Position, paused: bool, now: Timestamp) -> String {
     let since = span(now.unix_ms().saturating_sub(at.entered_at.unix_ms()));
     let until = |moment: Timestamp| span(moment.unix_ms().saturating_sub(now.unix_ms()));
     match (at.doing, at.wakes_at) {
+        (Doing::Ready, _) if paused => "goes on when it is resumed".to_owned(),
         (Doing::Ready, _) => "about to go on".to_owned(),
         (Doing::Waiting, Some(moment)) => {
             format!("waits until {}, {} left", clock(moment, now), until(moment))
@@ -47,7 +49,7 @@ pub(crate) fn doing(at: &Position, now: Timestamp) -> String {
             _ => format!("waits for what is within, for {since}"),
         },
         (Doing::Working | Doing::Unknown, _) if at.attempt > 0 => {
-            format!("attempt {}, for {since}", at.attempt + 1)
+            format!("attempt {}, for {since} in all", at.attempt + 1)
         }
         (Doing::Working | Doing::Unknown, _) => format!("for {since}"),
     }
@@ -73,6 +75,7 @@ pub(crate) fn how_to_signal(id: &str, at: &Position) -> String {
 /// All positions, each with its progress.
 pub(super) fn lines(
     execution: &Execution,
+    story: &Story,
     paces: &Paces,
     columns: usize,
     now: Timestamp,
@@ -95,8 +98,13 @@ pub(super) fn lines(
         let name = format!("{:width$}", place(at));
         let head = Line::of(paint, sign)
             .with(Paint::Bold, &format!(" {name}"))
-            .then(Paint::Plain, &doing(at, now));
+            .then(Paint::Plain, &doing(at, execution.paused, now));
         let mut group = vec![head];
+        if at.doing == Doing::BackingOff
+            && let Some(why) = story.trouble(&at.state)
+        {
+            group.push(Line::of(Paint::Dim, &format!("  {why}")));
+        }
         if at.doing == Doing::AwaitingCallback {
             let how = how_to_signal(&execution.id, at);
             group.push(Line::of(Paint::Dim, &format!("  {how}")));

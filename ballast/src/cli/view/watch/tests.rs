@@ -158,7 +158,14 @@ fn backing_off_before_the_third_attempt() {
         "backingOff",
         json!({"attempt": 2, "wakesAt": NOW.plus_seconds(4)}),
     );
-    let look = Look::of(order(), &left(&["Prepare"]));
+    let mut events = left(&["Prepare"]);
+    events.push(("TaskStateEntered", 3, json!({"name": "Copy"})));
+    events.push((
+        "TaskFailed",
+        4,
+        json!({"error": "Disk.Full", "cause": "no room on /var"}),
+    ));
+    let look = Look::of(order(), &events);
     insta::assert_snapshot!(look.see(&execution(json!({ "position": [off] }))));
 }
 
@@ -306,6 +313,9 @@ fn who_joins_later_is_told_where_it_stands() {
     let mut teller = Teller::new(false);
     let first = teller.tell(&execution(json!({})), &told(&left(&["Prepare"])), NOW);
     assert_eq!(first, [format!("{NOW} order:4711 is RUNNING")]);
-    let again = teller.tell(&execution(json!({"paused": true})), &[], NOW);
+    let paused = execution(json!({"paused": true}));
+    let again = teller.tell(&paused, &[], NOW);
     assert_eq!(again, [format!("{NOW} paused")]);
+    let first = Teller::new(false).tell(&paused, &[], NOW);
+    assert_eq!(first, [format!("{NOW} order:4711 is RUNNING, paused")]);
 }

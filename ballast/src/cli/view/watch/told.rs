@@ -56,6 +56,7 @@ impl Teller {
             let status = execution.status.as_str();
             let place = standing(execution);
             lines.push(at(now, &format!("{id} is {status}{place}")));
+            self.paused = execution.paused;
         }
         let silent = first && !self.from_start;
         for event in events {
@@ -92,7 +93,12 @@ impl Teller {
         let place = place(it);
         let key = format!("{place} {:?} {} {}", it.doing, it.attempt, it.entered_at);
         let new = self.positions.insert(key);
-        new.then(|| at(now, &format!("{place}: {}{signal}", doing(it, now))))
+        new.then(|| {
+            at(
+                now,
+                &format!("{place}: {}{signal}", doing(it, whole.paused, now)),
+            )
+        })
     }
 
     fn progress(&mut self, told: &Progress) -> Option<String> {
