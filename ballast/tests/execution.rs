@@ -253,7 +253,7 @@ async fn a_watch_sees_an_execution_go_on_after_kill_9() {
         "one",
         "--watch",
     ];
-    let input = ["--input", "{\"n\": 6, \"rest\": 4}"];
+    let input = ["--input", "{\"n\": 6, \"rest\": 6}"];
     let mut watch = Process::spawn(&mut command(&it, &[start.as_slice(), &input].concat()));
     let mut silent = {
         printed(&watch, "Rest: waits until").await;
@@ -280,6 +280,40 @@ async fn a_watch_sees_an_execution_go_on_after_kill_9() {
     let history = ["execution", "history", "choosing:one", "--all", "--json"];
     let history = good(run(&it, &history).await);
     assert_eq!(history.matches("WaitStateEntered").count(), 1, "{history}");
+}
+
+#[tokio::test]
+async fn a_watch_outlives_a_restart_but_not_a_token_that_is_revoked() {
+    let mut it = Instance::start().await;
+    write(&it, "approving.json", &approving());
+    let start = ["execution", "start", "approving.json", "--name", "one"];
+    good(run(&it, &start).await);
+    let watch = ["execution", "watch", "approving:one"];
+    let mut watching = Process::spawn(&mut command(&it, &watch));
+    let (token_id, token) = it.new_token("viewer").await;
+    let mut viewing = Process::spawn(command(&it, &watch).env("BALLAST_TOKEN", token));
+    let mut impatient = command(&it, &watch);
+    let mut impatient = Process::spawn(impatient.args(["--patience", "10ms"]));
+    for process in [&watching, &viewing, &impatient] {
+        printed(process, "Ask: waits for a signal").await;
+    }
+    // It is stopped in peace: the stream ends without a word.
+    let revoked = ["token", "revoke", &token_id];
+    good(run(&it, &revoked).await);
+    it.process().signal("TERM");
+    it.process().ended().await;
+    for process in [&watching, &viewing, &impatient] {
+        printed(process, "connection lost, trying again").await;
+    }
+    assert_eq!(impatient.ended().await.code, Some(3));
+    let it = it.restart().await;
+    let refused = viewing.ended().await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("credential"), "{refused:?}");
+    printed(&watching, "connected again").await;
+    let yes = ["execution", "signal", "approving:one", "--output", "1"];
+    good(run(&it, &yes).await);
+    assert!(good(watching.ended().await).contains("SUCCEEDED"));
 }
 
 #[tokio::test]

@@ -44,6 +44,8 @@ pub(super) struct Feed<'a> {
     /// Whether the history is asked for as well.
     pub(super) history: bool,
     pub(super) patience: Duration,
+    /// Whether the server was there a moment ago.
+    pub(super) met: bool,
     pub(super) listener: Sender<Heard>,
 }
 
@@ -51,8 +53,14 @@ impl Feed<'_> {
     /// Listens until the execution has ended.
     pub(super) async fn run(self) -> Result<(), Failure> {
         let mut last = 0;
-        // Who is not there at first is told so at once.
-        let mut stream = self.open().await?;
+        let mut stream = match self.open().await {
+            Err(failure) if self.met && failure.is_passing() => {
+                self.tell(Heard::Lost(failure)).await;
+                self.open_again().await?
+            }
+            // That nobody is there at first is told at once.
+            opened => opened?,
+        };
         loop {
             let lost = match self.read(stream, &mut last).await {
                 Ok(true) => return Ok(()),
@@ -104,8 +112,9 @@ impl Feed<'_> {
                     continue;
                 }
                 let execution: Execution = serde_json::from_str(&sent.data).map_err(unknown)?;
-                let events = if self.history && execution.history_length > *last {
-                    history_after(self.client, self.id, *last).await?
+                let length = execution.history_length;
+                let events = if self.history && length > *last {
+                    history_after(self.client, self.id, *last, length).await?
                 } else {
                     Vec::new()
                 };

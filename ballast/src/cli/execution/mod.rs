@@ -303,21 +303,24 @@ pub(crate) async fn definition_of(
     })
 }
 
-/// The events after one, in their order; of very many the newest.
+/// The events after one, in their order; of very many the newest. `length` is
+/// how many there are in all, as far as is known.
 pub(crate) async fn history_after(
     client: &Client,
     id: &str,
     after: u64,
+    length: u64,
 ) -> Result<Vec<HistoryEvent>, Failure> {
+    let missing = length.saturating_sub(after);
     let request = Request::get(&["executions", id, "history"])
         .query("newestFirst", Some(true))
-        .query("limit", Some(PAGE_ITEMS_MAX));
+        .query("limit", Some(missing.clamp(1, u64::from(PAGE_ITEMS_MAX))));
     let mut found: Vec<HistoryEvent> = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
         let request = request.clone().query("cursor", cursor.as_ref());
         let page: History = client.send(request).await?.read()?;
-        let reached = page.events.iter().any(|event| event.id <= after);
+        let reached = page.events.iter().any(|event| event.id <= after + 1);
         found.extend(page.events.into_iter().filter(|event| event.id > after));
         cursor = page.next_token;
         if reached || cursor.is_none() || found.len() >= EVENTS_MAX {

@@ -25,7 +25,8 @@ pub(super) struct Following {
     pub(super) id: String,
     pub(super) manner: Manner,
     pub(super) patience: Duration,
-    /// Whether what happened before is told as well.
+    /// Whether it was started just now: then all that happened is told, and
+    /// the server is known to be there.
     pub(super) from_start: bool,
 }
 
@@ -56,6 +57,7 @@ impl Following {
             id: &self.id,
             history: matches!(shown, Shown::Lines(_) | Shown::Live(_)),
             patience: self.patience,
+            met: self.from_start,
             listener,
         };
         let feeding = feed.run();

@@ -76,7 +76,7 @@ pub(super) async fn of_execution(
     let execution: Execution = reply.read()?;
     let definition = definition_of(client, id).await?;
     let mut story = Story::default();
-    for event in history_after(client, id, 0).await? {
+    for event in history_after(client, id, 0, execution.history_length).await? {
         story.take(&event);
     }
     let mut marks = story.marks(&execution, &definition);

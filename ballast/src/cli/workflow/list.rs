@@ -26,9 +26,12 @@ pub(super) async fn list(
         Err(failure) => {
             built_in(screen)?;
             let why = failure.detail();
-            screen.hint(&screen.dim(&format!(
-                "only those that come with Ballast; no instance was asked: {why}"
-            )));
+            let asked = match failure.exit() {
+                1 => "the instance did not tell of its own",
+                _ => "no instance was asked",
+            };
+            let hint = format!("only those that come with Ballast; {asked}: {why}");
+            screen.hint(&screen.dim(&hint));
         }
     }
     Ok(Verdict::Done)

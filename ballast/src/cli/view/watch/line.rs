@@ -1,6 +1,8 @@
 //! A line of the live view: pieces of text with their paints. It is cut to a
 //! width before it is painted, so that no paint is ever cut.
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 use crate::cli::output::Screen;
 use crate::cli::table::clean;
 
@@ -44,7 +46,7 @@ impl Line {
 
     /// How many columns it takes.
     pub(crate) fn width(&self) -> usize {
-        self.0.iter().map(|(_, text)| text.chars().count()).sum()
+        self.0.iter().map(|(_, text)| text.width()).sum()
     }
 
     /// Whether a piece of it is painted so.
@@ -67,8 +69,13 @@ impl Line {
         let mut room = columns.saturating_sub(1);
         let mut kept = Self::default();
         for (paint, text) in self.0 {
-            let piece: String = text.chars().take(room).collect();
-            room -= piece.chars().count();
+            let fits = |c: &char| {
+                let width = c.width().unwrap_or(0);
+                let fits = width <= room;
+                room = room.saturating_sub(width);
+                fits
+            };
+            let piece: String = text.chars().take_while(fits).collect();
             let cut = piece.len() < text.len();
             let piece = if cut { format!("{piece}…") } else { piece };
             kept.0.push((paint, piece));
@@ -111,6 +118,9 @@ mod tests {
             (cut.width(), cut.painted(&screen).as_str()),
             (3, "\x1b[1mco…\x1b[0m")
         );
+        let wide = Line::of(Paint::Plain, "複製する");
+        assert_eq!(wide.width(), 8, "each takes two columns");
+        assert_eq!(wide.cut(6).text(), "複製…");
         let sly = Line::of(Paint::Plain, "a\x1b[2Jb");
         assert!(!sly.painted(&screen).contains('\x1b'));
     }
