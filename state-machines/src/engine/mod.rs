@@ -6,6 +6,7 @@
 //!   journal    events applied and made a step; pure
 //!   holder     an execution in memory: gather, apply, append, carry out
 //!   runner     one task, run for as long as it may
+//!   nested     tasks that start executions, and wait for them
 //!   claimer    what is due is taken up, leases are kept
 //!   message    pause, resume, cancel, signal: through the store's inbox
 //!   waiting    which tasks were handed over, and which tokens are waited for
@@ -32,6 +33,7 @@ mod held;
 mod holder;
 mod journal;
 mod message;
+mod nested;
 mod registry;
 mod runner;
 mod settings;
