@@ -209,3 +209,32 @@ async fn nothing_is_taken_for_what_it_is_not() {
     assert!(told.contains("format 999"), "{told}");
     assert!(!backup.exists());
 }
+
+/// What ran when the backup was made does not go on in the restored world,
+/// where what it did since never happened; that it ran is still known.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_ran_is_known_and_does_not_go_on() {
+    let it = Instance::start().await;
+    let definition = serde_json::json!({"StartAt": "Ask", "States": {"Ask": {"Type": "Task",
+        "Resource": "ballast:approval.waitForTaskToken", "End": true}}});
+    let put = it.call("PUT", "/workflows/asking").json(&definition);
+    put.send().await.expect(200);
+    let body = serde_json::json!({"workflow": "asking", "name": "open"});
+    it.create("/executions", &body).await;
+    let scratch = tempfile::tempdir().unwrap();
+    let (data, backup) = (it.home().join("data"), scratch.path().join("backup"));
+    told(&["backup", "create", "--data-dir"], &[&data, &backup]).await;
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    told(&["restore"], &[&backup, &home.path().join("data")]).await;
+    std::fs::copy(token_file(it.home()), token_file(home.path())).unwrap();
+    let restored = Instance::within(home, Options::default()).await;
+    let ended = restored.call("GET", "/executions/asking:open/watch").send();
+    let ended = ended.await.text;
+    assert!(ended.contains("event: end"), "{ended}");
+    let ended = restored.get("/executions/asking:open").await;
+    assert_eq!(ended["status"], "ABORTED");
+    let cause = ended["cause"].as_str().unwrap();
+    assert!(cause.starts_with("restored from the backup of"), "{cause}");
+    let open = it.get("/executions/asking:open").await;
+    assert_eq!(open["status"], "RUNNING", "the original goes on");
+}

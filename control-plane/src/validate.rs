@@ -38,6 +38,15 @@ fn is_unprintable(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// A text of a program: any, but not long.
+pub fn length(pointer: &str, value: &str, chars_max: usize) -> Result<()> {
+    if value.chars().count() > chars_max {
+        let message = format!("it is longer than {chars_max} characters");
+        return Err(Error::invalid_field(pointer, message));
+    }
+    Ok(())
+}
+
 /// A display name.
 pub fn name(pointer: &str, value: &str) -> Result<()> {
     text(pointer, value, NAME_CHARS_MAX)

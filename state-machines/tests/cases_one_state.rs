@@ -140,6 +140,7 @@ fn play(definition: &Definition, name: &str, request: &Value) -> Value {
         at_ms: 0,
         seed: 0,
         limits: Limits::default(),
+        origin: None,
     };
     let mut effects = step(
         definition,

@@ -50,6 +50,7 @@ fn begin(input: Value, limits: Limits) -> Begin {
         at_ms: 1_000,
         seed: 7,
         limits,
+        origin: None,
     }
 }
 

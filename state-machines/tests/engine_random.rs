@@ -87,6 +87,7 @@ fn begin(seed: u64) -> Begin {
         at_ms: START_MS,
         seed,
         limits: Limits::default(),
+        origin: None,
     }
 }
 

@@ -176,6 +176,7 @@ fn drive(definition: &Definition, seed: u64, manner: Manner) -> Ending {
         at_ms: driver.now,
         seed,
         limits,
+        origin: None,
     };
     driver.apply(Event::Begun(Box::new(begin)));
     while !driver.execution.status().is_ended() {
@@ -299,6 +300,7 @@ proptest! {
             at_ms: 0,
             seed,
             limits: Limits::default(),
+            origin: None,
         };
         let mut due: VecDeque<Effect> =
             apply(&definition, &mut execution, At::new(Event::Begun(Box::new(begin)), 0)).effects.into();

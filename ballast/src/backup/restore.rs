@@ -156,7 +156,12 @@ async fn raise_shard(
     let shard = EmbeddedShard::open(
         id.as_str(),
         Arc::new(RealDisk::open(directory)?),
-        Options::default(),
+        Options {
+            // Polls that have expired since are closed by whoever serves them:
+            // what is restored is what the manifest says.
+            allowance_ms: i64::MAX / 2,
+            ..Options::default()
+        },
         Arc::new(SystemClock),
         Arc::new(SystemEntropy),
     )?;

@@ -16,10 +16,13 @@ use super::answer::Answer as Answered;
 use super::caller::Viewer;
 use super::request::{Change, Id, IdempotencyHeader, Payload, Reason};
 use crate::plane::ControlPlane;
+use crate::validate;
 use crate::workflows::ask::{self, Answer, Cancellation};
 use crate::workflows::body::{ExecutionBody, ExecutionSummary};
 use crate::workflows::executions::{self, DefinitionBody, HistoryBody, NewExecution};
 
+/// The longest name of a workflow.
+const WORKFLOW_CHARS_MAX: usize = 80;
 /// The payload, and what is around it.
 const BYTES_MAX: usize = PAYLOAD_BYTES_MAX + 4_096;
 
@@ -82,6 +85,9 @@ pub(super) async fn list(
     Params(filter): Params<Filter>,
 ) -> Result<Json<Page<ExecutionSummary>>, ApiError> {
     let limit = page::limit(filter.limit)?;
+    if let Some(workflow) = &filter.workflow {
+        validate::length("?workflow", workflow, WORKFLOW_CHARS_MAX)?;
+    }
     let query = Query {
         workflow: filter.workflow,
         status: filter.status.map(Into::into),

@@ -14,6 +14,7 @@ use super::executions::{asked, not_found};
 use super::{away, engine};
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
+use crate::validate;
 
 /// How long it is waited for a wish to take effect before it is answered how
 /// the execution stands. The wish is durable by then and will be met.
@@ -58,6 +59,10 @@ fn said<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::E
 
 impl Answer {
     fn signal(&self) -> Result<Signal> {
+        said_briefly(self.error.as_deref(), self.cause.as_deref())?;
+        if self.error.as_deref() == Some("") {
+            return Err(Error::invalid_field("/error", "it is empty"));
+        }
         match (&self.output, &self.error) {
             (Some(output), None) if self.cause.is_none() => Ok(Signal::Success(output.clone())),
             (None, Some(error)) => Ok(Signal::Failure {
@@ -74,6 +79,15 @@ impl Answer {
             )),
         }
     }
+}
+
+/// AWS keeps as much of an error's name; causes are for people.
+const ERROR_CHARS_MAX: usize = 256;
+const CAUSE_CHARS_MAX: usize = 4_096;
+
+fn said_briefly(error: Option<&str>, cause: Option<&str>) -> Result<()> {
+    validate::length("/error", error.unwrap_or_default(), ERROR_CHARS_MAX)?;
+    validate::length("/cause", cause.unwrap_or_default(), CAUSE_CHARS_MAX)
 }
 
 /// Has an execution begin nothing new.
@@ -103,6 +117,7 @@ pub async fn cancel(
     id: &str,
     why: Cancellation,
 ) -> Result<ExecutionBody> {
+    said_briefly(why.error.as_deref(), why.cause.as_deref())?;
     let (engine, _) = open(plane, id).await?;
     asked(plane, intent, "execution.cancel", id, None).await?;
     let cause = why.cause.or_else(|| intent.reason.clone());

@@ -8,7 +8,7 @@ use super::history::{Details, HistoryType};
 use super::resource::Resource;
 use super::run::{Failure, Phase, Run};
 use super::walk::Walk;
-use super::{Effect, Outcome, RunId, TaskId, TimerId, clock};
+use super::{Effect, Nested, Outcome, RunId, TaskId, TimerId, clock};
 use crate::data::{errors, pipeline};
 use crate::language::Definition;
 
@@ -110,6 +110,7 @@ impl Walk<'_> {
             begun_at_ms: begin.at_ms,
             seed: begin.seed,
             limits: begin.limits,
+            origin: begin.origin,
             context,
             ..Execution::default()
         };
@@ -156,6 +157,10 @@ impl Walk<'_> {
             self.write_started(&mut flight);
             flight.is_submitted = true;
             flight.submitted_at_ms = Some(self.now);
+            if Nested::of(&flight.order.resource).is_some() {
+                let child = output.get("ExecutionArn").and_then(Value::as_str);
+                flight.child = child.map(str::to_owned);
+            }
             if let Some(submitted) = Resource::of(&flight.order.resource).submitted(output) {
                 self.write_of_task(flight.run, submitted);
             }

@@ -109,6 +109,20 @@ pub struct Begin {
     /// How far it may go.
     #[serde(default)]
     pub limits: Limits,
+    /// What started it, if that was a task of another execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// The task that an execution was started by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The execution that the task is of.
+    pub execution: String,
+    /// The task's token, if it waits for the end.
+    pub token: Option<String>,
+    /// How many executions are above this one.
+    pub depth: u32,
 }
 
 /// How far an execution may go.

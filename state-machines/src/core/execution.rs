@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::run::{Phase, Run};
-use super::{Effect, Limits, RunId, RunTask, TaskId, TimerId};
+use super::{Effect, Limits, Origin, RunId, RunTask, TaskId, TimerId};
 
 /// Everything about a running workflow but its definition, which is passed
 /// along. It round-trips through serde exactly: one that was written and read
@@ -26,6 +26,8 @@ pub struct Execution {
     pub(super) changed_at_ms: i64,
     pub(super) seed: u64,
     pub(super) limits: Limits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<Origin>,
     /// The part of the context object that never changes.
     pub(super) context: Map<String, Value>,
     pub(super) runs: BTreeMap<RunId, Run>,
@@ -104,6 +106,9 @@ pub struct InFlight {
     /// When it was handed over, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted_at_ms: Option<i64>,
+    /// The execution that it started and waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<String>,
     /// What is to be done.
     pub order: RunTask,
 }
@@ -151,6 +156,9 @@ pub struct Position {
     /// When it was handed over, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaiting_since_ms: Option<i64>,
+    /// The execution that the task has started and waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<String>,
     /// When it will be woken, in milliseconds since 1970.
     pub wakes_at_ms: Option<i64>,
     /// The iterations it runs in, from the outside in.
@@ -253,6 +261,12 @@ impl Execution {
         self.made.states
     }
 
+    /// What started it, if that was a task of another execution.
+    #[must_use]
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
     /// The tasks in flight.
     pub fn tasks(&self) -> impl Iterator<Item = &InFlight> {
         self.tasks.values()
@@ -293,7 +307,7 @@ impl Execution {
 
     fn position_of(&self, run: &Run) -> Position {
         let flight = run.phase.task().and_then(|task| self.tasks.get(&task));
-        let submitted = flight.filter(|flight| flight.is_submitted);
+        let submitted = flight.filter(|flight| flight.is_submitted && flight.child.is_none());
         let timer = run.phase.timer().and_then(|timer| self.timers.get(&timer));
         Position {
             state: run.state.clone(),
@@ -306,6 +320,7 @@ impl Execution {
             task: run.phase.task(),
             token: submitted.map(|flight| flight.order.token.clone()),
             awaiting_since_ms: submitted.map(InFlight::handed_over_at_ms),
+            child: flight.and_then(|flight| flight.child.clone()),
             wakes_at_ms: timer.map(|alarm| alarm.at_ms),
             iterations: self.iterations(run),
         }

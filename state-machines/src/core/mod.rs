@@ -10,6 +10,7 @@
 //!   apply       an event taken in, an execution ended
 //!   walk        runs take turns, a state each
 //!   simple, task, family, map    the states
+//!   nested      tasks that start executions
 //!   fail        retried, caught, handed up
 //!   look        what expressions may look at
 //!   payload     what states make of JSON
@@ -40,6 +41,7 @@
 //!     at_ms: 0,
 //!     seed: 7,
 //!     limits: Limits::default(),
+//!     origin: None,
 //! };
 //! let outcome = apply(&definition, &mut execution, At::new(Event::Begun(Box::new(begin)), 0));
 //! let [Effect::RunTask(order)] = outcome.effects.as_slice() else { panic!("a task is to be run") };
@@ -62,6 +64,7 @@ mod history;
 mod ids;
 mod look;
 mod map;
+mod nested;
 mod payload;
 mod resource;
 mod run;
@@ -71,9 +74,10 @@ mod walk;
 
 pub use apply::apply;
 pub use effect::{Effect, Iteration, Outcome, RunTask};
-pub use event::{At, Begin, Event, Limits};
+pub use event::{At, Begin, Event, Limits, Origin};
 pub use execution::{Doing, Execution, InFlight, Position, Status};
 pub use history::{HistoryEvent, HistoryType};
 pub use ids::{RunId, TaskId, TimerId, token_names};
+pub use nested::Nested;
 
 use run::Failure;

@@ -80,6 +80,7 @@ impl<'a> Walk<'a> {
             is_submitted: false,
             ordered_at_ms: self.now,
             submitted_at_ms: None,
+            child: None,
             order,
         };
         self.execution.tasks.insert(task, flight);

@@ -117,7 +117,7 @@ async fn take_up(
     let held = Arc::new(Held::new(claim.lease, claim.row.workflow));
     let effects = journal.execution.outstanding();
     hold(shared, held, journal, slot, posts, |holder| {
-        holder.run(effects, claim.messages)
+        holder.resume(effects, claim.messages)
     });
     Ok(())
 }

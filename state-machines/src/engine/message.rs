@@ -25,6 +25,14 @@ pub(super) enum Message {
         token: String,
         progress: Progress,
     },
+    /// The execution that the task with this token waits for may have ended.
+    ChildEnded {
+        token: String,
+    },
+    /// The task with this token no longer waits for what it started.
+    Disowned {
+        token: String,
+    },
 }
 
 /// How a task that was handed over went.
@@ -48,11 +56,23 @@ pub(super) enum Meaning {
     Event(Event),
     /// A task that was handed over is alive.
     Alive(TaskId, Progress),
+    /// The execution that a task waits for has to be looked at.
+    Look(TaskId),
     /// Nothing: it names no task that is in flight.
     Nothing,
 }
 
 impl Message {
+    /// What it is, in its key.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Pause | Self::Resume | Self::Cancel { .. } | Self::Alive { .. } => "ask",
+            Self::Answer { .. } => "answer",
+            Self::ChildEnded { .. } => "ended",
+            Self::Disowned { .. } => "disowned",
+        }
+    }
+
     pub(super) fn meaning(self, execution: &Execution) -> Meaning {
         let event = match self {
             Self::Pause => Event::Paused,
@@ -71,8 +91,27 @@ impl Message {
                     None => Meaning::Nothing,
                 };
             }
+            Self::ChildEnded { token } => {
+                return named(execution, &token).map_or(Meaning::Nothing, Meaning::Look);
+            }
+            Self::Disowned { token } => {
+                let origin = execution.origin();
+                let known = origin.and_then(|origin| origin.token.as_ref());
+                if known != Some(&token) {
+                    return Meaning::Nothing;
+                }
+                disowned()
+            }
         };
         Meaning::Event(event)
+    }
+}
+
+/// Whoever started the execution no longer waits for it.
+pub(super) fn disowned() -> Event {
+    Event::Cancelled {
+        error: None,
+        cause: Some("the execution that started it no longer waits for it".to_owned()),
     }
 }
 
@@ -117,6 +156,14 @@ mod tests {
                 },
                 json!({"Alive": {"token": "run#1#00", "progress":
                     {"done": 0, "total": null, "unit": "", "note": null}}}),
+            ),
+            (
+                Message::ChildEnded { token: token() },
+                json!({"ChildEnded": {"token": "run#1#00"}}),
+            ),
+            (
+                Message::Disowned { token: token() },
+                json!({"Disowned": {"token": "run#1#00"}}),
             ),
         ] {
             assert_eq!(serde_json::to_value(&message).unwrap(), written);

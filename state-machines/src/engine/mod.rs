@@ -6,6 +6,7 @@
 //!   journal    events applied and made a step; pure
 //!   holder     an execution in memory: gather, apply, append, carry out
 //!   runner     one task, run for as long as it may
+//!   nested     tasks that start executions, and wait for them
 //!   claimer    what is due is taken up, leases are kept
 //!   message    pause, resume, cancel, signal: through the store's inbox
 //!   offline    what is done while no engine runs
@@ -34,6 +35,7 @@ mod holder;
 mod journal;
 mod look;
 mod message;
+mod nested;
 mod offline;
 mod registry;
 mod runner;

@@ -10,11 +10,14 @@ use serde::de::DeserializeOwned;
 
 use super::task::{Function, Typed};
 use super::{Handler, Task, TaskContext, TaskError};
+use crate::core::Nested;
 use crate::language::model::Kind;
 use crate::language::{Definition, Machine};
 
 /// Handlers by the names of resources. A definition's `Resource` is looked up
-/// as it is written; a token (`${Copy}`) also without its braces.
+/// as it is written; a token (`${Copy}`) also without its braces. Those that
+/// start executions (`arn:aws:states:::states:startExecution`, with `.sync` or
+/// `.sync:2`) are done by the engine itself and need none.
 #[derive(Clone, Default)]
 pub struct Registry {
     handlers: HashMap<String, Arc<dyn Handler>>,
@@ -67,7 +70,9 @@ impl Registry {
     pub fn missing(&self, definition: &Definition) -> Vec<String> {
         let mut wanted = BTreeSet::new();
         resources(definition.machine(), &mut wanted);
-        let missing = wanted.into_iter().filter(|name| self.find(name).is_none());
+        let missing = wanted
+            .into_iter()
+            .filter(|name| self.find(name).is_none() && Nested::of(name).is_none());
         missing.map(str::to_owned).collect()
     }
 }

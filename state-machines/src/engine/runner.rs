@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::context::Wish;
 use super::held::Held;
+use super::nested::Bond;
 use super::shared::Shared;
 use super::task::PANICKED;
 use super::{Answer, Handler, TaskContext, TaskError};
@@ -25,6 +26,8 @@ pub(super) struct Report {
     pub(super) task: TaskId,
     /// Nothing, if what came of it does not count.
     pub(super) event: Option<Event>,
+    /// The execution that the task waits for from now on.
+    pub(super) bond: Option<Bond>,
 }
 
 /// A task that is run.
@@ -154,7 +157,12 @@ impl Runner {
     async fn report(&self, event: Option<Event>) {
         let task = self.order.task;
         // A holder that is gone has let go of the execution.
-        let _ = self.reports.send(Report { task, event }).await;
+        let report = Report {
+            task,
+            event,
+            bond: None,
+        };
+        let _ = self.reports.send(report).await;
     }
 }
 

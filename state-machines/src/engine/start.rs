@@ -11,10 +11,11 @@ use super::claimer::hold;
 use super::error::{BadName, DeployError, NoHandler, StartError};
 use super::held::Held;
 use super::journal::{Batch, Journal};
+use super::shared::Shared;
 use super::{Engine, Registry};
-use crate::core::{Begin, Effect};
+use crate::core::{Begin, Effect, Origin};
 use crate::language::{self, Definition, Problem, Severity};
-use crate::store::{self, Created, New, Start};
+use crate::store::{self, Created, New, Row, Start};
 
 const NAME_CHARS_MAX: usize = 80;
 
@@ -71,23 +72,10 @@ impl Engine {
 
     /// Whether an execution of a workflow could be started under a name.
     pub async fn may_start(&self, workflow: &str, name: &str) -> Result<(), StartError> {
-        self.startable(workflow, name).await.map(|_| ())
-    }
-
-    /// What would be started.
-    async fn startable(
-        &self,
-        workflow: &str,
-        name: &str,
-    ) -> Result<(String, Arc<Definition>), StartError> {
-        check_name(workflow)?;
-        check_name(name)?;
         if self.shared.is_stopping() {
             return Err(StartError::Stopping);
         }
-        let (hash, definition) = self.deployed_as(workflow).await?;
-        check_handlers(&self.shared.registry, &definition)?;
-        Ok((hash, definition))
+        startable(&self.shared, workflow, name).await.map(|_| ())
     }
 
     /// Starts an execution of a workflow; its id. The same workflow, name and
@@ -99,115 +87,170 @@ impl Engine {
         name: &str,
         input: Value,
     ) -> Result<String, StartError> {
-        let (hash, definition) = self.startable(workflow, name).await?;
-        let id = format!("{workflow}:{name}");
-        let begin = Begin {
-            execution_id: id.clone(),
-            name: name.to_owned(),
-            machine: workflow.to_owned(),
-            role: String::new(),
+        if self.shared.is_stopping() {
+            return Err(StartError::Stopping);
+        }
+        let started = start(&self.shared, workflow, name, input, None).await?;
+        Ok(started.id)
+    }
+}
+
+/// An execution that was started, now or before.
+pub(super) struct Started {
+    pub(super) id: String,
+    pub(super) at_ms: i64,
+    pub(super) is_ended: bool,
+}
+
+impl Started {
+    /// One that is there already.
+    pub(super) fn before(row: Row) -> Self {
+        Self {
+            id: row.id,
+            at_ms: row.created_at_ms,
+            is_ended: !row.status.is_open(),
+        }
+    }
+}
+
+/// Starts an execution of a workflow.
+pub(super) async fn start(
+    shared: &Arc<Shared>,
+    workflow: &str,
+    name: &str,
+    input: Value,
+    origin: Option<Origin>,
+) -> Result<Started, StartError> {
+    let (hash, definition) = startable(shared, workflow, name).await?;
+    let begin = Begin {
+        execution_id: format!("{workflow}:{name}"),
+        name: name.to_owned(),
+        machine: workflow.to_owned(),
+        role: String::new(),
+        input,
+        at_ms: shared.clock.now_ms(),
+        seed: (shared.settings.chance)(),
+        limits: shared.settings.limits,
+        origin,
+    };
+    begin_with(shared, hash, definition, begin).await
+}
+
+/// What would be started.
+async fn startable(
+    shared: &Shared,
+    workflow: &str,
+    name: &str,
+) -> Result<(String, Arc<Definition>), StartError> {
+    check_name(workflow)?;
+    check_name(name)?;
+    let (hash, definition) = deployed(shared, workflow).await?;
+    check_handlers(&shared.registry, &definition)?;
+    Ok((hash, definition))
+}
+
+/// What a workflow's name stands for.
+async fn deployed(
+    shared: &Shared,
+    workflow: &str,
+) -> Result<(String, Arc<Definition>), StartError> {
+    let deployed = shared.store.deployed().await?;
+    let none = || StartError::NoWorkflow {
+        name: workflow.to_owned(),
+    };
+    let deployed = deployed.into_iter().find(|known| known.name == workflow);
+    let hash = deployed.ok_or_else(none)?.hash;
+    let definition = shared.definition(&hash).await?.ok_or_else(none)?;
+    let definition = definition.map_err(|cause| StartError::BadDefinition {
+        workflow: workflow.to_owned(),
+        cause,
+    })?;
+    Ok((hash, definition))
+}
+
+/// Creates an execution. If it has something to do and there is room, it is
+/// held at once.
+async fn begin_with(
+    shared: &Arc<Shared>,
+    hash: String,
+    definition: Arc<Definition>,
+    begin: Begin,
+) -> Result<Started, StartError> {
+    let (id, workflow, at_ms) = (
+        begin.execution_id.clone(),
+        begin.machine.clone(),
+        begin.at_ms,
+    );
+    let input = begin.input.to_string();
+    let (journal, batch) = Journal::begin(definition, begin);
+    let (start, slot) = first_place(shared, &journal, &batch, at_ms);
+    let posts = shared.posts.load(Ordering::Acquire);
+    let created = shared
+        .store
+        .create(New {
+            id: id.clone(),
+            workflow: workflow.clone(),
+            definition: hash,
             input,
-            at_ms: self.shared.clock.now_ms(),
-            seed: (self.shared.settings.chance)(),
-            limits: self.shared.settings.limits,
-        };
-        self.begin(hash, definition, begin).await?;
-        Ok(id)
-    }
-
-    /// What a workflow's name stands for.
-    async fn deployed_as(&self, workflow: &str) -> Result<(String, Arc<Definition>), StartError> {
-        let deployed = self.shared.store.deployed().await?;
-        let none = || StartError::NoWorkflow {
-            name: workflow.to_owned(),
-        };
-        let deployed = deployed.into_iter().find(|known| known.name == workflow);
-        let hash = deployed.ok_or_else(none)?.hash;
-        let definition = self.shared.definition(&hash).await?.ok_or_else(none)?;
-        let definition = definition.map_err(|cause| StartError::BadDefinition {
-            workflow: workflow.to_owned(),
-            cause,
-        })?;
-        Ok((hash, definition))
-    }
-
-    /// Creates an execution. If it has something to do and there is room, it
-    /// is held at once.
-    async fn begin(
-        &self,
-        hash: String,
-        definition: Arc<Definition>,
-        begin: Begin,
-    ) -> Result<(), StartError> {
-        let shared = &self.shared;
-        let (id, workflow, at_ms) = (
-            begin.execution_id.clone(),
-            begin.machine.clone(),
-            begin.at_ms,
-        );
-        let input = begin.input.to_string();
-        let (journal, batch) = Journal::begin(definition, begin);
-        let (start, slot) = self.first_place(&journal, &batch, at_ms);
-        let posts = shared.posts.load(Ordering::Acquire);
-        let created = shared
-            .store
-            .create(New {
-                id,
-                workflow: workflow.clone(),
-                definition: hash,
-                input,
-                at_ms,
-                entries: batch.entries,
-                standing: journal.standing(),
-                snapshot: None,
-                start,
-            })
-            .await?;
-        if let (Created::New(Some(lease)), Some(slot)) = (created, slot) {
-            let held = Arc::new(Held::new(lease, workflow));
-            let mut effects = batch.effects;
-            // What the first step did not get to is asked for again.
-            let turns = journal.execution.outstanding().into_iter();
-            effects.extend(turns.filter(|effect| matches!(effect, Effect::Continue { .. })));
-            hold(shared, held, journal, slot, posts, |holder| {
-                holder.run(effects, Vec::new())
-            });
-        }
-        Ok(())
-    }
-
-    /// Where a new execution is put: in memory, or away until its time comes.
-    fn first_place(
-        &self,
-        journal: &Journal,
-        batch: &Batch,
-        now: i64,
-    ) -> (Start, Option<OwnedSemaphorePermit>) {
-        let shared = &self.shared;
-        let outstanding = journal.execution.outstanding();
-        let times = outstanding.iter().map(|effect| match effect {
-            Effect::SetTimer { at_ms, .. } => Some(*at_ms),
-            _ => None,
+            at_ms,
+            entries: batch.entries,
+            standing: journal.standing(),
+            snapshot: None,
+            start,
+        })
+        .await?;
+    let lease = match created {
+        Created::Before(row) => return Ok(Started::before(*row)),
+        Created::New(lease) => lease,
+    };
+    let is_ended = journal.execution.status().is_ended();
+    if let (Some(lease), Some(slot)) = (lease, slot) {
+        let held = Arc::new(Held::new(lease, workflow));
+        let mut effects = batch.effects;
+        // What the first step did not get to is asked for again.
+        let turns = journal.execution.outstanding().into_iter();
+        effects.extend(turns.filter(|effect| matches!(effect, Effect::Continue { .. })));
+        hold(shared, held, journal, slot, posts, |holder| {
+            holder.run(effects, Vec::new())
         });
-        let soon = now.saturating_add(shared.settings.park_after_ms);
-        let only_waits = times
-            .clone()
-            .all(|time| time.is_some_and(|time| time > soon));
-        let has_ended = batch.effects.contains(&Effect::Ended);
-        if only_waits || has_ended {
-            let wake_at_ms = times.flatten().min();
-            return (Start::Parked { wake_at_ms }, None);
+    }
+    Ok(Started {
+        id,
+        at_ms,
+        is_ended,
+    })
+}
+
+/// Where a new execution is put: in memory, or away until its time comes.
+fn first_place(
+    shared: &Shared,
+    journal: &Journal,
+    batch: &Batch,
+    now: i64,
+) -> (Start, Option<OwnedSemaphorePermit>) {
+    let outstanding = journal.execution.outstanding();
+    let times = outstanding.iter().map(|effect| match effect {
+        Effect::SetTimer { at_ms, .. } => Some(*at_ms),
+        _ => None,
+    });
+    let soon = now.saturating_add(shared.settings.park_after_ms);
+    let only_waits = times
+        .clone()
+        .all(|time| time.is_some_and(|time| time > soon));
+    let has_ended = batch.effects.contains(&Effect::Ended);
+    if only_waits || has_ended {
+        let wake_at_ms = times.flatten().min();
+        return (Start::Parked { wake_at_ms }, None);
+    }
+    match Arc::clone(&shared.slots).try_acquire_owned() {
+        Ok(slot) => {
+            let worker = shared.settings.worker.clone();
+            let until_ms = shared.lease_until_ms();
+            (Start::Held { worker, until_ms }, Some(slot))
         }
-        match Arc::clone(&shared.slots).try_acquire_owned() {
-            Ok(slot) => {
-                let worker = shared.settings.worker.clone();
-                let until_ms = shared.lease_until_ms();
-                (Start::Held { worker, until_ms }, Some(slot))
-            }
-            Err(_) => {
-                let wake_at_ms = Some(now);
-                (Start::Parked { wake_at_ms }, None)
-            }
+        Err(_) => {
+            let wake_at_ms = Some(now);
+            (Start::Parked { wake_at_ms }, None)
         }
     }
 }

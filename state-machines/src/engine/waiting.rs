@@ -63,12 +63,20 @@ impl Stands {
         let Some((_, task)) = token_names(token) else {
             return false;
         };
-        let mut positions = self.positions.iter();
-        let found = positions.find(|position| position.task == Some(task));
-        found.map_or(!self.is_whole, |position| {
+        self.of(task).map_or(!self.is_whole, |position| {
             let known = position.token.as_deref();
-            known.is_none_or(|known| known == token)
+            position.child.is_none() && known.is_none_or(|known| known == token)
         })
+    }
+
+    /// Whether a task may be in flight.
+    pub(super) fn may_have(&self, task: TaskId) -> bool {
+        !self.is_whole || self.of(task).is_some()
+    }
+
+    fn of(&self, task: TaskId) -> Option<&Position> {
+        let mut positions = self.positions.iter();
+        positions.find(|position| position.task == Some(task))
     }
 }
 

@@ -124,6 +124,7 @@ impl Play<'_> {
             at_ms: self.now,
             seed: 0,
             limits: Limits::default(),
+            origin: None,
         };
         self.apply(Event::Begun(Box::new(begin)));
         while !self.execution.status().is_ended() && self.noted < EVENTS_MAX {

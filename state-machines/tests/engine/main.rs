@@ -11,6 +11,7 @@
 mod asking;
 mod crashing;
 mod failing;
+mod nesting;
 mod running;
 mod world;
 
@@ -63,6 +64,17 @@ suite! {
         a_pause_begins_nothing
         a_cancelled_execution_stops_its_tasks
         what_is_asked_of_nobody_is_refused
+    }
+    nesting {
+        a_child_is_waited_for_in_no_memory
+        answers_have_the_shape_of_step_functions
+        a_child_that_fails_fails_its_task
+        what_cannot_be_started_fails_its_task
+        a_workflow_that_starts_itself_ends
+        parents_take_no_places
+        a_child_ends_with_its_parent
+        a_child_of_others_is_looked_at
+        parents_and_children_survive_a_crash
     }
     crashing {
         a_task_in_flight_is_run_again

@@ -9,6 +9,8 @@
 //! ```
 //! What has come by the time a step is made becomes one step.
 
+mod children;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -18,11 +20,13 @@ use super::context::Wish;
 use super::held::Held;
 use super::journal::{Due, Journal};
 use super::message::{Meaning, Message};
+use super::nested::{Bond, Starter};
 use super::runner::{Report, Runner};
 use super::shared::Shared;
 use super::{Progress, TaskProgress};
-use crate::core::{Effect, Event, RunTask, TaskId, TimerId};
+use crate::core::{Effect, Event, Nested, RunTask, TaskId, TimerId};
 use crate::store::{self, AppendError, Appended, Step, Then};
+use children::Children;
 
 /// How often an append is tried before the execution is let go of.
 const APPEND_ATTEMPTS: u32 = 8;
@@ -43,6 +47,7 @@ pub(super) struct Holder {
     timers: BTreeMap<TimerId, i64>,
     running: HashMap<TaskId, Arc<watch::Sender<Wish>>>,
     handed_over: HashMap<TaskId, HandedOver>,
+    children: Children,
     reporting: mpsc::Sender<Report>,
     reports: mpsc::Receiver<Report>,
     _slot: OwnedSemaphorePermit,
@@ -100,10 +105,17 @@ impl Holder {
             timers: BTreeMap::new(),
             running: HashMap::new(),
             handed_over: HashMap::new(),
+            children: Children::default(),
             reporting,
             reports,
             _slot: slot,
         }
+    }
+
+    /// Holds an execution that was left before.
+    pub(super) async fn resume(mut self, effects: Vec<Effect>, mail: Vec<store::Message>) {
+        self.check_origin().await;
+        self.run(effects, mail).await;
     }
 
     /// Holds the execution for as long as there is something to do.
@@ -138,6 +150,9 @@ impl Holder {
             }
             let now = self.shared.clock.now_ms();
             self.times_come(now);
+            if self.children.is_look_due() {
+                self.look_at_children().await;
+            }
             if !self.due.is_empty() {
                 return Next::Step;
             }
@@ -180,6 +195,7 @@ impl Holder {
             Then::Park { .. } => Stays::No,
         };
         if batch.entries.is_empty() && stays == Stays::Yes && self.journal.taken == self.taken {
+            self.disown_children().await;
             return stays;
         }
         let step = self.journal.step(batch, self.held.lease.clone(), then);
@@ -187,6 +203,10 @@ impl Holder {
             return Stays::No;
         };
         self.taken = self.journal.taken;
+        match is_ended {
+            true => self.end_children().await,
+            false => self.disown_children().await,
+        }
         if stays == Stays::Yes {
             if appended.waiting > 0 {
                 self.held.has_mail();
@@ -205,7 +225,10 @@ impl Holder {
             .any(|task| task.heartbeat.is_some());
         let next = self.next_time();
         let soon = now.saturating_add(self.shared.settings.park_after_ms);
-        let is_busy = !self.running.is_empty() || listens || !self.due.is_empty();
+        let is_busy = !self.running.is_empty()
+            || listens
+            || !self.due.is_empty()
+            || self.children.is_look_due();
         if is_busy || next.is_some_and(|next| next <= soon) {
             return Then::Keep;
         }
@@ -304,13 +327,28 @@ impl Holder {
 
     fn start(&mut self, order: RunTask) {
         let task = order.task;
-        if self
-            .journal
-            .execution
-            .task(task)
-            .is_some_and(|flight| flight.is_submitted)
-        {
-            return self.hand_over(task);
+        let flight = self.journal.execution.task(task);
+        let submitted = flight.filter(|flight| flight.is_submitted);
+        let nested = Nested::of(&order.resource);
+        if let Some(flight) = submitted {
+            let child = flight.child.clone();
+            self.hand_over(task);
+            if let (Some(child), Some(nested)) = (child, nested) {
+                let token = order.token;
+                self.adopt(
+                    task,
+                    Bond {
+                        child,
+                        token,
+                        nested,
+                    },
+                );
+                self.children.look_at(task);
+            }
+            return;
+        }
+        if let Some(nested) = nested {
+            return self.start_child(nested, order);
         }
         let Some(handler) = self.shared.registry.find(&order.resource) else {
             // Nobody gets here: definitions are checked when they are taken up.
@@ -335,6 +373,22 @@ impl Holder {
         self.shared.spawn(runner.run());
     }
 
+    fn start_child(&mut self, nested: Nested, order: RunTask) {
+        let wish = Arc::new(watch::Sender::new(Wish::GoOn));
+        self.running.insert(order.task, Arc::clone(&wish));
+        let origin = self.journal.execution.origin();
+        let starter = Starter {
+            shared: Arc::clone(&self.shared),
+            held: Arc::clone(&self.held),
+            nested,
+            order,
+            depth: origin.map_or(0, |origin| origin.depth),
+            wish,
+            reports: self.reporting.clone(),
+        };
+        self.shared.spawn(starter.run());
+    }
+
     fn stop(&mut self, task: TaskId) {
         if let Some(wish) = self.running.remove(&task) {
             wish.send_replace(Wish::Stop);
@@ -354,6 +408,8 @@ impl Holder {
             .timeout_ms
             .map(|length| flight.ordered_at_ms.saturating_add(length));
         let heartbeat = flight.order.heartbeat_ms.map(|length| (length, now));
+        // What the engine itself waits for need not tell that it is alive.
+        let heartbeat = heartbeat.filter(|_| Nested::of(&flight.order.resource).is_none());
         let handed = HandedOver {
             ends_at_ms,
             heartbeat,
@@ -361,8 +417,11 @@ impl Holder {
         self.handed_over.insert(task, handed);
     }
 
-    fn reported(&mut self, Report { task, event }: Report) {
+    fn reported(&mut self, Report { task, event, bond }: Report) {
         self.running.remove(&task);
+        if let Some(bond) = bond {
+            self.adopt(task, bond);
+        }
         let Some(event) = event else {
             return;
         };
@@ -377,7 +436,8 @@ impl Holder {
         let timers = self.timers.values().copied();
         let handed = self.handed_over.values();
         let handed = handed.filter_map(|task| Some(task.due()?.0));
-        timers.chain(handed).min()
+        let looks = self.children.next_look();
+        timers.chain(handed).chain(looks).min()
     }
 
     /// What the time brings.
@@ -385,6 +445,7 @@ impl Holder {
         if self.next_time().is_none_or(|next| next > now) {
             return;
         }
+        self.children.times_come(now);
         let mut come: Vec<(i64, Event)> = Vec::new();
         self.timers.retain(|timer, at_ms| {
             let is_due = *at_ms <= now;
@@ -456,6 +517,10 @@ impl Holder {
                     self.stop(*task);
                 }
                 Some(event)
+            }
+            Meaning::Look(task) => {
+                self.children.look_at(task);
+                None
             }
             Meaning::Alive(task, progress) => {
                 self.is_alive(task, progress);

@@ -1,0 +1,332 @@
+//! Executions that start executions.
+
+use ballast_state_machines::core::{Doing, Status};
+use ballast_state_machines::engine::{Engine, Registry, Settings, Signal, TaskContext, TaskError};
+use ballast_state_machines::store::Query;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::world::{Place, begin, history, is_doing, until};
+
+const SYNC: &str = "arn:aws:states:::states:startExecution.sync";
+const SYNC_2: &str = "arn:aws:states:::states:startExecution.sync:2";
+
+/// Starts `child`, as this resource does.
+fn parent(resource: &str, arguments: Value, more: Value) -> Value {
+    let mut task = json!({"Type": "Task", "Resource": resource, "Parameters": arguments,
+        "End": true});
+    for (name, value) in more.as_object().unwrap() {
+        task[name] = value.clone();
+    }
+    json!({"StartAt": "Start", "States": {"Start": task}})
+}
+
+fn child() -> Value {
+    json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "work", "Next": "W"},
+        "W": {"Type": "Wait", "Seconds": 60, "End": true}}})
+}
+
+async fn work(input: Value, _: TaskContext) -> Result<Value, TaskError> {
+    match input.get("error").and_then(Value::as_str) {
+        Some(error) => Err(TaskError::new(error, "as it was told")),
+        None => Ok(json!({"did": input})),
+    }
+}
+
+fn working() -> Registry {
+    Registry::new().function("work", work)
+}
+
+/// A child that says that it has begun, and waits for an answer.
+fn asking() -> (Registry, mpsc::UnboundedReceiver<String>, Value) {
+    let (tell, tokens) = mpsc::unbounded_channel();
+    let ask = move |_: Value, context: TaskContext| {
+        tell.send(context.token().to_owned()).unwrap();
+        async { Ok::<_, TaskError>(json!({})) }
+    };
+    let registry = Registry::new().function("ask.waitForTaskToken", ask);
+    let child = json!({"StartAt": "Ask", "States": {
+        "Ask": {"Type": "Task", "Resource": "ask.waitForTaskToken", "End": true}}});
+    (registry, tokens, child)
+}
+
+async fn deploy(engine: &Engine, name: &str, definition: &Value) {
+    engine.deploy(name, &definition.to_string()).await.unwrap();
+}
+
+/// The only child there is.
+async fn only_child(engine: &Engine) -> String {
+    let query = Query {
+        workflow: Some("child".to_owned()),
+        ..Query::newest(9)
+    };
+    let found = engine.list(&query).await.unwrap();
+    assert_eq!(found.len(), 1);
+    found[0].id.clone()
+}
+
+pub(crate) async fn a_child_is_waited_for_in_no_memory(place: impl Place) {
+    let engine = place.engine(working()).await;
+    deploy(&engine, "child", &child()).await;
+    let arguments = json!({"StateMachineArn": "arn:x:states:y:1:stateMachine:child",
+        "Input": {"n.$": "$.n"}});
+    let definition = parent(SYNC_2, arguments, json!({"HeartbeatSeconds": 10}));
+    let id = begin(&engine, &definition, json!({"n": 3})).await;
+    let seen = until(&engine, &id, |seen| {
+        seen.summary.position[0].child.is_some()
+    })
+    .await;
+    assert!(is_doing(&seen, "Start", Doing::Working));
+    assert_eq!(engine.waiting(&id).await.unwrap(), Some(vec![]));
+    let child = only_child(&engine).await;
+    assert_eq!(seen.summary.position[0].child, Some(child.clone()));
+    until(&engine, &child, |seen| is_doing(seen, "W", Doing::Waiting)).await;
+    while engine.held() > 0 {
+        tokio::task::yield_now().await;
+    }
+    place.clock().advance_ms(60_000);
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let output = ended.output.unwrap();
+    assert_eq!(output["Status"], "SUCCEEDED");
+    assert_eq!(output["Output"], json!({"did": {"n": 3}}));
+    assert_eq!(output["Input"], json!({"n": 3}));
+    assert_eq!(output["ExecutionArn"], json!(child));
+    assert_eq!(output["StateMachineArn"], "child");
+    let started = ended.summary.started_at_ms;
+    assert_eq!(
+        (&output["StartDate"], &output["StopDate"]),
+        (&json!(started), &json!(started + 60_000))
+    );
+    let history = history(&engine, &id).await;
+    let kinds: Vec<_> = history.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(
+        kinds[1..6],
+        [
+            "TaskStateEntered",
+            "TaskScheduled",
+            "TaskStarted",
+            "TaskSubmitted",
+            "TaskSucceeded"
+        ]
+    );
+}
+
+pub(crate) async fn answers_have_the_shape_of_step_functions(place: impl Place) {
+    let engine = place.engine(working()).await;
+    let at_once = json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "work", "End": true}}});
+    deploy(&engine, "child", &at_once).await;
+    // Named, a child may be started before, and may have ended.
+    let arguments = json!({"StateMachineArn": "${Child}", "Name": "one", "Input": "{\"a\": 1}"});
+    deploy(&engine, "w", &parent(SYNC, arguments.clone(), json!({}))).await;
+    for name in ["1", "2"] {
+        let id = engine.start("w", name, json!({})).await.unwrap();
+        let ended = engine.ended(&id).await.unwrap().unwrap();
+        let output = ended.output.unwrap();
+        assert_eq!(output["Output"], json!(r#"{"did":{"a":1}}"#));
+        assert_eq!(output["Input"], json!(r#"{"a":1}"#));
+        assert_eq!(
+            (&output["Name"], &output["ExecutionArn"]),
+            (&json!("one"), &json!("child:one"))
+        );
+    }
+    let resource = "arn:aws:states:::states:startExecution";
+    deploy(&engine, "w", &parent(resource, arguments, json!({}))).await;
+    let id = engine.start("w", "3", json!({})).await.unwrap();
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let started = ended.summary.started_at_ms;
+    assert_eq!(
+        ended.output,
+        Some(json!({"ExecutionArn": "child:one", "StartDate": started}))
+    );
+}
+
+pub(crate) async fn a_child_that_fails_fails_its_task(place: impl Place) {
+    let engine = place.engine(working()).await;
+    deploy(&engine, "child", &child()).await;
+    let arguments = json!({"StateMachineArn": "child", "Input": {"error": "Test.Broken"}});
+    let id = begin(&engine, &parent(SYNC_2, arguments, json!({})), json!({})).await;
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.error.as_deref(), Some("States.TaskFailed"));
+    let cause: Value = serde_json::from_str(&ended.cause.unwrap()).unwrap();
+    assert_eq!(cause["Status"], "FAILED");
+    assert_eq!(
+        (&cause["Error"], &cause["Cause"]),
+        (&json!("Test.Broken"), &json!("as it was told"))
+    );
+}
+
+pub(crate) async fn what_cannot_be_started_fails_its_task(place: impl Place) {
+    let engine = place.engine(working()).await;
+    deploy(&engine, "child", &child()).await;
+    engine.start("child", "taken", json!(1)).await.unwrap();
+    for (name, arguments, error, cause) in [
+        (
+            "1",
+            json!({"StateMachineArn": "nobody"}),
+            "StepFunctions.StateMachineDoesNotExistException",
+            "deploy it first",
+        ),
+        (
+            "2",
+            json!({}),
+            "StepFunctions.ValidationException",
+            "StateMachineArn",
+        ),
+        (
+            "3",
+            json!({"StateMachineArn": "child", "Name": "a b"}),
+            "StepFunctions.InvalidNameException",
+            "is no name",
+        ),
+        (
+            "4",
+            json!({"StateMachineArn": "child", "Name": "taken", "Input": 2}),
+            "StepFunctions.ExecutionAlreadyExistsException",
+            "another input",
+        ),
+    ] {
+        deploy(&engine, "w", &parent(SYNC_2, arguments, json!({}))).await;
+        let id = engine.start("w", name, json!({})).await.unwrap();
+        let ended = engine.ended(&id).await.unwrap().unwrap();
+        assert_eq!(ended.error.as_deref(), Some(error));
+        let told = ended.cause.unwrap();
+        assert!(told.contains(cause), "{told}");
+    }
+}
+
+pub(crate) async fn a_workflow_that_starts_itself_ends(place: impl Place) {
+    let engine = place.engine(Registry::new()).await;
+    let arguments = json!({"StateMachineArn": "w"});
+    let id = begin(&engine, &parent(SYNC_2, arguments, json!({})), json!({})).await;
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.error.as_deref(), Some("States.TaskFailed"));
+    let cause = ended.cause.unwrap();
+    assert!(cause.contains("nested more than 10 deep"), "{cause}");
+    assert_eq!(engine.list(&Query::newest(99)).await.unwrap().len(), 11);
+}
+
+/// Were a parent to take a task's place, or to stay in memory, they would wait
+/// for each other for ever.
+pub(crate) async fn parents_take_no_places(place: impl Place) {
+    const MANY: usize = 50;
+    let settings = Settings {
+        tasks_max: 1,
+        held_max: 2,
+        ..Settings::default()
+    };
+    let engine = place.engine_with(working(), settings).await;
+    let at_once = json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "work", "End": true}}});
+    deploy(&engine, "child", &at_once).await;
+    let arguments = json!({"StateMachineArn": "child"});
+    deploy(&engine, "w", &parent(SYNC_2, arguments, json!({}))).await;
+    let mut ids = Vec::new();
+    for name in 0..MANY {
+        let id = engine.start("w", &name.to_string(), json!({})).await;
+        ids.push(id.unwrap());
+    }
+    for id in ids {
+        let ended = engine.ended(&id).await.unwrap().unwrap();
+        assert_eq!(ended.summary.status, Status::Succeeded);
+    }
+    let all = engine.list(&Query::newest(1_000)).await.unwrap();
+    assert_eq!(all.len(), 2 * MANY);
+}
+
+pub(crate) async fn a_child_ends_with_its_parent(place: impl Place) {
+    let (registry, mut tokens, child) = asking();
+    let engine = place.engine(registry).await;
+    deploy(&engine, "child", &child).await;
+    let arguments = json!({"StateMachineArn": "child"});
+    deploy(
+        &engine,
+        "w",
+        &parent(SYNC_2, arguments, json!({"TimeoutSeconds": 3_600})),
+    )
+    .await;
+    for is_late in [false, true] {
+        let id = engine
+            .start("w", &is_late.to_string(), json!({}))
+            .await
+            .unwrap();
+        let token = tokens.recv().await.unwrap();
+        let child = token.split('#').next().unwrap();
+        until(&engine, &id, |seen| {
+            seen.summary.position[0].child.is_some() && seen.summary.worker.is_none()
+        })
+        .await;
+        match is_late {
+            true => place.clock().advance_ms(3_600_000),
+            false => engine.cancel(&id, None, None).await.unwrap(),
+        }
+        let ended = engine.ended(&id).await.unwrap().unwrap();
+        let expected = if is_late {
+            Status::Failed
+        } else {
+            Status::Aborted
+        };
+        assert_eq!(ended.summary.status, expected);
+        let ended = engine.ended(child).await.unwrap().unwrap();
+        assert_eq!(ended.summary.status, Status::Aborted);
+        assert!(ended.cause.unwrap().contains("no longer waits for it"));
+    }
+}
+
+/// A child that others started goes on without whoever waited for it, and is
+/// found to have ended without a word from it.
+pub(crate) async fn a_child_of_others_is_looked_at(place: impl Place) {
+    let (registry, mut tokens, child) = asking();
+    let engine = place.engine(registry).await;
+    deploy(&engine, "child", &child).await;
+    let child = engine.start("child", "theirs", json!({})).await.unwrap();
+    let token = tokens.recv().await.unwrap();
+    let arguments = json!({"StateMachineArn": "child", "Name": "theirs"});
+    deploy(&engine, "w", &parent(SYNC_2, arguments, json!({}))).await;
+    let waits = async |name: &str| {
+        let id = engine.start("w", name, json!({})).await.unwrap();
+        until(&engine, &id, |seen| {
+            seen.summary.position[0].child.is_some() && seen.summary.worker.is_none()
+        })
+        .await;
+        id
+    };
+    let gives_up = waits("1").await;
+    engine.cancel(&gives_up, None, None).await.unwrap();
+    engine.ended(&gives_up).await.unwrap().unwrap();
+    let stays = waits("2").await;
+    engine
+        .signal(&token, Signal::Success(json!("done")))
+        .await
+        .unwrap();
+    let ended = engine.ended(&child).await.unwrap().unwrap();
+    assert_eq!(ended.output, Some(json!("done")));
+    assert!(!engine.get(&stays).await.unwrap().unwrap().is_ended());
+    place.clock().advance_ms(5_000);
+    let ended = engine.ended(&stays).await.unwrap().unwrap();
+    assert_eq!(ended.output.unwrap()["Output"], json!("done"));
+}
+
+/// Killed while parent and child wait, and while the parent's end is known to
+/// nobody else.
+pub(crate) async fn parents_and_children_survive_a_crash(place: impl Place) {
+    let (registry, mut tokens, child) = asking();
+    let mut engine = place.engine(registry.clone()).await;
+    deploy(&engine, "child", &child).await;
+    let arguments = json!({"StateMachineArn": "child"});
+    let id = begin(&engine, &parent(SYNC_2, arguments, json!({})), json!({})).await;
+    let token = tokens.recv().await.unwrap();
+    for _ in 0..3 {
+        engine.kill().await;
+        engine = place.engine(registry.clone()).await;
+    }
+    engine
+        .signal(&token, Signal::Success(json!("done")))
+        .await
+        .unwrap();
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.output.unwrap()["Output"], json!("done"));
+    only_child(&engine).await;
+    history(&engine, &id).await;
+}
