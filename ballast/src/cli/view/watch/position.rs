@@ -24,9 +24,14 @@ pub(crate) fn place(at: &Position) -> String {
     }
 }
 
+/// How long it has been there.
+fn since(at: &Position, now: Timestamp) -> String {
+    span(now.unix_ms().saturating_sub(at.entered_at.unix_ms()))
+}
+
 /// What is done there, and since when or until when.
 pub(crate) fn doing(at: &Position, paused: bool, now: Timestamp) -> String {
-    let since = span(now.unix_ms().saturating_sub(at.entered_at.unix_ms()));
+    let since = since(at, now);
     let until = |moment: Timestamp| span(moment.unix_ms().saturating_sub(now.unix_ms()));
     match (at.doing, at.wakes_at) {
         (Doing::Ready, _) if paused => "goes on when it is resumed".to_owned(),
@@ -72,6 +77,40 @@ pub(crate) fn how_to_signal(id: &str, at: &Position) -> String {
     )
 }
 
+/// Branches or iterations up to which a bar would say less than the numbers.
+const FEW: u64 = 4;
+
+/// What a Map of many items has done, as if it were a task's progress; and its
+/// mean pace since it was entered.
+fn gathered(at: &Position, now: Timestamp) -> Option<(Progress, Option<f64>)> {
+    let (done, total) = match (at.doing, at.done, at.total) {
+        (Doing::Gathering, Some(done), Some(total)) if total > FEW => (done, total),
+        _ => return None,
+    };
+    let progress = Progress {
+        state: at.state.clone(),
+        task: 0,
+        begun_at: at.entered_at,
+        at: now,
+        done,
+        total: Some(total),
+        unit: "items".to_owned(),
+        note: None,
+    };
+    let seconds = now.unix_ms().saturating_sub(at.entered_at.unix_ms()) as f64 / 1_000.0;
+    let pace = (done > 0 && seconds > 0.0).then(|| done as f64 / seconds);
+    Some((progress, pace))
+}
+
+fn sign(doing: Doing) -> (&'static str, Paint) {
+    match doing {
+        Doing::BackingOff => ("↻", Paint::Yellow),
+        Doing::AwaitingCallback => ("?", Paint::Yellow),
+        Doing::Waiting => ("◷", Paint::Cyan),
+        _ => ("▶", Paint::Cyan),
+    }
+}
+
 /// All positions, each with its progress.
 pub(super) fn lines(
     execution: &Execution,
@@ -89,17 +128,21 @@ pub(super) fn lines(
     let width = widest.max().unwrap_or(0).min(columns / 2);
     let mut groups = Vec::new();
     for at in &execution.position {
-        let (sign, paint) = match at.doing {
-            Doing::BackingOff => ("↻", Paint::Yellow),
-            Doing::AwaitingCallback => ("?", Paint::Yellow),
-            Doing::Waiting => ("◷", Paint::Cyan),
-            _ => ("▶", Paint::Cyan),
-        };
+        let (sign, paint) = sign(at.doing);
         let name = format!("{:width$}", place(at));
+        let many = gathered(at, now);
+        let words = match many {
+            // The bar has the numbers.
+            Some(_) => format!("for {}", since(at, now)),
+            None => doing(at, execution.paused, now),
+        };
         let head = Line::of(paint, sign)
             .with(Paint::Bold, &format!(" {name}"))
-            .then(Paint::Plain, &doing(at, execution.paused, now));
+            .then(Paint::Plain, &words);
         let mut group = vec![head];
+        if let Some((progress, pace)) = many {
+            group.push(bar::progress(&progress, pace, "  ", columns, now));
+        }
         if at.doing == Doing::BackingOff
             && let Some(why) = story.trouble(&at.state)
         {
