@@ -121,4 +121,68 @@ mod tests {
         );
         assert!(narrower.ends_with("a\x1b[K\r\nb\r\n\x1b[J"), "{narrower:?}");
     }
+
+    /// What stands on a terminal of so many columns after this was written, as
+    /// far as we use one.
+    fn shown(written: &str, columns: usize) -> Vec<String> {
+        let mut rows: Vec<Vec<char>> = vec![Vec::new()];
+        let (mut row, mut column) = (0, 0);
+        let mut chars = written.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '\r' => column = 0,
+                '\n' => {
+                    row += 1;
+                    rows.resize(rows.len().max(row + 1), Vec::new());
+                }
+                '\x1b' => {
+                    let mut code: String = chars.by_ref().skip(1).take(1).collect();
+                    while !code.ends_with(char::is_alphabetic) {
+                        code.extend(chars.next());
+                    }
+                    match code.as_str() {
+                        "K" => rows[row].truncate(column),
+                        "J" => {
+                            rows[row].truncate(column);
+                            rows.truncate(row + 1);
+                        }
+                        up if up.ends_with('A') => {
+                            row -= up[..up.len() - 1].parse::<usize>().unwrap()
+                        }
+                        _ => {}
+                    }
+                }
+                c => {
+                    assert!(column < columns, "a line is too long");
+                    let width = rows[row].len().max(column + 1);
+                    rows[row].resize(width, ' ');
+                    rows[row][column] = c;
+                    column += 1;
+                }
+            }
+        }
+        rows.into_iter().map(String::from_iter).collect()
+    }
+
+    #[test]
+    fn a_terminal_shows_the_last_lines_only() {
+        let frames = [
+            vec!["one", "two, which is long", "three"],
+            vec!["1", "2"],
+            vec!["exactly twenty chars", "", "b", "c", "d"],
+            vec!["the end"],
+        ];
+        let mut written = String::from("$ ballast execution\r\n");
+        let mut before = Vec::new();
+        for frame in frames {
+            let painted: Vec<String> = frame.iter().map(|line| (*line).to_owned()).collect();
+            let widths: Vec<usize> = frame.iter().map(|line| line.len()).collect();
+            written.push_str(&over(&before, 20, &painted, &widths));
+            before = widths;
+            let mut expected = vec!["$ ballast execution".to_owned()];
+            expected.extend(painted);
+            expected.push(String::new());
+            assert_eq!(shown(&written, 20), expected);
+        }
+    }
 }
