@@ -20,7 +20,7 @@ use super::context::Wish;
 use super::held::Held;
 use super::journal::{Due, Journal};
 use super::message::{Meaning, Message};
-use super::nested::{Bond, Starter};
+use super::nested::{Bond, Starter, next_origin_look_ms};
 use super::runner::{Report, Runner};
 use super::shared::Shared;
 use super::{Progress, TaskProgress};
@@ -95,6 +95,7 @@ impl Holder {
         slot: OwnedSemaphorePermit,
     ) -> Self {
         let (reporting, reports) = mpsc::channel(REPORTS);
+        let origin_at_ms = next_origin_look_ms(&journal.execution, shared.clock.now_ms());
         Self {
             shared,
             held,
@@ -105,7 +106,7 @@ impl Holder {
             timers: BTreeMap::new(),
             running: HashMap::new(),
             handed_over: HashMap::new(),
-            children: Children::default(),
+            children: Children::new(origin_at_ms),
             reporting,
             reports,
             _slot: slot,
@@ -152,6 +153,9 @@ impl Holder {
             self.times_come(now);
             if self.children.is_look_due() {
                 self.look_at_children().await;
+            }
+            if self.children.is_origin_due(now) {
+                self.check_origin().await;
             }
             if !self.due.is_empty() {
                 return Next::Step;
@@ -200,6 +204,9 @@ impl Holder {
         }
         let step = self.journal.step(batch, self.held.lease.clone(), then);
         let Some(appended) = self.append(step).await else {
+            if is_ended {
+                self.end_children_if_ended().await;
+            }
             return Stays::No;
         };
         self.taken = self.journal.taken;
