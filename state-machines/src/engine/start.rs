@@ -59,6 +59,10 @@ impl Engine {
         name: &str,
         input: Value,
     ) -> Result<String, StartError> {
+        // Who stops waits for those who start, and nobody starts after that.
+        let Ok(_starting) = self.shared.gate.try_read() else {
+            return Err(StartError::Stopping);
+        };
         if self.shared.is_stopping() {
             return Err(StartError::Stopping);
         }

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use ballast_state_machines::core::{At, Event, Execution, apply};
+use async_trait::async_trait;
+use ballast_state_machines::core::{At, Event, Execution, Status, TaskId, apply};
 use ballast_state_machines::engine::{
-    Clock, Description, Engine, Registry, Settings, Signal, TaskContext, TaskError,
+    Answer, Clock, Description, Engine, Handler, Registry, Settings, Signal, TaskContext, TaskError,
 };
 use ballast_state_machines::language::Definition;
 use ballast_state_machines::store::{Entry, Query, Store};
@@ -53,6 +54,33 @@ async fn ended(engine: &Engine, id: &str) -> Description {
     insisting(async || engine.ended(id).await).await.unwrap()
 }
 
+/// A handler that is run only for what is durable.
+struct Durable {
+    random: Random,
+    definition: Definition,
+    store: Arc<Faulty>,
+}
+
+#[async_trait]
+impl Handler for Durable {
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError> {
+        let (id, task) = context.idempotency_key().rsplit_once('#').unwrap();
+        let task = TaskId(task.parse().unwrap());
+        let mut execution = Execution::default();
+        let was_ordered = self.store.journal(id).iter().any(|entry| {
+            let event = serde_json::from_str(&entry.event).unwrap();
+            apply(
+                &self.definition,
+                &mut execution,
+                At::new(event, entry.at_ms),
+            );
+            execution.task(task).is_some()
+        });
+        assert!(was_ordered, "{task} is run, and its order is not kept");
+        self.random.run(input, context).await
+    }
+}
+
 /// Every entry of a journal is news to what was before it, and they lead to
 /// where the execution ended.
 fn check_journal(definition: &Definition, journal: &[Entry], ended: &Description) {
@@ -76,7 +104,15 @@ fn check_journal(definition: &Definition, journal: &[Entry], ended: &Description
 async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u64) {
     let clock = Arc::new(Paused::new());
     let store = Arc::new(Faulty::new(seed, Arc::clone(&clock)));
-    let (registry, _dying) = Random::registry(definition, seed, 0);
+    let handler = Arc::new(Durable {
+        random: Random::new(seed, 0).0,
+        definition: definition.clone(),
+        store: Arc::clone(&store),
+    });
+    let missing = Registry::new().missing(definition).into_iter();
+    let registry = missing.fold(Registry::new(), |registry, resource| {
+        registry.handler(resource, handler.clone())
+    });
     let mut engines = Vec::new();
     for worker in ["a", "b"].into_iter().take(workers) {
         engines.push(engine(&store, &clock, &registry, worker, seed).await);
@@ -92,7 +128,7 @@ async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u
     let ended = ended(&engines[0], "w:1").await;
     let all = store.inner().list(&Query::newest(9)).await.unwrap();
     assert_eq!(all.len(), 1);
-    check_journal(definition, &store.journals()["w:1"], &ended);
+    check_journal(definition, &store.journal("w:1"), &ended);
     for engine in engines {
         engine.stop().await;
         assert_eq!(engine.held(), 0);
@@ -115,7 +151,7 @@ fn paused<T>(work: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn machines_end_as_if_the_store_had_not_failed(seed: u64, workers in 1usize..3) {
@@ -235,5 +271,37 @@ fn a_parent_that_is_not_told_finds_that_its_child_has_ended() {
         let ended = engine.ended(&parent).await.unwrap().unwrap();
         assert_eq!(ended.output, Some(json!("done")));
         assert!(clock.now_ms() - START_MS <= 10_000);
+    });
+}
+
+/// A step that the store cannot keep is not tried for ever.
+#[test]
+fn what_cannot_be_kept_fails_the_execution() {
+    paused(async {
+        let clock = Arc::new(Paused::new());
+        let store = Arc::new(Faulty::calm(1, Arc::clone(&clock)));
+        store.cannot_keep("poison");
+        let work = |input: Value, _: TaskContext| async move {
+            let is_second = input == json!("tea");
+            Ok::<_, TaskError>(if is_second { "poison" } else { "tea" })
+        };
+        let registry = Registry::new().function("work", work);
+        let engine = engine(&store, &clock, &registry, "a", 1).await;
+        let text = r#"{"StartAt": "A", "States": {
+            "A": {"Type": "Task", "Resource": "work", "Next": "B"},
+            "B": {"Type": "Task", "Resource": "work", "End": true}}}"#;
+        engine.deploy("w", text).await.unwrap();
+        let id = engine.start("w", "1", json!({})).await.unwrap();
+        let ended = engine.ended(&id).await.unwrap().unwrap();
+        assert_eq!(ended.summary.status, Status::Failed);
+        assert_eq!(ended.error.as_deref(), Some("States.DataLimitExceeded"));
+        let cause = ended.cause.clone().unwrap();
+        assert!(
+            cause.starts_with("a step cannot be kept: a position"),
+            "{cause}"
+        );
+        let definition = Definition::parse(text).unwrap();
+        check_journal(&definition, &store.journal(&id), &ended);
+        engine.stop().await;
     });
 }

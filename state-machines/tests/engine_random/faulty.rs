@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ballast_state_machines::engine::Clock;
+use ballast_state_machines::store::limits::POSITION_BYTES_MAX;
 use ballast_state_machines::store::{
     AppendError, Appended, Claim, ClaimError, Claimant, CreateError, Created, Definition, Deployed,
     Entry, Found, HistoryPage, HistoryQuery, KeepError, Lease, Mail, MemoryStore, Message, New,
@@ -36,6 +37,8 @@ pub(crate) struct Faulty {
     rarely: u64,
     /// Whether messages of this kind are refused.
     refused: Mutex<Option<&'static str>>,
+    /// Whether steps with this text in an event cannot be kept.
+    unfit: Mutex<Option<&'static str>>,
     /// What was kept, in its order.
     journals: Mutex<HashMap<String, Vec<Entry>>>,
 }
@@ -54,6 +57,7 @@ impl Faulty {
         Self {
             rarely: 0,
             refused: Mutex::default(),
+            unfit: Mutex::default(),
             inner: MemoryStore::new(),
             clock,
             seed,
@@ -68,6 +72,11 @@ impl Faulty {
         *self.refused.lock().unwrap() = Some(kind);
     }
 
+    /// Cannot keep events with this text.
+    pub(crate) fn cannot_keep(&self, text: &'static str) {
+        *self.unfit.lock().unwrap() = Some(text);
+    }
+
     pub(crate) fn faults(&self) -> u64 {
         self.faults.load(Ordering::Relaxed)
     }
@@ -75,6 +84,11 @@ impl Faulty {
     /// The entries of every execution.
     pub(crate) fn journals(&self) -> HashMap<String, Vec<Entry>> {
         self.journals.lock().unwrap().clone()
+    }
+
+    /// The entries of one execution.
+    pub(crate) fn journal(&self, id: &str) -> Vec<Entry> {
+        self.journals.lock().unwrap()[id].clone()
     }
 
     /// It without its faults.
@@ -186,7 +200,13 @@ impl Store for Faulty {
         change!(self, self.inner.renew(leases, until_ms).await)
     }
 
-    async fn append(&self, step: Step) -> Result<Appended, AppendError> {
+    async fn append(&self, mut step: Step) -> Result<Appended, AppendError> {
+        if let Some(text) = *self.unfit.lock().unwrap()
+            && step.entries.iter().any(|entry| entry.event.contains(text))
+        {
+            // As large as no step may be.
+            step.standing.position = "x".repeat(POSITION_BYTES_MAX + 1);
+        }
         change!(self, {
             let (id, entries) = (step.lease.id.clone(), step.entries.clone());
             let appended = self.inner.append(step).await;

@@ -21,19 +21,27 @@ pub(crate) struct Random {
 }
 
 impl Random {
+    /// One handler for all, and whoever dies of it.
+    pub(crate) fn new(seed: u64, deadly: u64) -> (Self, mpsc::UnboundedReceiver<()>) {
+        let (die, dying) = mpsc::unbounded_channel();
+        let ran = Mutex::default();
+        let random = Self {
+            seed,
+            deadly,
+            ran,
+            die,
+        };
+        (random, dying)
+    }
+
     /// Handlers for all resources of a definition, and whoever dies of them.
     pub(crate) fn registry(
         definition: &Definition,
         seed: u64,
         deadly: u64,
     ) -> (Registry, mpsc::UnboundedReceiver<()>) {
-        let (die, dying) = mpsc::unbounded_channel();
-        let handler = Arc::new(Self {
-            seed,
-            deadly,
-            ran: Mutex::default(),
-            die,
-        });
+        let (handler, dying) = Self::new(seed, deadly);
+        let handler = Arc::new(handler);
         let missing = Registry::new().missing(definition).into_iter();
         let registry = missing.fold(Registry::new(), |registry, resource| {
             registry.handler(resource, handler.clone())

@@ -25,6 +25,7 @@ use super::runner::{Report, Runner};
 use super::shared::Shared;
 use super::{Progress, TaskProgress};
 use crate::core::{Effect, Event, Nested, RunTask, TaskId, TimerId};
+use crate::data::errors::DATA_LIMIT_EXCEEDED;
 use crate::store::{self, AppendError, Appended, Step, Then};
 use children::Children;
 
@@ -111,6 +112,16 @@ impl Holder {
             reports,
             _slot: slot,
         }
+    }
+
+    /// Ends an execution that cannot go on.
+    pub(super) async fn fail(mut self, why: String) {
+        let event = Event::Failed {
+            error: DATA_LIMIT_EXCEEDED.to_owned(),
+            cause: format!("a step cannot be kept: {why}"),
+        };
+        self.due.push_back(Due::event(event));
+        self.run(Vec::new(), Vec::new()).await;
     }
 
     /// Holds an execution that was left before.
@@ -268,6 +279,10 @@ impl Holder {
                     );
                     return None;
                 }
+                Err(AppendError::Unfit(unfit)) => {
+                    self.give_up(unfit.to_string()).await;
+                    return None;
+                }
                 Err(error) => {
                     tracing::error!(
                         execution = self.held.lease.id,
@@ -278,6 +293,22 @@ impl Holder {
                 }
             }
         }
+    }
+
+    /// A step cannot be kept, and would not be the next time either. What is in
+    /// memory is ahead of what is kept: it is read anew, to fail.
+    async fn give_up(&self, why: String) {
+        let lease = &self.held.lease;
+        tracing::error!(
+            execution = lease.id,
+            cause = why,
+            "a step cannot be kept; the execution fails"
+        );
+        self.shared.is_unfit(&lease.id, why);
+        let now = self.shared.clock.now_ms();
+        let over = self.shared.store.renew(std::slice::from_ref(lease), now);
+        // If this fails, the lease runs out later by itself.
+        let _ = over.await;
     }
 
     /// The engine stops: what is done in time still counts, and the rest is
