@@ -29,8 +29,8 @@ use paused::{Paused, START_MS};
 /// What happens to an execution's tasks.
 #[derive(Clone, Copy, Default)]
 struct Fate<'a> {
-    /// The task of this state fails.
-    fails: Option<&'a str>,
+    /// The tasks of these states fail.
+    fails: &'a [&'a str],
     /// The engine dies when a task is first run.
     dies: bool,
 }
@@ -63,9 +63,10 @@ fn good(state: &str, input: &Value) -> Value {
 }
 
 struct Work {
-    fails: Option<String>,
+    fails: Vec<String>,
     dies: bool,
     runs: Mutex<HashMap<String, u64>>,
+    tries: Mutex<HashMap<String, u64>>,
     die: mpsc::UnboundedSender<()>,
 }
 
@@ -79,16 +80,20 @@ impl Handler for Work {
             *count += 1;
             *count == 1
         };
+        if is_first {
+            let mut tries = self.tries.lock().unwrap();
+            *tries.entry(context.state().to_owned()).or_default() += 1;
+        }
         if self.dies && is_first {
             self.die.send(()).unwrap();
             std::future::pending::<()>().await;
         }
         // A Task that starts an execution fails with it.
-        let failing = self.fails.as_deref().map(|state| match state {
+        let mut failing = self.fails.iter().map(|state| match state.as_str() {
             "MoveSlice" | "RunMove" => "PlanMove",
             state => state,
         });
-        if failing == Some(context.state()) {
+        if failing.any(|state| state == context.state()) {
             return Err(TaskError::new("Test.Broken", "it was planned"));
         }
         Ok(Answer::Done(good(context.state(), &input)))
@@ -99,6 +104,8 @@ struct Ran {
     ended: Description,
     entered: Vec<String>,
     runs: HashMap<String, u64>,
+    /// How many tasks each state had, however often they were run.
+    tries: HashMap<String, u64>,
 }
 
 fn run(known: BuiltIn, fate: Fate<'_>) -> Ran {
@@ -113,9 +120,10 @@ fn run(known: BuiltIn, fate: Fate<'_>) -> Ran {
 async fn play(known: BuiltIn, fate: Fate<'_>) -> Ran {
     let (die, mut dying) = mpsc::unbounded_channel();
     let work = Arc::new(Work {
-        fails: fate.fails.map(str::to_owned),
+        fails: fate.fails.iter().map(|state| (*state).to_owned()).collect(),
         dies: fate.dies,
         runs: Mutex::default(),
+        tries: Mutex::default(),
         die,
     });
     let definitions = definitions::ALL.map(|known| known.definition().unwrap());
@@ -164,6 +172,7 @@ async fn play(known: BuiltIn, fate: Fate<'_>) -> Ran {
         ended,
         entered: entered.collect(),
         runs: work.runs.lock().unwrap().clone(),
+        tries: work.tries.lock().unwrap().clone(),
     }
 }
 
@@ -232,7 +241,7 @@ fn they_unwind_as_drawn_when_a_task_fails() {
                 continue;
             }
             for dies in [false, true] {
-                let fails = Some(task.as_str());
+                let fails = &[task.as_str()];
                 let ran = run(known, Fate { fails, dies });
                 let at = ran.entered.iter().position(|state| *state == task);
                 let next = &ran.entered[at.unwrap() + 1..];
@@ -257,7 +266,7 @@ fn before_the_point_of_no_return_a_move_is_rolled_back() {
         "VerifyConsistency",
         "UpdateTenantRouting",
     ] {
-        let fails = Some(task);
+        let fails = &[task];
         let ran = run(known, Fate { fails, dies: false });
         let at = ran.entered.iter().position(|state| state == task).unwrap();
         assert_eq!(
@@ -267,5 +276,29 @@ fn before_the_point_of_no_return_a_move_is_rolled_back() {
         );
         assert_eq!(ran.ended.error.as_deref(), Some("Ballast.MoveRolledBack"));
         assert_eq!(ran.ended.cause.as_deref(), Some("a step failed"));
+    }
+}
+
+/// A rollback is tried a hundred times more; then it stands still for people to
+/// look at, with what was wrong with the rollback.
+#[test]
+fn a_rollback_that_fails_is_stuck_and_says_so() {
+    let known = BuiltIn::find("move-tenant").unwrap();
+    for task in ["WaitForSync", "UpdateTenantRouting"] {
+        for dies in [false, true] {
+            let fails = &[task, "Rollback"];
+            let ran = run(known, Fate { fails, dies });
+            let at = ran.entered.iter().position(|state| state == task).unwrap();
+            assert_eq!(
+                ran.entered[at + 1..],
+                ["Rollback", "RollbackStuck"],
+                "{task}"
+            );
+            assert_eq!(ran.ended.error.as_deref(), Some("Ballast.RollbackStuck"));
+            assert_eq!(ran.ended.cause.as_deref(), Some("it was planned"));
+            assert_eq!(ran.ended.summary.status, Status::Failed);
+            let tries = ran.tries.get("Rollback").copied();
+            assert_eq!(tries, Some(101), "{task}");
+        }
     }
 }

@@ -69,6 +69,10 @@ impl Walk<'_> {
             }
             Event::Paused => !std::mem::replace(&mut self.execution.is_paused, true),
             Event::Resumed => std::mem::replace(&mut self.execution.is_paused, false),
+            Event::Failed { error, cause } => {
+                self.end_badly(Status::Failed, 0, Failure::new(error, cause));
+                true
+            }
             Event::Cancelled { error, cause } => {
                 let failure = Failure {
                     error,

@@ -78,6 +78,13 @@ pub enum Event {
     Paused,
     /// It shall go on.
     Resumed,
+    /// It cannot go on: it ends as failed.
+    Failed {
+        /// The name of the error.
+        error: String,
+        /// Why.
+        cause: String,
+    },
     /// It shall end.
     Cancelled {
         /// The name of an error, if there is one.

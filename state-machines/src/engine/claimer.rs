@@ -27,7 +27,7 @@ pub(super) async fn claim(shared: Arc<Shared>) {
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
         let Ok(slot) = slot else { return };
-        let claiming = shared.claiming.lock().await;
+        let claiming = shared.gate.read().await;
         if shared.is_stopping() {
             return;
         }
@@ -115,6 +115,12 @@ async fn take_up(
         }
     };
     let held = Arc::new(Held::new(claim.lease, claim.row.workflow));
+    if let Some(why) = shared.take_unfit(&held.lease.id) {
+        hold(shared, held, journal, slot, posts, |holder| {
+            holder.fail(why)
+        });
+        return Ok(());
+    }
     let effects = journal.execution.outstanding();
     hold(shared, held, journal, slot, posts, |holder| {
         holder.resume(effects, claim.messages)

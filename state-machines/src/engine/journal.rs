@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::waiting::CUT;
 use crate::core::{At, Begin, Effect, Event, Execution, Status, apply};
+use crate::data::errors::DATA_LIMIT_EXCEEDED;
 use crate::language::Definition;
 use crate::store::limits::{POSITION_BYTES_MAX, SNAPSHOT_BYTES_MAX};
 use crate::store::{self, Claim, Entry, Lease, Standing, Step, Then};
@@ -18,6 +19,10 @@ const SNAPSHOT_AFTER_BYTES: usize = 16 << 10;
 /// what it can add fits.
 const BATCH_ENTRIES_MAX: usize = 100;
 const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// The largest answer of a task: what a reader brings to a Map may be this
+/// large, what others answer is bounded by the language.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
 
 /// Something that is to be applied.
 #[derive(Debug)]
@@ -135,7 +140,7 @@ impl Journal {
     }
 
     fn take(&mut self, event: Event, now_ms: i64, due: &mut VecDeque<Due>, batch: &mut Batch) {
-        let text = json_text(&event);
+        let (event, text) = kept(event);
         let at = At::new(event, now_ms);
         let outcome = apply(&self.definition, &mut self.execution, at);
         if !outcome.accepted {
@@ -234,6 +239,27 @@ impl Journal {
         text.push(']');
         text
     }
+}
+
+/// An event with its text. An answer that no step could keep is a failure.
+fn kept(event: Event) -> (Event, String) {
+    let text = json_text(&event);
+    let (Event::TaskSucceeded { task, .. } | Event::TaskSubmitted { task, .. }) = &event else {
+        return (event, text);
+    };
+    if text.len() <= ANSWER_BYTES_MAX {
+        return (event, text);
+    }
+    let event = Event::TaskFailed {
+        task: *task,
+        error: DATA_LIMIT_EXCEEDED.to_owned(),
+        cause: format!(
+            "the answer has {} bytes, and {ANSWER_BYTES_MAX} can be kept",
+            text.len()
+        ),
+    };
+    let text = json_text(&event);
+    (event, text)
 }
 
 /// Our own words have string keys and no numbers that JSON lacks, so they can

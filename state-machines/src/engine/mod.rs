@@ -189,8 +189,9 @@ impl Engine {
     /// execution away so that others can take it up at once.
     pub async fn stop(&self) {
         self.shared.stopping.send_replace(true);
-        // What is put away must not be claimed again by us.
-        let _claiming = self.shared.claiming.lock().await;
+        // What is put away must not be claimed again by us, and what is being
+        // started is put away like the rest.
+        let _alone = self.shared.gate.write().await;
         let mut held = self.shared.held_count.subscribe();
         // The sender is ours: the wait ends only with the last of them.
         let _ = held.wait_for(|held| *held == 0).await;

@@ -27,8 +27,9 @@ pub(super) struct Shared {
     pub(super) watched: Watched,
     /// Whether nothing new is begun.
     pub(super) stopping: watch::Sender<bool>,
-    /// Taken while executions are claimed: who has it knows that none are.
-    pub(super) claiming: tokio::sync::Mutex<()>,
+    /// Read-locked while executions are claimed or started: who has it alone
+    /// knows that none are.
+    pub(super) gate: tokio::sync::RwLock<()>,
     /// How many messages were sent from here: whoever takes an execution up
     /// sees whether it may have missed one.
     pub(super) posts: AtomicU64,
@@ -37,6 +38,9 @@ pub(super) struct Shared {
     held: Mutex<HashMap<String, Arc<Held>>>,
     /// How many executions are in memory.
     pub(super) held_count: watch::Sender<usize>,
+    /// Executions with a step that the store cannot keep, and why: they fail
+    /// when they are taken up.
+    unfit: Mutex<HashMap<String, String>>,
     definitions: Mutex<HashMap<String, Arc<Definition>>>,
     /// Everything that runs; nothing, once the engine is gone.
     crew: Mutex<Option<JoinSet<()>>>,
@@ -60,11 +64,12 @@ impl Shared {
             settings,
             watched: Watched::default(),
             stopping: watch::Sender::new(false),
-            claiming: tokio::sync::Mutex::default(),
+            gate: tokio::sync::RwLock::default(),
             posts: AtomicU64::new(0),
             renew_at_ms: AtomicI64::new(renew_at_ms),
             held: Mutex::default(),
             held_count: watch::Sender::new(0),
+            unfit: Mutex::default(),
             definitions: Mutex::default(),
             crew: Mutex::new(Some(JoinSet::new())),
         }
@@ -117,6 +122,16 @@ impl Shared {
 
     pub(super) fn held(&self, id: &str) -> Option<Arc<Held>> {
         lock(&self.held).get(id).cloned()
+    }
+
+    /// A step of an execution cannot be kept.
+    pub(super) fn is_unfit(&self, id: &str, why: String) {
+        lock(&self.unfit).insert(id.to_owned(), why);
+    }
+
+    /// Why the last step of an execution could not be kept; asked once.
+    pub(super) fn take_unfit(&self, id: &str) -> Option<String> {
+        lock(&self.unfit).remove(id)
     }
 
     pub(super) fn leases(&self) -> Vec<Lease> {

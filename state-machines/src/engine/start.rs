@@ -11,6 +11,7 @@ use super::claimer::hold;
 use super::error::{BadName, DeployError, NoHandler, StartError};
 use super::held::Held;
 use super::journal::{Batch, Journal};
+use super::nested::next_origin_look_ms;
 use super::shared::Shared;
 use super::{Engine, Registry};
 use crate::core::{Begin, Effect, Origin};
@@ -87,6 +88,10 @@ impl Engine {
         name: &str,
         input: Value,
     ) -> Result<String, StartError> {
+        // Who stops waits for those who start, and nobody starts after that.
+        let Ok(_starting) = self.shared.gate.try_read() else {
+            return Err(StartError::Stopping);
+        };
         if self.shared.is_stopping() {
             return Err(StartError::Stopping);
         }
@@ -239,7 +244,8 @@ fn first_place(
         .all(|time| time.is_some_and(|time| time > soon));
     let has_ended = batch.effects.contains(&Effect::Ended);
     if only_waits || has_ended {
-        let wake_at_ms = times.flatten().min();
+        let look = next_origin_look_ms(&journal.execution, now);
+        let wake_at_ms = times.flatten().chain(look).min();
         return (Start::Parked { wake_at_ms }, None);
     }
     match Arc::clone(&shared.slots).try_acquire_owned() {

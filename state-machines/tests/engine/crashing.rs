@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ballast_state_machines::core::{Doing, Status};
 use ballast_state_machines::engine::{
-    Description, Engine, ManualClock, Registry, Settings, TaskContext, TaskError,
+    Description, Engine, ManualClock, Registry, Settings, StartError, TaskContext, TaskError,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -189,4 +189,45 @@ pub(crate) async fn everything_twice_ends_the_same(place: impl Place) {
     let runs = runs.lock().unwrap();
     assert_eq!(runs.len(), 5);
     assert!(runs.values().all(|count| *count >= 2), "{runs:?}");
+}
+
+/// What is started while the engine stops is refused, or is durable and found
+/// by the next one; nobody waits for ever.
+pub(crate) async fn starts_and_a_stop_at_once(place: impl Place) {
+    let registry = Registry::new().function("work", quick);
+    let mut started = Vec::new();
+    let mut refused = 0;
+    for round in 0..20 {
+        let engine = place.engine(registry.clone()).await;
+        engine.deploy("w", &one_task().to_string()).await.unwrap();
+        let starts = (0..20).map(|number| {
+            let engine = engine.clone();
+            let name = format!("{round}-{number}");
+            tokio::spawn(async move { engine.start("w", &name, json!({})).await })
+        });
+        let starts: Vec<_> = starts.collect();
+        for _ in 0..round {
+            tokio::task::yield_now().await;
+        }
+        engine.stop().await;
+        assert_eq!(engine.held(), 0);
+        for start in starts {
+            match start.await.unwrap() {
+                Ok(id) => started.push(id),
+                Err(StartError::Stopping) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert_eq!(started.len() + refused, 400);
+    for id in &started {
+        // Nobody holds what is left of them.
+        let seen = place.store().get(id).await.unwrap().unwrap();
+        assert_eq!(seen.row.worker, None);
+    }
+    let engine = place.engine(registry).await;
+    for id in started {
+        let ended = engine.ended(&id).await.unwrap().unwrap();
+        assert_eq!(ended.summary.status, Status::Succeeded);
+    }
 }

@@ -137,3 +137,16 @@ pub(crate) async fn a_handler_must_understand_its_input(place: impl Place) {
     assert_eq!(ended.error.as_deref(), Some("Task.BadInput"));
     assert!(ended.cause.unwrap().contains("\"three\""));
 }
+
+/// What the store would refuse for ever ends in a failure: an answer that is
+/// too large is its task's, and can be caught.
+pub(crate) async fn an_answer_that_cannot_be_kept_fails_the_task(place: impl Place) {
+    let work = |_: Value, _: TaskContext| async move { Ok::<_, TaskError>("x".repeat(17 << 20)) };
+    let engine = place.engine(Registry::new().function("work", work)).await;
+    let id = begin(&engine, &definition(&json!({})), json!({})).await;
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.summary.status, Status::Succeeded);
+    let error = &ended.output.unwrap()["error"];
+    assert_eq!(error["Error"], "States.DataLimitExceeded");
+    assert_eq!(entered(&history(&engine, &id).await), ["T", "Broken"]);
+}

@@ -55,6 +55,7 @@ suite! {
         a_task_that_falls_silent_is_stopped
         a_panic_fails_the_task
         a_handler_must_understand_its_input
+        an_answer_that_cannot_be_kept_fails_the_task
     }
     asking {
         a_callback_is_waited_for
@@ -82,5 +83,6 @@ suite! {
         a_stop_lets_tasks_finish
         without_its_handler_an_execution_waits
         everything_twice_ends_the_same
+        starts_and_a_stop_at_once
     }
 }

@@ -26,13 +26,28 @@ pub(super) struct Children {
     looks: BTreeSet<TaskId>,
     /// Whose children were said to have ended before they were known.
     early: BTreeSet<TaskId>,
+    /// When it is looked whether this one is still waited for itself; only if
+    /// that is so, and somebody may.
+    origin_at_ms: Option<i64>,
 }
 
 impl Children {
-    /// When one is to be looked at.
+    pub(super) fn new(origin_at_ms: Option<i64>) -> Self {
+        Self {
+            origin_at_ms,
+            ..Self::default()
+        }
+    }
+
+    /// When somebody is to be looked at.
     pub(super) fn next_look(&self) -> Option<i64> {
         let times = self.by_task.values().map(|child| child.look_at_ms);
-        times.min()
+        times.chain(self.origin_at_ms).min()
+    }
+
+    /// Whether it is time to look whether this execution is waited for.
+    pub(super) fn is_origin_due(&self, now: i64) -> bool {
+        self.origin_at_ms.is_some_and(|at_ms| at_ms <= now)
     }
 
     /// Whether one is to be looked at now.
@@ -127,9 +142,23 @@ impl Holder {
         nested::tell_ended(&self.shared, execution.id(), execution.origin()).await;
     }
 
+    /// The last step may have happened though it was not answered: then those
+    /// who have to know must still be told.
+    pub(super) async fn end_children_if_ended(&mut self) {
+        let found = self.shared.store.get(&self.held.lease.id).await;
+        if let Ok(Some(found)) = found
+            && !found.row.status.is_open()
+        {
+            self.end_children().await;
+        }
+    }
+
     /// Whether whoever started this execution still waits for it.
     pub(super) async fn check_origin(&mut self) {
-        let Some(origin) = self.journal.execution.origin() else {
+        let execution = &self.journal.execution;
+        let now = self.shared.clock.now_ms();
+        self.children.origin_at_ms = nested::next_origin_look_ms(execution, now);
+        let Some(origin) = execution.origin() else {
             return;
         };
         match nested::is_wanted(&self.shared, origin).await {

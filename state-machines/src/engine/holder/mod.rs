@@ -20,11 +20,12 @@ use super::context::Wish;
 use super::held::Held;
 use super::journal::{Due, Journal};
 use super::message::{Meaning, Message};
-use super::nested::{Bond, Starter};
+use super::nested::{Bond, Starter, next_origin_look_ms};
 use super::runner::{Report, Runner};
 use super::shared::Shared;
 use super::{Progress, TaskProgress};
 use crate::core::{Effect, Event, Nested, RunTask, TaskId, TimerId};
+use crate::data::errors::DATA_LIMIT_EXCEEDED;
 use crate::store::{self, AppendError, Appended, Step, Then};
 use children::Children;
 
@@ -95,6 +96,7 @@ impl Holder {
         slot: OwnedSemaphorePermit,
     ) -> Self {
         let (reporting, reports) = mpsc::channel(REPORTS);
+        let origin_at_ms = next_origin_look_ms(&journal.execution, shared.clock.now_ms());
         Self {
             shared,
             held,
@@ -105,11 +107,21 @@ impl Holder {
             timers: BTreeMap::new(),
             running: HashMap::new(),
             handed_over: HashMap::new(),
-            children: Children::default(),
+            children: Children::new(origin_at_ms),
             reporting,
             reports,
             _slot: slot,
         }
+    }
+
+    /// Ends an execution that cannot go on.
+    pub(super) async fn fail(mut self, why: String) {
+        let event = Event::Failed {
+            error: DATA_LIMIT_EXCEEDED.to_owned(),
+            cause: format!("a step cannot be kept: {why}"),
+        };
+        self.due.push_back(Due::event(event));
+        self.run(Vec::new(), Vec::new()).await;
     }
 
     /// Holds an execution that was left before.
@@ -152,6 +164,9 @@ impl Holder {
             self.times_come(now);
             if self.children.is_look_due() {
                 self.look_at_children().await;
+            }
+            if self.children.is_origin_due(now) {
+                self.check_origin().await;
             }
             if !self.due.is_empty() {
                 return Next::Step;
@@ -200,6 +215,9 @@ impl Holder {
         }
         let step = self.journal.step(batch, self.held.lease.clone(), then);
         let Some(appended) = self.append(step).await else {
+            if is_ended {
+                self.end_children_if_ended().await;
+            }
             return Stays::No;
         };
         self.taken = self.journal.taken;
@@ -261,6 +279,10 @@ impl Holder {
                     );
                     return None;
                 }
+                Err(AppendError::Unfit(unfit)) => {
+                    self.give_up(unfit.to_string()).await;
+                    return None;
+                }
                 Err(error) => {
                     tracing::error!(
                         execution = self.held.lease.id,
@@ -271,6 +293,22 @@ impl Holder {
                 }
             }
         }
+    }
+
+    /// A step cannot be kept, and would not be the next time either. What is in
+    /// memory is ahead of what is kept: it is read anew, to fail.
+    async fn give_up(&self, why: String) {
+        let lease = &self.held.lease;
+        tracing::error!(
+            execution = lease.id,
+            cause = why,
+            "a step cannot be kept; the execution fails"
+        );
+        self.shared.is_unfit(&lease.id, why);
+        let now = self.shared.clock.now_ms();
+        let over = self.shared.store.renew(std::slice::from_ref(lease), now);
+        // If this fails, the lease runs out later by itself.
+        let _ = over.await;
     }
 
     /// The engine stops: what is done in time still counts, and the rest is

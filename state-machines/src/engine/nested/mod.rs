@@ -9,7 +9,7 @@
 //!
 //! A hint may be lost, so the parent looks by itself as well: ever more rarely,
 //! the longer it has waited. A parent that no longer waits tells the child, and
-//! a child that is taken up looks whether it is still waited for: so none goes
+//! in the same way the child looks whether it is still waited for: so none goes
 //! on for nobody after a crash.
 //!
 //! - `arguments`: what the Task says
@@ -26,6 +26,8 @@ pub(super) use answer::{ended, gone};
 pub(super) use bond::{Bond, disown, is_wanted, tell_ended};
 pub(super) use starter::Starter;
 
+use crate::core::Execution;
+
 /// How deep executions may be nested: a workflow that starts itself ends here.
 const DEPTH_MAX: u32 = 10;
 /// A parent looks after its child at least this long after the last time, and
@@ -37,6 +39,12 @@ const LOOK_MS_MAX: i64 = 300_000;
 pub(super) fn next_look_ms(since_ms: i64, now_ms: i64) -> i64 {
     let waited = now_ms.saturating_sub(since_ms);
     now_ms.saturating_add((waited / 4).clamp(LOOK_MS_MIN, LOOK_MS_MAX))
+}
+
+/// When an execution that another waits for looks whether that is still so.
+pub(super) fn next_origin_look_ms(execution: &Execution, now_ms: i64) -> Option<i64> {
+    execution.origin()?.token.as_ref()?;
+    Some(next_look_ms(execution.begun_at_ms(), now_ms))
 }
 
 #[cfg(test)]

@@ -1,0 +1,307 @@
+//! Random machines on a store that fails: whatever it does, an execution ends
+//! as the reference does, and its journal is one that could have happened.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ballast_state_machines::core::{At, Event, Execution, Status, TaskId, apply};
+use ballast_state_machines::engine::{
+    Answer, Clock, Description, Engine, Handler, Registry, Settings, Signal, TaskContext, TaskError,
+};
+use ballast_state_machines::language::Definition;
+use ballast_state_machines::store::{Entry, Query, Store};
+use ballast_state_machines::testing::machine;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::faulty::Faulty;
+use super::handlers::Random;
+use super::paused::{Paused, START_MS};
+use super::reference::{End, only_outcome};
+
+/// Tries until the store does not fail. Whoever waits lets time go on.
+async fn insisting<T, E: std::fmt::Debug>(mut attempt: impl AsyncFnMut() -> Result<T, E>) -> T {
+    for _ in 0..10_000 {
+        if let Ok(answer) = attempt().await {
+            return answer;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("it never went well");
+}
+
+async fn engine(
+    store: &Arc<Faulty>,
+    clock: &Arc<Paused>,
+    registry: &Registry,
+    worker: &str,
+    seed: u64,
+) -> Engine {
+    let settings = Settings {
+        worker: worker.to_owned(),
+        chance: Arc::new(move || seed),
+        ..Settings::default()
+    };
+    insisting(async || {
+        let (store, clock) = (Arc::clone(store), Arc::clone(clock));
+        Engine::new(store, registry.clone(), clock, settings.clone()).await
+    })
+    .await
+}
+
+async fn ended(engine: &Engine, id: &str) -> Description {
+    insisting(async || engine.ended(id).await).await.unwrap()
+}
+
+/// A handler that is run only for what is durable.
+struct Durable {
+    random: Random,
+    definition: Definition,
+    store: Arc<Faulty>,
+}
+
+#[async_trait]
+impl Handler for Durable {
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError> {
+        let (id, task) = context.idempotency_key().rsplit_once('#').unwrap();
+        let task = TaskId(task.parse().unwrap());
+        let mut execution = Execution::default();
+        let was_ordered = self.store.journal(id).iter().any(|entry| {
+            let event = serde_json::from_str(&entry.event).unwrap();
+            apply(
+                &self.definition,
+                &mut execution,
+                At::new(event, entry.at_ms),
+            );
+            execution.task(task).is_some()
+        });
+        assert!(was_ordered, "{task} is run, and its order is not kept");
+        self.random.run(input, context).await
+    }
+}
+
+/// Every entry of a journal is news to what was before it, and they lead to
+/// where the execution ended.
+fn check_journal(definition: &Definition, journal: &[Entry], ended: &Description) {
+    let mut execution = Execution::default();
+    for entry in journal {
+        let event: Event = serde_json::from_str(&entry.event).unwrap();
+        let outcome = apply(definition, &mut execution, At::new(event, entry.at_ms));
+        assert!(outcome.accepted, "{} says nothing new", entry.event);
+        let told = outcome.history.iter();
+        let told: Vec<_> = told
+            .map(|event| serde_json::to_string(event).unwrap())
+            .collect();
+        assert_eq!(told, entry.history);
+    }
+    assert_eq!(execution.status(), ended.summary.status);
+    assert_eq!(execution.output(), ended.output.as_ref());
+    assert_eq!(execution.history_len(), ended.summary.history_len);
+}
+
+/// Runs a machine; how it ended, and how often the store failed meanwhile.
+async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u64) {
+    let clock = Arc::new(Paused::new());
+    let store = Arc::new(Faulty::new(seed, Arc::clone(&clock)));
+    let handler = Arc::new(Durable {
+        random: Random::new(seed, 0).0,
+        definition: definition.clone(),
+        store: Arc::clone(&store),
+    });
+    let missing = Registry::new().missing(definition).into_iter();
+    let registry = missing.fold(Registry::new(), |registry, resource| {
+        registry.handler(resource, handler.clone())
+    });
+    let mut engines = Vec::new();
+    for worker in ["a", "b"].into_iter().take(workers) {
+        engines.push(engine(&store, &clock, &registry, worker, seed).await);
+    }
+    let text = definition.source().to_string();
+    insisting(async || engines[0].deploy("w", &text).await).await;
+    let input = json!({"v": seed % 10});
+    // Whoever does not know whether it was started starts it again.
+    for engine in &engines {
+        let start = async || engine.start("w", "1", input.clone()).await;
+        assert_eq!(insisting(start).await, "w:1");
+    }
+    let ended = ended(&engines[0], "w:1").await;
+    let all = store.inner().list(&Query::newest(9)).await.unwrap();
+    assert_eq!(all.len(), 1);
+    check_journal(definition, &store.journal("w:1"), &ended);
+    for engine in engines {
+        engine.stop().await;
+        assert_eq!(engine.held(), 0);
+    }
+    let end = End {
+        status: ended.summary.status,
+        output: ended.output,
+        error: ended.error,
+    };
+    (end, store.faults())
+}
+
+fn paused<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(work)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn machines_end_as_if_the_store_had_not_failed(seed: u64, workers in 1usize..3) {
+        let definition = Definition::parse(&machine(seed).to_string()).unwrap();
+        let (end, faults) = paused(survives(&definition, seed, workers));
+        if let Some(expected) = only_outcome(&definition, seed) {
+            prop_assert_eq!(end, expected, "after {} faults", faults);
+        }
+    }
+
+    #[test]
+    fn families_end_as_if_the_store_had_not_failed(seed: u64) {
+        paused(a_family_survives(seed));
+    }
+}
+
+/// Three children at a time, each of which asks somebody and is answered more
+/// than once.
+const PARENT: &str = r#"{"StartAt": "Each", "States": {"Each": {"Type": "Map", "End": true,
+    "MaxConcurrency": 3, "ItemProcessor": {"StartAt": "Start", "States": {"Start": {
+        "Type": "Task", "Resource": "arn:aws:states:::states:startExecution.sync:2",
+        "Parameters": {"StateMachineArn": "child", "Input.$": "$"},
+        "OutputPath": "$.Output", "End": true}}}}}}"#;
+const CHILD: &str = r#"{"StartAt": "Ask", "States": {"Ask": {
+    "Type": "Task", "Resource": "ask.waitForTaskToken", "End": true}}}"#;
+
+async fn a_family_survives(seed: u64) {
+    let clock = Arc::new(Paused::new());
+    let store = Arc::new(Faulty::new(seed, Arc::clone(&clock)));
+    let (tell, mut asked) = mpsc::unbounded_channel();
+    let ask = move |input: Value, context: TaskContext| {
+        let _ = tell.send((context.token().to_owned(), input));
+        async { Ok::<_, TaskError>(json!({})) }
+    };
+    let registry = Registry::new().function("ask.waitForTaskToken", ask);
+    let engine = engine(&store, &clock, &registry, "a", seed).await;
+    insisting(async || engine.deploy("child", CHILD).await).await;
+    insisting(async || engine.deploy("w", PARENT).await).await;
+    let items = json!([1, 2, 3, 4, 5]);
+    insisting(async || engine.start("w", "1", items.clone()).await).await;
+    let answering = async {
+        while let Some((token, input)) = asked.recv().await {
+            let answer = || Signal::Success(json!({"was": input}));
+            insisting(async || engine.signal(&token, answer()).await).await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = ended(&engine, "w:1") => ended,
+        () = answering => unreachable!("somebody may always ask"),
+    };
+    let output = json!([{"was": 1}, {"was": 2}, {"was": 3}, {"was": 4}, {"was": 5}]);
+    assert_eq!(ended.output, Some(output));
+    let parent = Definition::parse(PARENT).unwrap();
+    let journals = store.journals();
+    assert_eq!(journals.len(), 6, "a parent and five children");
+    check_journal(&parent, &journals["w:1"], &ended);
+    engine.stop().await;
+}
+
+/// The comparison would prove nothing if the store failed seldom.
+#[test]
+fn the_store_fails_often() {
+    let mut faults = 0;
+    for seed in 0..50 {
+        let definition = Definition::parse(&machine(seed).to_string()).unwrap();
+        faults += paused(survives(&definition, seed, 2)).1;
+    }
+    assert!(faults > 50 * 20, "{faults} faults in 50 runs");
+}
+
+const MARRIED: &str = r#"{"StartAt": "Start", "States": {"Start": {"Type": "Task",
+    "Resource": "arn:aws:states:::states:startExecution.sync:2",
+    "Parameters": {"StateMachineArn": "child"}, "OutputPath": "$.Output", "End": true}}}"#;
+
+/// A parent and its child, which waits for an answer, without hints of a kind.
+async fn without(kind: &'static str) -> (Engine, Arc<Paused>, String, String) {
+    let clock = Arc::new(Paused::new());
+    let store = Arc::new(Faulty::calm(1, Arc::clone(&clock)));
+    let (tell, mut asked) = mpsc::unbounded_channel();
+    let ask = move |_: Value, context: TaskContext| {
+        let _ = tell.send(context.token().to_owned());
+        async { Ok::<_, TaskError>(json!({})) }
+    };
+    let registry = Registry::new().function("ask.waitForTaskToken", ask);
+    let engine = engine(&store, &clock, &registry, "a", 1).await;
+    engine.deploy("child", CHILD).await.unwrap();
+    engine.deploy("w", MARRIED).await.unwrap();
+    let parent = engine.start("w", "1", json!({})).await.unwrap();
+    let token = asked.recv().await.unwrap();
+    // Both are put away, and woken by nothing but their looks.
+    while engine.held() > 0 {
+        tokio::task::yield_now().await;
+    }
+    store.refuse(kind);
+    (engine, clock, parent, token)
+}
+
+#[test]
+fn a_child_that_is_not_told_finds_that_nobody_waits() {
+    paused(async {
+        let (engine, clock, parent, token) = without("disowned").await;
+        engine.cancel(&parent, None, None).await.unwrap();
+        engine.ended(&parent).await.unwrap().unwrap();
+        let child = token.split('#').next().unwrap();
+        let ended = engine.ended(child).await.unwrap().unwrap();
+        assert!(ended.cause.unwrap().contains("no longer waits for it"));
+        assert!(clock.now_ms() - START_MS <= 10_000);
+    });
+}
+
+#[test]
+fn a_parent_that_is_not_told_finds_that_its_child_has_ended() {
+    paused(async {
+        let (engine, clock, parent, token) = without("ended").await;
+        let answer = Signal::Success(json!("done"));
+        engine.signal(&token, answer).await.unwrap();
+        let ended = engine.ended(&parent).await.unwrap().unwrap();
+        assert_eq!(ended.output, Some(json!("done")));
+        assert!(clock.now_ms() - START_MS <= 10_000);
+    });
+}
+
+/// A step that the store cannot keep is not tried for ever.
+#[test]
+fn what_cannot_be_kept_fails_the_execution() {
+    paused(async {
+        let clock = Arc::new(Paused::new());
+        let store = Arc::new(Faulty::calm(1, Arc::clone(&clock)));
+        store.cannot_keep("poison");
+        let work = |input: Value, _: TaskContext| async move {
+            let is_second = input == json!("tea");
+            Ok::<_, TaskError>(if is_second { "poison" } else { "tea" })
+        };
+        let registry = Registry::new().function("work", work);
+        let engine = engine(&store, &clock, &registry, "a", 1).await;
+        let text = r#"{"StartAt": "A", "States": {
+            "A": {"Type": "Task", "Resource": "work", "Next": "B"},
+            "B": {"Type": "Task", "Resource": "work", "End": true}}}"#;
+        engine.deploy("w", text).await.unwrap();
+        let id = engine.start("w", "1", json!({})).await.unwrap();
+        let ended = engine.ended(&id).await.unwrap().unwrap();
+        assert_eq!(ended.summary.status, Status::Failed);
+        assert_eq!(ended.error.as_deref(), Some("States.DataLimitExceeded"));
+        let cause = ended.cause.clone().unwrap();
+        assert!(
+            cause.starts_with("a step cannot be kept: a position"),
+            "{cause}"
+        );
+        let definition = Definition::parse(text).unwrap();
+        check_journal(&definition, &store.journal(&id), &ended);
+        engine.stop().await;
+    });
+}

@@ -1,0 +1,264 @@
+//! A store that fails by a seeded plan: before it has done what was asked, or
+//! after, so that the answer is lost; now and then for a stretch of time. What
+//! it has done it does as the store in memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use ballast_state_machines::engine::Clock;
+use ballast_state_machines::store::limits::POSITION_BYTES_MAX;
+use ballast_state_machines::store::{
+    AppendError, Appended, Claim, ClaimError, Claimant, CreateError, Created, Definition, Deployed,
+    Entry, Found, HistoryPage, HistoryQuery, KeepError, Lease, Mail, MemoryStore, Message, New,
+    Post, PostError, Posted, Query, Row, Status, Step, Store, StoreError, StoreResult,
+};
+use tokio::sync::watch;
+
+use super::paused::{Paused, START_MS};
+
+/// What becomes of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Good,
+    Undone,
+    Lost,
+}
+
+pub(crate) struct Faulty {
+    inner: MemoryStore,
+    clock: Arc<Paused>,
+    seed: u64,
+    calls: AtomicU64,
+    faults: AtomicU64,
+    /// Of so many calls one fails; 0 is none, and no outages either.
+    rarely: u64,
+    /// Whether messages of this kind are refused.
+    refused: Mutex<Option<&'static str>>,
+    /// Whether steps with this text in an event cannot be kept.
+    unfit: Mutex<Option<&'static str>>,
+    /// What was kept, in its order.
+    journals: Mutex<HashMap<String, Vec<Entry>>>,
+}
+
+impl Faulty {
+    /// One call in three fails, to one in twelve.
+    pub(crate) fn new(seed: u64, clock: Arc<Paused>) -> Self {
+        Self {
+            rarely: 3 + seed % 10,
+            ..Self::calm(seed, clock)
+        }
+    }
+
+    /// Nothing fails but what is [refused](Self::refuse).
+    pub(crate) fn calm(seed: u64, clock: Arc<Paused>) -> Self {
+        Self {
+            rarely: 0,
+            refused: Mutex::default(),
+            unfit: Mutex::default(),
+            inner: MemoryStore::new(),
+            clock,
+            seed,
+            calls: AtomicU64::new(0),
+            faults: AtomicU64::new(0),
+            journals: Mutex::default(),
+        }
+    }
+
+    /// Refuses messages whose key begins so.
+    pub(crate) fn refuse(&self, kind: &'static str) {
+        *self.refused.lock().unwrap() = Some(kind);
+    }
+
+    /// Cannot keep events with this text.
+    pub(crate) fn cannot_keep(&self, text: &'static str) {
+        *self.unfit.lock().unwrap() = Some(text);
+    }
+
+    pub(crate) fn faults(&self) -> u64 {
+        self.faults.load(Ordering::Relaxed)
+    }
+
+    /// The entries of every execution.
+    pub(crate) fn journals(&self) -> HashMap<String, Vec<Entry>> {
+        self.journals.lock().unwrap().clone()
+    }
+
+    /// The entries of one execution.
+    pub(crate) fn journal(&self, id: &str) -> Vec<Entry> {
+        self.journals.lock().unwrap()[id].clone()
+    }
+
+    /// It without its faults.
+    pub(crate) fn inner(&self) -> &MemoryStore {
+        &self.inner
+    }
+
+    fn drawn(&self, what: impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.seed, what).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn fate(&self) -> Fate {
+        if self.rarely == 0 {
+            return Fate::Good;
+        }
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let since = self.clock.now_ms() - START_MS;
+        // Three outages, of up to twice a lease.
+        let is_out = (0..3).any(|outage| {
+            let begins = (self.drawn(("begins", outage)) % 120_000).cast_signed();
+            let length = (self.drawn(("lasts", outage)) % 60_000).cast_signed();
+            (begins..begins + length).contains(&since)
+        });
+        let drawn = self.drawn(("call", call));
+        if !is_out && !drawn.is_multiple_of(self.rarely) {
+            return Fate::Good;
+        }
+        self.faults.fetch_add(1, Ordering::Relaxed);
+        match drawn / self.rarely % 2 {
+            0 => Fate::Undone,
+            _ => Fate::Lost,
+        }
+    }
+}
+
+fn fault() -> StoreError {
+    StoreError::new("do as it was planned", "it was planned to fail")
+}
+
+/// A call that changes something.
+macro_rules! change {
+    ($self:ident, $call:expr) => {{
+        let fate = $self.fate();
+        // Whoever asks waits, and others go on meanwhile.
+        tokio::task::yield_now().await;
+        if fate == Fate::Undone {
+            return Err(fault().into());
+        }
+        let answer = $call;
+        if fate == Fate::Lost {
+            return Err(fault().into());
+        }
+        answer
+    }};
+}
+
+/// A question: it makes no difference when it fails.
+macro_rules! ask {
+    ($self:ident, $call:expr) => {{
+        tokio::task::yield_now().await;
+        match $self.fate() {
+            Fate::Good => $call,
+            Fate::Undone | Fate::Lost => Err(fault()),
+        }
+    }};
+}
+
+#[async_trait]
+impl Store for Faulty {
+    async fn keep_definition(&self, definition: &Definition) -> Result<(), KeepError> {
+        change!(self, self.inner.keep_definition(definition).await)
+    }
+
+    async fn definition(&self, hash: &str) -> StoreResult<Option<String>> {
+        ask!(self, self.inner.definition(hash).await)
+    }
+
+    async fn deployed(&self) -> StoreResult<Vec<Deployed>> {
+        ask!(self, self.inner.deployed().await)
+    }
+
+    async fn create(&self, new: New) -> Result<Created, CreateError> {
+        change!(self, {
+            let (id, entries) = (new.id.clone(), new.entries.clone());
+            let created = self.inner.create(new).await;
+            if let Ok(Created::New(_)) = &created {
+                let before = self.journals.lock().unwrap().insert(id, entries);
+                assert_eq!(before, None);
+            }
+            created
+        })
+    }
+
+    async fn claim(&self, by: &Claimant, most: usize) -> StoreResult<Vec<Claim>> {
+        change!(self, self.inner.claim(by, most).await)
+    }
+
+    async fn claim_one(&self, id: &str, by: &Claimant) -> Result<Claim, ClaimError> {
+        change!(self, self.inner.claim_one(id, by).await)
+    }
+
+    async fn take_back(&self, worker: &str, now_ms: i64) -> StoreResult<u64> {
+        change!(self, self.inner.take_back(worker, now_ms).await)
+    }
+
+    async fn renew(&self, leases: &[Lease], until_ms: i64) -> StoreResult<Vec<Lease>> {
+        change!(self, self.inner.renew(leases, until_ms).await)
+    }
+
+    async fn append(&self, mut step: Step) -> Result<Appended, AppendError> {
+        if let Some(text) = *self.unfit.lock().unwrap()
+            && step.entries.iter().any(|entry| entry.event.contains(text))
+        {
+            // As large as no step may be.
+            step.standing.position = "x".repeat(POSITION_BYTES_MAX + 1);
+        }
+        change!(self, {
+            let (id, entries) = (step.lease.id.clone(), step.entries.clone());
+            let appended = self.inner.append(step).await;
+            if appended.is_ok() {
+                let mut journals = self.journals.lock().unwrap();
+                journals.get_mut(&id).unwrap().extend(entries);
+            }
+            appended
+        })
+    }
+
+    async fn post(&self, id: &str, post: Post) -> Result<Posted, PostError> {
+        let refused = *self.refused.lock().unwrap();
+        if refused.is_some_and(|kind| post.key.starts_with(kind)) {
+            return Err(fault().into());
+        }
+        change!(self, self.inner.post(id, post).await)
+    }
+
+    async fn messages(&self, leases: &[Lease]) -> StoreResult<Vec<Mail>> {
+        ask!(self, self.inner.messages(leases).await)
+    }
+
+    async fn message(&self, id: &str, key: &str) -> StoreResult<Option<Message>> {
+        ask!(self, self.inner.message(id, key).await)
+    }
+
+    async fn get(&self, id: &str) -> StoreResult<Option<Found>> {
+        ask!(self, self.inner.get(id).await)
+    }
+
+    async fn list(&self, query: &Query) -> StoreResult<Vec<Row>> {
+        ask!(self, self.inner.list(query).await)
+    }
+
+    async fn history(&self, id: &str, query: &HistoryQuery) -> StoreResult<Option<HistoryPage>> {
+        ask!(self, self.inner.history(id, query).await)
+    }
+
+    async fn counts(&self) -> StoreResult<BTreeMap<Status, u64>> {
+        ask!(self, self.inner.counts().await)
+    }
+
+    async fn next_wake(&self) -> StoreResult<Option<i64>> {
+        ask!(self, self.inner.next_wake().await)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes()
+    }
+
+    async fn forget_ended(&self, before_ms: i64, most: usize) -> StoreResult<u64> {
+        change!(self, self.inner.forget_ended(before_ms, most).await)
+    }
+}

@@ -1,0 +1,86 @@
+//! Handlers that answer as the reference does.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use ballast_state_machines::core::{Event, RunTask, TaskId};
+use ballast_state_machines::engine::{Answer, Handler, Registry, TaskContext, TaskError};
+use ballast_state_machines::language::Definition;
+use ballast_state_machines::testing::answer;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+/// Answers as the reference does; now and then the engine dies of it.
+pub(crate) struct Random {
+    seed: u64,
+    /// Of so many tasks, one kills its engine the first time; 0 is never.
+    deadly: u64,
+    ran: Mutex<HashSet<String>>,
+    die: mpsc::UnboundedSender<()>,
+}
+
+impl Random {
+    /// One handler for all, and whoever dies of it.
+    pub(crate) fn new(seed: u64, deadly: u64) -> (Self, mpsc::UnboundedReceiver<()>) {
+        let (die, dying) = mpsc::unbounded_channel();
+        let ran = Mutex::default();
+        let random = Self {
+            seed,
+            deadly,
+            ran,
+            die,
+        };
+        (random, dying)
+    }
+
+    /// Handlers for all resources of a definition, and whoever dies of them.
+    pub(crate) fn registry(
+        definition: &Definition,
+        seed: u64,
+        deadly: u64,
+    ) -> (Registry, mpsc::UnboundedReceiver<()>) {
+        let (handler, dying) = Self::new(seed, deadly);
+        let handler = Arc::new(handler);
+        let missing = Registry::new().missing(definition).into_iter();
+        let registry = missing.fold(Registry::new(), |registry, resource| {
+            registry.handler(resource, handler.clone())
+        });
+        (registry, dying)
+    }
+}
+
+#[async_trait]
+impl Handler for Random {
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError> {
+        let key = context.idempotency_key().to_owned();
+        let number: u64 = key.rsplit('#').next().unwrap().parse().unwrap();
+        let is_first = self.ran.lock().unwrap().insert(key);
+        let is_deadly = self.deadly > 0 && (number + self.seed).is_multiple_of(self.deadly);
+        if is_first && is_deadly {
+            self.die.send(()).unwrap();
+            std::future::pending::<()>().await;
+        }
+        let order = RunTask {
+            task: TaskId(number),
+            resource: context.resource().to_owned(),
+            input,
+            token: String::new(),
+            attempt: context.attempt(),
+            state: context.state().to_owned(),
+            iterations: context.iterations().to_vec(),
+            timeout_ms: context.timeout_ms(),
+            heartbeat_ms: context.heartbeat_ms(),
+            credentials: None,
+            waits_for_callback: false,
+        };
+        match answer(self.seed, &order) {
+            Event::TaskSucceeded { output, .. } => Ok(Answer::Done(output)),
+            Event::TaskFailed { error, cause, .. } => Err(TaskError { error, cause }),
+            _ => {
+                context.cancelled().await;
+                Err(TaskError::new("Too.Late", "nobody hears it"))
+            }
+        }
+    }
+}

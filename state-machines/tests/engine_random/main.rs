@@ -1,0 +1,128 @@
+//! Random machines end the same on the durable engine, which is killed again
+//! and again or whose store fails, and in a plain loop over the core, which
+//! forgets everything.
+//!
+//! Where the order of answers decides the outcome, any order's outcome is
+//! right: such machines are only checked for a legal history. The others must
+//! agree to the last byte of their output.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod failing;
+mod faulty;
+mod handlers;
+#[path = "../paused/mod.rs"]
+mod paused;
+mod reference;
+
+use std::sync::Arc;
+
+use ballast_state_machines::engine::{Description, Engine, Settings};
+use ballast_state_machines::language::Definition;
+use ballast_state_machines::store::{HistoryQuery, MemoryStore};
+use ballast_state_machines::testing::machine;
+use proptest::prelude::*;
+use serde_json::json;
+
+use handlers::Random;
+use paused::Paused;
+use reference::{End, only_outcome};
+
+async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (Description, u64) {
+    let (registry, mut dying) = Random::registry(definition, seed, deadly);
+    let store = MemoryStore::new();
+    let clock = Arc::new(Paused::new());
+    let settings = Settings {
+        chance: Arc::new(move || seed),
+        ..Settings::default()
+    };
+    let open = async || {
+        let (store, registry) = (Arc::new(store.clone()), registry.clone());
+        let engine = Engine::new(store, registry, clock.clone(), settings.clone());
+        engine.await.unwrap()
+    };
+    let mut engine = open().await;
+    let text = definition.source().to_string();
+    engine.deploy("w", &text).await.unwrap();
+    let input = json!({"v": seed % 10});
+    let id = engine.start("w", "1", input).await.unwrap();
+    let mut deaths = 0;
+    let ended = loop {
+        tokio::select! {
+            ended = engine.ended(&id) => break ended.unwrap().unwrap(),
+            Some(()) = dying.recv() => {
+                deaths += 1;
+                engine.kill().await;
+                engine = open().await;
+            }
+        }
+    };
+    check_history(&engine, &id, &ended).await;
+    (ended, deaths)
+}
+
+async fn check_history(engine: &Engine, id: &str, ended: &Description) {
+    let mut next = 1;
+    let mut after = None;
+    loop {
+        let query = HistoryQuery {
+            after,
+            newest_first: false,
+            limit: 1_000,
+        };
+        let page = engine.history(id, &query).await.unwrap().unwrap();
+        for event in &page.events {
+            assert_eq!(event.id, next);
+            assert!(event.previous_event_id < event.id);
+            next += 1;
+        }
+        after = page.last_id;
+        if !page.more {
+            let last = page.events.last().unwrap().kind.as_str();
+            assert!(last.starts_with("Execution"), "{last}");
+            break;
+        }
+    }
+    assert_eq!(ended.summary.history_len, next - 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn machines_end_as_if_nothing_had_happened(seed: u64, deadly in 1u64..6) {
+        let text = machine(seed).to_string();
+        let definition = Definition::parse(&text).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let (ended, deaths) = runtime.block_on(durably(&definition, seed, deadly));
+        prop_assert!(deaths < 1_000);
+        if let Some(expected) = only_outcome(&definition, seed) {
+            let end = End {
+                status: ended.summary.status,
+                output: ended.output,
+                error: ended.error,
+            };
+            prop_assert_eq!(end, expected, "after {} deaths", deaths);
+        }
+    }
+}
+
+/// The comparison would prove nothing if it were made for few machines.
+#[test]
+fn most_machines_have_one_outcome() {
+    let compared = (0..200).filter(|seed| {
+        let definition = Definition::parse(&machine(*seed).to_string()).unwrap();
+        only_outcome(&definition, *seed).is_some()
+    });
+    let compared = compared.count();
+    assert!(compared > 100, "{compared} of 200");
+}

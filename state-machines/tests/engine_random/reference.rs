@@ -1,0 +1,79 @@
+//! A machine run with nothing but the core, which forgets everything: what
+//! must come of it, if the order of answers does not decide.
+
+use ballast_state_machines::core::{At, Begin, Effect, Event, Execution, Limits, Status, apply};
+use ballast_state_machines::language::Definition;
+use ballast_state_machines::testing::answer;
+use serde_json::{Value, json};
+
+use super::paused::START_MS;
+
+/// How an execution ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct End {
+    pub(crate) status: Status,
+    pub(crate) output: Option<Value>,
+    pub(crate) error: Option<String>,
+}
+
+/// Runs a machine with nothing but the core. Of what is due at the same time,
+/// `pick` says which comes first.
+fn reference(definition: &Definition, seed: u64, pick: impl Fn(usize) -> usize) -> End {
+    let mut execution = Execution::default();
+    let mut now = START_MS;
+    let mut due: Vec<(i64, Event)> = vec![(now, Event::Begun(Box::new(begin(seed))))];
+    while !execution.status().is_ended() {
+        let first = due.iter().map(|(at, _)| *at).min().unwrap();
+        let together: Vec<usize> = (0..due.len()).filter(|at| due[*at].0 == first).collect();
+        let (at_ms, event) = due.remove(together[pick(together.len())]);
+        now = now.max(at_ms);
+        let outcome = apply(definition, &mut execution, At::new(event, now));
+        for effect in outcome.effects {
+            match effect {
+                Effect::RunTask(order) => {
+                    let event = answer(seed, &order);
+                    let waits = match &event {
+                        Event::TaskTimedOut { .. } => order.timeout_ms.or(order.heartbeat_ms),
+                        _ => None,
+                    };
+                    due.push((now + waits.unwrap_or(0), event));
+                }
+                Effect::SetTimer { timer, at_ms } => due.push((at_ms, Event::TimerFired { timer })),
+                Effect::Continue { turn } => due.push((now, Event::Continued { turn })),
+                // What comes of them is ignored.
+                Effect::StopTask { .. } | Effect::StopTimer { .. } | Effect::Ended => {}
+            }
+        }
+    }
+    End {
+        status: execution.status(),
+        output: execution.output().cloned(),
+        error: execution.error().map(str::to_owned),
+    }
+}
+
+fn begin(seed: u64) -> Begin {
+    Begin {
+        execution_id: "w:1".to_owned(),
+        name: "1".to_owned(),
+        machine: "w".to_owned(),
+        role: String::new(),
+        input: json!({"v": seed % 10}),
+        at_ms: START_MS,
+        seed,
+        limits: Limits::default(),
+        origin: None,
+    }
+}
+
+/// The outcome, if the order does not decide it.
+pub(crate) fn only_outcome(definition: &Definition, seed: u64) -> Option<End> {
+    // Tasks that are run again take their time again.
+    if definition.timeout_seconds().is_some() {
+        return None;
+    }
+    let first = reference(definition, seed, |_| 0);
+    let last = reference(definition, seed, |count| count - 1);
+    let middle = reference(definition, seed, |count| count / 2);
+    (first == last && last == middle).then_some(first)
+}
