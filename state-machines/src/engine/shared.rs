@@ -105,9 +105,14 @@ impl Shared {
         now.saturating_add(self.settings.lease_ms)
     }
 
-    /// An execution is in memory. Whoever had it before has lost it.
+    /// An execution is in memory. Of two who have it, the one with the older
+    /// lease has lost it.
     pub(super) fn hold(&self, held: &Arc<Held>) {
         let mut all = lock(&self.held);
+        let other = all.get(&held.lease.id);
+        if other.is_some_and(|other| other.lease.fence > held.lease.fence) {
+            return held.lose();
+        }
         if let Some(before) = all.insert(held.lease.id.clone(), Arc::clone(held)) {
             before.lose();
         }
