@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use super::faulty::Faulty;
 use super::handlers::Random;
-use super::paused::{Paused, START_MS};
+use super::paused::{self, Paused, START_MS};
 use super::reference::{End, only_outcome};
 
 /// Tries until the store does not fail. Whoever waits lets time go on.
@@ -149,22 +149,13 @@ async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u
     (end, store.faults())
 }
 
-fn paused<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(work)
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn machines_end_as_if_the_store_had_not_failed(seed: u64, workers in 1usize..3) {
         let definition = Definition::parse(&machine(seed).to_string()).unwrap();
-        let (end, faults) = paused(survives(&definition, seed, workers));
+        let (end, faults) = paused::run(survives(&definition, seed, workers));
         if let Some(expected) = only_outcome(&definition, seed) {
             prop_assert_eq!(end, expected, "after {} faults", faults);
         }
@@ -172,7 +163,7 @@ proptest! {
 
     #[test]
     fn families_end_as_if_the_store_had_not_failed(seed: u64) {
-        paused(a_family_survives(seed));
+        paused::run(a_family_survives(seed));
     }
 }
 
@@ -225,7 +216,7 @@ fn the_store_fails_often() {
     let mut faults = 0;
     for seed in 0..50 {
         let definition = Definition::parse(&machine(seed).to_string()).unwrap();
-        faults += paused(survives(&definition, seed, 2)).1;
+        faults += paused::run(survives(&definition, seed, 2)).1;
     }
     assert!(faults > 50 * 20, "{faults} faults in 50 runs");
 }
@@ -259,7 +250,7 @@ async fn without(kind: &'static str) -> (Engine, Arc<Paused>, String, String) {
 
 #[test]
 fn a_child_that_is_not_told_finds_that_nobody_waits() {
-    paused(async {
+    paused::run(async {
         let (engine, clock, parent, token) = without("disowned").await;
         engine.cancel(&parent, None, None).await.unwrap();
         engine.ended(&parent).await.unwrap().unwrap();
@@ -272,7 +263,7 @@ fn a_child_that_is_not_told_finds_that_nobody_waits() {
 
 #[test]
 fn a_parent_that_is_not_told_finds_that_its_child_has_ended() {
-    paused(async {
+    paused::run(async {
         let (engine, clock, parent, token) = without("ended").await;
         let answer = Signal::Success(json!("done"));
         engine.signal(&token, answer).await.unwrap();
@@ -285,7 +276,7 @@ fn a_parent_that_is_not_told_finds_that_its_child_has_ended() {
 /// A step that the store cannot keep is not tried for ever.
 #[test]
 fn what_cannot_be_kept_fails_the_execution() {
-    paused(async {
+    paused::run(async {
         let clock = Arc::new(Paused::new());
         let store = Arc::new(Faulty::calm(1, Arc::clone(&clock)));
         store.cannot_keep("poison");
@@ -318,7 +309,7 @@ fn what_cannot_be_kept_fails_the_execution() {
 /// leaves the execution to others at once.
 #[test]
 fn a_stop_waits_for_a_start() {
-    paused(async {
+    paused::run(async {
         let clock = Arc::new(Paused::new());
         let store = Arc::new(Faulty::slow(Duration::from_secs(3), Arc::clone(&clock)));
         let work = |input: Value, _: TaskContext| async move { Ok::<_, TaskError>(input) };
