@@ -13,8 +13,9 @@
 )]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+mod recorded;
+
+use std::collections::BTreeMap;
 
 use ballast_state_machines::data::pipeline::{
     self, Placement, Select, input_path, output_path, parameters, result_path,
@@ -22,23 +23,9 @@ use ballast_state_machines::data::pipeline::{
 use ballast_state_machines::data::{Condition, Expression, Scope, Template};
 use serde_json::{Map, Value, json};
 
-const KNOWN_FAILURES: &str = include_str!("known_failures_data.txt");
-
 /// The text of a file of cases, if there is one.
 fn cases_text(file: &str) -> Option<String> {
-    let directory = match std::env::var_os("BALLAST_ASL_CASES") {
-        Some(directory) => PathBuf::from(directory),
-        None => ["..", "..", "shared", "asl-cases"]
-            .iter()
-            .fold(PathBuf::from(env!("CARGO_MANIFEST_DIR")), |path, part| {
-                path.join(part)
-            }),
-    };
-    let text = std::fs::read_to_string(directory.join(file)).ok();
-    if text.is_none() {
-        println!("skipped: there is no {file} in {}", directory.display());
-    }
-    text
+    std::fs::read_to_string(recorded::directory()?.join(file)).ok()
 }
 
 fn cases(file: &str) -> Option<Vec<Value>> {
@@ -46,41 +33,21 @@ fn cases(file: &str) -> Option<Vec<Value>> {
     Some(document["cases"].as_array().unwrap().clone())
 }
 
-/// The ids that are listed as failing in a file.
-fn known_failures(file: &str) -> BTreeSet<String> {
-    KNOWN_FAILURES
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split_once(": ")?.0.split_once(' '))
-        .filter(|(listed, _)| *listed == file)
-        .map(|(_, id)| id.to_owned())
-        .collect()
-}
-
 /// Compares what happened with what is known to happen.
 fn settle(file: &str, outcomes: &BTreeMap<String, Result<(), String>>, left_out: usize) {
-    let known = known_failures(file);
-    let failed: BTreeMap<&String, &String> = outcomes
+    let failed: BTreeMap<String, String> = outcomes
         .iter()
-        .filter_map(|(id, outcome)| Some((id, outcome.as_ref().err()?)))
+        .filter_map(|(id, outcome)| Some((format!("{file} {id}"), outcome.clone().err()?)))
         .collect();
     println!(
         "{file}: {} of {} pass; {left_out} are not about this",
         outcomes.len() - failed.len(),
         outcomes.len()
     );
-    let mut complaints = Vec::new();
-    for (id, why) in &failed {
-        if !known.contains(*id) {
-            complaints.push(format!("{file} {id}: {why}"));
-        }
-    }
-    for id in &known {
-        if !failed.keys().any(|failing| *failing == id) {
-            complaints.push(format!("{file} {id} passes now: remove it from the list"));
-        }
-    }
-    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    let list = "known_failures_data.txt";
+    let mut known = recorded::known(include_str!("known_failures_data.txt"));
+    known.retain(|id| id.split(' ').next() == Some(file));
+    recorded::settle(list, &known, &failed);
 }
 
 /// Equal as JSON, numbers by value.

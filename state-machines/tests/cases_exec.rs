@@ -16,8 +16,9 @@
     reason = "a test tells what it skipped and counted"
 )]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+mod recorded;
+
+use std::collections::BTreeMap;
 
 use ballast_state_machines::trial::{Case, File, differences, run};
 use serde_json::Value;
@@ -33,11 +34,10 @@ const FILES: &[&str] = &[
 
 #[test]
 fn executions_go_as_aws_recorded_them() {
-    let Some(directory) = cases() else {
-        eprintln!("skipped: there are no cases; name their directory in BALLAST_ASL_CASES");
+    let Some(directory) = recorded::directory() else {
         return;
     };
-    let known = known();
+    let known = recorded::known(include_str!("known_failures_exec.txt"));
     let mut failed = BTreeMap::new();
     for file in FILES {
         let text = std::fs::read_to_string(directory.join(format!("{file}.json"))).unwrap();
@@ -54,7 +54,7 @@ fn executions_go_as_aws_recorded_them() {
         let wrong = failed.len() - before;
         eprintln!("{file}: {} of {} pass", cases.len() - wrong, cases.len());
     }
-    settle(&known, &failed);
+    recorded::settle("known_failures_exec.txt", &known, &failed);
 }
 
 fn outcome(case: &Case) -> Result<(), String> {
@@ -67,61 +67,11 @@ fn outcome(case: &Case) -> Result<(), String> {
     }
 }
 
-/// Compares what failed with what is known to fail.
-fn settle(known: &BTreeSet<String>, failed: &BTreeMap<String, String>) {
-    let unlisted: Vec<String> = failed
-        .iter()
-        .filter(|(id, _)| !known.contains(*id))
-        .map(|(id, why)| format!("{id}\n    {why}"))
-        .collect();
-    assert!(
-        unlisted.is_empty(),
-        "{} cases fail; mend them, or list them in tests/known_failures_exec.txt with the reason:\n{}",
-        unlisted.len(),
-        unlisted.join("\n")
-    );
-    let mended: Vec<&String> = known
-        .iter()
-        .filter(|id| !failed.contains_key(*id))
-        .collect();
-    assert!(
-        mended.is_empty(),
-        "these pass now, or are gone; remove them from tests/known_failures_exec.txt: {mended:#?}"
-    );
-}
-
-/// The directory that `BALLAST_ASL_CASES` names, else one beside the checkout.
-fn cases() -> Option<PathBuf> {
-    let directory = std::env::var_os("BALLAST_ASL_CASES").map_or_else(
-        || {
-            let beside = ["..", "..", "shared", "asl-cases"];
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(beside.iter().collect::<PathBuf>())
-        },
-        PathBuf::from,
-    );
-    directory.is_dir().then_some(directory)
-}
-
-/// The cases that are known to fail: a line each, the file and id first, then
-/// ` :: ` and the reason.
-fn known() -> BTreeSet<String> {
-    include_str!("known_failures_exec.txt")
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with("# "))
-        .map(|line| {
-            let (id, reason) = line.split_once(" :: ").expect("a case and a reason");
-            assert!(!reason.trim().is_empty(), "{id} has no reason");
-            id.trim().to_owned()
-        })
-        .collect()
-}
-
 /// Where runs do not mix, an event also has the number that AWS gave it, and
 /// follows the event that it followed there.
 #[test]
 fn events_follow_each_other_as_on_aws() {
-    let Some(directory) = cases() else {
-        eprintln!("skipped: there are no cases; name their directory in BALLAST_ASL_CASES");
+    let Some(directory) = recorded::directory() else {
         return;
     };
     let (mut compared, mut different) = (0, Vec::new());

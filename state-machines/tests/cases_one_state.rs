@@ -16,7 +16,7 @@
     reason = "a test tells what it skipped and counted"
 )]
 
-use std::path::{Path, PathBuf};
+mod recorded;
 
 use ballast_state_machines::core::{
     At, Begin, Doing, Effect, Event, Execution, HistoryEvent, Limits, Status, TaskId, apply,
@@ -27,7 +27,6 @@ use serde_json::{Map, Value, json};
 #[test]
 fn states_do_what_aws_says_they_do() {
     let Some(text) = cases() else {
-        eprintln!("skipped: there are no cases; name their directory in BALLAST_ASL_CASES");
         return;
     };
     let json: Value = serde_json::from_str(&text).unwrap();
@@ -299,12 +298,5 @@ fn alike(found: &Value, expected: &Value) -> bool {
 }
 
 fn cases() -> Option<String> {
-    let directory = std::env::var_os("BALLAST_ASL_CASES").map_or_else(
-        || {
-            let beside = ["..", "..", "shared", "asl-cases"];
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(beside.iter().collect::<PathBuf>())
-        },
-        PathBuf::from,
-    );
-    std::fs::read_to_string(directory.join("test-state.json")).ok()
+    std::fs::read_to_string(recorded::directory()?.join("test-state.json")).ok()
 }

@@ -16,8 +16,10 @@
     reason = "a test tells what it skipped and counted"
 )]
 
+mod recorded;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ballast_state_machines::language::{Durability, check_for};
 use serde_json::Value;
@@ -36,34 +38,15 @@ const FILES: &[(&str, Option<bool>)] = &[
 
 #[test]
 fn definitions_are_accepted_and_refused_as_by_others() {
-    let Some(directory) = cases() else {
-        eprintln!("skipped: there are no cases; name their directory in BALLAST_ASL_CASES");
+    let Some(directory) = recorded::directory() else {
         return;
     };
-    let known = known();
+    let known = recorded::known(include_str!("known_verdicts.txt"));
     let mut failed = BTreeMap::new();
     for (file, accepted) in FILES {
         check_file(&directory, file, *accepted, &known, &mut failed);
     }
-    let unlisted: Vec<String> = failed
-        .iter()
-        .filter(|(id, _)| !known.contains(*id))
-        .map(|(id, why)| format!("{id}\n    {why}"))
-        .collect();
-    assert!(
-        unlisted.is_empty(),
-        "{} cases fail; mend them, or list them in tests/known_verdicts.txt with the reason:\n{}",
-        unlisted.len(),
-        unlisted.join("\n")
-    );
-    let mended: Vec<&String> = known
-        .iter()
-        .filter(|id| !failed.contains_key(*id))
-        .collect();
-    assert!(
-        mended.is_empty(),
-        "these pass now, or are gone; remove them from tests/known_verdicts.txt: {mended:#?}"
-    );
+    recorded::settle("known_verdicts.txt", &known, &failed);
 }
 
 /// Runs the cases of a file, prints how many pass, and notes those that fail.
@@ -119,30 +102,4 @@ fn verdict(case: &Value, expected: bool) -> Result<(), String> {
             ))
         }
     }
-}
-
-/// The directory that `BALLAST_ASL_CASES` names, else one beside the checkout.
-fn cases() -> Option<PathBuf> {
-    let directory = std::env::var_os("BALLAST_ASL_CASES").map_or_else(
-        || {
-            let beside = ["..", "..", "shared", "asl-cases"];
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(beside.iter().collect::<PathBuf>())
-        },
-        PathBuf::from,
-    );
-    directory.is_dir().then_some(directory)
-}
-
-/// The cases that are known to fail: a line each, the file and id first, then
-/// ` :: ` and the reason.
-fn known() -> BTreeSet<String> {
-    include_str!("known_verdicts.txt")
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with("# "))
-        .map(|line| {
-            let (id, reason) = line.split_once(" :: ").expect("a case and a reason");
-            assert!(!reason.trim().is_empty(), "{id} has no reason");
-            id.trim().to_owned()
-        })
-        .collect()
 }

@@ -109,12 +109,7 @@ struct Ran {
 }
 
 fn run(known: BuiltIn, fate: Fate<'_>) -> Ran {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(play(known, fate))
+    paused::run(play(known, fate))
 }
 
 async fn play(known: BuiltIn, fate: Fate<'_>) -> Ran {

@@ -62,12 +62,14 @@ async fn take_up_due(shared: &Arc<Shared>, slot: OwnedSemaphorePermit) -> StoreR
     {
         slots.push(slot);
     }
-    // Nobody shall find our own leases run out, least of all we.
-    renew(shared).await?;
+    // Nobody shall find our own leases run out, least of all we: however long
+    // it takes until they are renewed, they are judged by the time before it.
+    let now_ms = shared.clock.now_ms();
+    renew(shared, now_ms).await?;
     let posts = shared.posts.load(Ordering::Acquire);
     let by = Claimant {
         worker: shared.settings.worker.clone(),
-        now_ms: shared.clock.now_ms(),
+        now_ms,
         until_ms: shared.lease_until_ms(),
     };
     let claims = shared.store.claim(&by, slots.len()).await?;
@@ -164,7 +166,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
 }
 
 async fn look_after(shared: &Shared) -> StoreResult<()> {
-    renew(shared).await?;
+    renew(shared, shared.clock.now_ms()).await?;
     let leases = shared.leases();
     if leases.is_empty() {
         return Ok(());
@@ -178,8 +180,7 @@ async fn look_after(shared: &Shared) -> StoreResult<()> {
 }
 
 /// Renews the leases if it is time.
-async fn renew(shared: &Shared) -> StoreResult<()> {
-    let now = shared.clock.now_ms();
+async fn renew(shared: &Shared, now: i64) -> StoreResult<()> {
     if shared.renew_at_ms.load(Ordering::Acquire) > now {
         return Ok(());
     }

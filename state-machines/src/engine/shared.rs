@@ -42,6 +42,9 @@ pub(super) struct Shared {
     /// when they are taken up.
     unfit: Mutex<HashMap<String, String>>,
     definitions: Mutex<HashMap<String, Arc<Definition>>>,
+    /// Taken by whoever reads a definition: thousands that start at once wait
+    /// for the first of them instead of reading it all.
+    reading: tokio::sync::Mutex<()>,
     /// Everything that runs; nothing, once the engine is gone.
     crew: Mutex<Option<JoinSet<()>>>,
 }
@@ -71,6 +74,7 @@ impl Shared {
             held_count: watch::Sender::new(0),
             unfit: Mutex::default(),
             definitions: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
             crew: Mutex::new(Some(JoinSet::new())),
         }
     }
@@ -101,9 +105,14 @@ impl Shared {
         now.saturating_add(self.settings.lease_ms)
     }
 
-    /// An execution is in memory. Whoever had it before has lost it.
+    /// An execution is in memory. Of two who have it, the one with the older
+    /// lease has lost it.
     pub(super) fn hold(&self, held: &Arc<Held>) {
         let mut all = lock(&self.held);
+        let other = all.get(&held.lease.id);
+        if other.is_some_and(|other| other.lease.fence > held.lease.fence) {
+            return held.lose();
+        }
         if let Some(before) = all.insert(held.lease.id.clone(), Arc::clone(held)) {
             before.lose();
         }
@@ -147,13 +156,21 @@ impl Shared {
         }
     }
 
+    fn known(&self, hash: &str) -> Option<Arc<Definition>> {
+        lock(&self.definitions).get(hash).cloned()
+    }
+
     /// A definition by its hash; `None` if it is not kept.
     pub(super) async fn definition(
         &self,
         hash: &str,
     ) -> StoreResult<Option<Result<Arc<Definition>, String>>> {
-        if let Some(known) = lock(&self.definitions).get(hash) {
-            return Ok(Some(Ok(Arc::clone(known))));
+        if let Some(known) = self.known(hash) {
+            return Ok(Some(Ok(known)));
+        }
+        let _reading = self.reading.lock().await;
+        if let Some(known) = self.known(hash) {
+            return Ok(Some(Ok(known)));
         }
         let Some(text) = self.store.definition(hash).await? else {
             return Ok(None);

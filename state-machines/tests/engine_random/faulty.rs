@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use ballast_state_machines::engine::Clock;
@@ -39,6 +40,8 @@ pub(crate) struct Faulty {
     refused: Mutex<Option<&'static str>>,
     /// Whether steps with this text in an event cannot be kept.
     unfit: Mutex<Option<&'static str>>,
+    /// How long a creation takes.
+    creation: Duration,
     /// What was kept, in its order.
     journals: Mutex<HashMap<String, Vec<Entry>>>,
 }
@@ -56,6 +59,7 @@ impl Faulty {
     pub(crate) fn calm(seed: u64, clock: Arc<Paused>) -> Self {
         Self {
             rarely: 0,
+            creation: Duration::ZERO,
             refused: Mutex::default(),
             unfit: Mutex::default(),
             inner: MemoryStore::new(),
@@ -64,6 +68,14 @@ impl Faulty {
             calls: AtomicU64::new(0),
             faults: AtomicU64::new(0),
             journals: Mutex::default(),
+        }
+    }
+
+    /// Nothing fails, and creations take this long.
+    pub(crate) fn slow(creation: Duration, clock: Arc<Paused>) -> Self {
+        Self {
+            creation,
+            ..Self::calm(1, clock)
         }
     }
 
@@ -173,6 +185,7 @@ impl Store for Faulty {
     }
 
     async fn create(&self, new: New) -> Result<Created, CreateError> {
+        tokio::time::sleep(self.creation).await;
         change!(self, {
             let (id, entries) = (new.id.clone(), new.entries.clone());
             let created = self.inner.create(new).await;

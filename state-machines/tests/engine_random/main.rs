@@ -98,12 +98,7 @@ proptest! {
     fn machines_end_as_if_nothing_had_happened(seed: u64, deadly in 1u64..6) {
         let text = machine(seed).to_string();
         let definition = Definition::parse(&text).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        let (ended, deaths) = runtime.block_on(durably(&definition, seed, deadly));
+        let (ended, deaths) = paused::run(durably(&definition, seed, deadly));
         prop_assert!(deaths < 1_000);
         if let Some(expected) = only_outcome(&definition, seed) {
             let end = End {

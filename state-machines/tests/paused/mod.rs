@@ -26,3 +26,13 @@ impl Clock for Paused {
         tokio::time::sleep(std::time::Duration::from_millis(wait.unsigned_abs())).await;
     }
 }
+
+/// Runs on a clock that goes on by itself.
+pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(work)
+}

@@ -57,6 +57,8 @@ const READER_CACHE: &str = "-4096";
 const LOG_PAGES: &str = "16384";
 /// How long a statement waits for a lock that another process holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
+/// How long a question waits for its turn among ten thousands of others.
+const TURN_WAIT: Duration = Duration::from_secs(120);
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
 
@@ -119,6 +121,7 @@ impl SqliteStore {
         migrate(&writing, path).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
+            .acquire_timeout(TURN_WAIT)
             .connect_with(options.read_only(true).pragma("cache_size", READER_CACHE))
             .await
             .map_err(|source| failed(source.into()))?;
