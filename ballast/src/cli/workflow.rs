@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ballast_state_machines::definitions::{self, BuiltIn, is_helper};
 use ballast_state_machines::language::draw::{self, Marks};
-use ballast_state_machines::language::{Checked, Definition, Problem, check};
+use ballast_state_machines::language::{Checked, Code, Definition, Problem, check};
 use ballast_state_machines::trial::{self, Case, File, Trial};
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
@@ -122,11 +122,8 @@ fn checked(file: &Path, screen: &Screen) -> Result<Verdict, Failure> {
         }
         Err(why) => return Err(Failure::local(why)),
     };
-    let Checked {
-        definition,
-        problems,
-    } = check(&text);
-    let valid = definition.is_some() && !problems.iter().any(Problem::is_error);
+    let Checked { problems, .. } = check(&text);
+    let valid = !problems.iter().any(Problem::is_error);
     if screen.json {
         let problems = &problems;
         tell(screen, &Answer { valid, problems })?;
@@ -160,8 +157,13 @@ fn graph(workflow: &Path, format: Format, all: bool, screen: &Screen) -> Result<
         })?),
     };
     let definition = parsed.map_err(|problems| {
-        let errors = problems.iter().filter(|problem| problem.is_error());
-        let told: Vec<_> = errors.map(ToString::to_string).collect();
+        let is_valid = !problems.iter().any(Problem::is_error);
+        let told = problems.iter();
+        // One that is valid lacks what its substitutions stand for.
+        let told: Vec<_> = told
+            .filter(|problem| problem.is_error() || is_valid && problem.code == Code::Unfilled)
+            .map(ToString::to_string)
+            .collect();
         let next = "ballast workflow check FILE tells everything that is wrong with it.";
         Failure::refused_here(
             "invalid-definition",
