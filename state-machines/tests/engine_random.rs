@@ -26,7 +26,7 @@ use ballast_state_machines::engine::{
 };
 use ballast_state_machines::language::Definition;
 use ballast_state_machines::store::{HistoryQuery, MemoryStore};
-use ballast_state_machines::testing::{answer, machine};
+use ballast_state_machines::testing::{answer, cases, machine};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -214,7 +214,7 @@ async fn check_history(engine: &Engine, id: &str, ended: &Description) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(cases(200)))]
 
     #[test]
     fn machines_end_as_if_nothing_had_happened(seed: u64, deadly in 1u64..6) {
