@@ -6,6 +6,7 @@
 //!   cargo run --release -p ballast-bench -- keys
 //!   cargo run --release -p ballast-bench -- registry --tenants 100000
 //!   cargo run --release -p ballast-bench -- votes --stored 1000000,10000000
+//!   cargo run --release -p ballast-bench -- workflow
 //!   cargo build --release && cargo run --release -p ballast-bench -- http
 //! ```
 //! One file per benchmark. They measure; nothing here is asserted.
@@ -22,6 +23,7 @@ mod sample;
 mod stopwatch;
 mod table;
 mod votes;
+mod workflow;
 
 use options::{Benchmark, Inner, Options};
 
@@ -38,8 +40,10 @@ async fn main() -> anyhow::Result<()> {
         println!("{}", options::USAGE);
         return Ok(());
     };
-    if let Some(Inner::Reopen(directory)) = &options.inner {
-        return votes::reopen(directory).await;
+    match &options.inner {
+        Some(Inner::Reopen(directory)) => return votes::reopen(directory).await,
+        Some(Inner::ReopenWorkflows(path)) => return workflow::reopen(path).await,
+        None => {}
     }
     for benchmark in &options.benchmarks {
         match benchmark {
@@ -47,6 +51,7 @@ async fn main() -> anyhow::Result<()> {
             Benchmark::Keys => keys::run().await?,
             Benchmark::Registry => registry::run(&options).await?,
             Benchmark::Votes => votes::run(&options).await?,
+            Benchmark::Workflow => workflow::run(&options).await?,
             Benchmark::Http => http::run().await?,
         }
     }

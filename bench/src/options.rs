@@ -14,17 +14,19 @@ Benchmarks (all of them when none is named):
   registry       a SQLite registry with 10,000 tenants beside one with many
   votes          durable votes, each counted once, beside the bare log, Redis
                   and PostgreSQL, and with many votes stored already
+  workflow       durable steps of workflows, beside one sync of the disk
   http           a running ballast (cargo build --release) beside bare axum
 
 Options:
   --tenants N    how many tenants are many [default: 1000000]
   --stored N,N   votes stored already [default: 1000000,10000000,50000000]
-  --part NAME    of votes only this: shapes, spread or stored
+  --part NAME    of votes only this: shapes, spread or stored;
+                 of workflow only this: steps, history or waiting
   --keep DIR     put registries and shards there and leave those that are large
   -h, --help     print this";
 
-/// The parts of `votes`.
-const PARTS: [&str; 3] = ["shapes", "spread", "stored"];
+/// The parts of `votes` and of `workflow`.
+const PARTS: [&str; 6] = ["shapes", "spread", "stored", "steps", "history", "waiting"];
 
 /// A benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +35,17 @@ pub(crate) enum Benchmark {
     Keys,
     Registry,
     Votes,
+    Workflow,
     Http,
 }
 
 impl Benchmark {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Placement,
         Self::Keys,
         Self::Registry,
         Self::Votes,
+        Self::Workflow,
         Self::Http,
     ];
 
@@ -51,6 +55,7 @@ impl Benchmark {
             Self::Keys => "keys",
             Self::Registry => "registry",
             Self::Votes => "votes",
+            Self::Workflow => "workflow",
             Self::Http => "http",
         }
     }
@@ -73,6 +78,8 @@ pub(crate) struct Options {
 pub(crate) enum Inner {
     /// Opens a shard and says what that took.
     Reopen(PathBuf),
+    /// Opens a store of executions and says what that took.
+    ReopenWorkflows(PathBuf),
 }
 
 impl Options {
@@ -101,6 +108,9 @@ impl Options {
                 }
                 "--inner" => match value()?.as_str() {
                     "reopen" => options.inner = Some(Inner::Reopen(value()?.into())),
+                    "reopen-workflows" => {
+                        options.inner = Some(Inner::ReopenWorkflows(value()?.into()));
+                    }
                     other => bail!("there is no inner {other:?}"),
                 },
                 "--part" => match value()? {

@@ -60,6 +60,11 @@ pub(crate) fn resident_bytes() -> u64 {
     pages.unwrap_or(0) * PAGE_BYTES
 }
 
+/// How many threads this process has; 0 where Linux's `/proc` does not say.
+pub(crate) fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+}
+
 /// The time that the processor spent on this process, all its threads
 /// together; 0 where Linux's `/proc` does not say.
 pub(crate) fn cpu_time() -> Duration {

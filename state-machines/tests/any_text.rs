@@ -9,7 +9,8 @@
 
 use ballast_state_machines::language::draw::{Marks, dot, mermaid, text};
 use ballast_state_machines::language::graph::Graph;
-use ballast_state_machines::language::{Problem, check};
+use ballast_state_machines::language::{Code, Problem, check};
+use ballast_state_machines::testing::cases;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -190,10 +191,13 @@ fn take(value: &mut Value, at: &str) -> Option<Value> {
 /// Checks a text; what is accepted must be whole.
 fn try_out(written: &str) -> bool {
     let checked = check(written);
-    assert_eq!(
-        checked.definition.is_none(),
-        checked.problems.iter().any(Problem::is_error)
-    );
+    let is_refused = checked.problems.iter().any(Problem::is_error);
+    let mut problems = checked.problems.iter();
+    let is_unfilled = problems.any(|problem| problem.code == Code::Unfilled);
+    // One that stands where states are leaves nothing that could be a definition.
+    if !is_unfilled || is_refused {
+        assert_eq!(checked.definition.is_none(), is_refused);
+    }
     assert_eq!(
         check(written),
         checked,
@@ -203,7 +207,7 @@ fn try_out(written: &str) -> bool {
         return false;
     };
     let graph = Graph::of(&definition);
-    assert!(graph.unreachable().is_empty());
+    assert!(is_unfilled || graph.unreachable().is_empty());
     let plain = Marks::default();
     let folded = Marks::default().folding(&definition, |state| state.name.len() % 2 == 0);
     for marks in [plain, folded] {
@@ -256,7 +260,7 @@ fn a_very_long_definition_overflows_no_stack() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(cases(500)))]
 
     #[test]
     fn a_mutated_definition_is_judged_without_a_panic(mutations in prop::collection::vec(any_mutation(), 1..6)) {

@@ -6,9 +6,12 @@
     clippy::expect_used,
     reason = "a test fails by panicking, in its helpers too"
 )]
+#![allow(clippy::print_stderr, reason = "a test tells what it left out")]
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use ballast_state_machines::definitions::{self, is_helper};
 use ballast_state_machines::language::draw::{Marks, dot, mermaid, text};
@@ -84,6 +87,65 @@ fn machines_within_machines_and_names_with_anything_in_them() {
     compare("nested.mmd", &mermaid(&definition, &marks));
     compare("nested.dot", &dot(&definition, &marks));
     compare("nested.txt", &text(&definition, &marks));
+}
+
+/// Words of Mermaid and Graphviz, Markdown, formulas, icons, entities, HTML.
+#[test]
+fn no_name_is_taken_for_syntax() {
+    let definition = definition("nasty");
+    compare("nasty.mmd", &mermaid(&definition, &Marks::default()));
+    compare("nasty.dot", &dot(&definition, &Marks::default()));
+    compare("nasty.txt", &text(&definition, &Marks::default()));
+}
+
+/// What Graphviz itself says of the drawings, if it is installed.
+#[test]
+fn graphviz_reads_what_is_drawn_for_it() {
+    let mut all: Vec<Definition> = ["poll", "nested", "nasty"].map(definition).into();
+    all.extend(definitions::ALL.map(|known| known.definition().unwrap()));
+    for definition in all {
+        let start = definition.start_at().to_owned();
+        let marked = Marks {
+            current: names(&[&start]),
+            ..Marks::default()
+        };
+        let folded = Marks::default().folding(&definition, |state| is_helper(&state.kind));
+        for marks in [Marks::default(), marked, folded] {
+            let drawn = dot(&definition, &marks);
+            let Some((svg, said)) = graphviz(&drawn) else {
+                eprintln!("skipped: there is no Graphviz here (its program is called dot)");
+                return;
+            };
+            assert_eq!(said, "", "{drawn}");
+            let nodes = drawn.lines().filter(|line| is_node(line)).count();
+            assert_eq!(svg.matches("class=\"node\"").count(), nodes, "{drawn}");
+        }
+    }
+}
+
+fn is_node(line: &str) -> bool {
+    let line = line.trim_start();
+    let is_name = line.starts_with(['s', 'b', 'e']) && !line.starts_with("subgraph");
+    is_name && line.contains(" [label=") && !line.contains(" -> ")
+}
+
+/// The drawing as SVG, and what was said on the way; nothing, if there is no
+/// Graphviz.
+fn graphviz(drawn: &str) -> Option<(String, String)> {
+    let mut dot = Command::new("dot")
+        .arg("-Tsvg")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut input = dot.stdin.take().unwrap();
+    input.write_all(drawn.as_bytes()).unwrap();
+    drop(input);
+    let output = dot.wait_with_output().unwrap();
+    assert!(output.status.success(), "{drawn}");
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Some((text(output.stdout), text(output.stderr)))
 }
 
 #[test]

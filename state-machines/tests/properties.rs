@@ -15,7 +15,7 @@ use ballast_state_machines::core::{
     TaskId, TimerId, apply,
 };
 use ballast_state_machines::language::Definition;
-use ballast_state_machines::testing::{answer, machine};
+use ballast_state_machines::testing::{answer, cases, machine};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -234,7 +234,7 @@ fn check_history(ending: &Ending) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(cases(300)))]
 
     #[test]
     fn executions_end_or_wait_for_something(seed: u64) {

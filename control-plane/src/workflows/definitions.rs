@@ -205,7 +205,7 @@ fn refused(error: DeployError) -> Error {
     match error {
         DeployError::BadName(bad) => Error::invalid_field("path", bad.to_string()),
         DeployError::NoHandler(missing) => no_handler(&missing),
-        DeployError::Invalid { problems } => {
+        DeployError::Invalid { problems } | DeployError::Unfilled { unfilled: problems } => {
             let told = problems.first().map(ToString::to_string);
             let more = match problems.len() {
                 0 | 1 => String::new(),

@@ -64,7 +64,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::cases(2_000)))]
 
     #[test]
     fn reading_and_evaluating_never_panic(text in any_text(), input in json_value()) {

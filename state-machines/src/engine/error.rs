@@ -15,6 +15,15 @@ pub enum DeployError {
         /// All that is wrong with it.
         problems: Vec<Problem>,
     },
+    /// Substitutions (`${…}`) in it are not filled in.
+    #[error(
+        "the definition is not filled in; do so before it is deployed: {}",
+        told(unfilled)
+    )]
+    Unfilled {
+        /// Where, and which.
+        unfilled: Vec<Problem>,
+    },
     /// Nobody does the work of some of its resources.
     #[error(transparent)]
     NoHandler(#[from] NoHandler),

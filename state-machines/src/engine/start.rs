@@ -15,7 +15,7 @@ use super::nested::next_origin_look_ms;
 use super::shared::Shared;
 use super::{Engine, Registry};
 use crate::core::{Begin, Effect, Origin};
-use crate::language::{self, Definition, Problem, Severity};
+use crate::language::{self, Code, Definition, Problem};
 use crate::store::{self, Created, New, Row, Start};
 
 const NAME_CHARS_MAX: usize = 80;
@@ -38,12 +38,11 @@ impl Engine {
         check_name(name)?;
         let checked = language::check(text);
         let Some(definition) = checked.definition else {
-            let problems = checked.problems.into_iter();
-            let problems = problems.filter(|problem| problem.severity == Severity::Error);
-            return Err(DeployError::Invalid {
-                problems: problems.collect(),
-            });
+            return Err(refusal(checked.problems));
         };
+        if !definition.unfilled().is_empty() {
+            return Err(refusal(definition.unfilled().to_vec()));
+        }
         check_handlers(&self.shared.registry, &definition)?;
         Ok(Examined {
             definition,
@@ -268,6 +267,20 @@ fn check_name(name: &str) -> Result<(), BadName> {
         return Err(BadName { name });
     }
     Ok(())
+}
+
+/// Why a definition with these problems is not deployed: its errors, or else
+/// what is not filled in.
+fn refusal(problems: Vec<Problem>) -> DeployError {
+    let (errors, others): (Vec<_>, Vec<_>) = problems.into_iter().partition(Problem::is_error);
+    if !errors.is_empty() {
+        return DeployError::Invalid { problems: errors };
+    }
+    let unfilled = others.into_iter();
+    let unfilled = unfilled.filter(|problem| problem.code == Code::Unfilled);
+    DeployError::Unfilled {
+        unfilled: unfilled.collect(),
+    }
 }
 
 fn check_handlers(registry: &Registry, definition: &Definition) -> Result<(), NoHandler> {

@@ -150,6 +150,10 @@ codes! {
     Label = "label", Error;
     /// A substitution `${…}` that is not closed.
     Substitution = "substitution", Error;
+    /// A value with a substitution `${…}` that is not filled in yet.
+    Unfilled = "unfilled", Warning;
+    /// `$states.result` or `$states.errorOutput` where there is none.
+    NoSuchValue = "no-such-value", Error;
     /// A resource that an express machine cannot wait for.
     Express = "express", Error;
     /// A cycle without a Wait: it may turn as fast as it can.

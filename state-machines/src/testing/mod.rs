@@ -13,6 +13,14 @@ use serde_json::{Value, json};
 use crate::core::{Event, RunTask};
 use crate::data::chance::seed_for;
 
+/// How many cases a property is tried with: as usual, unless `PROPTEST_CASES`
+/// asks for another number.
+#[must_use]
+pub fn cases(usual: u32) -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
+}
+
 /// What a task answers. It depends on the seed, the state, the iteration and
 /// the attempt, and on nothing else: a task that is done twice answers alike.
 #[must_use]

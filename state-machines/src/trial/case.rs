@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::language::{Definition, Durability, Problem, check_for};
+use crate::language::{Code, Definition, Durability, Problem, check_for};
 
 /// A case. Keys that are not listed here are ignored.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -135,12 +135,14 @@ pub enum Unusable {
     /// The definition has errors.
     #[error("the definition is not valid: {}", listed(.0))]
     Invalid(Vec<Problem>),
+    /// Substitutions in the definition are not filled in.
+    #[error("the definition is not filled in; do so before it is run: {}", listed(.0))]
+    Unfilled(Vec<Problem>),
 }
 
 fn listed(problems: &[Problem]) -> String {
-    let errors = problems.iter().filter(|problem| problem.is_error());
-    let errors: Vec<String> = errors.map(ToString::to_string).collect();
-    errors.join("; ")
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    told.join("; ")
 }
 
 impl File {
@@ -169,9 +171,19 @@ impl Case {
             _ => Durability::Standard,
         };
         let checked = check_for(&text, durability);
-        checked
-            .definition
-            .ok_or(Unusable::Invalid(checked.problems))
+        let (errors, others): (Vec<_>, Vec<_>) =
+            checked.problems.into_iter().partition(Problem::is_error);
+        if !errors.is_empty() {
+            return Err(Unusable::Invalid(errors));
+        }
+        let unfilled = others.into_iter();
+        let unfilled: Vec<_> = unfilled
+            .filter(|problem| problem.code == Code::Unfilled)
+            .collect();
+        match checked.definition {
+            Some(definition) if unfilled.is_empty() => Ok(definition),
+            _ => Err(Unusable::Unfilled(unfilled)),
+        }
     }
 }
 

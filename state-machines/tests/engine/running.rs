@@ -158,6 +158,14 @@ pub(crate) async fn what_cannot_be_started_is_refused(place: impl Place) {
     let invalid = json!({"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "Z"}}});
     let refused = deploy(invalid).await.unwrap_err();
     assert!(matches!(&refused, DeployError::Invalid { problems } if !problems.is_empty()));
+    let unfilled = json!({"StartAt": "A", "States": {
+        "A": {"Type": "Wait", "Seconds": "${Delay}", "End": true}}});
+    let refused = deploy(unfilled).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the definition is not filled in; do so before it is deployed: \
+         /States/A/Seconds: ${Delay} is not filled in, so this is not checked"
+    );
     let refused = engine.start("w", "1", json!({})).await.unwrap_err();
     assert!(
         matches!(refused, StartError::NoWorkflow { .. }),

@@ -46,7 +46,7 @@ async fn the_process_that_is_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_random_it_goes_on() {
-    let is_long = std::env::var_os("BALLAST_TEST_LONG").is_some();
+    let is_long = std::env::var("BALLAST_TEST_LONG").is_ok_and(|value| value == "1");
     let kills: u64 = if is_long { 100 } else { 10 };
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("executions.db");

@@ -12,7 +12,7 @@ use ballast_state_machines::engine::{
 };
 use ballast_state_machines::language::Definition;
 use ballast_state_machines::store::{Entry, Query, Store};
-use ballast_state_machines::testing::machine;
+use ballast_state_machines::testing::{cases, machine};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -150,7 +150,7 @@ async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(cases(100)))]
 
     #[test]
     fn machines_end_as_if_the_store_had_not_failed(seed: u64, workers in 1usize..3) {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use ballast_state_machines::engine::{Description, Engine, Settings};
 use ballast_state_machines::language::Definition;
 use ballast_state_machines::store::{HistoryQuery, MemoryStore};
-use ballast_state_machines::testing::machine;
+use ballast_state_machines::testing::{cases, machine};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -92,7 +92,7 @@ async fn check_history(engine: &Engine, id: &str, ended: &Description) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(cases(200)))]
 
     #[test]
     fn machines_end_as_if_nothing_had_happened(seed: u64, deadly in 1u64..6) {

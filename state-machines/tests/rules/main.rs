@@ -7,6 +7,7 @@ mod fields;
 mod flow;
 mod items;
 mod language;
+mod tokens;
 mod values;
 
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ fn all() -> Vec<Case> {
         flow::cases(),
         items::cases(),
         language::cases(),
+        tokens::cases(),
         values::cases(),
     ]
     .into_iter()

@@ -32,11 +32,8 @@ pub(super) fn checked(file: &Path, screen: &Screen) -> Result<Verdict, Failure> 
         }
         Err(why) => return Err(Failure::local(why)),
     };
-    let Checked {
-        definition,
-        problems,
-    } = check(&text);
-    let valid = definition.is_some() && !problems.iter().any(Problem::is_error);
+    let Checked { problems, .. } = check(&text);
+    let valid = !problems.iter().any(Problem::is_error);
     if screen.json {
         let problems = &problems;
         tell(screen, &Answer { valid, problems })?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ballast_state_machines::definitions::{self, BuiltIn, is_helper};
 use ballast_state_machines::language::draw::{self, Marks};
-use ballast_state_machines::language::{Definition, Problem};
+use ballast_state_machines::language::{Code, Definition, Problem};
 use serde_json::json;
 
 use super::Format;
@@ -87,8 +87,13 @@ pub(super) async fn of_execution(
 }
 
 fn invalid(problems: &[Problem]) -> Failure {
-    let errors = problems.iter().filter(|problem| problem.is_error());
-    let told: Vec<_> = errors.map(ToString::to_string).collect();
+    let is_valid = !problems.iter().any(Problem::is_error);
+    // One that is valid lacks what its substitutions stand for.
+    let told: Vec<_> = problems
+        .iter()
+        .filter(|problem| problem.is_error() || is_valid && problem.code == Code::Unfilled)
+        .map(ToString::to_string)
+        .collect();
     let next = "ballast workflow check FILE tells everything that is wrong with it.";
     Failure::refused_here(
         "invalid-definition",

@@ -30,6 +30,12 @@ impl Condition {
         parse::rule(rule).map(Self)
     }
 
+    /// Whether a rule has a field of this name, be it a comparison.
+    #[must_use]
+    pub fn has_field(name: &str) -> bool {
+        parse::is_known(name)
+    }
+
     /// Whether it holds.
     ///
     /// A value of another type than the comparison wants is not equal, not

@@ -84,6 +84,24 @@ fn read(rule: &Value, at: &str, depth: usize, unreadable: &mut Vec<Unreadable>) 
     }
 }
 
+/// Whether a rule has a field of this name.
+pub(super) fn is_known(name: &str) -> bool {
+    let types = [
+        "Null",
+        "Present",
+        "Numeric",
+        "String",
+        "Boolean",
+        "Timestamp",
+    ];
+    let is_type = |name: &str| {
+        name.strip_prefix("Is")
+            .is_some_and(|of| types.contains(&of))
+    };
+    let beside = ["Variable", "And", "Or", "Not", "StringMatches"];
+    beside.contains(&name) || is_type(name) || comparison(name).is_some()
+}
+
 /// Whether a field is a question, known or not.
 fn is_asking(name: &str) -> bool {
     !matches!(name, "Variable" | "Comment") && !BESIDE_AT_TOP.contains(&name)

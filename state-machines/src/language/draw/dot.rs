@@ -8,6 +8,7 @@ use super::sketch::{Arrow, Node, Sketch, Target, Way};
 pub(super) fn draw(sketch: &Sketch) -> String {
     let mut out = String::from("digraph machine {\n");
     line(&mut out, 1, "rankdir=TB;");
+    line(&mut out, 1, "graph [fontname=\"Helvetica\", fontsize=12];");
     line(&mut out, 1, "node [fontname=\"Helvetica\", shape=box];");
     line(&mut out, 1, "edge [fontname=\"Helvetica\", fontsize=10];");
     line(
@@ -113,13 +114,15 @@ fn attributes(node: &Node) -> String {
     attributes.join(", ")
 }
 
-/// A text between quotes, in which a backslash would begin an escape.
+/// A text between quotes, in which a backslash would begin an escape, and an
+/// ampersand an entity.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
+            '&' => out.push_str("&amp;"),
             '\n' => out.push_str("\\n"),
             c if c.is_control() => {}
             c => out.push(c),
@@ -136,6 +139,7 @@ mod tests {
     #[test]
     fn labels_cannot_end_early() {
         assert_eq!(quoted("a \"b\" \\N\nc\u{0}"), r#""a \"b\" \\N\nc""#);
+        assert_eq!(quoted("&lt; a&b"), "\"&amp;lt; a&amp;b\"");
         assert_eq!(quoted("größer {<東京>}"), "\"größer {<東京>}\"");
     }
 }

@@ -108,11 +108,19 @@ fn classes(out: &mut String, sketch: &Sketch) {
 }
 
 /// A label between quotes. Mermaid reads entity codes between `#` and `;`, and
-/// takes some texts for Markdown, so only what is surely plain stays as it is.
+/// takes some texts for Markdown, formulas (`$$x$$`) or icons (`fa:fa-car`), so
+/// only what is surely plain stays as it is.
 fn escape(text: &str) -> String {
     let mut out = String::new();
-    for c in text.chars() {
-        let plain = c.is_alphanumeric() || " _-,:()$=!?'+./·…".contains(c);
+    let mut before = None;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let plain = match c {
+            '$' => before != Some('$'),
+            ':' => rest.peek().is_none_or(|next| next.is_whitespace()),
+            c => c.is_alphanumeric() || " _-,()=!?'+./·…".contains(c),
+        };
+        before = Some(c);
         if c == '\n' {
             out.push_str("<br/>");
         } else if plain {
@@ -145,6 +153,8 @@ mod tests {
         );
         assert_eq!(escape("a\nb\r\u{0}c"), "a<br/>bc");
         assert_eq!(escape("größer 東京"), "größer 東京");
+        assert_eq!(escape("$$x$$ $.a"), "$#36;x$#36; $.a");
+        assert_eq!(escape("fa:fa-car: 1"), "fa#58;fa-car: 1");
         assert_eq!(escape("1. first"), "1#46; first");
         assert_eq!(escape("- first"), "#45; first");
     }

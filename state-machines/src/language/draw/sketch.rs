@@ -174,6 +174,10 @@ impl Sketching<'_> {
         let mut open = steps;
         open.reverse();
         while let Some(step) = open.pop() {
+            // Nobody knows yet where a substitution will lead to.
+            if step.to.is_some_and(|name| machine.state(name).is_none()) {
+                continue;
+            }
             let folded = step
                 .to
                 .filter(|name| self.is_folded(name))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{QueryLanguage, State};
+use crate::language::Problem;
 
 /// A definition that may be run: it was checked, and has no errors.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +16,7 @@ pub struct Definition {
     pub(in crate::language) timeout_seconds: Option<u64>,
     pub(in crate::language) machine: Machine,
     pub(in crate::language) source: Value,
+    pub(in crate::language) unfilled: Vec<Problem>,
 }
 
 impl Definition {
@@ -56,6 +58,13 @@ impl Definition {
     /// A state by its name, wherever it is: names are unique in a definition.
     pub fn find(&self, name: &str) -> Option<&State> {
         self.machine.find(name)
+    }
+
+    /// The values that cannot be read because a substitution (`${…}`) in them
+    /// is not filled in. A definition that has any can be drawn, and must not
+    /// be run: what stands in their place here is a guess.
+    pub fn unfilled(&self) -> &[Problem] {
+        &self.unfilled
     }
 
     /// The definition as it was written.

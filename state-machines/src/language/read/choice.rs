@@ -6,7 +6,9 @@ use super::Reader;
 use super::fields::RULE;
 use super::machine::Flow;
 use super::object::Object;
+use super::reserved::Has;
 use super::state::Site;
+use super::tokens::{self, UNFILLED, token};
 use super::values::is_expression;
 use crate::data::Condition;
 use crate::language::model::{Choice, QueryLanguage, Rule, Test};
@@ -60,8 +62,8 @@ impl Reader {
     ) -> Option<Rule> {
         let language = site.language;
         let comment = self.text(object, "Comment").map(str::to_owned);
-        let output = self.output(object, language);
-        let assign = self.assign(object, language);
+        let output = self.output(object, language, Has::Neither);
+        let assign = self.assign(object, language, Has::Neither);
         self.required(object, "Next");
         let next = self.text(object, "Next");
         match next {
@@ -76,8 +78,10 @@ impl Reader {
                 self.condition_expression(object)
             }
         };
+        // A token in its place is no reason not to draw it.
+        let unfilled = || token(&value.to_string()).map(|_| Test::Fixed(false));
         Some(Rule {
-            test: test?,
+            test: test.or_else(unfilled)?,
             next: next?.to_owned(),
             output,
             assign,
@@ -95,6 +99,11 @@ impl Reader {
                     format!("{name:?} is a field of JSONata, and this is JSONPath; use \"Variable\" and a comparison, or set \"QueryLanguage\""),
                 );
             }
+        }
+        let is_path = |name: &str| name == "Variable" || name.ends_with("Path");
+        for inner in tokens::in_paths(value, is_path) {
+            let at = object.at.join(&inner);
+            self.report(&at, Code::Condition, UNFILLED);
         }
         let read = Condition::parse(value);
         self.all_readable(&object.at, Code::Condition, read)

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::fields::{CATCHER, RETRIER};
 use super::machine::Flow;
 use super::object::Object;
+use super::reserved::Has;
 use super::state::Site;
 use super::{Reader, SECONDS_MAX};
 use crate::language::model::{Catcher, Jitter, Retrier};
@@ -80,8 +81,8 @@ impl Reader {
         self.allow(object, &CATCHER, language);
         let errors = self.error_names(object);
         let result = self.place(object, language);
-        let output = self.output(object, language);
-        let assign = self.assign(object, language);
+        let output = self.output(object, language, Has::Error);
+        let assign = self.assign(object, language, Has::Error);
         let comment = self.text(object, "Comment").map(str::to_owned);
         self.required(object, "Next");
         let next = self.text(object, "Next")?;

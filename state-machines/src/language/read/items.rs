@@ -9,6 +9,7 @@ use super::fields::{
 use super::machine::Flow;
 use super::object::Object;
 use super::state::Site;
+use super::tokens::is_unfilled;
 use super::values::is_expression;
 use super::{Durability, Reader};
 use crate::data::Template;
@@ -131,6 +132,9 @@ impl Reader {
             return Some(Mode::Inline);
         }
         self.required(&config, "ExecutionType");
+        if is_unfilled(config.get("ExecutionType")) {
+            return Some(Mode::Distributed(ExecutionType::Standard));
+        }
         Some(Mode::Distributed(match kind? {
             "EXPRESS" => ExecutionType::Express,
             _ => ExecutionType::Standard,
@@ -139,13 +143,15 @@ impl Reader {
 
     fn items(&mut self, site: &Site<'_, '_>) -> Option<Items> {
         let object = site.object;
-        match site.language {
+        let (name, read) = match site.language {
             QueryLanguage::JsonPath if object.has("ItemsPath") => {
-                self.path(object, "ItemsPath").map(Items::Path)
+                ("ItemsPath", self.path(object, "ItemsPath").map(Items::Path))
             }
-            QueryLanguage::Jsonata if object.has("Items") => self.items_field(object),
-            _ => Some(Items::Input),
-        }
+            QueryLanguage::Jsonata if object.has("Items") => ("Items", self.items_field(object)),
+            _ => return Some(Items::Input),
+        };
+        let unfilled = is_unfilled(object.get(name));
+        read.or_else(|| unfilled.then_some(Items::Input))
     }
 
     fn items_field(&mut self, object: &Object<'_>) -> Option<Items> {

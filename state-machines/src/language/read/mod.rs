@@ -12,6 +12,8 @@
 //!   object    fields of plain types
 //!   values    fields that hold paths, expressions, templates
 //!   names     names of states, variables, labels
+//!   reserved  `$states` where it has no result or no error
+//!   tokens    substitutions that are not filled in yet
 //! ```
 
 mod choice;
@@ -21,10 +23,12 @@ mod items;
 mod machine;
 mod names;
 mod object;
+mod reserved;
 mod simple;
 mod state;
 mod suggest;
 mod task;
+mod tokens;
 mod values;
 
 use std::collections::BTreeMap;
@@ -62,7 +66,8 @@ pub(super) fn definition(
         durability,
     };
     let read = reader.definition(&source);
-    let problems = reader.problems;
+    let mut problems = reader.problems;
+    let unfilled = tokens::forgive(&source, &mut problems);
     let definition = read
         .filter(|_| !problems.iter().any(Problem::is_error))
         .map(|read| Definition {
@@ -72,6 +77,7 @@ pub(super) fn definition(
             query_language: read.query_language,
             timeout_seconds: read.timeout_seconds,
             machine: read.machine,
+            unfilled,
         });
     (definition, problems)
 }

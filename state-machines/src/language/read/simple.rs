@@ -6,6 +6,7 @@ use time::format_description::well_known::Rfc3339;
 use super::machine::Flow;
 use super::object::Object;
 use super::state::Site;
+use super::tokens::is_unfilled;
 use super::{Reader, SECONDS_MAX};
 use crate::language::model::{Fail, Given, Pass, Place, QueryLanguage, Until, Wait};
 use crate::language::problem::Code;
@@ -33,10 +34,17 @@ impl Reader {
                 self.report(&object.at, Code::MissingField, message);
                 None
             }
-            ["Seconds" | "SecondsPath"] => self
-                .given_integer(object, "Seconds", language, (0, SECONDS_MAX))
-                .map(Until::Seconds),
-            [_] => self.timestamp(object, language).map(Until::Timestamp),
+            [name] => {
+                let read = match *name {
+                    "Seconds" | "SecondsPath" => self
+                        .given_integer(object, "Seconds", language, (0, SECONDS_MAX))
+                        .map(Until::Seconds),
+                    _ => self.timestamp(object, language).map(Until::Timestamp),
+                };
+                // A token in its place is no reason not to draw it.
+                let unfilled = is_unfilled(object.get(name));
+                read.or_else(|| unfilled.then_some(Until::Seconds(Given::Fixed(0))))
+            }
             _ => {
                 self.only_one(object, names);
                 None

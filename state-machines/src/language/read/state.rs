@@ -4,6 +4,8 @@ use super::Reader;
 use super::fields::STATES;
 use super::machine::Flow;
 use super::object::Object;
+use super::reserved::Has;
+use super::tokens::is_unfilled;
 use crate::language::model::{Kind, Next, Part, QueryLanguage, State};
 use crate::language::problem::Code;
 
@@ -38,8 +40,12 @@ impl Reader {
             ),
             QueryLanguage::Jsonata => (Part::Whole, Part::Whole),
         };
-        let output = self.output(object, language);
-        let assign = self.assign(object, language);
+        let has = match written {
+            "Task" | "Parallel" | "Map" => Has::Result,
+            _ => Has::Neither,
+        };
+        let output = self.output(object, language, has);
+        let assign = self.assign(object, language, has);
         let site = Site {
             name,
             object,
@@ -120,6 +126,10 @@ impl Reader {
         }
         if end == Some(true) {
             flow.end(site.name);
+            return Some(Next::End);
+        }
+        if is_unfilled(object.get("End")) {
+            flow.broken();
             return Some(Next::End);
         }
         if end.is_some() || !object.has("End") {

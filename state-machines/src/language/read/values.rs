@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::Reader;
 use super::object::Object;
+use super::reserved::Has;
+use super::tokens::{self, UNFILLED};
 use crate::data::{Expression, Path, ReferencePath, Template, Unreadable};
 use crate::language::model::{Given, Part, Place, QueryLanguage, Text};
 use crate::language::pointer::Pointer;
@@ -44,8 +46,16 @@ impl Reader {
         }
     }
 
+    /// Notes a token in a path, which might be read as a name.
+    fn check_token(&mut self, at: &Pointer, text: &str) {
+        if tokens::token(text).is_some() {
+            self.report(at, Code::Path, UNFILLED);
+        }
+    }
+
     pub(super) fn path(&mut self, object: &Object<'_>, name: &str) -> Option<Path> {
         let text = self.text(object, name)?;
+        self.check_token(&object.at(name), text);
         self.readable(&object.at(name), Code::Path, Path::parse(text))
     }
 
@@ -73,13 +83,16 @@ impl Reader {
         if text == "$" {
             return Place::Whole;
         }
+        self.check_token(&object.at(name), text);
         let read = ReferencePath::parse(text);
         self.readable(&object.at(name), Code::Path, read)
             .map_or(Place::Whole, Place::At)
     }
 
     pub(super) fn expression(&mut self, at: &Pointer, text: &str) -> Option<Expression> {
-        self.readable(at, Code::Expression, Expression::parse(text))
+        let read = self.readable(at, Code::Expression, Expression::parse(text))?;
+        self.check_expression(at, &read, Has::Neither);
+        Some(read)
     }
 
     /// A payload in the language of the state. A field of the other language
@@ -90,16 +103,35 @@ impl Reader {
         name: &str,
         language: QueryLanguage,
     ) -> Option<Template> {
+        self.template_with(object, name, language, Has::Neither)
+    }
+
+    /// A payload that is made when there is a result, or an error.
+    fn template_with(
+        &mut self,
+        object: &Object<'_>,
+        name: &str,
+        language: QueryLanguage,
+        has: Has,
+    ) -> Option<Template> {
         let value = object.get(name)?;
         let read = match language {
             QueryLanguage::JsonPath => Template::json_path(value),
             QueryLanguage::Jsonata => Template::jsonata(value),
         };
+        if language == QueryLanguage::JsonPath {
+            for inner in tokens::in_paths(value, |name| name.ends_with(".$")) {
+                let at = object.at(name).join(&inner);
+                self.report(&at, Code::Template, UNFILLED);
+            }
+        }
         let code = match language {
             QueryLanguage::JsonPath => Code::Template,
             QueryLanguage::Jsonata => Code::Expression,
         };
-        self.all_readable(&object.at(name), code, read)
+        let read = self.all_readable(&object.at(name), code, read)?;
+        self.check_template(&object.at(name), &read, has);
+        Some(read)
     }
 
     /// `Parameters` in JSONPath, `Arguments` in JSONata.
@@ -138,10 +170,11 @@ impl Reader {
         &mut self,
         object: &Object<'_>,
         language: QueryLanguage,
+        has: Has,
     ) -> Option<Template> {
         match language {
             QueryLanguage::JsonPath => None,
-            QueryLanguage::Jsonata => self.template(object, "Output", language),
+            QueryLanguage::Jsonata => self.template_with(object, "Output", language, has),
         }
     }
 
@@ -150,10 +183,11 @@ impl Reader {
         &mut self,
         object: &Object<'_>,
         language: QueryLanguage,
+        has: Has,
     ) -> Option<Template> {
         let variables = self.object(object, "Assign")?;
         self.variable_names(&variables);
-        self.template(object, "Assign", language)
+        self.template_with(object, "Assign", language, has)
     }
 
     /// A whole number, or how it is found: `Name`, `NamePath`, `{% … %}`.
