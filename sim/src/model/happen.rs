@@ -118,10 +118,11 @@ impl MoveModel {
         let (from, to) = (usize::from(moving.from), usize::from(moving.to));
         let (source, target) = (&world.shards[from], &world.shards[to]);
         let equal = match moving.phase {
-            Phase::Sealing { .. } if self.rule != Rule::PositionBeforeSeal => {
-                source.rows == target.rows
-            }
-            Phase::Sealing { .. } => true,
+            Phase::Sealing { .. } => match self.rule {
+                Rule::PositionBeforeSeal => true,
+                Rule::HistoryLeftBehind => source.rows.keys().eq(target.rows.keys()),
+                _ => source.rows == target.rows,
+            },
             _ => close,
         };
         let view = View {
@@ -264,7 +265,6 @@ impl MoveModel {
                     && moving.phase == Phase::Aborting
                 {
                     world.route.epoch = seen.epoch;
-                    world.route.spent = seen.epoch;
                 }
             }
             Work::Tell { shard, op, order } => {

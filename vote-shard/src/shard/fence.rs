@@ -4,8 +4,9 @@
 //!   found ─────────────────────► Owner ◄──── unseal ──┐
 //!                                  │                  │
 //!                                  └──── seal ──► Sealed ── retire ──► Retired
-//!   prepare ─► Importing ── activate ─► Owner                             │
-//!                  └───────────── purge ──────────► Gone ◄──── purge ─────┘
+//!   prepare ─► Importing ── activate ─► Owner                           │  │
+//!                ▲ └───────────── purge ──────────► Gone ◄──── purge ───┘  │
+//!                └───────────────── prepare, by a later move ─────────────┘
 //! ```
 //! Pure: [`Fence`] is the state, its methods are the transitions. The record
 //! outlives purge and rollback, and its epoch and token never fall, so that a
