@@ -3,7 +3,12 @@
 //!
 //! `BALLAST_TEST_LONG=1` tries the wider bounds: half an hour on two cores.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout
+)]
 
 use ballast_sim::model::{Bounds, Claim, Faults, MoveModel, Rule};
 use stateright::{Checker, HasDiscoveries, Model};
