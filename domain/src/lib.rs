@@ -20,6 +20,7 @@ pub mod hold;
 pub mod id;
 pub mod key;
 pub mod limits;
+pub mod moving;
 pub mod object;
 pub mod placement;
 pub mod poll;

@@ -1,5 +1,10 @@
-//! The move of a slice to another shard. Not yet: this room is empty.
+//! The move of a slice to another shard.
 //!
-//! It will hold one file per step, with what the step does and how it is
-//! undone side by side, and the cutover protocol as one pure transition
-//! function: the one that runs will be the one that is model-checked.
+//! ```text
+//!   protocol   what is to be done next, from what is seen: pure, and checked
+//!              by trying everything that can happen (`sim`)
+//! ```
+//! The steps that do it come next: one file each, with do and undo side by
+//! side.
+
+pub mod protocol;

@@ -279,7 +279,7 @@ pub async fn scrubbing_finds_the_digests_that_were_kept<F: Fixture>() {
     let m = order("m", 1);
     shard.seal(&at(2), &m).await.unwrap();
     shard.retire(&at(2), &m).await.unwrap();
-    assert_eq!(shard.purge(&slice(), &m, 2).await.unwrap(), 1);
+    assert_eq!(shard.purge(&at(2), &m, 2).await.unwrap(), 1);
     let kept = shard.digests(&slice()).await.unwrap();
     assert_eq!(shard.scrub(&slice()).await.unwrap(), kept);
     assert_eq!(kept.len(), 1);

@@ -243,10 +243,11 @@ pub async fn no_answer_precedes_the_fence_it_depends_on<F: Gate>() {
 pub async fn no_answer_precedes_the_removal_it_depends_on<F: Gate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let (here, m, id) = (slice(), order("m", 1), poll(1).poll_id);
-    shard.seal(&at(2), &m).await.unwrap();
-    shard.retire(&at(2), &m).await.unwrap();
+    let two = at(2);
+    shard.seal(&two, &m).await.unwrap();
+    shard.retire(&two, &m).await.unwrap();
     let gate = hold(&fixture);
-    let mut changes = vec![("purging", answer(shard.purge(&here, &m, 9)))];
+    let mut changes = vec![("purging", answer(shard.purge(&two, &m, 9)))];
     assert_wait(&mut changes).await;
     gate.0.held().await;
     let mut answers = vec![
@@ -255,7 +256,7 @@ pub async fn no_answer_precedes_the_removal_it_depends_on<F: Gate>() {
         ("the tally", answer(shard.tally(&here, id))),
         ("the fence", answer(shard.fence(&here))),
         ("the digests", answer(shard.digests(&here))),
-        ("purging again", answer(shard.purge(&here, &m, 9))),
+        ("purging again", answer(shard.purge(&two, &m, 9))),
     ];
     assert_wait(&mut answers).await;
     gate.release();

@@ -23,7 +23,7 @@ async fn steps(shard: &Shard, epoch: u64, order: &Order) -> Vec<(&'static str, S
         ("import", shard.import(&slice(), order, &[]).await),
         ("activate", shard.activate(&now, order).await),
         ("retire", shard.retire(&now, order).await),
-        ("purge", shard.purge(&slice(), order, 9).await.map(drop)),
+        ("purge", shard.purge(&now, order, 9).await.map(drop)),
     ]
 }
 
@@ -52,7 +52,7 @@ async fn in_holding<F: Fixture>(holding: Holding) -> (F, Shard) {
         shard.retire(&at(2), &m).await.unwrap();
     }
     if holding == Holding::Gone {
-        shard.purge(&slice(), &m, 9).await.unwrap();
+        shard.purge(&at(2), &m, 9).await.unwrap();
     }
     (fixture, shard)
 }
@@ -93,7 +93,7 @@ pub async fn a_newer_worker_shuts_out_the_older_one<F: Fixture>() {
             Holding::Owner => shard.activate(&at(2), &newer).await.unwrap(),
             Holding::Sealed => shard.seal(&at(2), &newer).await.unwrap(),
             Holding::Retired => shard.retire(&at(2), &newer).await.unwrap(),
-            Holding::Gone => drop(shard.purge(&slice(), &newer, 9).await.unwrap()),
+            Holding::Gone => drop(shard.purge(&at(2), &newer, 9).await.unwrap()),
         }
         let fence = shard.fence(&slice()).await.unwrap().unwrap();
         assert_eq!((fence.holding, fence.token), (holding, 6));
@@ -109,13 +109,14 @@ pub async fn a_newer_worker_shuts_out_the_older_one<F: Fixture>() {
 }
 
 /// P4: another move, however new its token, neither ends nor undoes what this
-/// one began.
+/// one began. One that was ordered later (at a higher epoch, which the registry
+/// gives out only when this one is over) may begin where it left off.
 pub async fn another_move_is_refused<F: Fixture>() {
     let other = order("n", 9);
-    for holding in [Holding::Importing, Holding::Sealed] {
+    for (holding, epoch) in [(Holding::Importing, 1), (Holding::Sealed, 2)] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
         let before = picture(&shard, &slice(), &[]).await;
-        for (step, outcome) in steps(&shard, 2, &other).await {
+        for (step, outcome) in steps(&shard, epoch, &other).await {
             let refused = unfit(outcome);
             assert!(
                 matches!(refused, Unfit::OtherMove | Unfit::State { .. }),
@@ -131,15 +132,15 @@ pub async fn another_move_is_refused<F: Fixture>() {
 pub async fn only_what_is_not_owned_is_purged<F: Fixture>() {
     for holding in [Holding::Owner, Holding::Sealed] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
-        let refused = unfit(shard.purge(&slice(), &order("m", 9), 9).await);
+        let refused = unfit(shard.purge(&at(2), &order("m", 9), 9).await);
         let epoch = Epoch(2);
         assert_eq!(refused, Unfit::State { holding, epoch });
         assert_eq!(shard.polls(&slice(), None, 9).await.unwrap().len(), 1);
     }
     let (_fixture, shard) = in_holding::<F>(Holding::Importing).await;
-    let refused = unfit(shard.purge(&slice(), &order("n", 9), 9).await);
+    let refused = unfit(shard.purge(&at(2), &order("n", 9), 9).await);
     assert_eq!(refused, Unfit::OtherMove);
-    let left = shard.purge(&slice(), &order("m", 5), 9).await.unwrap();
+    let left = shard.purge(&at(2), &order("m", 5), 9).await.unwrap();
     assert_eq!(left, 0);
     let fence = shard.fence(&slice()).await.unwrap().unwrap();
     assert_eq!((fence.holding, fence.epoch), (Holding::Gone, Epoch(2)));
@@ -156,14 +157,14 @@ pub async fn a_slice_is_purged_in_portions<F: Fixture>() {
     shard.seal(&at(2), &m).await.unwrap();
     shard.retire(&at(2), &m).await.unwrap();
     for left in [3, 1] {
-        assert_eq!(shard.purge(&slice(), &m, 2).await.unwrap(), left);
+        assert_eq!(shard.purge(&at(2), &m, 2).await.unwrap(), left);
         let fence = shard.fence(&slice()).await.unwrap().unwrap();
         assert_eq!(fence.holding, Holding::Retired);
     }
     let shard = super::crash(&fixture, shard).await;
     assert_eq!(shard.polls(&slice(), None, 9).await.unwrap().len(), 1);
     for _ in 0..2 {
-        assert_eq!(shard.purge(&slice(), &m, 2).await.unwrap(), 0);
+        assert_eq!(shard.purge(&at(2), &m, 2).await.unwrap(), 0);
         let fence = shard.fence(&slice()).await.unwrap().unwrap();
         assert_eq!(fence.holding, Holding::Gone);
     }
@@ -197,7 +198,7 @@ pub async fn every_step_can_be_repeated<F: Fixture>() {
             Holding::Owner => shard.activate(&at(2), &m).await.unwrap(),
             Holding::Sealed => shard.seal(&at(2), &m).await.unwrap(),
             Holding::Retired => shard.retire(&at(2), &m).await.unwrap(),
-            Holding::Gone => drop(shard.purge(&slice(), &m, 9).await.unwrap()),
+            Holding::Gone => drop(shard.purge(&at(2), &m, 9).await.unwrap()),
         }
         assert_eq!(picture(&shard, &slice(), &[]).await, before, "{holding:?}");
     }
@@ -234,7 +235,7 @@ pub async fn a_slice_moves_there_and_back<F: Fixture>() {
         assert_eq!(to.digests(&slice()).await.unwrap(), digests);
         from.retire(&at(epoch), &m).await.unwrap();
         to.activate(&at(epoch), &m).await.unwrap();
-        assert_eq!(from.purge(&slice(), &m, 9).await.unwrap(), 0);
+        assert_eq!(from.purge(&at(epoch), &m, 9).await.unwrap(), 0);
         let change = ballot(&changeable(1), "v", (place + 1) % 3, 100 + u64::from(place));
         let revision = u32::from(place) + 2;
         assert_eq!(cast_at(to, epoch, change).await, counted(revision));
@@ -245,4 +246,58 @@ pub async fn a_slice_moves_there_and_back<F: Fixture>() {
     }
     let tally = from.tally(&slice(), poll(1).poll_id).await.unwrap();
     assert_eq!((tally.counts, tally.voters), (vec![1, 0, 0], 1));
+}
+
+/// P4: a move that was called off before its seal or its first order arrived
+/// is over all the same: what comes late finds a newer epoch.
+pub async fn what_was_ordered_before_a_move_was_called_off_comes_too_late<F: Fixture>() {
+    let (_one, source) = owner::<F>(&[poll(1)]).await;
+    let (_two, target) = start::<F>().await;
+    let m = order("m", 5);
+    // The move was to seal at epoch 3; it was called off at epoch 4.
+    source.unseal(&at(4), &m).await.unwrap();
+    assert_eq!(target.purge(&at(2), &m, 9).await.unwrap(), 0);
+    let late = source.seal(&at(3), &m).await;
+    assert!(matches!(unfit(late), Unfit::State { .. }));
+    let late = target.prepare(&at(2), &m, KEY).await;
+    assert!(matches!(unfit(late), Unfit::State { .. }));
+    let ballot = ballot(&poll(1), "v", 0, 1);
+    assert_eq!(cast_at(&source, 4, ballot).await, counted(1));
+    let fence = target.fence(&slice()).await.unwrap().unwrap();
+    assert_eq!((fence.holding, fence.epoch), (Holding::Gone, Epoch(2)));
+    target.prepare(&at(5), &order("n", 6), KEY).await.unwrap();
+}
+
+/// P8: a slice comes back to where its copy still is: what changed meanwhile
+/// is newer, and the rest need not be copied again.
+pub async fn a_copy_that_was_kept_is_taken_up_again<F: Fixture>() {
+    use super::picture::read_out;
+    let (_one, source) = owner::<F>(&[changeable(1)]).await;
+    let (_two, target) = start::<F>().await;
+    let key = source.slice_key(&slice()).await.unwrap();
+    for name in ["v", "w"] {
+        cast(&source, ballot(&changeable(1), name, 0, 1)).await;
+    }
+    let m = order("m", 2);
+    target.prepare(&at(2), &m, key).await.unwrap();
+    source.seal(&at(3), &m).await.unwrap();
+    let rows = read_out(&source, &slice(), &["v", "w"]).await;
+    target.import(&slice(), &m, &rows).await.unwrap();
+    target.activate(&at(3), &m).await.unwrap();
+    source.retire(&at(3), &m).await.unwrap();
+    let change = ballot(&changeable(1), "v", 1, 2);
+    assert_eq!(cast_at(&target, 3, change).await, counted(2));
+    let back = order("n", 4);
+    source.prepare(&at(4), &back, key).await.unwrap();
+    // A purge that was ordered before the way back was taken comes too late.
+    assert!(source.purge(&at(3), &m, 9).await.is_err());
+    target.seal(&at(5), &back).await.unwrap();
+    let rows = read_out(&target, &slice(), &["v", "w"]).await;
+    source.import(&slice(), &back, &rows).await.unwrap();
+    let digests = target.digests(&slice()).await.unwrap();
+    assert_eq!(source.digests(&slice()).await.unwrap(), digests);
+    source.activate(&at(5), &back).await.unwrap();
+    target.retire(&at(5), &back).await.unwrap();
+    let again = ballot(&changeable(1), "w", 2, 3);
+    assert_eq!(cast_at(&source, 5, again).await, counted(2));
 }

@@ -14,7 +14,7 @@ macro_rules! vote_shard_suite {
                 a_prepared_slice_is_owned_when_it_is_activated
                 a_record_outlives_its_data
                 the_epoch_never_falls
-                a_slice_comes_back_only_when_its_data_is_gone
+                a_slice_comes_back_only_where_it_is_not_owned
                 fences_survive_reopening
                 slices_are_apart
             }
@@ -26,6 +26,8 @@ macro_rules! vote_shard_suite {
                 a_slice_is_purged_in_portions
                 only_an_importing_slice_is_imported_into
                 every_step_can_be_repeated
+                what_was_ordered_before_a_move_was_called_off_comes_too_late
+                a_copy_that_was_kept_is_taken_up_again
                 a_slice_moves_there_and_back
             }
             versions {

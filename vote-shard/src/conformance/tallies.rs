@@ -142,7 +142,7 @@ pub async fn a_purged_poll_has_no_tally<F: Fixture>() {
     let m = order("m", 1);
     shard.seal(&at(2), &m).await.unwrap();
     shard.retire(&at(2), &m).await.unwrap();
-    shard.purge(&slice(), &m, 9).await.unwrap();
+    shard.purge(&at(2), &m, 9).await.unwrap();
     shard
         .cast(&at_of("other", 1), &[ballot(&poll(2), "v", 0, 1)])
         .await
@@ -177,7 +177,7 @@ pub async fn usage_counts_what_is_there<F: Fixture>() {
     shard.seal(&at_of("other", 2), &m).await.unwrap();
     shard.retire(&at_of("other", 2), &m).await.unwrap();
     assert_eq!(shard.usage().await.slices, 1, "one is retired");
-    shard.purge(&slice_of("other"), &m, 9).await.unwrap();
+    shard.purge(&at_of("other", 2), &m, 9).await.unwrap();
     let shard = reopen(&fixture, shard).await;
     let usage = shard.usage().await;
     assert_eq!((usage.slices, usage.polls), (1, 2), "and gone");

@@ -360,9 +360,9 @@ impl VoteShard for EmbeddedShard {
             .await
     }
 
-    async fn purge(&self, slice: &SliceId, order: &Order, most: usize) -> ShardResult<usize> {
-        let now = self.now();
-        self.decide(|core| core.purge(slice, order, most, now))
+    async fn purge(&self, at: &At, order: &Order, most: usize) -> ShardResult<usize> {
+        let (now, key) = (self.now(), SliceKey::random(&*self.entropy));
+        self.decide(|core| core.purge(at, order, most, key, now))
             .await
     }
 

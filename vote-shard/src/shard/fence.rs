@@ -4,20 +4,22 @@
 //!   found ─────────────────────► Owner ◄──── unseal ──┐
 //!                                  │                  │
 //!                                  └──── seal ──► Sealed ── retire ──► Retired
-//!   prepare ─► Importing ── activate ─► Owner                             │
-//!                  └───────────── purge ──────────► Gone ◄──── purge ─────┘
+//!   prepare ─► Importing ── activate ─► Owner                           │  │
+//!                ▲ └───────────── purge ──────────► Gone ◄──── purge ───┘  │
+//!                └───────────────── prepare, by a later move ─────────────┘
 //! ```
 //! Pure: [`Fence`] is the state, its methods are the transitions. The record
 //! outlives purge and rollback, and its epoch and token never fall, so that a
 //! late worker or a stale router is harmless for ever.
 
+pub use ballast_domain::moving::MoveId;
 use ballast_domain::tenant::Epoch;
 use serde::{Deserialize, Serialize};
 
 use super::error::Fenced;
 
 /// What a slice is to a shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Holding {
     /// Its data is being copied here.
@@ -32,14 +34,10 @@ pub enum Holding {
     Gone,
 }
 
-/// A move's name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct MoveId(pub String);
-
 /// On whose behalf a slice is changed: the move, and the fencing token of its
 /// worker's lease. Tokens rise over all moves of a slice: whoever comes with a
 /// lower one than was seen has lost its lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Order {
     /// The move.
     pub move_id: MoveId,
@@ -48,7 +46,7 @@ pub struct Order {
 }
 
 /// What a shard remembers of a slice.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fence {
     /// The epoch: never falls.
@@ -124,15 +122,15 @@ impl Fence {
         }
     }
 
-    /// Importing, for a move that begins. A slice that was here before may
-    /// come back only when its data is gone.
+    /// Importing, for a move that begins. What an earlier move left here is
+    /// kept: of each row the newer version stays, and the digests tell.
     pub fn prepare(fence: Option<&Self>, epoch: Epoch, order: &Order) -> Result<Self, Unfit> {
         if let Some(fence) = fence {
             fence.check_token(order)?;
             let same_move = fence.move_id.as_ref() == Some(&order.move_id);
             match fence.holding {
                 Holding::Importing if same_move && fence.epoch == epoch => {}
-                Holding::Gone if epoch > fence.epoch => {}
+                Holding::Gone | Holding::Retired | Holding::Importing if epoch > fence.epoch => {}
                 _ => return Err(fence.unfit()),
             }
         }
@@ -150,11 +148,14 @@ impl Fence {
         Ok(Self::under(Holding::Sealed, epoch, order))
     }
 
-    /// The owner again, at a newer epoch than the one it was sealed at.
+    /// The owner again, at a newer epoch than the one it was sealed at. One
+    /// that was not sealed yet is raised as well: the seal that is on its way
+    /// then comes too late.
     pub fn unseal(&self, epoch: Epoch, order: &Order) -> Result<Self, Unfit> {
-        self.check_move(order)?;
+        self.check_token(order)?;
         match self.holding {
-            Holding::Sealed if epoch > self.epoch => {}
+            Holding::Sealed if epoch > self.epoch => self.check_move(order)?,
+            Holding::Owner if epoch > self.epoch => {}
             Holding::Owner if self.is_at(epoch, order) => {}
             _ => return Err(self.unfit()),
         }
@@ -204,10 +205,12 @@ impl Fence {
         }
     }
 
-    /// The record that stays when the data is gone.
+    /// The record that stays when the data is gone, or never came: whatever
+    /// was ordered at this epoch or below it comes too late.
     #[must_use]
-    pub fn gone(&self, order: &Order) -> Self {
-        Self::under(Holding::Gone, self.epoch, order)
+    pub fn gone(fence: Option<&Self>, epoch: Epoch, order: &Order) -> Self {
+        let known = fence.map_or(epoch, |fence| fence.epoch.max(epoch));
+        Self::under(Holding::Gone, known, order)
     }
 
     /// The same at a higher epoch, as after a restore: whoever knows the old
@@ -359,7 +362,8 @@ mod tests {
         let active = importing.activate(Epoch(4), &m).unwrap();
         assert_eq!(active.activate(Epoch(4), &m).unwrap(), active);
         assert!(active.may_import(&m).is_err());
-        let gone = sealed.retire(Epoch(4), &m).unwrap().gone(&m);
+        let retired = sealed.retire(Epoch(4), &m).unwrap();
+        let gone = Fence::gone(Some(&retired), Epoch(4), &m);
         assert!(Fence::prepare(Some(&gone), Epoch(4), &order("n", 2)).is_err());
         assert!(Fence::prepare(Some(&gone), Epoch(5), &order("n", 2)).is_ok());
     }

@@ -117,7 +117,8 @@ pub trait VoteShard: Send + Sync + 'static {
     async fn fence(&self, slice: &SliceId) -> ShardResult<Option<Fence>>;
 
     /// Makes room for a slice that is to come: Importing. `key` is the
-    /// source's, so that both sides' digests can be compared.
+    /// source's, so that both sides' digests can be compared. What an earlier
+    /// move left here is kept: of two versions of a row the higher one stays.
     async fn prepare(&self, at: &At, order: &Order, key: SliceKey) -> ShardResult<()>;
 
     /// Refuses every write from now on. When it returns, every write that was
@@ -125,7 +126,8 @@ pub trait VoteShard: Send + Sync + 'static {
     /// epoch of the move.
     async fn seal(&self, at: &At, order: &Order) -> ShardResult<()>;
 
-    /// Takes writes again, at a newer epoch.
+    /// Takes writes again, at a newer epoch; one that was not sealed yet takes
+    /// them at that epoch, and the seal that is on its way comes too late.
     async fn unseal(&self, at: &At, order: &Order) -> ShardResult<()>;
 
     /// Becomes the owner of an imported slice.
@@ -135,8 +137,10 @@ pub trait VoteShard: Send + Sync + 'static {
     async fn retire(&self, at: &At, order: &Order) -> ShardResult<()>;
 
     /// Removes up to `most` polls of a retired or half-imported slice with
-    /// their rows; says how many are left. When none is, the slice is Gone.
-    async fn purge(&self, slice: &SliceId, order: &Order, most: usize) -> ShardResult<usize>;
+    /// their rows; says how many are left. When none is, the slice is Gone, at
+    /// the epoch of `at` or the higher one that is known: what was ordered
+    /// below it and comes late finds that. One that never came is Gone too.
+    async fn purge(&self, at: &At, order: &Order, most: usize) -> ShardResult<usize>;
 
     // --- copies ------------------------------------------------------------
 

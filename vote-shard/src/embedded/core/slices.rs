@@ -133,27 +133,31 @@ impl Core {
     /// Removes polls of a slice that is not owned any more, or not yet.
     pub(in crate::embedded) fn purge(
         &mut self,
-        slice: &SliceId,
+        at: &At,
         order: &Order,
         most: usize,
+        fresh: SliceKey,
         clock: Timestamp,
     ) -> ShardResult<Answer<usize>> {
-        let known = self.held(slice)?;
-        known.fence.may_purge(order)?;
-        let (key, gone) = (known.key, known.fence.gone(order));
+        self.check()?;
+        let slice = &at.slice;
+        let known = self.state.slices.get(slice);
+        if let Some(known) = known {
+            known.fence.may_purge(order)?;
+        }
+        let gone = Fence::gone(known.map(|known| &known.fence), at.epoch, order);
+        let key = known.map_or(fresh, |known| known.key);
+        let polls = known.into_iter().flat_map(|known| known.polls.values());
+        let first: Vec<PollNo> = polls.copied().take(most).collect();
         let now = self.now(clock);
-        let first: Vec<PollNo> = known.polls.values().copied().take(most).collect();
         for number in first {
             self.counted(number);
             self.write(now, &Record::Gone(number));
         }
-        let left = self.held(slice)?.polls.len();
-        if left == 0 && self.held(slice)?.fence != gone {
-            let at = At {
-                slice: slice.clone(),
-                epoch: gone.epoch,
-            };
-            self.write_slice(&at, gone, key, clock);
+        let known = self.state.slices.get(slice);
+        let left = known.map_or(0, |known| known.polls.len());
+        if left == 0 && known.map(|known| &known.fence) != Some(&gone) {
+            self.write_slice(at, gone, key, clock);
         }
         let changed_in = self.held(slice)?.changed_in;
         Ok(self.after(changed_in, left))

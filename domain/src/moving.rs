@@ -1,0 +1,98 @@
+//! What a move makes of a slice, in the slice's own record: this record alone
+//! decides a move. It is changed only by compare-and-swap, so of two who want
+//! different things one is refused.
+//!
+//! Shards are named by their ids; the model checker names them by numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ShardId;
+use crate::tenant::Epoch;
+
+/// A move's name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct MoveId(pub String);
+
+/// Where a slice is, and what is becoming of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Route<S = ShardId> {
+    /// The shard that owns it.
+    pub owner: S,
+    /// The epoch that it owns it at; every write carries it.
+    pub epoch: Epoch,
+    /// The highest epoch that was ever given out: none is given out twice.
+    pub spent: Epoch,
+    /// The move that is at work on it.
+    pub moving: Option<Moving<S>>,
+    /// How the last move ended.
+    pub last: Option<Ended>,
+}
+
+/// A move at work.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Moving<S = ShardId> {
+    /// Its name.
+    pub move_id: MoveId,
+    /// The shard that the slice is to leave.
+    pub from: S,
+    /// The shard that it is to come to.
+    pub to: S,
+    /// A fresh epoch that the target is prepared at. It also orders moves: a
+    /// later one has a higher one.
+    pub prepared: Epoch,
+    /// How far it is.
+    pub phase: Phase,
+}
+
+/// How far a move is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "phase")]
+pub enum Phase {
+    /// The data is copied; the source takes writes.
+    Copying,
+    /// The source is to be sealed, or is: it takes no writes, and what is left
+    /// is copied.
+    Sealing {
+        /// The fresh epoch of the cutover.
+        epoch: Epoch,
+    },
+    /// It is not to be: the source is, or is to be, as it was; the target is
+    /// to be emptied.
+    Aborting,
+    /// The target owns it; the source keeps its copy for the way back.
+    Window,
+    /// The source's copy is being removed: there is no way back.
+    Cleaning,
+}
+
+/// How a move ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ended {
+    /// The move.
+    pub move_id: MoveId,
+    /// Whether the slice is at its target.
+    pub moved: bool,
+}
+
+impl<S> Route<S> {
+    /// The route of a slice that has just been placed.
+    pub fn placed(owner: S) -> Self {
+        Self {
+            owner,
+            epoch: Epoch::FIRST,
+            spent: Epoch::FIRST,
+            moving: None,
+            last: None,
+        }
+    }
+
+    /// The move of this name, while it is at work.
+    pub fn move_of(&self, move_id: &MoveId) -> Option<&Moving<S>> {
+        self.moving
+            .as_ref()
+            .filter(|moving| moving.move_id == *move_id)
+    }
+}

@@ -1,0 +1,189 @@
+//! The protocol of a move, pure: what is to be done next, from what is seen.
+//!
+//! ```text
+//!   record (route.rs)  ┐
+//!   source's fence     ├──► next ──► one step: change the record, order a
+//!   target's fence     ┘             shard, copy, wait, or done
+//! ```
+//! Nothing is remembered in between. Whoever works on a move looks at the
+//! record and at both shards, asks [`next`], does that one thing, and looks
+//! again; so a crash between any two lines is a look that was not followed.
+//! What is done is guarded where it is done: the record by compare-and-swap,
+//! a shard by its fence. So a look that was stale, or a worker that was taken
+//! for dead, does no harm. The model checker (`sim`) tries all of that with
+//! this very code.
+
+pub mod route;
+
+use ballast_domain::moving::{MoveId, Phase, Route};
+use ballast_domain::tenant::Epoch;
+use ballast_vote_shard::shard::{Fence, Holding};
+
+/// What is wanted of a move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Wish {
+    /// Get the slice to its target.
+    Go,
+    /// Leave, or bring, it where it was.
+    GoBack,
+    /// The window may end.
+    Finish,
+}
+
+/// What is seen of a move. Each part may be of another moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View<S> {
+    /// The slice's record.
+    pub route: Route<S>,
+    /// What the source remembers of the slice.
+    pub source: Option<Fence>,
+    /// What the target remembers of it.
+    pub target: Option<Fence>,
+    /// While the source takes writes: the target is close enough behind it.
+    /// While it is sealed: count and digest are equal on both sides.
+    pub equal: bool,
+    /// What is wanted.
+    pub wish: Wish,
+}
+
+/// What a shard is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Op {
+    /// Make room for the slice at this epoch, or keep what there is for it.
+    Prepare(Epoch),
+    /// Take no more writes.
+    Seal(Epoch),
+    /// Own the slice, at this newer epoch, as before the move.
+    Reinstate(Epoch),
+    /// Own what was imported.
+    Activate(Epoch),
+    /// Own it no longer.
+    Retire(Epoch),
+    /// Remove what there is, and remember that the slice is gone at no lower
+    /// epoch than this.
+    Purge(Epoch),
+}
+
+/// The next thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Step<S> {
+    /// Change the record from what was seen to this, by compare-and-swap.
+    Swap(Box<Route<S>>),
+    /// Tell a shard.
+    Order(S, Op),
+    /// Copy from the source what the target lacks.
+    Copy,
+    /// The window is open: reads are compared, until something else is wanted.
+    Watch,
+    /// The move is over; whether the slice is at its target.
+    Over {
+        /// Whether it is.
+        moved: bool,
+    },
+    /// The move was never claimed, or was given up long ago.
+    Unknown,
+}
+
+/// The next thing to do for a move.
+pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
+    let route = &view.route;
+    let Some(moving) = route.move_of(id) else {
+        return match &route.last {
+            Some(last) if last.move_id == *id => Step::Over { moved: last.moved },
+            _ => Step::Unknown,
+        };
+    };
+    let order = |shard: &S, op| Step::Order(shard.clone(), op);
+    let (from, to) = (&moving.from, &moving.to);
+    match moving.phase {
+        Phase::Copying => {
+            if view.wish == Wish::GoBack {
+                return swap(route::abort(route, id));
+            }
+            if !holds(&view.target, Holding::Importing, moving.prepared, id) {
+                return order(to, Op::Prepare(moving.prepared));
+            }
+            match view.equal {
+                false => Step::Copy,
+                true => swap(route::seal(route, id)),
+            }
+        }
+        Phase::Sealing { epoch } => {
+            if view.wish == Wish::GoBack {
+                return swap(route::abort(route, id));
+            }
+            if !holds(&view.source, Holding::Sealed, epoch, id) {
+                return order(from, Op::Seal(epoch));
+            }
+            match view.equal {
+                false => Step::Copy,
+                true => swap(route::commit(route, id)),
+            }
+        }
+        Phase::Window => {
+            let epoch = route.epoch;
+            if !holds(&view.target, Holding::Owner, epoch, id) {
+                return order(to, Op::Activate(epoch));
+            }
+            if !holds(&view.source, Holding::Retired, epoch, id) {
+                return order(from, Op::Retire(epoch));
+            }
+            match view.wish {
+                Wish::Finish => swap(route::clean(route, id)),
+                Wish::GoBack => swap(route::reverse(route, id, &back(id))),
+                Wish::Go => Step::Watch,
+            }
+        }
+        Phase::Cleaning => {
+            if !is_gone(&view.source, route.epoch) {
+                return order(from, Op::Purge(route.epoch));
+            }
+            swap(route::release(route, id))
+        }
+        Phase::Aborting => {
+            if !owns(&view.source, route.epoch) {
+                return order(from, Op::Reinstate(route.epoch));
+            }
+            if !is_gone(&view.target, moving.prepared) {
+                return order(to, Op::Purge(moving.prepared));
+            }
+            swap(route::release(route, id))
+        }
+    }
+}
+
+/// The name of the move that brings a slice back.
+pub fn back(id: &MoveId) -> MoveId {
+    MoveId(format!("{}-back", id.0))
+}
+
+/// The token of a worker's orders. Shards keep the highest they have seen of a
+/// slice: a later move has a higher one, and of one move a later lease.
+pub fn token(prepared: Epoch, lease: u64) -> u64 {
+    const LEASES: u64 = 1 << 20;
+    prepared.0 * LEASES + lease.min(LEASES - 1)
+}
+
+fn swap<S>(changed: Result<Route<S>, route::Refused>) -> Step<S> {
+    // The phase was looked at before, so it is never refused.
+    changed.map_or(Step::Unknown, |route| Step::Swap(Box::new(route)))
+}
+
+fn holds(fence: &Option<Fence>, holding: Holding, epoch: Epoch, id: &MoveId) -> bool {
+    fence.as_ref().is_some_and(|fence| {
+        fence.holding == holding && fence.epoch == epoch && fence.move_id.as_ref() == Some(id)
+    })
+}
+
+fn owns(fence: &Option<Fence>, epoch: Epoch) -> bool {
+    fence
+        .as_ref()
+        .is_some_and(|fence| fence.holding == Holding::Owner && fence.epoch == epoch)
+}
+
+/// Gone, and nobody who comes late can bring it back.
+fn is_gone(fence: &Option<Fence>, epoch: Epoch) -> bool {
+    fence
+        .as_ref()
+        .is_some_and(|fence| fence.holding == Holding::Gone && fence.epoch >= epoch)
+}

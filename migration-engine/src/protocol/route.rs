@@ -1,0 +1,175 @@
+//! How a slice's record changes: every transition that a compare-and-swap may
+//! make of it, and no other.
+//!
+//! ```text
+//!            claim                 seal                    commit
+//!   (none) ────────► Copying ────────────► Sealing(E) ────────────► Window
+//!                       │                      │                   │      │
+//!                       └──── abort ────┐      └─ abort: epoch     │      │ reverse: a new
+//!                                       ▼        above E ─┐        │      │ move, Copying
+//!   (none) ◄── release ────────────── Aborting ◄──────────┘        │      ▼
+//!   (none) ◄── release ── Cleaning ◄──────────────────── clean ────┘
+//! ```
+//! Epochs are never given out twice: each transition that needs one takes the
+//! next above all that were ever spent.
+
+use ballast_domain::moving::{Ended, MoveId, Moving, Phase, Route};
+use ballast_domain::tenant::Epoch;
+
+/// Why a record is not changed so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Another move is at work.
+    #[error("the move {} is at work on the slice", .0.0)]
+    Busy(MoveId),
+    /// The slice is where it should go.
+    #[error("the slice is there already")]
+    There,
+    /// The move is not at work on the slice.
+    #[error("the move is not at work on the slice")]
+    NotMoving,
+    /// The move is not that far, or farther.
+    #[error("the move is {0:?}")]
+    Phase(Phase),
+}
+
+type Changed<S> = Result<Route<S>, Refused>;
+
+fn fresh<S>(route: &Route<S>) -> Epoch {
+    Epoch(route.spent.0 + 1)
+}
+
+fn at_work<S: Clone>(route: &Route<S>, id: &MoveId) -> Result<Moving<S>, Refused> {
+    route.move_of(id).cloned().ok_or(Refused::NotMoving)
+}
+
+fn with<S>(route: Route<S>, moving: Moving<S>, phase: Phase) -> Route<S> {
+    Route {
+        moving: Some(Moving { phase, ..moving }),
+        ..route
+    }
+}
+
+/// A move begins.
+pub fn claim<S: Clone + PartialEq>(route: &Route<S>, id: &MoveId, to: S) -> Changed<S> {
+    if let Some(other) = &route.moving {
+        return Err(Refused::Busy(other.move_id.clone()));
+    }
+    if to == route.owner {
+        return Err(Refused::There);
+    }
+    Ok(begun(route, id, to))
+}
+
+fn begun<S: Clone>(route: &Route<S>, id: &MoveId, to: S) -> Route<S> {
+    let prepared = fresh(route);
+    Route {
+        spent: prepared,
+        moving: Some(Moving {
+            move_id: id.clone(),
+            from: route.owner.clone(),
+            to,
+            prepared,
+            phase: Phase::Copying,
+        }),
+        ..route.clone()
+    }
+}
+
+/// The source is to be sealed from now on.
+pub fn seal<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
+    let moving = at_work(route, id)?;
+    match moving.phase {
+        Phase::Copying => {
+            let epoch = fresh(route);
+            let route = Route {
+                spent: epoch,
+                ..route.clone()
+            };
+            Ok(with(route, moving, Phase::Sealing { epoch }))
+        }
+        other => Err(Refused::Phase(other)),
+    }
+}
+
+/// The target owns the slice: the point of no return.
+pub fn commit<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
+    let moving = at_work(route, id)?;
+    match moving.phase {
+        Phase::Sealing { epoch } => {
+            let route = Route {
+                owner: moving.to.clone(),
+                epoch,
+                ..route.clone()
+            };
+            Ok(with(route, moving, Phase::Window))
+        }
+        other => Err(Refused::Phase(other)),
+    }
+}
+
+/// It is not to be. Once the source may have been sealed, its owner goes on at
+/// a newer epoch, so that a seal that comes late finds nothing to seal.
+pub fn abort<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
+    let moving = at_work(route, id)?;
+    match moving.phase {
+        Phase::Copying => Ok(with(route.clone(), moving, Phase::Aborting)),
+        Phase::Sealing { .. } => {
+            let epoch = fresh(route);
+            let route = Route {
+                epoch,
+                spent: epoch,
+                ..route.clone()
+            };
+            Ok(with(route, moving, Phase::Aborting))
+        }
+        other => Err(Refused::Phase(other)),
+    }
+}
+
+/// The slice goes back: a move of its own, to where its copy still is.
+pub fn reverse<S: Clone>(route: &Route<S>, id: &MoveId, back: &MoveId) -> Changed<S> {
+    let moving = at_work(route, id)?;
+    match moving.phase {
+        Phase::Window => {
+            let last = Some(Ended {
+                move_id: id.clone(),
+                moved: true,
+            });
+            let route = Route {
+                last,
+                ..route.clone()
+            };
+            Ok(begun(&route, back, moving.from))
+        }
+        other => Err(Refused::Phase(other)),
+    }
+}
+
+/// The source's copy is to be removed: there is no way back any more.
+pub fn clean<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
+    let moving = at_work(route, id)?;
+    match moving.phase {
+        Phase::Window => Ok(with(route.clone(), moving, Phase::Cleaning)),
+        other => Err(Refused::Phase(other)),
+    }
+}
+
+/// The move is over.
+pub fn release<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
+    let moving = at_work(route, id)?;
+    let moved = match moving.phase {
+        Phase::Cleaning => true,
+        Phase::Aborting => false,
+        other => return Err(Refused::Phase(other)),
+    };
+    let last = Some(Ended {
+        move_id: moving.move_id,
+        moved,
+    });
+    Ok(Route {
+        moving: None,
+        last,
+        ..route.clone()
+    })
+}
