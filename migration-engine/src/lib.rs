@@ -3,8 +3,15 @@
 //! ```text
 //!   protocol   what is to be done next, from what is seen: pure, and checked
 //!              by trying everything that can happen (`sim`)
+//!   worker     looks, decides, does one thing, looks again
+//!   copy       a slice's data, page by page, resumable
+//!   ports      what a move needs of the world, besides the shards
 //! ```
-//! The steps that do it come next: one file each, with do and undo side by
-//! side.
+//! The steps of the workflow that call the worker come next.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod copy;
+pub mod ports;
 pub mod protocol;
+pub mod worker;

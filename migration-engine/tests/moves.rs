@@ -1,0 +1,191 @@
+//! Slices moved between real engines while they are voted on, by workers that
+//! are stopped at any moment and whose answers get lost.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod world;
+
+use std::time::Duration;
+
+use ballast_domain::moving::MoveId;
+use ballast_migration_engine::copy::Copied;
+use ballast_migration_engine::worker::{ClaimError, Goal, MoveError, Pause, Reached, claim};
+use ballast_vote_shard::VoteShard;
+use ballast_vote_shard::shard::{Holding, Order};
+use world::{SOURCE, TARGET, World, id, slice};
+
+const MOVED: Reached = Reached::Over { moved: true };
+const UNDONE: Reached = Reached::Over { moved: false };
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slice_moves_while_it_is_voted_on() {
+    let world = World::start().await;
+    let voting = world.voting(8);
+    world.acknowledged(200).await;
+    world.claim("m1", TARGET).await.unwrap();
+    let reached = world.work("m1", 1, Goal::CutOver).await.unwrap();
+    assert_eq!(reached, Reached::Goal);
+    let more = voting.acknowledged() + 200;
+    world.acknowledged(more).await;
+    assert_eq!(world.work("m1", 1, Goal::Finished).await.unwrap(), MOVED);
+    let votes = voting.stop().await;
+    world.holds(TARGET, &votes).await;
+    world.is_gone(SOURCE).await;
+    assert!(votes.len() >= 400);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_is_called_off_leaves_nothing() {
+    let world = World::start().await;
+    let voting = world.voting(4);
+    world.acknowledged(50).await;
+    // Before anything was ordered, when the target was prepared, and after.
+    for (name, goal) in [("m1", None), ("m2", Some(Goal::Prepared))] {
+        world.claim(name, TARGET).await.unwrap();
+        if let Some(goal) = goal {
+            assert_eq!(world.work(name, 1, goal).await.unwrap(), Reached::Goal);
+        }
+        assert_eq!(world.work(name, 2, Goal::Undone).await.unwrap(), UNDONE);
+        // Asked again, it is told the same.
+        assert_eq!(world.work(name, 2, Goal::Undone).await.unwrap(), UNDONE);
+        world.is_gone(TARGET).await;
+    }
+    let more = voting.acknowledged() + 50;
+    world.acknowledged(more).await;
+    let votes = voting.stop().await;
+    world.holds(SOURCE, &votes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slice_goes_back_with_what_was_voted_meanwhile() {
+    let world = World::start().await;
+    let voting = world.voting(4);
+    world.acknowledged(50).await;
+    world.claim("m1", TARGET).await.unwrap();
+    world.work("m1", 1, Goal::CutOver).await.unwrap();
+    let more = voting.acknowledged() + 50;
+    world.acknowledged(more).await;
+    // Under the name of the way back it is at its target, which was the source.
+    assert_eq!(world.work("m1", 2, Goal::Undone).await.unwrap(), MOVED);
+    let more = voting.acknowledged() + 50;
+    world.acknowledged(more).await;
+    let votes = voting.stop().await;
+    world.holds(SOURCE, &votes).await;
+    world.is_gone(TARGET).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_that_are_stopped_at_any_moment_lose_nothing() {
+    let world = World::start().await;
+    world.lose_every_third_answer();
+    let voting = world.voting(6);
+    world.acknowledged(50).await;
+    let (mut at, mut away) = (SOURCE, TARGET);
+    for round in 0..8_u64 {
+        let name = format!("m{round}");
+        while world.claim(&name, away).await.is_err() {}
+        let goal = match round % 4 {
+            3 => Goal::Undone,
+            _ => Goal::Finished,
+        };
+        let mut lease = 0;
+        let reached = loop {
+            lease += 1;
+            // Each is given a little longer than the one before.
+            let patience = Duration::from_micros(300 * (lease + round));
+            let work = world.work(&name, lease, goal);
+            match tokio::time::timeout(patience, work).await {
+                Ok(Ok(reached)) => break reached,
+                // The answer was lost, or the time was over: the next one looks.
+                Ok(Err(MoveError::Records(_))) | Err(_) => {}
+                Ok(Err(other)) => panic!("{other}"),
+            }
+        };
+        match goal {
+            Goal::Finished => {
+                assert_eq!(reached, MOVED);
+                (at, away) = (away, at);
+            }
+            _ => assert_eq!(reached, UNDONE),
+        }
+        let more = voting.acknowledged() + 20;
+        world.acknowledged(more).await;
+    }
+    let votes = voting.stop().await;
+    world.holds(at, &votes).await;
+    world.is_gone(away).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_differs_is_not_cut_over_to() {
+    let world = World::start().await;
+    let voting = world.voting(2);
+    world.acknowledged(20).await;
+    world.claim("m1", TARGET).await.unwrap();
+    world.work("m1", 1, Goal::Prepared).await.unwrap();
+    // Behind the worker's back, a row that nobody cast.
+    let fence = world.shard(TARGET).fence(&slice()).await.unwrap().unwrap();
+    let order = Order {
+        move_id: MoveId("m1".to_owned()),
+        token: fence.token,
+    };
+    let rows = world.strange_rows();
+    world
+        .shard(TARGET)
+        .import(&slice(), &order, &rows)
+        .await
+        .unwrap();
+    let refused = world.work("m1", 1, Goal::CutOver).await.unwrap_err();
+    assert!(
+        matches!(refused, MoveError::Different { polls: 1, .. }),
+        "{refused}"
+    );
+    assert_eq!(world.work("m1", 2, Goal::Undone).await.unwrap(), UNDONE);
+    let more = voting.acknowledged() + 20;
+    world.acknowledged(more).await;
+    let votes = voting.stop().await;
+    world.holds(SOURCE, &votes).await;
+    world.is_gone(TARGET).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slice_is_claimed_by_one_move() {
+    let world = World::start().await;
+    world.claim("m1", TARGET).await.unwrap();
+    // The same one again is the same one.
+    world.claim("m1", TARGET).await.unwrap();
+    let other = world.claim("m2", TARGET).await.unwrap_err();
+    assert!(matches!(other, ClaimError::Refused(_)), "{other}");
+    assert_eq!(world.work("m1", 1, Goal::Finished).await.unwrap(), MOVED);
+    let there = world.claim("m3", TARGET).await.unwrap_err();
+    assert_eq!(there.to_string(), "the slice is there already");
+    let nobody = world.work("m9", 1, Goal::Finished).await.unwrap();
+    assert_eq!(nobody, Reached::Unknown);
+    let records = world.records();
+    let missing = ballast_domain::tenant::SliceId {
+        slice: 7,
+        ..slice()
+    };
+    let none = claim(&*records, &missing, &MoveId("m4".to_owned()), &id(SOURCE)).await;
+    assert!(matches!(none, Err(ClaimError::NoSlice(_))));
+}
+
+/// A late worker, with an older lease, is refused by whoever has heard of the
+/// newer one; what it could do elsewhere is taken over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_worker_is_refused() {
+    let world = World::start().await;
+    world.claim("m1", TARGET).await.unwrap();
+    world.work("m1", 5, Goal::Prepared).await.unwrap();
+    let late = world.work("m1", 4, Goal::CutOver).await;
+    assert!(matches!(late, Err(MoveError::Shard { .. })), "{late:?}");
+    let (mut copied, mut pause) = (Copied::default(), Pause::default());
+    let reached = world.worker();
+    let job = world.job("m1", 6);
+    let reached = reached
+        .work(&job, Goal::CutOver, &mut copied, &mut pause)
+        .await;
+    assert_eq!(reached.unwrap(), Reached::Goal);
+    let fence = world.shard(SOURCE).fence(&slice()).await.unwrap().unwrap();
+    assert_eq!(fence.holding, Holding::Retired);
+}
