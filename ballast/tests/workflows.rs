@@ -1,6 +1,11 @@
 //! Journey: workflows and executions over the admin API, on a real instance.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout
+)]
 
 mod support;
 
@@ -321,4 +326,90 @@ async fn a_killed_process_goes_on_where_it_was() {
         .iter()
         .filter(|event| event["type"] == "PassStateEntered");
     assert_eq!(entered.count(), 1, "what was done is not done again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_signal_and_a_cancel_at_once_nobody_is_told_what_did_not_happen() {
+    let it = Instance::start().await;
+    deploy(&it, "approving", &approving()).await;
+    let (mut signalled, mut cancelled) = (0, 0);
+    for round in 0..30 {
+        let name = format!("r{round}");
+        let id = format!("approving:{name}");
+        let body = json!({"workflow": "approving", "name": name});
+        start(&it, &body).await.expect(201);
+        let waits = |now: &Value| now["position"][0]["doing"] == "awaitingCallback";
+        until(&it, &id, waits).await;
+        let (said, nothing) = (json!({"output": 1}), json!({}));
+        let (signal, cancel) = tokio::join!(
+            ask(&it, &id, "signal", &said),
+            ask(&it, &id, "cancel", &nothing)
+        );
+        let ended = until(&it, &id, has_ended).await;
+        let history = it.get(&format!("/executions/{id}/history")).await;
+        let events = history["events"].as_array().unwrap();
+        let answered = events.iter().any(|event| event["type"] == "TaskSucceeded");
+        if signal.is_ok() {
+            assert!(answered, "{}: {history}", signal.text);
+            signalled += 1;
+        } else {
+            assert_eq!(signal.status, 409, "{}", signal.text);
+        }
+        if cancel.is_ok() {
+            assert_eq!(ended["status"], "ABORTED", "{}", cancel.text);
+            cancelled += 1;
+        } else {
+            cancel.refused(409, "execution-ended");
+        }
+    }
+    println!("{signalled} signals and {cancelled} cancels came first");
+}
+
+#[tokio::test]
+async fn a_task_that_was_handed_over_gives_signs_of_life() {
+    let it = Instance::start().await;
+    deploy(&it, "approving", &approving()).await;
+    start(&it, &json!({"workflow": "approving", "name": "one"}))
+        .await
+        .expect(201);
+    let waits = |now: &Value| now["position"][0]["doing"] == "awaitingCallback";
+    until(&it, "approving:one", waits).await;
+    let sign = json!({"done": 3, "total": 10, "unit": "papers", "note": "reading"});
+    ask(&it, "approving:one", "heartbeat", &sign)
+        .await
+        .expect(200);
+    let told = until(&it, "approving:one", |now| now["progress"] != json!([])).await;
+    assert_eq!(told["progress"][0]["done"], 3);
+    assert_eq!(told["progress"][0]["note"], "reading");
+    let strange = json!({"state": "Nowhere"});
+    let refused = ask(&it, "approving:one", "heartbeat", &strange).await;
+    refused.refused(409, "nothing-waits");
+}
+
+#[tokio::test]
+async fn a_workflow_that_is_taken_away_starts_nothing_more() {
+    let it = Instance::start().await;
+    deploy(&it, "approving", &approving()).await;
+    start(&it, &json!({"workflow": "approving", "name": "one"}))
+        .await
+        .expect(201);
+    let remove = |name: &str| it.call("DELETE", &format!("/workflows/{name}")).send();
+    remove("approving").await.expect(204);
+    remove("approving").await.refused(404, "workflow-not-found");
+    remove("move-tenant")
+        .await
+        .refused(409, "workflow-built-in");
+    let again = start(&it, &json!({"workflow": "approving", "name": "two"})).await;
+    again.refused(404, "workflow-not-found");
+    // What is on its way goes on.
+    let waits = |now: &Value| now["position"][0]["doing"] == "awaitingCallback";
+    until(&it, "approving:one", waits).await;
+    ask(&it, "approving:one", "signal", &json!({"output": 1}))
+        .await
+        .expect(200);
+    let ended = until(&it, "approving:one", has_ended).await;
+    assert_eq!(ended["status"], "SUCCEEDED");
+    let events = it.all("/events?kind=workflow").await;
+    let actions: Vec<_> = events.iter().map(|event| text(&event["action"])).collect();
+    assert_eq!(actions, ["workflow.remove", "workflow.deploy"]);
 }

@@ -124,18 +124,36 @@ async fn in_time(request: Request, next: Next) -> Result<Response, ApiError> {
 async fn ready(
     State((plane, shards)): State<(ControlPlane, Arc<LocalShards>)>,
 ) -> Result<&'static str, ApiError> {
-    let registry = plane.registry().check().await;
     let usages = shards.usages().await.into_iter();
-    let troubles: Vec<_> = usages
+    let mut troubles: Vec<_> = usages
         .filter_map(|(id, usage)| usage.trouble.map(|why| format!("{id}: {why}")))
         .collect();
+    if let Err(error) = plane.registry().check().await {
+        troubles.push(format!("registry: {}", causes(&error)));
+    }
+    if let Some(workflows) = plane.workflows()
+        && let Err(error) = workflows.engine().check().await
+    {
+        troubles.push(format!("executions: {}", causes(&error)));
+    }
     if troubles.is_empty() {
-        registry?;
         return Ok("ready\n");
     }
-    let detail = format!("not every shard takes votes: {}", troubles.join("; "));
+    let detail = format!("not everything works: {}", troubles.join("; "));
     let error = Error::new(ErrorCode::Unavailable, detail);
-    Err(error.retry_after(1).into())
+    let next = "Free disk space, or bring back what is missing; it goes on by itself.";
+    Err(error.next(next).retry_after(1).into())
+}
+
+/// An error with what caused it: for an operator, who can do something.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        told = format!("{told}: {next}");
+        cause = next.source();
+    }
+    told
 }
 
 async fn exposed(

@@ -17,7 +17,7 @@ use super::caller::Viewer;
 use super::request::{Change, Id, IdempotencyHeader, Payload, Reason};
 use crate::plane::ControlPlane;
 use crate::validate;
-use crate::workflows::ask::{self, Answer, Cancellation};
+use crate::workflows::ask::{self, Answer, Cancellation, SignOfLife};
 use crate::workflows::body::{ExecutionBody, ExecutionSummary};
 use crate::workflows::executions::{self, DefinitionBody, HistoryBody, NewExecution};
 
@@ -33,6 +33,9 @@ impl Payload for Answer {
     const BYTES_MAX: usize = BYTES_MAX;
 }
 impl Payload for Cancellation {
+    const REQUIRED: bool = false;
+}
+impl Payload for SignOfLife {
     const REQUIRED: bool = false;
 }
 
@@ -217,4 +220,16 @@ pub(super) async fn signal(
 ) -> Result<Json<ExecutionBody>, ApiError> {
     let Change { intent, body, .. } = change;
     Ok(Json(ask::signal(&plane, &intent, &id, &body).await?))
+}
+
+/// Tell that a task which waits for a signal is alive, and how far it is.
+#[utoipa::path(post, path = "/executions/{executionID}/heartbeat", tag = "executions",
+    params(("executionID" = String, Path), Reason), request_body = Option<SignOfLife>,
+    responses((status = 200, body = ExecutionBody)))]
+pub(super) async fn heartbeat(
+    State(plane): State<ControlPlane>,
+    Id(id): Id<String>,
+    change: Change<SignOfLife>,
+) -> Result<Json<ExecutionBody>, ApiError> {
+    Ok(Json(ask::heartbeat(&plane, &id, change.body).await?))
 }

@@ -71,7 +71,11 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(placement::preview))
         .routes(routes!(placement::drift))
         .routes(routes!(workflows::list))
-        .routes(routes!(workflows::show, workflows::deploy))
+        .routes(routes!(
+            workflows::show,
+            workflows::deploy,
+            workflows::remove
+        ))
         .routes(routes!(executions::list, executions::start))
         .routes(routes!(executions::show))
         .routes(routes!(executions::definition))
@@ -81,6 +85,7 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(executions::resume))
         .routes(routes!(executions::cancel))
         .routes(routes!(executions::signal))
+        .routes(routes!(executions::heartbeat))
         .routes(routes!(events::list))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))

@@ -2,8 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use ballast_state_machines::store::limits::DEFINITION_BYTES_MAX;
 use ballast_web::ApiError;
+use ballast_web::body::Nothing;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
@@ -79,4 +81,17 @@ pub(super) async fn deploy(
     let document = Value::Object(body.0);
     let deployed = definitions::deploy(&plane, &intent, &name, &document).await?;
     Ok(Json(deployed))
+}
+
+/// Take a workflow away: nothing is started under its name any more.
+/// Executions that are on their way go on.
+#[utoipa::path(delete, path = "/workflows/{workflow}", tag = "workflows",
+    params(("workflow" = String, Path), Reason), responses((status = 204)))]
+pub(super) async fn remove(
+    State(plane): State<ControlPlane>,
+    Id(name): Id<String>,
+    change: Change<Nothing>,
+) -> Result<StatusCode, ApiError> {
+    definitions::remove(&plane, &change.intent, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

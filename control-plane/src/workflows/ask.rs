@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use ballast_domain::{Error, ErrorCode, Result};
-use ballast_state_machines::core::{Position, token_names};
-use ballast_state_machines::engine::{AskError, Description, Engine, Signal};
-use ballast_state_machines::store::PostError;
+use ballast_state_machines::core::{HistoryType, Position, token_names};
+use ballast_state_machines::engine::{AskError, Description, Engine, Progress, Signal};
+use ballast_state_machines::store::limits::HISTORY_MAX;
+use ballast_state_machines::store::{HistoryQuery, PostError};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -84,6 +85,7 @@ impl Answer {
 /// AWS keeps as much of an error's name; causes are for people.
 const ERROR_CHARS_MAX: usize = 256;
 const CAUSE_CHARS_MAX: usize = 4_096;
+const UNIT_CHARS_MAX: usize = 64;
 
 fn said_briefly(error: Option<&str>, cause: Option<&str>) -> Result<()> {
     validate::length("/error", error.unwrap_or_default(), ERROR_CHARS_MAX)?;
@@ -122,7 +124,12 @@ pub async fn cancel(
     asked(plane, intent, "execution.cancel", id, None).await?;
     let cause = why.cause.or_else(|| intent.reason.clone());
     engine.cancel(id, why.error, cause).await.map_err(refused)?;
-    settled(engine, id, Description::is_ended).await
+    let ended = settled(engine, id, Description::is_ended).await?;
+    match ended.summary.status {
+        // It was faster than the wish.
+        "SUCCEEDED" | "FAILED" | "TIMED_OUT" => Err(has_ended(id, ended.summary.status)),
+        _ => Ok(ended),
+    }
 }
 
 /// Answers for a task that was handed over.
@@ -134,21 +141,85 @@ pub async fn signal(
 ) -> Result<ExecutionBody> {
     let signal = answer.signal()?;
     let (engine, found) = open(plane, id).await?;
-    let (state, token) = waiting(&found, answer)?;
+    let (state, token) = named(&found, answer.state.as_deref(), answer.token.as_deref())?;
     asked(plane, intent, "execution.signal", id, state).await?;
     engine.signal(&token, signal).await.map_err(refused)?;
-    settled(engine, id, |now| {
+    let now = settled(engine, id, |now| {
         let mut waiting = now.summary.position.iter();
         !waiting.any(|position| position.token.as_ref() == Some(&token))
     })
-    .await
+    .await?;
+    // One that was cancelled or ran out of time at the same moment may have
+    // ended without the answer.
+    let cut_short = matches!(now.summary.status, "ABORTED" | "TIMED_OUT");
+    if cut_short && !answered_since(engine, id, found.summary.history_len).await? {
+        return Err(has_ended(id, now.summary.status));
+    }
+    Ok(now)
+}
+
+/// Whether a task was answered for since the history had so many events.
+async fn answered_since(engine: &Engine, id: &str, length: u64) -> Result<bool> {
+    let query = HistoryQuery {
+        after: Some(length),
+        newest_first: false,
+        limit: HISTORY_MAX,
+    };
+    let page = engine.history(id, &query).await.map_err(away)?;
+    let events = page.map(|page| page.events).unwrap_or_default();
+    let is_answer = |kind| matches!(kind, HistoryType::TaskSucceeded | HistoryType::TaskFailed);
+    Ok(events.iter().any(|event| is_answer(event.kind)))
+}
+
+/// A sign of life of a task that was handed over, and how far it is.
+#[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SignOfLife {
+    /// The state whose task it is; not needed when only one waits.
+    pub state: Option<String>,
+    /// The task's token, instead of the state.
+    pub token: Option<String>,
+    /// How much is done.
+    #[serde(default)]
+    pub done: u64,
+    /// How much there is, if that is known.
+    pub total: Option<u64>,
+    /// What is counted.
+    #[schema(max_length = 64)]
+    pub unit: Option<String>,
+    /// What is being done, for people.
+    #[schema(max_length = 4096)]
+    pub note: Option<String>,
+}
+
+/// Tells that a task that was handed over is alive. It changes nothing but how
+/// long it is waited for, so it is not in the audit log.
+pub async fn heartbeat(plane: &ControlPlane, id: &str, sign: SignOfLife) -> Result<ExecutionBody> {
+    let said = |text: &Option<String>| text.clone().unwrap_or_default();
+    validate::length("/unit", &said(&sign.unit), UNIT_CHARS_MAX)?;
+    validate::length("/note", &said(&sign.note), CAUSE_CHARS_MAX)?;
+    let (engine, found) = open(plane, id).await?;
+    let (_, token) = named(&found, sign.state.as_deref(), sign.token.as_deref())?;
+    let progress = Progress {
+        done: sign.done,
+        total: sign.total,
+        unit: said(&sign.unit),
+        note: sign.note,
+    };
+    engine.heartbeat(&token, progress).await.map_err(refused)?;
+    let found = engine.get(id).await.map_err(away)?;
+    found.map(Into::into).ok_or_else(|| not_found(id))
 }
 
 /// The state and the token of the task that is answered for.
-fn waiting(found: &Description, answer: &Answer) -> Result<(Option<String>, String)> {
+fn named(
+    found: &Description,
+    state: Option<&str>,
+    token: Option<&str>,
+) -> Result<(Option<String>, String)> {
     let waits = |position: &&Position| position.token.is_some();
     let all: Vec<_> = found.summary.position.iter().filter(waits).collect();
-    if let Some(token) = &answer.token {
+    if let Some(token) = token {
         let named = token_names(token).filter(|(id, _)| *id == found.summary.id);
         if named.is_none() {
             let message = "it is no token of a task of this execution";
@@ -156,20 +227,17 @@ fn waiting(found: &Description, answer: &Answer) -> Result<(Option<String>, Stri
         }
         let its = all
             .iter()
-            .find(|position| position.token.as_ref() == Some(token));
-        return Ok((its.map(|position| position.state.clone()), token.clone()));
+            .find(|position| position.token.as_deref() == Some(token));
+        return Ok((its.map(|position| position.state.clone()), token.to_owned()));
     }
-    let meant = |position: &&&Position| {
-        let state = answer.state.as_ref();
-        state.is_none_or(|state| *state == position.state)
-    };
+    let meant = |position: &&&Position| state.is_none_or(|state| *state == position.state);
     let meant: Vec<_> = all.iter().filter(meant).collect();
-    match (meant.as_slice(), &answer.state) {
+    match (meant.as_slice(), state) {
         ([one], _) => {
             let token = one.token.clone().unwrap_or_default();
             Ok((Some(one.state.clone()), token))
         }
-        ([], _) => Err(nothing_waits(&all, answer.state.as_deref())),
+        ([], _) => Err(nothing_waits(&all, state)),
         (several, Some(state)) => {
             let detail = format!("{} tasks of {state} wait for a signal", several.len());
             let error = Error::new(ErrorCode::NothingWaits, detail);
@@ -186,15 +254,15 @@ fn waiting(found: &Description, answer: &Answer) -> Result<(Option<String>, Stri
 
 fn nothing_waits(all: &[&Position], state: Option<&str>) -> Error {
     let states: Vec<_> = all.iter().map(|position| position.state.as_str()).collect();
-    let others = match states.as_slice() {
-        [] => "none does".to_owned(),
-        some => format!("these do: {}", some.join(", ")),
+    let detail = match (state, states.as_slice()) {
+        (Some(state), []) => format!("no task of {state:?} waits for a signal, nor does any other"),
+        (Some(state), some) => {
+            let others = some.join(", ");
+            format!("no task of {state:?} waits for a signal; these do: {others}")
+        }
+        (None, _) => "no task waits for a signal".to_owned(),
     };
-    let which = match state {
-        Some(state) => format!("no task of {state:?} waits for a signal"),
-        None => "no task waits for a signal".to_owned(),
-    };
-    Error::new(ErrorCode::NothingWaits, format!("{which}; {others}"))
+    Error::new(ErrorCode::NothingWaits, detail)
 }
 
 /// An execution that something can be asked of.
@@ -203,11 +271,14 @@ async fn open<'a>(plane: &'a ControlPlane, id: &str) -> Result<(&'a Engine, Desc
     let found = engine.get(id).await.map_err(away)?;
     let found = found.ok_or_else(|| not_found(id))?;
     if found.is_ended() {
-        let how = found.summary.status.as_str();
-        let detail = format!("the execution {id:?} has ended: {how}");
-        return Err(Error::new(ErrorCode::ExecutionEnded, detail));
+        return Err(has_ended(id, found.summary.status.as_str()));
     }
     Ok((engine, found))
+}
+
+fn has_ended(id: &str, how: &str) -> Error {
+    let detail = format!("the execution {id:?} has ended: {how}");
+    Error::new(ErrorCode::ExecutionEnded, detail)
 }
 
 /// How an execution stands once a wish has taken effect.

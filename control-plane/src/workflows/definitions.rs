@@ -150,6 +150,26 @@ pub async fn deploy(
     })
 }
 
+/// Takes a workflow away: nothing is started under its name any more.
+/// Executions that are on their way go on.
+pub async fn remove(plane: &ControlPlane, intent: &Intent, name: &str) -> Result<()> {
+    let engine = engine(plane)?;
+    if BuiltIn::find(name).is_some() {
+        let detail = format!("{name} comes with Ballast and stays");
+        return Err(Error::new(ErrorCode::WorkflowBuiltIn, detail).next("Leave it alone."));
+    }
+    let Some(known) = deployed(engine, name).await? else {
+        return Err(not_found(plane, name).await);
+    };
+    let record = DeployedRecord {
+        workflow: name.to_owned(),
+        definition_hash: known.hash,
+    };
+    audit::note(plane, intent, "workflow.remove", &record).await?;
+    engine.withdraw(name).await.map_err(away)?;
+    Ok(())
+}
+
 /// Deploys those of Ballast's own workflows that there are handlers for.
 pub async fn deploy_own(engine: &Engine) -> Result<(), DeployError> {
     for known in built_in::ALL {

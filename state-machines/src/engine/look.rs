@@ -13,6 +13,17 @@ impl Engine {
         self.shared.store.deployed().await
     }
 
+    /// Has a workflow's name stand for nothing any more; whether it stood for
+    /// something. Executions that are on their way go on.
+    pub async fn withdraw(&self, name: &str) -> StoreResult<bool> {
+        self.shared.store.withdraw(name).await
+    }
+
+    /// Whether the store would take a write, as far as it knows.
+    pub async fn check(&self) -> StoreResult<()> {
+        self.shared.store.check().await
+    }
+
     /// A definition by its hash; `None` if it is not kept.
     pub async fn definition(&self, hash: &str) -> StoreResult<Option<Arc<Definition>>> {
         let found = self.shared.definition(hash).await?;

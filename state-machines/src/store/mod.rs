@@ -118,6 +118,13 @@ pub trait Store: Send + Sync {
     /// stands for. Doing it again changes nothing.
     async fn keep_definition(&self, definition: &Definition) -> Result<(), KeepError>;
 
+    /// Has a name stand for nothing any more; whether it stood for something.
+    /// Executions that are on their way keep their definition.
+    async fn withdraw(&self, name: &str) -> StoreResult<bool>;
+
+    /// Whether the store would take a write, as far as it knows.
+    async fn check(&self) -> StoreResult<()>;
+
     /// The text of a definition.
     async fn definition(&self, hash: &str) -> StoreResult<Option<String>>;
 

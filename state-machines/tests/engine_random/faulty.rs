@@ -176,6 +176,14 @@ impl Store for Faulty {
         change!(self, self.inner.keep_definition(definition).await)
     }
 
+    async fn withdraw(&self, name: &str) -> StoreResult<bool> {
+        change!(self, self.inner.withdraw(name).await)
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        ask!(self, self.inner.check().await)
+    }
+
     async fn definition(&self, hash: &str) -> StoreResult<Option<String>> {
         ask!(self, self.inner.definition(hash).await)
     }

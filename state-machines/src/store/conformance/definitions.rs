@@ -55,6 +55,26 @@ pub async fn a_name_stands_for_the_last_one<F: Fixture>() {
     assert!(store.definition("d2").await.unwrap().is_some());
 }
 
+/// A name that is withdrawn stands for nothing; its definition is kept for the
+/// executions that run it, and the name may be given again.
+pub async fn a_name_that_is_withdrawn_stands_for_nothing<F: Fixture>() {
+    let fixture = F::fresh().await;
+    let store = fixture.open().await;
+    let kept = definition("copying", "d1");
+    store.keep_definition(&kept).await.unwrap();
+    for stood in [true, false] {
+        assert_eq!(store.withdraw("copying").await.unwrap(), stood);
+        assert_eq!(store.deployed().await.unwrap(), []);
+    }
+    assert_eq!(
+        store.definition("d1").await.unwrap(),
+        Some(kept.text.clone())
+    );
+    store.keep_definition(&kept).await.unwrap();
+    assert_eq!(store.deployed().await.unwrap().len(), 1);
+    store.check().await.unwrap();
+}
+
 /// Another text under the same hash is refused, and moves no name.
 pub async fn a_hash_names_one_text<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;

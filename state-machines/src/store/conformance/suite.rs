@@ -8,6 +8,7 @@ macro_rules! store_suite {
         $crate::store_cases! { $fixture:
             definitions {
                 a_definition_is_kept_once
+                a_name_that_is_withdrawn_stands_for_nothing
                 a_name_stands_for_the_last_one
                 a_hash_names_one_text
             }

@@ -53,6 +53,14 @@ impl Default for MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
+    async fn withdraw(&self, name: &str) -> StoreResult<bool> {
+        Ok(self.inner().deployed.remove(name).is_some())
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
     async fn keep_definition(&self, definition: &Definition) -> Result<(), KeepError> {
         limits::definition(definition)?;
         let mut inner = self.inner();

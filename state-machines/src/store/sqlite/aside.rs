@@ -1,5 +1,5 @@
-//! Writes that are rare or long, and share no transaction: definitions kept,
-//! executions forgotten.
+//! Writes that are rare or long, and share no transaction: definitions kept
+//! and withdrawn, executions forgotten.
 
 use sqlx::{Connection, SqliteConnection};
 
@@ -15,6 +15,9 @@ const FORGOTTEN_ENTRIES: i64 = 20_000;
 pub(super) enum Aside {
     Keep(Box<Definition>, Pending<(), KeepError>),
     Forget(i64, usize, Pending<u64, StoreError>),
+    Withdraw(String, Pending<bool, StoreError>),
+    /// Writes, to see whether it can be done.
+    Probe(Pending<(), StoreError>),
 }
 
 impl Aside {
@@ -24,6 +27,20 @@ impl Aside {
             Self::Forget(before_ms, most, pending) => {
                 pending.decided(Ok(forget(connection, *before_ms, *most).await?));
             }
+            Self::Withdraw(name, pending) => {
+                let deleted = sqlx::query("DELETE FROM deployments WHERE name = ?")
+                    .bind(&*name)
+                    .execute(connection)
+                    .await?;
+                pending.decided(Ok(deleted.rows_affected() > 0));
+            }
+            Self::Probe(pending) => {
+                // It is written whether or not it is another one.
+                sqlx::query("PRAGMA user_version = 1")
+                    .execute(connection)
+                    .await?;
+                pending.decided(Ok(()));
+            }
         }
         Ok(())
     }
@@ -32,6 +49,8 @@ impl Aside {
         match self {
             Self::Keep(_, pending) => pending.answer(failed),
             Self::Forget(_, _, pending) => pending.answer(failed),
+            Self::Withdraw(_, pending) => pending.answer(failed),
+            Self::Probe(pending) => pending.answer(failed),
         }
     }
 }

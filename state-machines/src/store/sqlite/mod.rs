@@ -26,6 +26,8 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -68,6 +70,7 @@ pub struct SqliteStore {
     readers: SqlitePool,
     queue: mpsc::Sender<Order>,
     changes: watch::Receiver<u64>,
+    failing: Arc<AtomicBool>,
 }
 
 /// Why a file cannot be used.
@@ -131,11 +134,14 @@ impl SqliteStore {
             .map_err(|source| failed(source.into()))?;
         let file = FileId::of(path).map_err(|source| failed(source.into()))?;
         let (announce, changes) = watch::channel(0);
-        let queue = Writer::start(connection.detach(), to_write, file, announce);
+        let failing = Arc::new(AtomicBool::new(false));
+        let connection = connection.detach();
+        let queue = Writer::start(connection, to_write, file, announce, failing.clone());
         Ok(Self {
             readers,
             queue,
             changes,
+            failing,
         })
     }
 
@@ -189,6 +195,23 @@ impl Store for SqliteStore {
         let definition = Box::new(definition.clone());
         self.ask(|pending| Order::Aside(Aside::Keep(definition, pending)))
             .await
+    }
+
+    async fn withdraw(&self, name: &str) -> StoreResult<bool> {
+        let name = name.to_owned();
+        self.ask(|pending| Order::Aside(Aside::Withdraw(name, pending)))
+            .await
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        match self.failing.load(Ordering::Relaxed) {
+            false => Ok(()),
+            // Only a write can tell whether it would work now.
+            true => {
+                self.ask(|pending| Order::Aside(Aside::Probe(pending)))
+                    .await
+            }
+        }
     }
 
     async fn definition(&self, hash: &str) -> StoreResult<Option<String>> {

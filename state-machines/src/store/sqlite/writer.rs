@@ -4,6 +4,8 @@
 //! failed transaction fails every job of its group and changes nothing.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
@@ -38,6 +40,8 @@ pub(super) struct Writer {
     options: SqliteConnectOptions,
     file: FileId,
     changes: watch::Sender<u64>,
+    /// Whether the last write failed.
+    failing: Arc<AtomicBool>,
 }
 
 impl Writer {
@@ -47,6 +51,7 @@ impl Writer {
         options: SqliteConnectOptions,
         file: FileId,
         changes: watch::Sender<u64>,
+        failing: Arc<AtomicBool>,
     ) -> mpsc::Sender<Order> {
         let (queue, orders) = mpsc::channel(QUEUE);
         let writer = Self {
@@ -54,6 +59,7 @@ impl Writer {
             options: options.create_if_missing(false),
             file,
             changes,
+            failing,
         };
         tokio::spawn(writer.run(orders));
         queue
@@ -96,6 +102,7 @@ impl Writer {
                 if wakes {
                     self.changes.send_modify(|count| *count += 1);
                 }
+                self.failing.store(false, Ordering::Relaxed);
                 None
             }
             Err(error) => {
@@ -130,6 +137,8 @@ impl Writer {
         if let Err(error) = &done {
             self.disconnect().await;
             tracing::error!(%error, "writing beside executions failed");
+        } else {
+            self.failing.store(false, Ordering::Relaxed);
         }
         let failed = done.err().map(|error| error.to_string());
         aside.answer(failed.as_deref());
@@ -148,6 +157,7 @@ impl Writer {
 
     /// Lets go of a connection after a failure.
     async fn disconnect(&mut self) {
+        self.failing.store(true, Ordering::Relaxed);
         if let Some(connection) = self.connection.take() {
             let _ = connection.close().await;
         }
