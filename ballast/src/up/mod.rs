@@ -69,6 +69,8 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     let hangups = reload::hear_hangups()?;
     let (tasks, workflows) = parts.start(&config).await?;
     let serving = listener.serve(app);
+    // What is said to be ready is.
+    parts.shards.tried().await;
     greeting::ready(screen, &serving, &parts, &config, &token);
     tokio::select! {
         () = stopping => tracing::info!("stopping"),

@@ -20,6 +20,7 @@ use ballast_domain::{Clock, Entropy, ShardId};
 use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
 use ballast_vote_shard::{ShardError, ShardResult, Shards, Usage, VoteShard};
+use tokio::sync::watch;
 
 /// How long to wait before something that failed is tried again.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,6 +33,8 @@ pub(crate) struct LocalShards {
     entropy: Arc<dyn Entropy>,
     known: KnownShards,
     slots: RwLock<HashMap<ShardId, Slot>>,
+    /// Whether every shard that is known was tried.
+    tried: watch::Sender<bool>,
 }
 
 /// What has become of a shard.
@@ -57,7 +60,23 @@ impl LocalShards {
             clock,
             entropy,
             slots: RwLock::default(),
+            tried: watch::Sender::new(false),
         }
+    }
+
+    /// Returns once every shard was tried, or after a while: one that takes
+    /// long to recover keeps nobody waiting who does not need it.
+    pub(crate) async fn tried(&self) {
+        let mut tried = self.tried.subscribe();
+        let all = tried.wait_for(|tried| *tried);
+        let _ = tokio::time::timeout(PATIENCE, all).await;
+    }
+
+    /// Notes whether every shard was tried.
+    fn note_tried(&self) {
+        let starting = |slot: &Slot| matches!(slot, Slot::Starting);
+        let tried = !self.read().values().any(starting);
+        self.tried.send_replace(tried);
     }
 
     /// Opens and closes shards as the registry says, until it is dropped.
@@ -108,6 +127,7 @@ impl LocalShards {
         for (id, url) in wanted {
             self.start(id, &url);
         }
+        self.note_tried();
         Ok(seen)
     }
 
@@ -160,10 +180,12 @@ impl LocalShards {
         let mut slots = self.write();
         if let Some(starting) = slots.get_mut(&id) {
             *starting = slot;
+            drop(slots);
         } else {
             drop(slots);
             drop(slot);
         }
+        self.note_tried();
     }
 
     fn any_failed(&self) -> bool {
