@@ -143,6 +143,18 @@ impl Failure {
         self
     }
 
+    /// The same as something that is over in a moment, perhaps: whoever tells
+    /// it tries again.
+    pub(crate) fn passing(&self) -> Self {
+        Self::new(
+            self.0.exit,
+            "connection-lost",
+            "The connection is lost, trying again",
+            self.0.problem.detail.clone(),
+            "Nothing is to be done: it is tried again for as long as --patience says.",
+        )
+    }
+
     /// What exactly is wrong.
     pub(crate) fn detail(&self) -> &str {
         &self.0.problem.detail
