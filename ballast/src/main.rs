@@ -127,7 +127,7 @@ fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return cli::usage::told(&error),
+        Err(error) => return cli::usage::told(error, Cli::command()),
     };
     let screen = Screen::detect(&cli.globals);
     let done = tokio::runtime::Builder::new_multi_thread()

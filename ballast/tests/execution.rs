@@ -86,6 +86,18 @@ async fn a_workflow_is_deployed_started_and_read() {
     let drawn = good(run(&it, &["workflow", "graph", "choosing"]).await);
     assert!(drawn.contains("○ Large? (Choice)"), "{drawn}");
 
+    // What is no definition at all is told with its places, too.
+    write(&it, "list.json", &json!([1]));
+    for verb in [
+        ["workflow", "deploy", "list.json"],
+        ["execution", "start", "./list.json"],
+    ] {
+        let refused = run(&it, &verb).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let told = "/: this must be an object";
+        assert!(refused.stderr.contains(told), "{refused:?}");
+    }
+
     let start = ["execution", "start", "choosing", "--name", "one"];
     let input = ["--input", "{\"n\": 6, \"rest\": 0}"];
     let all = [start.as_slice(), &input].concat();
@@ -239,6 +251,13 @@ async fn an_execution_is_watched_paused_and_answered() {
     );
     let late = run(&it, &cancel).await;
     assert_eq!(late.code, Some(1), "{late:?}");
+    let drawn = ["workflow", "graph", "--execution", "approving:c"];
+    let drawn = good(run(&it, &drawn).await);
+    assert!(drawn.contains("■ Ask (Task)"), "{drawn}");
+    let asked = ["event", "list", "--kind", "execution"];
+    let asked = good(run(&it, &asked).await);
+    assert!(asked.contains("signal Ask"), "{asked}");
+    assert!(!asked.contains('→'), "{asked}");
 }
 
 #[tokio::test]
@@ -255,6 +274,7 @@ async fn a_watch_sees_an_execution_go_on_after_kill_9() {
     ];
     let input = ["--input", "{\"n\": 6, \"rest\": 6}"];
     let mut watch = Process::spawn(&mut command(&it, &[start.as_slice(), &input].concat()));
+    let documents = ["execution", "watch", "choosing:one", "--json"];
     let mut silent = {
         printed(&watch, "Rest: waits until").await;
         let same = ["execution", "start", "choosing", "--name", "one", "--wait"];
@@ -264,10 +284,16 @@ async fn a_watch_sees_an_execution_go_on_after_kill_9() {
         silent.stderr().contains("waiting for").then_some(())
     })
     .await;
+    let mut documents = Process::spawn(&mut command(&it, &documents));
+    printed(&documents, "\"Rest\"").await;
     it.kill9();
     printed(&watch, "connection lost, trying again").await;
     let it = it.restart().await;
+    let documents = documents.ended().await;
+    let lost = document(documents.stderr.lines().next().unwrap());
+    assert_eq!(lost["code"], "connection-lost", "{documents:?}");
     let seen = good(watch.ended().await);
+    assert!(seen.contains("choosing:one started"), "{seen}");
     let place = |what: &str| seen.find(what).unwrap_or_else(|| panic!("{what}: {seen}"));
     assert!(place("entered Rest") < place("connection lost"));
     assert!(place("connection lost") < place("connected again"));

@@ -44,6 +44,16 @@ async fn a_definition_is_checked_and_told_what_is_wrong_with_it() {
         assert_eq!((code, &told_of_it["valid"]), (Some(1), &json!(false)));
         assert!(!told_of_it["problems"].as_array().unwrap().is_empty());
     }
+    let marked = format!("\u{feff}{good}");
+    assert_eq!(told("check", &marked).await.0, Some(0), "a byte order mark");
+    let known = run(&["workflow", "check", "move-tenant"]).await;
+    assert_eq!(known.code, Some(0), "{known:?}");
+    assert!(known.stdout.contains("move-tenant: valid"), "{known:?}");
+    let gone = run(&["workflow", "check", "not-there.json"]).await;
+    assert_eq!(gone.code, Some(1), "{gone:?}");
+    for told in ["no definition to check", "not-there.json", "next:"] {
+        assert!(gone.stderr.contains(told), "{told}: {}", gone.stderr);
+    }
     let gone = run(&["workflow", "check", "not-there.json", "--json"]).await;
     let answer: Value = serde_json::from_str(&gone.stdout).unwrap();
     assert_eq!((gone.code, &answer["valid"]), (Some(1), &json!(false)));
@@ -69,6 +79,16 @@ async fn a_case_is_run_and_judged() {
     assert_eq!(outcome["events"][0]["type"], "ExecutionStarted");
     let (code, outcome) = told("test", &case(json!({"status": "FAILED"})).to_string()).await;
     assert_eq!((code, &outcome["status"]), (Some(1), &json!("SUCCEEDED")));
+    let differences = json!(["the status is SUCCEEDED instead of FAILED"]);
+    assert_eq!(outcome["differences"], differences);
+    assert_eq!(outcome.get("remarks"), None);
+    let mut idle = case(good.clone());
+    idle["tasks"] = json!([{"state": "T", "result": {"done": true}}, {"state": "W"}]);
+    let (code, outcome) = told("test", &idle.to_string()).await;
+    assert_eq!((code, outcome.get("differences")), (Some(0), None));
+    let remark = outcome["remarks"][0].as_str().unwrap();
+    assert!(remark.starts_with("/tasks/1 can never be used"), "{remark}");
+    assert_eq!(told("test", "{\"cases\": []}").await.0, Some(2));
     let (code, _) = told("test", "{\"definition\": {}}").await;
     assert_eq!(code, Some(2));
     let (code, _) = told("test", "not a case").await;
@@ -83,6 +103,16 @@ async fn a_case_is_run_and_judged() {
         (&summary["passed"], &summary["failed"]),
         (&json!(1), &json!(1))
     );
+}
+
+#[tokio::test]
+async fn usage_shows_nothing_as_needed_that_is_not() {
+    let mut command = ballast();
+    command.args(["workflow", "check"]);
+    command.env("BALLAST_URL", "http://127.0.0.1:1/admin/v1");
+    let told = Process::spawn(&mut command).ended().await.stderr;
+    let usage = "Usage: ballast workflow check [OPTIONS] <NAME|FILE>";
+    assert!(told.contains(usage), "{told}");
 }
 
 #[tokio::test]

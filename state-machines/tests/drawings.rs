@@ -47,11 +47,31 @@ fn a_machine_that_polls() {
         current: names(&["Pause"]),
         done: names(&["Submit", "Pause", "Look", "Ready?"]),
         failed: names(&["Clean"]),
+        stopped: BTreeSet::new(),
         folded: BTreeSet::new(),
     };
     compare("poll.mmd", &mermaid(&definition, &marks));
     compare("poll.dot", &dot(&definition, &marks));
     compare("poll.txt", &text(&definition, &marks));
+}
+
+#[test]
+fn where_an_execution_was_stopped_nothing_failed() {
+    let definition = definition("poll");
+    let marks = Marks {
+        done: names(&["Submit", "Pause"]),
+        stopped: names(&["Pause"]),
+        folded: names(&["Pause"]),
+        ..Marks::default()
+    };
+    let drawn = text(&definition, &marks);
+    assert!(drawn.contains("■ Pause (Wait)"), "{drawn}");
+    assert!(!drawn.contains('✗'), "{drawn}");
+    let drawn = mermaid(&definition, &marks);
+    assert!(drawn.contains(" stopped\n"), "{drawn}");
+    assert!(!drawn.contains("classDef failed"), "{drawn}");
+    let drawn = dot(&definition, &marks);
+    assert!(drawn.contains("style=\"filled,dashed\""), "{drawn}");
 }
 
 #[test]

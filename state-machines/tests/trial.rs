@@ -146,10 +146,37 @@ fn a_file_that_cannot_be_used_says_why() {
     assert!(unusable("not JSON").contains("line 1"));
     assert!(unusable("{}").contains("definition"));
     assert!(unusable(r#"{"cases": 7}"#).contains("sequence"));
+    assert!(unusable(r#"{"cases": []}"#).contains("empty"));
+    assert!(unusable(&"[".repeat(200)).contains("nested deeper than 127 levels"));
+    assert!(File::parse("\u{feff}{\"definition\": {}}").is_ok());
     let invalid = case(json!({"definition": {"StartAt": "A", "States": {}}}));
     let why = run(&invalid).unwrap_err().to_string();
     assert!(
         why.contains("the definition is not valid: /States"),
         "{why}"
     );
+}
+
+#[test]
+fn what_had_no_effect_is_told() {
+    let definition = json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "test:work", "Next": "W"},
+        "W": {"Type": "Wait", "Seconds": 1, "End": true}}});
+    let case = case(
+        json!({"definition": definition, "type": "EXPRES", "tasks": [
+        {"state": "T", "result": 1}, {"state": "T", "result": 2}, {"state": "U"},
+        {"state": "W"}, {"iteration": [["T", 0]]}]}),
+    );
+    let trial = run(&case).unwrap();
+    assert_eq!(
+        trial.idle,
+        [
+            "the type \"EXPRES\" is neither STANDARD nor EXPRESS; it was run as STANDARD",
+            "/tasks/1 was not used",
+            "/tasks/2 can never be used: there is no state named \"U\"",
+            "/tasks/3 can never be used: \"W\" is a Wait, which no task answers for",
+            "/tasks/4 can never be used: there is no Map named \"T\"",
+        ]
+    );
+    assert!(trial.remarks.is_empty(), "{:?}", trial.remarks);
 }

@@ -128,6 +128,33 @@ impl Failure {
         self.0.exit == 3 || self.0.problem.status >= 500 || self.0.problem.status == 429
     }
 
+    /// Whether the server could not read what it was sent: it was no JSON, or
+    /// nothing of the kind that was asked for.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        let Problem { status, errors, .. } = &self.0.problem;
+        let of_all = errors.iter().any(|error| error.pointer.is_empty());
+        *status == 400 || self.0.problem.code == "invalid-field" && of_all
+    }
+
+    /// With the places of what is wrong.
+    #[must_use]
+    pub(crate) fn at(mut self, errors: Vec<FieldProblem>) -> Self {
+        self.0.problem.errors = errors;
+        self
+    }
+
+    /// The same as something that is over in a moment, perhaps: whoever tells
+    /// it tries again.
+    pub(crate) fn passing(&self) -> Self {
+        Self::new(
+            self.0.exit,
+            "connection-lost",
+            "The connection is lost, trying again",
+            self.0.problem.detail.clone(),
+            "Nothing is to be done: it is tried again for as long as --patience says.",
+        )
+    }
+
     /// What exactly is wrong.
     pub(crate) fn detail(&self) -> &str {
         &self.0.problem.detail

@@ -358,6 +358,7 @@ pub(crate) const WORKFLOW_CHECK: &str = "\
 Examples:
   ballast workflow check my-workflow.asl.json
   ballast workflow check my-workflow.asl.json --json | jq .problems
+  ballast workflow check move-tenant
   ballast workflow check - < my-workflow.asl.json
 
 Exit code 0 if the definition is valid, 1 if not. What Step Functions would refuse is
@@ -377,7 +378,8 @@ Examples:
 A case holds a definition, an input, what tasks answer and what should come of it; it
 runs on a simulated clock and calls nothing (docs/workflow-tests.md). Prints JSON.
 
-Exit code 0 if it came out as expected, 1 if not, 2 if the file cannot be used.";
+Exit code 0 if it came out as expected, 1 if not (differences says why), 2 if the file
+cannot be used.";
 
 pub(crate) const EXECUTION: &str = "\
 Examples:

@@ -2,13 +2,17 @@
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::failure::Failure;
 
 /// Shows clap's word on the command line: help on stdout, errors on stderr,
 /// as a problem document when `--json` is among the arguments.
-pub(crate) fn told(error: &clap::Error) -> ExitCode {
+pub(crate) fn told(mut error: clap::Error, command: Command) -> ExitCode {
+    let words = std::env::args().skip(1);
+    as_usual(&mut error, command, words);
+    let error = &error;
     let help = matches!(
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
@@ -29,6 +33,23 @@ pub(crate) fn told(error: &clap::Error) -> ExitCode {
     ExitCode::from(failure.exit())
 }
 
+/// Shows the usage of the command that was typed as its help has it. clap would
+/// list what was given, and takes what the environment gives for that: a command
+/// would seem to need `--url` because a variable is set.
+fn as_usual(error: &mut clap::Error, mut command: Command, words: impl Iterator<Item = String>) {
+    if error.get(ContextKind::Usage).is_none() {
+        return;
+    }
+    command.build();
+    for word in words {
+        if let Some(below) = command.find_subcommand(&word) {
+            command = below.clone();
+        }
+    }
+    let usage = ContextValue::StyledStr(command.render_usage());
+    error.insert(ContextKind::Usage, usage);
+}
+
 /// clap's word as a problem document.
 fn document(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
@@ -46,7 +67,29 @@ fn document(error: &clap::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn usage_lists_nothing_that_only_the_environment_gives() {
+        // Given on the command line it counts as given, as from the environment.
+        let words = ["workflow", "check", "--url", "http://x"];
+        let typed = std::iter::once("ballast").chain(words);
+        let mut error = crate::Cli::try_parse_from(typed).unwrap_err();
+        assert!(
+            error
+                .render()
+                .to_string()
+                .contains("--url <URL> <NAME|FILE>")
+        );
+        super::as_usual(
+            &mut error,
+            crate::Cli::command(),
+            words.into_iter().map(str::to_owned),
+        );
+        let told = error.render().to_string();
+        let usage = "Usage: ballast workflow check [OPTIONS] <NAME|FILE>\n";
+        assert!(told.contains(usage), "{told}");
+    }
 
     #[test]
     fn a_bad_command_line_is_a_problem_document() {

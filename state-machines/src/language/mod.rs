@@ -31,7 +31,7 @@ pub mod model;
 mod pointer;
 mod problem;
 mod read;
-mod source;
+pub(crate) mod source;
 
 pub use model::{Definition, Machine, State};
 pub use problem::{Code, Problem, Severity};

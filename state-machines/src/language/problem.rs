@@ -96,6 +96,8 @@ codes! {
     NotJson = "not-json", Error;
     /// The definition is longer than 1 MiB.
     TooLarge = "too-large", Error;
+    /// Objects and lists are nested too deep.
+    TooDeep = "too-deep", Error;
     /// An object has a field twice, or `States` a state.
     DuplicateKey = "duplicate-key", Error;
     /// A field that must be there is not.

@@ -1,5 +1,6 @@
 //! Text becomes JSON. Unlike `serde_json`, it tells of keys that occur twice:
-//! of two states with one name, one would silently be lost.
+//! of two states with one name, one would silently be lost. A byte order mark
+//! at its start, which editors on Windows write, is passed over.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,6 +13,29 @@ use super::problem::{Code, Problem};
 
 /// How long a definition may be, in bytes.
 pub(super) const BYTES_MAX: usize = 1024 * 1024;
+
+/// How deep objects and lists may be nested: what `serde_json` reads without
+/// risk to the stack.
+const DEPTH_MAX: usize = 127;
+
+/// The text without a byte order mark.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// What is wrong with text that was refused for its depth; none, if it was
+/// refused for something else.
+pub(crate) fn too_deep(error: &serde_json::Error) -> Option<String> {
+    // Its kind is that of a mistake in the syntax; only the words tell.
+    let is_too_deep = error.to_string().starts_with("recursion limit exceeded");
+    is_too_deep.then(|| {
+        format!(
+            "it is nested deeper than {DEPTH_MAX} levels, at line {} column {}",
+            error.line(),
+            error.column()
+        )
+    })
+}
 
 /// Reads text; what is wrong with it is added to the problems.
 pub(super) fn read(text: &str, problems: &mut Vec<Problem>) -> Option<Value> {
@@ -27,7 +51,7 @@ pub(super) fn read(text: &str, problems: &mut Vec<Problem>) -> Option<Value> {
         return None;
     }
     let twice = RefCell::new(Vec::new());
-    let mut json = serde_json::Deserializer::from_str(text);
+    let mut json = serde_json::Deserializer::from_str(without_mark(text));
     let seed = Noticing {
         at: Pointer::root(),
         twice: &twice,
@@ -41,11 +65,14 @@ pub(super) fn read(text: &str, problems: &mut Vec<Problem>) -> Option<Value> {
             Some(value)
         }
         Err(error) => {
-            problems.push(Problem::new(
-                &Pointer::root(),
-                Code::NotJson,
-                format!("this is not JSON: {error}"),
-            ));
+            let (code, message) = match too_deep(&error) {
+                Some(told) => (
+                    Code::TooDeep,
+                    format!("{told}; move parts of it into a machine of their own"),
+                ),
+                None => (Code::NotJson, format!("this is not JSON: {error}")),
+            };
+            problems.push(Problem::new(&Pointer::root(), code, message));
             None
         }
     }
@@ -174,6 +201,21 @@ mod tests {
     fn text_that_is_too_deep_is_refused_and_does_not_overflow() {
         let mut problems = Vec::new();
         assert_eq!(read(&"[".repeat(100_000), &mut problems), None);
+        assert_eq!(problems[0].code, Code::TooDeep);
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        let mut problems = Vec::new();
+        assert!(read(&nested(DEPTH_MAX), &mut problems).is_some());
+        assert_eq!(read(&nested(DEPTH_MAX + 1), &mut problems), None);
+        let told = problems[0].to_string();
+        assert!(told.contains("nested deeper than 127 levels"), "{told}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over_once() {
+        let mut problems = Vec::new();
+        assert_eq!(read("\u{feff}{}", &mut problems), Some(json!({})));
+        assert!(problems.is_empty());
+        assert_eq!(read("\u{feff}\u{feff}{}", &mut problems), None);
     }
 
     #[test]

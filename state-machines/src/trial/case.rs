@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::language::source::{too_deep, without_mark};
 use crate::language::{Code, Definition, Durability, Problem, check_for};
 
 /// A case. Keys that are not listed here are ignored.
@@ -148,10 +149,17 @@ fn listed(problems: &[Problem]) -> String {
 impl File {
     /// Reads a file: one case, or an object with `cases`.
     pub fn parse(text: &str) -> Result<Self, Unusable> {
-        let unreadable = |error: serde_json::Error| Unusable::Unreadable(error.to_string());
-        let mut json: Value = serde_json::from_str(text).map_err(unreadable)?;
+        let unreadable = |error: serde_json::Error| {
+            Unusable::Unreadable(too_deep(&error).unwrap_or_else(|| error.to_string()))
+        };
+        let mut json: Value = serde_json::from_str(without_mark(text)).map_err(unreadable)?;
         if let Some(cases) = json.get_mut("cases") {
-            let cases = serde_json::from_value(cases.take()).map_err(unreadable)?;
+            let cases: Vec<Case> = serde_json::from_value(cases.take()).map_err(unreadable)?;
+            // That all of none passed would hide that the file was never filled.
+            if cases.is_empty() {
+                let why = "\"cases\" is empty: there is nothing to run";
+                return Err(Unusable::Unreadable(why.to_owned()));
+            }
             return Ok(Self::Many(cases));
         }
         let case = serde_json::from_value(json).map_err(unreadable)?;

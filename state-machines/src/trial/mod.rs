@@ -19,6 +19,7 @@
 //! ```
 
 mod case;
+mod idle;
 mod judge;
 mod play;
 

@@ -48,6 +48,9 @@ pub struct Trial {
     /// What was noticed on the way: a task was given something else than the
     /// case says, or the case had no answer for it.
     pub remarks: Vec<String>,
+    /// What of the case had no effect: an answer that was not used, a type
+    /// that nobody knows.
+    pub idle: Vec<String>,
 }
 
 impl Serialize for Trial {
@@ -319,6 +322,7 @@ impl Play<'_> {
             events: self.history.iter().map(line).collect(),
             history: self.history,
             took_ms: self.now - BEGINS_AT_MS,
+            idle: super::idle::idle(self.case, self.definition, &self.used),
             remarks: self.remarks,
         }
     }

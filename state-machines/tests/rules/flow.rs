@@ -81,6 +81,13 @@ pub(crate) fn cases() -> Vec<Case> {
             kept: json!({"StartAt": "A", "States": {"A": end}}).to_string(),
         },
         Case {
+            code: "too-deep",
+            at: "".to_owned(),
+            says: "nested deeper than 127 levels",
+            broken: format!("{}{}", "[".repeat(128), "]".repeat(128)),
+            kept: json!({"StartAt": "A", "States": {"A": end}}).to_string(),
+        },
+        Case {
             code: "too-large",
             at: "".to_owned(),
             says: "1048576",

@@ -32,7 +32,7 @@ pub(crate) struct Start {
     /// Why: kept with the change in the audit log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Wait in silence until it ends; exit code 1 unless it succeeded
+    /// Wait until it ends, and print nothing but its output; exit code 1 unless it succeeded
     #[arg(long, conflicts_with = "watch")]
     wait: bool,
     /// Watch it until it ends, as execution watch does

@@ -24,6 +24,8 @@ pub(crate) struct Story {
     open: BTreeMap<u64, String>,
     done: BTreeSet<String>,
     failed: BTreeSet<String>,
+    /// Those it was in when it was stopped from outside.
+    stopped: BTreeSet<String>,
     /// Why the last try of a state failed.
     troubles: BTreeMap<String, String>,
 }
@@ -109,16 +111,20 @@ impl Story {
         What::Caught(error)
     }
 
-    /// The end of the execution: what stopped where it was has failed.
+    /// The end of the execution: what brought it down has failed, and what
+    /// else it was in was stopped.
     fn end(&mut self, event: &HistoryEvent) {
-        let stopped: Vec<u64> = match event.kind.as_str() {
+        let failed: Vec<u64> = match event.kind.as_str() {
             "ExecutionFailed" => self.way_back(event.previous_event_id, ""),
-            "ExecutionTimedOut" | "ExecutionAborted" => self.open.keys().copied().collect(),
+            "ExecutionTimedOut" => self.open.keys().copied().collect(),
+            "ExecutionAborted" => Vec::new(),
             _ => return,
         };
-        for id in stopped {
+        for id in failed {
             self.failed.extend(self.open.remove(&id));
         }
+        self.stopped
+            .extend(std::mem::take(&mut self.open).into_values());
     }
 
     /// The events back to where a state was entered, or to the beginning.
@@ -170,6 +176,7 @@ impl Story {
             current: current.collect(),
             done: self.done.clone(),
             failed: self.failed.clone(),
+            stopped: self.stopped.clone(),
             folded: BTreeSet::new(),
         };
         marks.folding(definition, |state| folded && is_helper(&state.kind))
@@ -267,7 +274,25 @@ pub(crate) mod tests {
             story.take(event);
         }
         assert_eq!(names(&story.failed), ["Both", "Left"]);
+        assert_eq!(names(&story.stopped), ["Right"]);
         assert!(story.done.is_empty());
+    }
+
+    #[test]
+    fn what_is_cancelled_has_not_failed() {
+        let mut story = Story::default();
+        let events = told(&[
+            ("PassStateEntered", 0, json!({"name": "A"})),
+            ("PassStateExited", 1, json!({"name": "A"})),
+            ("TaskStateEntered", 2, json!({"name": "B"})),
+            ("ExecutionAborted", 3, json!({})),
+        ]);
+        for event in &events {
+            story.take(event);
+        }
+        assert_eq!(names(&story.done), ["A"]);
+        assert_eq!(names(&story.stopped), ["B"]);
+        assert!(story.failed.is_empty());
     }
 
     #[test]

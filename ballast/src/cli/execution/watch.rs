@@ -163,7 +163,7 @@ impl Shown<'_> {
                 Ok(())
             }
             Self::Nowhere | Self::Documents(_) => {
-                screen.note(&failure.document());
+                screen.note(&failure.passing().document());
                 Ok(())
             }
             Self::Lines(teller) => screen.data(teller.lost(now()).as_bytes()),

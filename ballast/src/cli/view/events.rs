@@ -6,6 +6,9 @@ use crate::cli::body::Event;
 use crate::cli::output::Screen;
 use crate::cli::table::{Table, moment};
 
+/// So much of a hash tells definitions apart.
+const HASH_CHARS: usize = 7;
+
 /// Many events.
 pub(crate) fn table(screen: &Screen, events: &[Event]) -> String {
     let columns = ["#event", "when", "who", "action", "what", "why", "changed"];
@@ -18,7 +21,7 @@ pub(crate) fn table(screen: &Screen, events: &[Event]) -> String {
             event.action.clone(),
             what(event),
             event.reason.clone().unwrap_or_default(),
-            changed(&event.before, &event.after),
+            told(event),
         ]);
     }
     table.text()
@@ -30,6 +33,25 @@ fn what(event: &Event) -> String {
         event.kind.clone()
     } else {
         format!("{} {}", event.kind, event.id)
+    }
+}
+
+/// What it came to: how the thing differs now; but of what was asked of a
+/// workflow or an execution, the wish: it has nothing to do with the one before.
+fn told(event: &Event) -> String {
+    let text = |field: &str| event.after.get(field).and_then(Value::as_str);
+    match event.kind.as_str() {
+        "execution" => {
+            let words = [text("asked"), text("state")];
+            words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        }
+        "workflow" => {
+            let verb = event.action.rsplit('.').next().unwrap_or_default();
+            let hash = text("definitionHash").unwrap_or_default();
+            let short = hash.get(..HASH_CHARS).unwrap_or(hash);
+            format!("{verb} {short}").trim_end().to_owned()
+        }
+        _ => changed(&event.before, &event.after),
     }
 }
 
@@ -68,6 +90,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_was_asked_is_told_for_itself() {
+        let event = |kind: &str, action: &str, after: Value| -> Event {
+            serde_json::from_value(json!({"eventID": 1, "at": "2026-11-16T09:30:00Z",
+                "actor": {"name": "ballast/up"}, "action": action, "kind": kind, "id": "x",
+                "before": {"asked": "cancel", "definitionHash": "ffffffffff"}, "after": after}))
+            .unwrap()
+        };
+        let pause = event("execution", "execution.pause", json!({"asked": "pause"}));
+        assert_eq!(told(&pause), "pause");
+        let after = json!({"asked": "signal", "state": "Approve"});
+        let signal = event("execution", "execution.signal", after);
+        assert_eq!(told(&signal), "signal Approve");
+        let after = json!({"definitionHash": "75f44cb01d"});
+        let deploy = event("workflow", "workflow.deploy", after);
+        assert_eq!(told(&deploy), "deploy 75f44cb");
+        let weight = json!({"asked": "cancel", "definitionHash": "ffffffffff", "weight": 2});
+        let shard = event("shard", "shard.update", weight);
+        assert_eq!(told(&shard), "weight none → 2");
+    }
 
     #[test]
     fn what_changed_is_told_in_few_words() {

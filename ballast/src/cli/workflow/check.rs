@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
+use ballast_state_machines::definitions::BuiltIn;
 use ballast_state_machines::language::{Checked, Problem, check};
 use serde::Serialize;
 use serde_json::json;
 
 use super::files::{read, tell};
+use super::graph::built_in_names;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::Screen;
 use crate::cli::view::workflows;
@@ -19,9 +21,10 @@ struct Answer<'a> {
     problems: &'a [Problem],
 }
 
-/// Checks a file.
+/// Checks a file, or a workflow that comes with Ballast.
 pub(super) fn checked(file: &Path, screen: &Screen) -> Result<Verdict, Failure> {
-    let text = match read(file) {
+    let known = file.to_str().and_then(BuiltIn::find);
+    let text = match known.map_or_else(|| read(file), |known| Ok(known.text.to_owned())) {
         Ok(text) => text,
         // Whoever reads JSON gets JSON, whatever became of the file.
         Err(why) if screen.json => {
@@ -30,7 +33,7 @@ pub(super) fn checked(file: &Path, screen: &Screen) -> Result<Verdict, Failure> 
             tell(screen, &json!({"valid": false, "problems": [problem]}))?;
             return Ok(Verdict::Negative);
         }
-        Err(why) => return Err(Failure::local(why)),
+        Err(why) => return Err(unreadable(why)),
     };
     let Checked { problems, .. } = check(&text);
     let valid = !problems.iter().any(Problem::is_error);
@@ -46,4 +49,13 @@ pub(super) fn checked(file: &Path, screen: &Screen) -> Result<Verdict, Failure> 
     } else {
         Verdict::Negative
     })
+}
+
+fn unreadable(why: String) -> Failure {
+    let next = format!(
+        "Give a file, - for the standard input, or a workflow that comes with Ballast: {}.",
+        built_in_names()
+    );
+    let title = "There is no definition to check";
+    Failure::refused_here("unreadable-file", title, why, &next)
 }

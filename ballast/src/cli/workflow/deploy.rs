@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use ballast_state_machines::language::{Problem, check};
+
 use super::files;
+use super::graph::invalid;
 use crate::cli::Remote;
 use crate::cli::client::{Reply, Request};
 use crate::cli::failure::Failure;
@@ -46,14 +49,32 @@ pub(crate) async fn deploy(
     let request = Request::put(&["workflows", &source.name])
         .query("reason", reason)
         .document(source.text.clone());
-    let reply = remote.client.send(request).await?;
+    let problems = check(&source.text).problems;
+    let sent = remote.client.send(request).await;
+    let reply = sent.map_err(|failure| placed(failure, &problems))?;
     if !remote.screen.json {
         let deployed: Deployed = reply.read()?;
         for warning in workflows::warnings(&remote.screen, &deployed) {
             remote.screen.note(&warning);
         }
+        // The server took it, and reads what we do not, or less than we do: of
+        // two states with one name it was sent one.
+        for problem in problems.iter().filter(|problem| problem.is_error()) {
+            let told = format!("warning: it is deployed, and yet: {problem}");
+            remote.screen.note(&told);
+        }
     }
     Ok(reply)
+}
+
+/// Whether a definition may be deployed the server says, which may be newer
+/// than we are. But what it could not even read it cannot tell the places of:
+/// that is told from our own check.
+fn placed(failure: Failure, problems: &[Problem]) -> Failure {
+    if failure.is_unreadable() && problems.iter().any(Problem::is_error) {
+        return invalid(problems);
+    }
+    failure
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use crate::cli::output::Screen;
 /// More than any definition or file of cases has any use for.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Prints JSON: for a person with line breaks, for a program on one line.
 pub(crate) fn tell(screen: &Screen, answer: &impl Serialize) -> Result<(), Failure> {
     let json = if screen.terminal {
@@ -40,6 +42,10 @@ pub(crate) fn read(file: &Path) -> Result<String, String> {
             "{shown} has more than {} MiB",
             FILE_BYTES_MAX >> 20
         ));
+    }
+    // Editors on Windows put it there; no program that reads JSON wants it.
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
     }
     // What is not UTF-8 is not JSON either, and is told so with its place.
     Ok(String::from_utf8(bytes)

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ballast_domain::error::FieldProblem;
 use ballast_state_machines::definitions::{self, BuiltIn, is_helper};
 use ballast_state_machines::language::draw::{self, Marks};
 use ballast_state_machines::language::{Code, Definition, Problem};
@@ -41,6 +42,11 @@ pub(super) async fn of_workflow(
     drawn(&definition, &marks, format, screen)
 }
 
+/// The workflows that come with Ballast, in one line.
+pub(super) fn built_in_names() -> String {
+    definitions::ALL.map(|known| known.name).join(", ")
+}
+
 /// The definition of a workflow that is deployed, for want of a file.
 async fn deployed(
     workflow: &Path,
@@ -54,10 +60,9 @@ async fn deployed(
         Ok::<_, Failure>(body.definition.to_string())
     };
     asked.await.map_err(|_| {
-        let names: Vec<_> = definitions::ALL.iter().map(|known| known.name).collect();
         let next = format!(
             "Give a file, a deployed workflow, or one of those that come with Ballast: {}.",
-            names.join(", ")
+            built_in_names()
         );
         let title = "There is no such workflow";
         Failure::refused_here("workflow-not-found", title, why, &next)
@@ -86,14 +91,18 @@ pub(super) async fn of_execution(
     drawn(&definition, &marks, format, &remote.screen)
 }
 
-fn invalid(problems: &[Problem]) -> Failure {
+pub(super) fn invalid(problems: &[Problem]) -> Failure {
     let is_valid = !problems.iter().any(Problem::is_error);
     // One that is valid lacks what its substitutions stand for.
-    let told: Vec<_> = problems
+    let told = problems
         .iter()
-        .filter(|problem| problem.is_error() || is_valid && problem.code == Code::Unfilled)
-        .map(ToString::to_string)
-        .collect();
+        .filter(|problem| problem.is_error() || is_valid && problem.code == Code::Unfilled);
+    let places = told.clone().map(|problem| FieldProblem {
+        pointer: problem.path.clone(),
+        message: problem.message.clone(),
+    });
+    let places = places.collect();
+    let told: Vec<_> = told.map(ToString::to_string).collect();
     let next = "ballast workflow check FILE tells everything that is wrong with it.";
     Failure::refused_here(
         "invalid-definition",
@@ -101,6 +110,7 @@ fn invalid(problems: &[Problem]) -> Failure {
         told.join("\n"),
         next,
     )
+    .at(places)
 }
 
 fn drawn(

@@ -54,7 +54,8 @@ pub(crate) enum Verb {
     /// Check a definition: everything that is wrong with it, and where
     #[command(after_help = help::WORKFLOW_CHECK)]
     Check {
-        /// The file, or - for the standard input
+        /// The file, or - for the standard input, or the name of one that comes with Ballast
+        #[arg(value_name = "NAME|FILE")]
         file: PathBuf,
     },
     /// Draw a definition, or an execution with where it stands

@@ -27,20 +27,44 @@ fn unusable(screen: &Screen, why: &str) -> Result<Verdict, Failure> {
     Ok(Verdict::Unusable)
 }
 
+/// What `test` answers for one case.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    outcome: &'a Trial,
+    /// How it is not as expected.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    differences: &'a [String],
+    /// What was noticed that decides nothing.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    remarks: &'a [String],
+}
+
 fn one(case: &Case, screen: &Screen) -> Result<Verdict, Failure> {
     let trial = match trial::run(case) {
         Ok(trial) => trial,
         Err(bad) => return unusable(screen, &bad.to_string()),
     };
-    tell(screen, &trial)?;
     let different = trial::differences(case, &trial);
-    for remark in &trial.remarks {
+    let remarks = remarks(&trial);
+    let answer = Answer {
+        outcome: &trial,
+        differences: &different,
+        remarks: &remarks,
+    };
+    tell(screen, &answer)?;
+    for remark in &remarks {
         screen.hint(&format!("note: {remark}"));
     }
     for difference in &different {
         screen.hint(&format!("{} {difference}", screen.red("not as expected:")));
     }
     Ok(met(&different))
+}
+
+/// What a case's author should look at, whether it passed or not.
+fn remarks(trial: &Trial) -> Vec<String> {
+    [trial.remarks.as_slice(), &trial.idle].concat()
 }
 
 fn met(different: &[String]) -> Verdict {
@@ -66,6 +90,8 @@ struct Summary {
 struct FailedCase {
     id: String,
     differences: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Trial>,
 }
@@ -79,9 +105,11 @@ fn many(cases: &[Case], screen: &Screen) -> Result<Verdict, Failure> {
             Err(bad) => (vec![bad.to_string()], None),
         };
         if !differences.is_empty() {
+            let remarks = outcome.as_ref().map(remarks).unwrap_or_default();
             failures.push(FailedCase {
                 id,
                 differences,
+                remarks,
                 outcome,
             });
         }

@@ -104,6 +104,7 @@ fn attributes(node: &Node) -> String {
     let colours = match node.mark {
         Some(Mark::Current) => "style=\"filled,bold\", fillcolor=\"#ffe08a\"",
         Some(Mark::Failed) => "style=filled, fillcolor=\"#f6c6c6\"",
+        Some(Mark::Stopped) => "style=\"filled,dashed\", fillcolor=\"#dddddd\"",
         Some(Mark::Done) => "style=filled, fillcolor=\"#d5f0d5\"",
         None if node.kind == "Pass" => "style=rounded",
         None => "",

@@ -99,6 +99,7 @@ fn classes(out: &mut String, sketch: &Sketch) {
         let colours = match mark {
             Mark::Current => "fill:#ffe08a,stroke:#8a6d00,color:#000,stroke-width:3px",
             Mark::Failed => "fill:#f6c6c6,stroke:#a02020,color:#000",
+            Mark::Stopped => "fill:#dddddd,stroke:#555555,color:#000,stroke-dasharray:4 3",
             Mark::Done => "fill:#d5f0d5,stroke:#2e7d32,color:#000",
         };
         let name = mark.as_str();

@@ -24,8 +24,11 @@ pub struct Marks {
     pub done: BTreeSet<String>,
     /// The states that failed.
     pub failed: BTreeSet<String>,
+    /// The states that the execution was in when it was stopped.
+    pub stopped: BTreeSet<String>,
     /// The states that are not drawn: arrows go through them, with their names
-    /// on the arrows. One that is current or failed is drawn all the same.
+    /// on the arrows. One that is current, failed or stopped is drawn all the
+    /// same.
     pub folded: BTreeSet<String>,
 }
 
@@ -36,19 +39,22 @@ pub enum Mark {
     Current,
     /// It failed.
     Failed,
+    /// It neither failed nor was it left: the execution was stopped there.
+    Stopped,
     /// An execution has left it.
     Done,
 }
 
 impl Mark {
     /// All marks.
-    pub const ALL: [Self; 3] = [Self::Current, Self::Failed, Self::Done];
+    pub const ALL: [Self; 4] = [Self::Current, Self::Failed, Self::Stopped, Self::Done];
 
     /// The mark as a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Current => "current",
             Self::Failed => "failed",
+            Self::Stopped => "stopped",
             Self::Done => "done",
         }
     }
@@ -80,6 +86,8 @@ impl Marks {
             Some(Mark::Current)
         } else if self.failed.contains(name) {
             Some(Mark::Failed)
+        } else if self.stopped.contains(name) {
+            Some(Mark::Stopped)
         } else if self.done.contains(name) {
             Some(Mark::Done)
         } else {

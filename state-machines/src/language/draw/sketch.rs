@@ -163,6 +163,7 @@ impl Sketching<'_> {
         self.marks.folded.contains(name)
             && !self.marks.current.contains(name)
             && !self.marks.failed.contains(name)
+            && !self.marks.stopped.contains(name)
     }
 
     /// Follows steps through folded states to those that are drawn. A folded

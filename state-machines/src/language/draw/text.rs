@@ -77,6 +77,7 @@ impl<'a> Drawing<'a, '_> {
             let sign = match node.mark {
                 Some(Mark::Current) => '▶',
                 Some(Mark::Failed) => '✗',
+                Some(Mark::Stopped) => '■',
                 Some(Mark::Done) => '✓',
                 None => '○',
             };

@@ -140,6 +140,7 @@ fn coloured(text: &str) -> Line {
         '▶' => (Paint::Cyan, Paint::Bold),
         '✓' => (Paint::Green, Paint::Plain),
         '✗' => (Paint::Red, Paint::Plain),
+        '■' => (Paint::Yellow, Paint::Plain),
         _ => (Paint::Dim, Paint::Plain),
     };
     Line::of(Paint::Dim, rails)
@@ -152,7 +153,7 @@ fn coloured(text: &str) -> Line {
 fn marked(text: &str) -> Option<(&str, char, &str)> {
     let at = text.find(|c| !matches!(c, ' ' | '│'))?;
     let (rails, rest) = text.split_at_checked(at)?;
-    let sign = rest.chars().next().filter(|c| "▶✓✗○".contains(*c))?;
+    let sign = rest.chars().next().filter(|c| "▶✓✗■○".contains(*c))?;
     let rest = rest.get(sign.len_utf8()..)?;
     rest.starts_with(' ').then_some((rails, sign, rest))
 }

@@ -309,6 +309,28 @@ fn a_pipe_is_told_each_change_once() {
 }
 
 #[test]
+fn no_line_is_before_the_first() {
+    for from_start in [true, false] {
+        let mut events = left(&["Prepare"]);
+        events.push(("TaskStateEntered", 3, json!({"name": "Copy"})));
+        let mut copying = copying();
+        copying.progress[0].at = ago(3);
+        let waits = at("Settle", "waiting", json!({"wakesAt": NOW}));
+        copying
+            .position
+            .push(serde_json::from_value(waits).unwrap());
+        let mut events = told(&events);
+        for event in &mut events {
+            event.timestamp = ago(5);
+        }
+        let lines = Teller::new(from_start).tell(&copying, &events, NOW);
+        let times: Vec<&str> = lines.iter().map(|line| &line[..20]).collect();
+        assert!(times.len() > 2, "{lines:?}");
+        assert!(times.is_sorted(), "{lines:#?}");
+    }
+}
+
+#[test]
 fn who_joins_later_is_told_where_it_stands() {
     let mut teller = Teller::new(false);
     let first = teller.tell(&execution(json!({})), &told(&left(&["Prepare"])), NOW);

@@ -52,16 +52,19 @@ impl Teller {
             lines.push(at(now, &format!("connected again after {away}{place}")));
         }
         if first {
-            let id = &execution.id;
-            let status = execution.status.as_str();
-            let place = standing(execution);
-            lines.push(at(now, &format!("{id} is {status}{place}")));
+            lines.push(self.head(execution, now));
             self.paused = execution.paused;
         }
         let silent = first && !self.from_start;
         for event in events {
             let happened = self.story.take(event).filter(|_| !silent);
             lines.extend(happened.map(|told| at(event.timestamp, &words(&told))));
+        }
+        // What is known with its time comes before what is told as of now.
+        let mut known: Vec<&Progress> = execution.progress.iter().collect();
+        known.sort_by_key(|progress| progress.at);
+        for progress in known {
+            lines.extend(self.progress(progress));
         }
         if execution.paused != self.paused && !execution.status.is_ended() {
             self.paused = execution.paused;
@@ -71,10 +74,21 @@ impl Teller {
         for position in &execution.position {
             lines.extend(self.position(execution, position, now));
         }
-        for progress in &execution.progress {
-            lines.extend(self.progress(progress));
-        }
         lines
+    }
+
+    /// The first line, with a time that none after it is before: whoever is
+    /// told from the start is told of the start.
+    fn head(&self, execution: &Execution, now: Timestamp) -> String {
+        let id = &execution.id;
+        if self.from_start {
+            return at(execution.started_at, &format!("{id} started"));
+        }
+        let status = execution.status.as_str();
+        let place = standing(execution);
+        let told = execution.progress.iter().map(|progress| progress.at);
+        let earliest = told.fold(now, Timestamp::min);
+        at(earliest, &format!("{id} is {status}{place}"))
     }
 
     /// The line for a connection that is lost.

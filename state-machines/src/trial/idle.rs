@@ -1,0 +1,63 @@
+//! What of a case had no effect: likely a slip of the pen, that a case which
+//! passes would hide.
+
+use super::case::{Answer, Case};
+use crate::language::model::Kind;
+use crate::language::{Definition, State};
+
+/// Tells of each answer that was not used, and of a type that nobody knows.
+pub(super) fn idle(case: &Case, definition: &Definition, used: &[bool]) -> Vec<String> {
+    let mut told = Vec::new();
+    if let Some(kind) = case.kind.as_deref()
+        && !["STANDARD", "EXPRESS"].contains(&kind)
+    {
+        told.push(format!(
+            "the type {kind:?} is neither STANDARD nor EXPRESS; it was run as STANDARD"
+        ));
+    }
+    let mut states = Vec::new();
+    gather(definition.states(), &mut states);
+    for (place, (answer, used)) in case.tasks.iter().zip(used).enumerate() {
+        if !used {
+            let why = hindrance(answer, &states);
+            let never = why.map_or_else(
+                || "was not used".to_owned(),
+                |why| format!("can never be used: {why}"),
+            );
+            told.push(format!("/tasks/{place} {never}"));
+        }
+    }
+    told
+}
+
+fn gather<'a>(states: &'a [State], all: &mut Vec<&'a State>) {
+    for state in states {
+        all.push(state);
+        for machine in state.machines() {
+            gather(machine.states(), all);
+        }
+    }
+}
+
+/// Why an answer fits no task of the definition; none, if it may fit one.
+fn hindrance(answer: &Answer, states: &[&State]) -> Option<String> {
+    let find = |name: &str| states.iter().find(|state| state.name == name);
+    if let Some(name) = answer.state.as_deref() {
+        let Some(state) = find(name) else {
+            return Some(format!("there is no state named {name:?}"));
+        };
+        let asks = match &state.kind {
+            Kind::Task(_) => true,
+            Kind::Map(map) => map.distributed.reader.is_some(),
+            _ => false,
+        };
+        if !asks {
+            let kind = state.kind.as_str();
+            return Some(format!("{name:?} is a {kind}, which no task answers for"));
+        }
+    }
+    let is_map = |name: &str| find(name).is_some_and(|state| matches!(state.kind, Kind::Map(_)));
+    let mut maps = answer.iteration.iter().map(|(map, _)| map);
+    let unknown = maps.find(|map| !is_map(map))?;
+    Some(format!("there is no Map named {unknown:?}"))
+}
