@@ -354,6 +354,12 @@ Executions that run go on with the definition that they were started with.
 Examples:
   ballast workflow deploy my-workflow.asl.json
   ballast workflow deploy draft.json --name my-workflow --reason 'waits for an approval'";
+pub(crate) const WORKFLOW_REMOVE: &str = "\
+Executions that run go on with the definition that they were started with.
+
+Examples:
+  ballast workflow remove my-workflow
+  ballast workflow remove my-workflow --reason 'replaced by another' --yes";
 pub(crate) const WORKFLOW_CHECK: &str = "\
 Examples:
   ballast workflow check my-workflow.asl.json
@@ -440,6 +446,12 @@ It ends as ABORTED, and nothing of it is run any more.
 Examples:
   ballast execution cancel move-tenant:acme-1
   ballast execution cancel move-tenant:acme-1 --error Withdrawn --cause 'ordered by mistake'";
+pub(crate) const EXECUTION_HEARTBEAT: &str = "\
+A task with HeartbeatSeconds must give one that often, or it has timed out.
+
+Examples:
+  ballast execution heartbeat my-workflow:order-4711
+  ballast execution heartbeat my-workflow:order-4711 --done 3 --total 10 --unit papers";
 pub(crate) const EXECUTION_SIGNAL: &str = "\
 Which tasks wait, execution show and watch tell.
 

@@ -110,6 +110,14 @@ pub(crate) enum Verb {
         #[command(flatten)]
         answer: Answer,
     },
+    /// Tell that a task which waits for a signal is alive, and how far it is
+    #[command(after_help = help::EXECUTION_HEARTBEAT)]
+    Heartbeat {
+        /// The execution
+        id: String,
+        #[command(flatten)]
+        sign: SignOfLife,
+    },
 }
 
 /// How long a lost connection is bridged.
@@ -129,6 +137,41 @@ pub(crate) struct Wish {
     /// Why: kept with the change in the audit log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+}
+
+/// How far a task is that waits for a signal.
+#[derive(Debug, Args)]
+pub(crate) struct SignOfLife {
+    /// The state whose task it is; not needed when only one waits
+    #[arg(long)]
+    state: Option<String>,
+    /// The task's token, instead of the state
+    #[arg(long, conflicts_with = "state")]
+    token: Option<String>,
+    /// How much is done
+    #[arg(long, value_name = "N")]
+    done: Option<u64>,
+    /// How much there is
+    #[arg(long, value_name = "N")]
+    total: Option<u64>,
+    /// What is counted
+    #[arg(long)]
+    unit: Option<String>,
+    /// What is being done
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+impl SignOfLife {
+    fn fields(&self) -> Fields {
+        Fields::default()
+            .with("state", self.state.as_ref())
+            .with("token", self.token.as_ref())
+            .with("done", self.done)
+            .with("total", self.total)
+            .with("unit", self.unit.as_ref())
+            .with("note", self.note.as_ref())
+    }
 }
 
 /// What a waiting task is told.
@@ -253,6 +296,11 @@ impl Verb {
             }
             Self::Signal { wish, answer } => {
                 let reply = wish.send(remote, "signal", Some(answer.fields()?)).await?;
+                view::show(screen, &reply, executions::line)?;
+            }
+            Self::Heartbeat { id, sign } => {
+                let wish = Wish { id, reason: None };
+                let reply = wish.send(remote, "heartbeat", Some(sign.fields())).await?;
                 view::show(screen, &reply, executions::line)?;
             }
         }

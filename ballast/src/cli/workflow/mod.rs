@@ -17,6 +17,7 @@ pub(crate) use deploy::{Source, deploy};
 
 use super::args::Paging;
 use super::client::Request;
+use super::confirm::confirm;
 use super::failure::{Failure, Verdict};
 use super::globals::Globals;
 use super::output::Screen;
@@ -47,6 +48,18 @@ pub(crate) enum Verb {
         /// Its name; that of the file when absent
         #[arg(long)]
         name: Option<String>,
+        /// Why: kept with the change in the audit log
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Take a workflow away: nothing is started under its name any more
+    #[command(after_help = help::WORKFLOW_REMOVE)]
+    Remove {
+        /// The workflow
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
         /// Why: kept with the change in the audit log
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
@@ -111,6 +124,15 @@ impl Verb {
                 let source = Source::of(&file, name)?;
                 let reply = deploy(&remote()?, &source, reason).await?;
                 view::show(screen, &reply, workflows::deployed)?;
+                Ok(Verdict::Done)
+            }
+            Self::Remove { name, yes, reason } => {
+                confirm(screen, yes, &format!("take the workflow {name} away"))?;
+                let request = Request::delete(&["workflows", &name]).query("reason", reason);
+                let reply = remote()?.client.send(request).await?;
+                view::show::<serde_json::Value>(screen, &reply, |_, _| {
+                    format!("the workflow {name} is taken away")
+                })?;
                 Ok(Verdict::Done)
             }
             Self::Check { file } => check::checked(&file, screen),
