@@ -79,8 +79,8 @@ impl Engine {
     }
 
     /// Starts an execution of a workflow; its id. The same workflow, name and
-    /// input are the same execution, whether it runs or has ended. It is
-    /// durable when this returns.
+    /// input are the same execution, whether it runs or has ended, and though
+    /// the workflow was deployed anew since. It is durable when this returns.
     pub async fn start(
         &self,
         workflow: &str,
@@ -108,7 +108,7 @@ pub(super) struct Started {
 
 impl Started {
     /// One that is there already.
-    pub(super) fn before(row: Row) -> Self {
+    fn before(row: Row) -> Self {
         Self {
             id: row.id,
             at_ms: row.created_at_ms,

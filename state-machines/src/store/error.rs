@@ -59,7 +59,7 @@ pub enum CreateError {
     Conflict {
         /// The id.
         id: String,
-        /// What differs: workflow, definition or input.
+        /// What differs: workflow or input.
         differs: &'static str,
     },
     /// Its definition is not kept here.

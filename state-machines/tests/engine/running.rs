@@ -140,6 +140,13 @@ pub(crate) async fn a_name_is_one_execution(place: impl Place) {
         })
     );
     assert!(is_conflict, "{refused}");
+    // Whoever starts it again need not know that it was deployed anew since.
+    let anew = json!({"Comment": "anew", "StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "echo", "End": true}}});
+    let (hash, _) = engine.deploy("w", &anew.to_string()).await.unwrap();
+    assert_eq!(engine.start("w", "1", json!(1)).await.unwrap(), id);
+    let found = engine.get(&id).await.unwrap().unwrap();
+    assert_ne!(found.summary.definition, hash);
     assert_eq!(engine.list(&Query::newest(9)).await.unwrap().len(), 1);
 }
 
