@@ -15,8 +15,9 @@ use super::nested::next_origin_look_ms;
 use super::shared::Shared;
 use super::{Engine, Registry};
 use crate::core::{Begin, Effect, Origin};
+use crate::data::pipeline;
 use crate::language::{self, Code, Definition, Problem};
-use crate::store::{self, Created, New, Row, Start};
+use crate::store::{self, CreateError, Created, New, Row, Start, Unfit};
 
 const NAME_CHARS_MAX: usize = 80;
 
@@ -126,6 +127,7 @@ pub(super) async fn start(
     origin: Option<Origin>,
 ) -> Result<Started, StartError> {
     let (hash, definition) = startable(shared, workflow, name).await?;
+    check_input(&input)?;
     let begin = Begin {
         execution_id: format!("{workflow}:{name}"),
         name: name.to_owned(),
@@ -258,6 +260,11 @@ fn first_place(
             (Start::Parked { wake_at_ms }, None)
         }
     }
+}
+
+/// What is larger than a payload may be would fail at once: it is refused.
+fn check_input(input: &Value) -> Result<(), CreateError> {
+    pipeline::check_size(input, "the input").map_err(|fault| Unfit(fault.cause).into())
 }
 
 fn check_name(name: &str) -> Result<(), BadName> {

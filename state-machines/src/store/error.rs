@@ -32,7 +32,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// odds with itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unfit(pub(super) String);
+pub struct Unfit(pub(crate) String);
 
 /// Why a definition is not kept.
 #[derive(Debug, thiserror::Error)]
