@@ -10,6 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::claimer::hold;
 use super::error::{BadName, DeployError, NoHandler, StartError};
 use super::held::Held;
+use super::holder::Holder;
 use super::journal::{Batch, Journal};
 use super::nested::next_origin_look_ms;
 use super::shared::Shared;
@@ -17,7 +18,7 @@ use super::{Engine, Registry};
 use crate::core::{Begin, Effect, Origin};
 use crate::data::pipeline;
 use crate::language::{self, Code, Definition, Problem};
-use crate::store::{self, CreateError, Created, New, Row, Start, Unfit};
+use crate::store::{self, CreateError, Created, New, Row, Start, StoreError, Unfit};
 
 const NAME_CHARS_MAX: usize = 80;
 
@@ -188,7 +189,11 @@ async fn begin_with(
         begin.at_ms,
     );
     let input = begin.input.to_string();
-    let (journal, batch) = Journal::begin(definition, begin);
+    let of = Arc::clone(&definition);
+    let begun = shared.evaluate(&of, move || Journal::begin(definition, begin));
+    let (mut journal, batch) = begun
+        .await
+        .map_err(|cause| StoreError::new("begin an execution", cause))?;
     let (start, slot) = first_place(shared, &journal, &batch, at_ms);
     let posts = shared.posts.load(Ordering::Acquire);
     let created = shared
@@ -201,7 +206,7 @@ async fn begin_with(
             at_ms,
             entries: batch.entries,
             standing: journal.standing(),
-            snapshot: None,
+            snapshot: journal.first_snapshot(),
             start,
         })
         .await?;
@@ -216,9 +221,9 @@ async fn begin_with(
         // What the first step did not get to is asked for again.
         let turns = journal.execution.outstanding().into_iter();
         effects.extend(turns.filter(|effect| matches!(effect, Effect::Continue { .. })));
-        hold(shared, held, journal, slot, posts, |holder| {
-            holder.run(effects, Vec::new())
-        });
+        hold(shared, &held, posts);
+        let holder = Holder::new(Arc::clone(shared), held, journal, slot);
+        shared.spawn(holder.run(effects, Vec::new()));
     }
     Ok(Started {
         id,

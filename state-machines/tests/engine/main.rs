@@ -13,6 +13,7 @@ mod crashing;
 mod failing;
 mod nesting;
 mod running;
+mod thinking;
 mod world;
 
 use world::{Files, Memory, Place};

@@ -76,6 +76,7 @@ pub(super) fn definition(
             version: read.version,
             query_language: read.query_language,
             timeout_seconds: read.timeout_seconds,
+            uses_jsonata: read.machine.uses_jsonata(),
             machine: read.machine,
             unfilled,
         });
