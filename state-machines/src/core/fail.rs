@@ -6,8 +6,7 @@
 //!            ─▶ the run fails: whoever waits for it has the error, or the execution ends
 //! ```
 //!
-//! `States.Runtime` is handled by nothing: the execution ends. `States.ALL`
-//! does not stand for `States.DataLimitExceeded`, as on AWS; its name does.
+//! `States.Runtime` is handled by nothing: the execution ends.
 
 use serde_json::{Value, json};
 
@@ -19,7 +18,7 @@ use super::run::{Failure, Phase, Run};
 use super::walk::{Fate, Walk};
 use super::{RunId, errors};
 use crate::data::chance::{Chance, seed_for};
-use crate::data::errors::{DATA_LIMIT_EXCEEDED, QUERY_EVALUATION_ERROR, RUNTIME};
+use crate::data::errors::{QUERY_EVALUATION_ERROR, RUNTIME};
 use crate::data::pipeline;
 use crate::language::State;
 use crate::language::model::{Jitter, Kind, Retrier};
@@ -32,7 +31,7 @@ impl Failure {
     pub(super) fn is_among(&self, names: &[String]) -> bool {
         let error = self.error.as_deref();
         names.iter().any(|name| match name.as_str() {
-            errors::ALL => error != Some(DATA_LIMIT_EXCEEDED),
+            errors::ALL => true,
             errors::TASK_FAILED => error != Some(errors::TIMEOUT),
             errors::HEARTBEAT_TIMEOUT if self.is_heartbeat => true,
             name => error == Some(name),
@@ -237,9 +236,6 @@ mod tests {
         assert!(!among(Some("Mine"), false, "Other"));
         assert!(among(Some("Mine"), false, "States.ALL"));
         assert!(among(None, false, "States.ALL"));
-        let too_large = "States.DataLimitExceeded";
-        assert!(!among(Some(too_large), false, "States.ALL"));
-        assert!(among(Some(too_large), false, too_large));
         assert!(among(Some("Mine"), false, "States.TaskFailed"));
         assert!(!among(Some("States.Timeout"), false, "States.TaskFailed"));
         assert!(among(Some("States.Timeout"), true, "States.Timeout"));

@@ -31,7 +31,7 @@ pub struct Task {
 /// Tries again after some errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retrier {
-    /// The errors; `States.ALL` stands for any but `States.DataLimitExceeded`.
+    /// The errors; `States.ALL` stands for any.
     pub errors: Vec<String>,
     /// The first delay; 1 unless written.
     pub interval_seconds: u64,
@@ -58,7 +58,7 @@ pub enum Jitter {
 /// Goes to another state after some errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catcher {
-    /// The errors; `States.ALL` stands for any but `States.DataLimitExceeded`.
+    /// The errors; `States.ALL` stands for any.
     pub errors: Vec<String>,
     /// The state it goes to.
     pub next: String,
