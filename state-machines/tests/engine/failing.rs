@@ -56,7 +56,6 @@ fn definition(patience: &Value) -> Value {
     let mut task = json!({"Type": "Task", "Resource": "work", "End": true, "Catch": [
         {"ErrorEquals": ["States.HeartbeatTimeout"], "Next": "Silent"},
         {"ErrorEquals": ["States.Timeout"], "Next": "Late"},
-        {"ErrorEquals": ["States.DataLimitExceeded"], "ResultPath": "$.error", "Next": "Broken"},
         {"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "Broken"}]});
     for (name, value) in patience.as_object().unwrap() {
         task[name] = value.clone();
