@@ -9,20 +9,37 @@ use super::resource::Resource;
 use super::run::{Failure, Phase, Run};
 use super::walk::Walk;
 use super::{Effect, Nested, Outcome, RunId, TaskId, TimerId, clock};
-use crate::data::{errors, pipeline};
+use crate::data::{MILLISECONDS_MAX, REPLAY_MILLISECONDS_MAX, errors, pipeline};
 use crate::language::Definition;
 
 /// Applies an event to an execution.
 ///
-/// The same execution, event and time give the same outcome. The effects are
+/// The same execution, event and time give the same outcome, unless a JSONata
+/// expression takes too long: the outcome says so. The effects are
 /// for the driver to carry out once the event is durable; should it crash
 /// before it has, [`Execution::outstanding`] says what is left to do.
 ///
 /// An event that no longer matters changes nothing, and the outcome says so.
 pub fn apply(definition: &Definition, execution: &mut Execution, at: At) -> Outcome {
+    apply_within(definition, execution, at, MILLISECONDS_MAX)
+}
+
+/// Applies an event that was applied before, to get where it led. What was
+/// evaluated in time then has more of it now.
+pub fn replay(definition: &Definition, execution: &mut Execution, at: At) -> Outcome {
+    apply_within(definition, execution, at, REPLAY_MILLISECONDS_MAX)
+}
+
+fn apply_within(
+    definition: &Definition,
+    execution: &mut Execution,
+    at: At,
+    milliseconds_max: u64,
+) -> Outcome {
     // Clocks go back now and then. Executions do not.
     let now = at.at_ms.max(execution.changed_at_ms);
     let mut walk = Walk::new(definition, execution, now);
+    walk.milliseconds_max = milliseconds_max;
     if !walk.take(at.event) {
         return Outcome::default();
     }

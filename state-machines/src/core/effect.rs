@@ -16,6 +16,10 @@ pub struct Outcome {
     pub effects: Vec<Effect>,
     /// What is added to the history.
     pub history: Vec<HistoryEvent>,
+    /// Whether an expression took too long. This alone hangs on the machine
+    /// and not on the event: whoever keeps events had better keep the
+    /// execution too, so that it is not evaluated again.
+    pub is_out_of_time: bool,
 }
 
 /// What has to be done.

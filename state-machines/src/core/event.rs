@@ -28,8 +28,8 @@ impl At {
 pub enum Event {
     /// It begins; the first event.
     Begun(Box<Begin>),
-    /// A worker took up a task. It may be left out: what a task answers says
-    /// that it was taken up.
+    /// A worker took up a task. It may be left out, and changes nothing: a task
+    /// is told as started when it is ordered.
     TaskStarted {
         /// The task.
         task: TaskId,

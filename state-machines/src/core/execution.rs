@@ -95,7 +95,7 @@ impl Status {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InFlight {
     pub(super) run: RunId,
-    /// Whether a worker took it up.
+    /// Whether it was told as started.
     pub is_started: bool,
     /// Whether it was handed over: then only its answer is waited for, and it
     /// need not be handed over again after a crash.

@@ -73,6 +73,7 @@ impl<'a> Walk<'a> {
     /// Writes what is to be written about a trouble, and names it.
     pub(super) fn told(&mut self, run: &mut Run, state: &State, trouble: Trouble) -> Failure {
         let Trouble { fault, field } = trouble;
+        self.is_out_of_time |= fault.is_out_of_time;
         let cause = format!(
             "the state {:?} (entered at event {}) failed at {field}: {}",
             state.name, run.entered_event, fault.cause

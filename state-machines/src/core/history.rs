@@ -2,6 +2,12 @@
 //!
 //! The core hands out what is added and keeps no history itself, so that a
 //! step costs the same however long an execution runs.
+//!
+//! That a task was started (`TaskStarted`, `LambdaFunctionStarted`,
+//! `ActivityStarted`) is told together with `TaskScheduled` and has its time:
+//! whoever looks while the task runs sees it, and it costs no step of its own.
+//! Of a task that waits for a free hand, or is run again after a crash, the
+//! true start is later.
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;

@@ -48,6 +48,7 @@ impl Walk<'_> {
             error_output: None,
             seed: seed_for(self.execution.seed, &seed),
             now: clock::moment(self.now),
+            milliseconds_max: self.milliseconds_max,
         });
         if let Value::Object(mut context) = context {
             for passing in ["Task", "Map", "State"] {

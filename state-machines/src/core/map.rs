@@ -58,6 +58,7 @@ impl<'a> Walk<'a> {
         };
         self.start_map(run, state, 0);
         if let Err(trouble) = self.items_max(id, run, state, reader) {
+            self.is_out_of_time |= trouble.fault.is_out_of_time;
             return self.reader_failed(id, run, state, &trouble.fault.cause);
         }
         let order = RunTask {
@@ -95,6 +96,7 @@ impl<'a> Walk<'a> {
             match self.items_max(id, run, state, reader) {
                 Ok(most) => items.truncate(most),
                 Err(trouble) => {
+                    self.is_out_of_time |= trouble.fault.is_out_of_time;
                     return self.reader_failed(id, run, state, &trouble.fault.cause);
                 }
             }

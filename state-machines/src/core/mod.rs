@@ -72,7 +72,7 @@ mod simple;
 mod task;
 mod walk;
 
-pub use apply::apply;
+pub use apply::{apply, replay};
 pub use effect::{Effect, Iteration, Outcome, RunTask};
 pub use event::{At, Begin, Event, Limits, Origin};
 pub use execution::{Doing, Execution, InFlight, Position, Status};

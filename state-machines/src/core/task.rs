@@ -56,9 +56,15 @@ impl<'a> Walk<'a> {
             credentials: terms.credentials,
             waits_for_callback: waits,
         };
-        let (kind, details) = Resource::of(&task.resource).scheduled(&order);
-        self.write(run, kind, details);
-        run.phase = Phase::Working(self.order(id, order));
+        let resource = Resource::of(&task.resource);
+        for (kind, details) in [resource.scheduled(&order), resource.started()] {
+            self.write(run, kind, details);
+        }
+        let task = self.order(id, order);
+        if let Some(flight) = self.execution.tasks.get_mut(&task) {
+            flight.is_started = true;
+        }
+        run.phase = Phase::Working(task);
         Fate::Stays
     }
 

@@ -8,7 +8,7 @@ use super::history::{Details, HistoryEvent, HistoryType};
 use super::payload::Leaving;
 use super::run::{Failure, Parent, Phase, Run};
 use super::{Effect, Outcome, RunId, TaskId, TimerId};
-use crate::data::{errors, pipeline};
+use crate::data::{MILLISECONDS_MAX, errors, pipeline};
 use crate::language::model::{Kind, Next};
 use crate::language::{Definition, Machine, State};
 
@@ -19,6 +19,9 @@ pub(super) struct Walk<'a> {
     pub(super) now: i64,
     pub(super) budget: u32,
     pub(super) effects: Vec<Effect>,
+    /// How long an expression may take, and whether one took longer.
+    pub(super) milliseconds_max: u64,
+    pub(super) is_out_of_time: bool,
     history: Vec<HistoryEvent>,
 }
 
@@ -66,6 +69,8 @@ impl<'a> Walk<'a> {
             budget: execution.limits.states_per_event_max.max(1),
             execution,
             effects: Vec::new(),
+            milliseconds_max: MILLISECONDS_MAX,
+            is_out_of_time: false,
             history: Vec::new(),
         }
     }
@@ -75,6 +80,7 @@ impl<'a> Walk<'a> {
             accepted: true,
             effects: self.effects,
             history: self.history,
+            is_out_of_time: self.is_out_of_time,
         }
     }
 

@@ -48,6 +48,7 @@ mod testing;
 
 pub use condition::Condition;
 pub use expression::{Expression, StatesField};
+pub(crate) use expression::{MILLISECONDS_MAX, REPLAY_MILLISECONDS_MAX};
 pub use path::{Path, ReferencePath};
 pub use template::Template;
 pub use timestamp::parse_timestamp;
@@ -96,6 +97,8 @@ pub struct Scope<'a> {
     pub seed: u64,
     /// The time, for JSONata's `$now()` and `$millis()`.
     pub now: OffsetDateTime,
+    /// How long each JSONata expression may take, in milliseconds.
+    pub milliseconds_max: u64,
 }
 
 impl<'a> Scope<'a> {
@@ -110,6 +113,7 @@ impl<'a> Scope<'a> {
             error_output: None,
             seed: 0,
             now: OffsetDateTime::UNIX_EPOCH,
+            milliseconds_max: MILLISECONDS_MAX,
         }
     }
 
@@ -168,6 +172,9 @@ pub struct Fault {
     pub error: &'static str,
     /// What happened.
     pub cause: String,
+    /// Whether an expression took too long: the same may go otherwise the next
+    /// time.
+    pub is_out_of_time: bool,
 }
 
 impl Fault {
@@ -176,6 +183,7 @@ impl Fault {
         Self {
             error,
             cause: cause.into(),
+            is_out_of_time: false,
         }
     }
 

@@ -10,6 +10,7 @@ use super::held::Held;
 use super::holder::Holder;
 use super::journal::Journal;
 use super::shared::Shared;
+use crate::language::Definition;
 use crate::store::{Claim, Claimant, StoreResult};
 
 /// Executions that are taken up at once.
@@ -95,59 +96,71 @@ async fn take_up(
 ) -> StoreResult<()> {
     let found = shared.definition(&claim.row.definition).await?;
     let definition = found.unwrap_or_else(|| Err("its definition is not kept".to_owned()));
-    let journal = definition.and_then(|definition| {
+    let definition = definition.and_then(|definition| {
         let missing = shared.registry.missing(&definition);
         if !missing.is_empty() {
             let missing = missing.join(", ");
             return Err(format!("no handler is registered for {missing}"));
         }
-        Journal::load(&claim, definition)
+        Ok(definition)
     });
-    let journal = match journal {
-        Ok(journal) => journal,
-        Err(cause) => {
-            // The lease runs out by itself; then it is tried again.
-            tracing::error!(
-                execution = claim.lease.id,
-                workflow = claim.row.workflow,
-                cause,
-                "an execution cannot go on here"
-            );
-            return Ok(());
+    let held = Arc::new(Held::new(claim.lease.clone(), claim.row.workflow.clone()));
+    match definition {
+        Err(cause) => cannot_go_on(&held, &cause),
+        Ok(definition) => {
+            // It is held from now on, though reading it may take a while.
+            hold(shared, &held, posts);
+            let reading = read(Arc::clone(shared), held, claim, definition, slot);
+            shared.spawn(reading);
         }
-    };
-    let held = Arc::new(Held::new(claim.lease, claim.row.workflow));
-    if let Some(why) = shared.take_unfit(&held.lease.id) {
-        hold(shared, held, journal, slot, posts, |holder| {
-            holder.fail(why)
-        });
-        return Ok(());
     }
-    let effects = journal.execution.outstanding();
-    hold(shared, held, journal, slot, posts, |holder| {
-        holder.resume(effects, claim.messages)
-    });
     Ok(())
 }
 
-/// Has an execution held. `posts` were sent before it was leased.
-pub(super) fn hold<R>(
-    shared: &Arc<Shared>,
+/// Reads an execution that was claimed, and goes on with it.
+async fn read(
+    shared: Arc<Shared>,
     held: Arc<Held>,
-    journal: Journal,
+    mut claim: Claim,
+    definition: Arc<Definition>,
     slot: OwnedSemaphorePermit,
-    posts: u64,
-    run: impl FnOnce(Holder) -> R,
-) where
-    R: Future<Output = ()> + Send + 'static,
-{
-    shared.hold(&held);
+) {
+    let messages = std::mem::take(&mut claim.messages);
+    let of = Arc::clone(&definition);
+    let journal = shared.evaluate(&of, move || Journal::load(&claim, definition));
+    let journal = match journal.await.flatten() {
+        Ok(journal) => journal,
+        Err(cause) => {
+            cannot_go_on(&held, &cause);
+            return shared.let_go(&held);
+        }
+    };
+    let unfit = shared.take_unfit(&held.lease.id);
+    let effects = journal.execution.outstanding();
+    let holder = Holder::new(shared, held, journal, slot);
+    match unfit {
+        Some(why) => holder.fail(why).await,
+        None => holder.resume(effects, messages).await,
+    }
+}
+
+/// The lease runs out by itself; then it is tried again.
+fn cannot_go_on(held: &Held, cause: &str) {
+    tracing::error!(
+        execution = held.lease.id,
+        workflow = held.workflow,
+        cause,
+        "an execution cannot go on here"
+    );
+}
+
+/// Has an execution held from now on. `posts` were sent before it was leased.
+pub(super) fn hold(shared: &Shared, held: &Arc<Held>, posts: u64) {
+    shared.hold(held);
     if shared.posts.load(Ordering::Acquire) != posts {
         // One of them may have been for this execution, and found it nowhere.
         held.has_mail();
     }
-    let holder = Holder::new(Arc::clone(shared), held, journal, slot);
-    shared.spawn(run(holder));
 }
 
 /// Keeps the leases, and looks for messages that others have sent.

@@ -218,10 +218,6 @@ impl TaskContext {
     pub(super) fn beat_at_ms(&self) -> i64 {
         self.inner.beat_at_ms.load(Ordering::Acquire)
     }
-
-    pub(super) fn begun_at_ms(&self) -> i64 {
-        self.inner.begun_at_ms
-    }
 }
 
 impl fmt::Debug for TaskContext {

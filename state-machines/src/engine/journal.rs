@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::waiting::CUT;
-use crate::core::{At, Begin, Effect, Event, Execution, Status, apply};
+use crate::core::{At, Begin, Effect, Event, Execution, Status, apply, replay};
 use crate::data::errors::DATA_LIMIT_EXCEEDED;
 use crate::language::Definition;
 use crate::store::limits::{POSITION_BYTES_MAX, SNAPSHOT_BYTES_MAX};
@@ -51,6 +51,9 @@ pub(super) struct Journal {
     /// Entries since the last snapshot, and that snapshot, in bytes.
     entry_bytes: usize,
     snapshot_bytes: usize,
+    /// Whether an expression took too long since the last snapshot. It might
+    /// not the next time, so it is not evaluated again: the next step has one.
+    is_out_of_time: bool,
     /// The last message that was read.
     pub(super) taken: u64,
 }
@@ -68,19 +71,31 @@ pub(super) struct Batch {
 impl Journal {
     /// A new execution.
     pub(super) fn begin(definition: Arc<Definition>, begin: Begin) -> (Self, Batch) {
-        let mut journal = Self {
+        let mut journal = Self::empty(definition);
+        let at_ms = begin.at_ms;
+        let begun = Due::event(Event::Begun(Box::new(begin)));
+        let batch = journal.apply(&mut VecDeque::from([begun]), at_ms);
+        (journal, batch)
+    }
+
+    /// One without an execution.
+    fn empty(definition: Arc<Definition>) -> Self {
+        Self {
             definition,
             execution: Execution::default(),
             next_seq: 1,
             next_history_id: 1,
             entry_bytes: 0,
             snapshot_bytes: 0,
+            is_out_of_time: false,
             taken: 0,
-        };
-        let at_ms = begin.at_ms;
-        let begun = Due::event(Event::Begun(Box::new(begin)));
-        let batch = journal.apply(&mut VecDeque::from([begun]), at_ms);
-        (journal, batch)
+        }
+    }
+
+    /// Takes it away for a while.
+    pub(super) fn take_out(&mut self) -> Self {
+        let empty = Self::empty(Arc::clone(&self.definition));
+        std::mem::replace(self, empty)
     }
 
     /// An execution as it was left.
@@ -97,7 +112,7 @@ impl Journal {
         for entry in &claim.entries {
             let event = serde_json::from_str(&entry.event)
                 .map_err(|error| format!("its entry {} cannot be read: {error}", entry.seq))?;
-            apply(&definition, &mut execution, At::new(event, entry.at_ms));
+            replay(&definition, &mut execution, At::new(event, entry.at_ms));
             entry_bytes += entry.event.len();
         }
         let next = execution.history_len() + 1;
@@ -115,6 +130,7 @@ impl Journal {
             next_history_id: next,
             entry_bytes,
             snapshot_bytes,
+            is_out_of_time: false,
             taken: 0,
         })
     }
@@ -128,6 +144,7 @@ impl Journal {
         };
         while batch.entries.len() < BATCH_ENTRIES_MAX
             && batch.bytes < BATCH_BYTES_MAX
+            && !self.is_out_of_time
             && let Some(Due { event, message }) = due.pop_front()
         {
             self.taken = self.taken.max(message);
@@ -146,6 +163,7 @@ impl Journal {
         if !outcome.accepted {
             return;
         }
+        self.is_out_of_time |= outcome.is_out_of_time;
         let history: Vec<String> = outcome.history.iter().map(json_text).collect();
         self.next_history_id += history.len() as u64;
         self.entry_bytes += text.len();
@@ -168,8 +186,7 @@ impl Journal {
 
     /// The step that makes a batch durable.
     pub(super) fn step(&mut self, entries: Batch, lease: Lease, then: Then) -> Step {
-        let ended = self.execution.status().is_ended();
-        let snapshot = (!ended).then(|| self.snapshot()).flatten();
+        let snapshot = self.snapshot();
         Step {
             lease,
             seq: entries.first_seq,
@@ -182,11 +199,19 @@ impl Journal {
         }
     }
 
+    /// That of a new execution: only where a replay might lead elsewhere.
+    pub(super) fn first_snapshot(&mut self) -> Option<String> {
+        self.is_out_of_time.then(|| self.snapshot()).flatten()
+    }
+
     /// The whole execution, when the entries since the last time are longer
     /// than it: so writing it costs no more than the entries did, and reading
     /// never costs more than twice what it must.
+    /// And where a replay might lead elsewhere.
     fn snapshot(&mut self) -> Option<String> {
-        if self.entry_bytes <= self.snapshot_bytes.max(SNAPSHOT_AFTER_BYTES) {
+        let is_worth_it = self.entry_bytes > self.snapshot_bytes.max(SNAPSHOT_AFTER_BYTES);
+        let is_needed = std::mem::take(&mut self.is_out_of_time);
+        if self.execution.status().is_ended() || !(is_worth_it || is_needed) {
             return None;
         }
         let text = json_text(&self.execution);

@@ -36,6 +36,8 @@ pub(super) struct Runner {
     pub(super) held: Arc<Held>,
     pub(super) handler: Arc<dyn Handler>,
     pub(super) order: RunTask,
+    /// When it was ordered: maybe by an engine before this one.
+    pub(super) ordered_at_ms: i64,
     pub(super) wish: Arc<watch::Sender<Wish>>,
     pub(super) reports: mpsc::Sender<Report>,
 }
@@ -105,12 +107,14 @@ impl Runner {
         self.report(event).await;
     }
 
-    /// Until when it is waited for, and whether for a sign of life.
+    /// Until when it is waited for, and whether for a sign of life. A crash
+    /// gives a task no more time; but nobody could hear of it while it was not
+    /// run, so its silence counts from when it was begun here.
     fn patience(&self, context: &TaskContext) -> (i64, bool) {
         let from = |start: i64, length: Option<i64>| {
             length.map_or(i64::MAX, |length| start.saturating_add(length))
         };
-        let end = from(context.begun_at_ms(), self.order.timeout_ms);
+        let end = from(self.ordered_at_ms, self.order.timeout_ms);
         let silence = from(context.beat_at_ms(), self.order.heartbeat_ms);
         (end.min(silence), silence < end)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     pub(super) slots: Arc<Semaphore>,
     /// One for each task that may run.
     pub(super) hands: Arc<Semaphore>,
+    /// One for each thread that may evaluate JSONata.
+    heads: Arc<Semaphore>,
     pub(super) watched: Watched,
     /// Whether nothing new is begun.
     pub(super) stopping: watch::Sender<bool>,
@@ -64,6 +67,7 @@ impl Shared {
             clock,
             slots: Arc::new(Semaphore::new(permits(settings.held_max))),
             hands: Arc::new(Semaphore::new(permits(settings.tasks_max))),
+            heads: Arc::new(Semaphore::new(heads())),
             settings,
             watched: Watched::default(),
             stopping: watch::Sender::new(false),
@@ -93,6 +97,27 @@ impl Shared {
         let mut crew = lock(&self.crew).take().unwrap_or_default();
         crew.abort_all();
         async move { while crew.join_next().await.is_some() {} }
+    }
+
+    /// Applies events of a definition. JSONata may take long, so that is done
+    /// on threads of its own, a few at a time: what else the process does goes
+    /// on. The rest takes no time worth a change of threads. The error is a
+    /// panic's, or that of a process that ends.
+    pub(super) async fn evaluate<R: Send + 'static>(
+        &self,
+        definition: &Definition,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, String> {
+        if !definition.uses_jsonata() {
+            return Ok(work());
+        }
+        let head = Arc::clone(&self.heads).acquire_owned().await;
+        let thought = tokio::task::spawn_blocking(move || {
+            // It is taken until the work is over, whoever still waits for it.
+            let _head = head;
+            work()
+        });
+        thought.await.map_err(|error| error.to_string())
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -197,6 +222,12 @@ impl Shared {
         let until = self.clock.now_ms().saturating_add(wait);
         self.clock.sleep_until(until).await;
     }
+}
+
+/// How many threads may evaluate JSONata: one processor is left to the rest.
+fn heads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    processors.saturating_sub(1).max(1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

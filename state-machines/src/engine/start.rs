@@ -10,13 +10,15 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::claimer::hold;
 use super::error::{BadName, DeployError, NoHandler, StartError};
 use super::held::Held;
+use super::holder::Holder;
 use super::journal::{Batch, Journal};
 use super::nested::next_origin_look_ms;
 use super::shared::Shared;
 use super::{Engine, Registry};
 use crate::core::{Begin, Effect, Origin};
+use crate::data::pipeline;
 use crate::language::{self, Code, Definition, Problem};
-use crate::store::{self, Created, New, Row, Start};
+use crate::store::{self, CreateError, Created, New, Row, Start, StoreError, Unfit};
 
 const NAME_CHARS_MAX: usize = 80;
 
@@ -79,8 +81,8 @@ impl Engine {
     }
 
     /// Starts an execution of a workflow; its id. The same workflow, name and
-    /// input are the same execution, whether it runs or has ended. It is
-    /// durable when this returns.
+    /// input are the same execution, whether it runs or has ended, and though
+    /// the workflow was deployed anew since. It is durable when this returns.
     pub async fn start(
         &self,
         workflow: &str,
@@ -108,7 +110,7 @@ pub(super) struct Started {
 
 impl Started {
     /// One that is there already.
-    pub(super) fn before(row: Row) -> Self {
+    fn before(row: Row) -> Self {
         Self {
             id: row.id,
             at_ms: row.created_at_ms,
@@ -126,6 +128,7 @@ pub(super) async fn start(
     origin: Option<Origin>,
 ) -> Result<Started, StartError> {
     let (hash, definition) = startable(shared, workflow, name).await?;
+    check_input(&input)?;
     let begin = Begin {
         execution_id: format!("{workflow}:{name}"),
         name: name.to_owned(),
@@ -186,7 +189,11 @@ async fn begin_with(
         begin.at_ms,
     );
     let input = begin.input.to_string();
-    let (journal, batch) = Journal::begin(definition, begin);
+    let of = Arc::clone(&definition);
+    let begun = shared.evaluate(&of, move || Journal::begin(definition, begin));
+    let (mut journal, batch) = begun
+        .await
+        .map_err(|cause| StoreError::new("begin an execution", cause))?;
     let (start, slot) = first_place(shared, &journal, &batch, at_ms);
     let posts = shared.posts.load(Ordering::Acquire);
     let created = shared
@@ -199,7 +206,7 @@ async fn begin_with(
             at_ms,
             entries: batch.entries,
             standing: journal.standing(),
-            snapshot: None,
+            snapshot: journal.first_snapshot(),
             start,
         })
         .await?;
@@ -214,9 +221,9 @@ async fn begin_with(
         // What the first step did not get to is asked for again.
         let turns = journal.execution.outstanding().into_iter();
         effects.extend(turns.filter(|effect| matches!(effect, Effect::Continue { .. })));
-        hold(shared, held, journal, slot, posts, |holder| {
-            holder.run(effects, Vec::new())
-        });
+        hold(shared, &held, posts);
+        let holder = Holder::new(Arc::clone(shared), held, journal, slot);
+        shared.spawn(holder.run(effects, Vec::new()));
     }
     Ok(Started {
         id,
@@ -258,6 +265,11 @@ fn first_place(
             (Start::Parked { wake_at_ms }, None)
         }
     }
+}
+
+/// What is larger than a payload may be would fail at once: it is refused.
+fn check_input(input: &Value) -> Result<(), CreateError> {
+    pipeline::check_size(input, "the input").map_err(|fault| Unfit(fault.cause).into())
 }
 
 fn check_name(name: &str) -> Result<(), BadName> {

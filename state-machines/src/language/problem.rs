@@ -148,6 +148,9 @@ codes! {
     ErrorName = "error-name", Warning;
     /// A variable's name that cannot be used.
     VariableName = "variable-name", Error;
+    /// A variable that a branch or a processor assigns, and a machine around
+    /// it too.
+    OuterVariable = "outer-variable", Error;
     /// A Map's label with characters that a name cannot hold.
     Label = "label", Error;
     /// A substitution `${…}` that is not closed.

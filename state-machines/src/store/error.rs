@@ -32,7 +32,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// odds with itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unfit(pub(super) String);
+pub struct Unfit(pub(crate) String);
 
 /// Why a definition is not kept.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ pub enum CreateError {
     Conflict {
         /// The id.
         id: String,
-        /// What differs: workflow, definition or input.
+        /// What differs: workflow or input.
         differs: &'static str,
     },
     /// Its definition is not kept here.

@@ -132,8 +132,9 @@ pub trait Store: Send + Sync {
     async fn deployed(&self) -> StoreResult<Vec<Deployed>>;
 
     /// Creates an execution with its first entries and its lease, in one step.
-    /// An id that is there already is answered with what is there if workflow,
-    /// definition and input are the same, and refused if they are not.
+    /// An id that is there already is answered with what is there if workflow
+    /// and input are the same, whatever the definition, and refused if they
+    /// are not.
     async fn create(&self, new: New) -> Result<Created, CreateError>;
 
     /// Leases executions that are due: open, and either parked with a wake

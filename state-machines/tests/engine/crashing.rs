@@ -64,6 +64,45 @@ pub(crate) async fn a_task_in_flight_is_run_again(place: impl Place) {
     history(&engine, &id).await;
 }
 
+/// What a task may take is counted from when it was ordered, whoever runs it.
+pub(crate) async fn a_crash_gives_a_task_no_more_time(place: impl Place) {
+    let (registry, mut said) = endless(true);
+    let engine = place.engine(registry.clone()).await;
+    let mut definition = one_task();
+    definition["States"]["T"]["TimeoutSeconds"] = json!(6);
+    definition["States"]["T"]["HeartbeatSeconds"] = json!(5);
+    let id = begin(&engine, &definition, json!({})).await;
+    said.recv().await.unwrap();
+    place.clock().advance_ms(1_000);
+    engine.kill().await;
+    place.clock().advance_ms(9_000);
+    let engine = place.engine(registry).await;
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.summary.status, Status::Failed);
+    assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
+    assert_eq!(ended.summary.ended_at_ms, Some(START_MS + 10_000));
+}
+
+/// Nobody can have heard of a task while no engine ran it: its silence counts
+/// from when it is begun again.
+pub(crate) async fn a_crash_is_no_silence(place: impl Place) {
+    let (registry, mut said) = endless(true);
+    let engine = place.engine(registry.clone()).await;
+    let mut definition = one_task();
+    definition["States"]["T"]["TimeoutSeconds"] = json!(60);
+    definition["States"]["T"]["HeartbeatSeconds"] = json!(5);
+    let id = begin(&engine, &definition, json!({})).await;
+    said.recv().await.unwrap();
+    engine.kill().await;
+    place.clock().advance_ms(30_000);
+    let engine = place.engine(registry).await;
+    while said.recv().await.unwrap() == "cancelled" {}
+    place.clock().advance_ms(5_000);
+    let ended = engine.ended(&id).await.unwrap().unwrap();
+    assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
+    assert_eq!(ended.summary.ended_at_ms, Some(START_MS + 35_000));
+}
+
 pub(crate) async fn a_lost_lease_stops_the_tasks(place: impl Place) {
     let (registry, mut said) = endless(true);
     let slow = ManualClock::at(START_MS);

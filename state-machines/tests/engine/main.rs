@@ -13,6 +13,7 @@ mod crashing;
 mod failing;
 mod nesting;
 mod running;
+mod thinking;
 mod world;
 
 use world::{Files, Memory, Place};
@@ -79,6 +80,8 @@ suite! {
     }
     crashing {
         a_task_in_flight_is_run_again
+        a_crash_gives_a_task_no_more_time
+        a_crash_is_no_silence
         a_lost_lease_stops_the_tasks
         a_stop_lets_tasks_finish
         without_its_handler_an_execution_waits

@@ -140,6 +140,13 @@ pub(crate) async fn a_name_is_one_execution(place: impl Place) {
         })
     );
     assert!(is_conflict, "{refused}");
+    // Whoever starts it again need not know that it was deployed anew since.
+    let anew = json!({"Comment": "anew", "StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "echo", "End": true}}});
+    let (hash, _) = engine.deploy("w", &anew.to_string()).await.unwrap();
+    assert_eq!(engine.start("w", "1", json!(1)).await.unwrap(), id);
+    let found = engine.get(&id).await.unwrap().unwrap();
+    assert_ne!(found.summary.definition, hash);
     assert_eq!(engine.list(&Query::newest(9)).await.unwrap().len(), 1);
 }
 
@@ -173,6 +180,19 @@ pub(crate) async fn what_cannot_be_started_is_refused(place: impl Place) {
     );
     let refused = engine.start("w", "a b", json!({})).await.unwrap_err();
     assert!(refused.to_string().contains("is no name"), "{refused}");
+    // One byte more than AWS allows; the quotes count.
+    deploy(json!({"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}))
+        .await
+        .unwrap();
+    let large = json!("x".repeat(262_143));
+    let refused = engine.start("w", "large", large).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the input has 262145 bytes, and 262144 are allowed"
+    );
+    assert_eq!(engine.get("w:large").await.unwrap(), None);
+    let largest = json!("x".repeat(262_142));
+    engine.start("w", "largest", largest).await.unwrap();
     // Deployed where there is a handler, and started where there is none.
     let whole = Registry::new()
         .function("Copy", echo)

@@ -3,7 +3,7 @@
 use ballast_state_machines::language::check;
 use serde_json::{Value, json};
 
-use crate::case::{Case, jsonata, state, task};
+use crate::case::{Case, jsonata, state, task, whole};
 
 fn wait(fields: Value) -> Value {
     crate::case::with(json!({"Type": "Wait", "End": true}), fields)
@@ -11,6 +11,20 @@ fn wait(fields: Value) -> Value {
 
 fn assign(variables: Value) -> Value {
     json!({"Type": "Pass", "Assign": variables, "End": true})
+}
+
+/// A branch that assigns, a Map in another branch that does, and a catcher and
+/// a state around them.
+fn scopes(branch: Value, items: Value, outer: &str) -> Value {
+    json!({"StartAt": "P", "States": {
+        "P": {"Type": "Parallel", "Next": "Z",
+            "Catch": [{"ErrorEquals": ["States.ALL"], "Assign": {"y": 1}, "Next": "Z"}],
+            "Branches": [
+                {"StartAt": "A", "States": {"A": {"Type": "Pass", "Assign": branch, "End": true}}},
+                {"StartAt": "M", "States": {"M": {"Type": "Map", "End": true, "ItemProcessor": {
+                    "StartAt": "B", "States": {
+                        "B": {"Type": "Pass", "Assign": items, "End": true}}}}}}]},
+        "Z": {"Type": "Pass", "Assign": {outer: 1}, "End": true}}})
 }
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -140,6 +154,22 @@ pub(crate) fn cases() -> Vec<Case> {
             "an object",
             assign(json!("x")),
             assign(json!({"x.$": "$.x"})),
+        ),
+        whole(
+            "outer-variable",
+            "/States/P/Branches/0/States/A/Assign/x.$",
+            "at /States/Z/Assign/x;",
+            // The outer state comes after; that does not matter.
+            scopes(json!({"x.$": "$.a"}), json!({}), "x"),
+            scopes(json!({"y.$": "$.a"}), json!({}), "x"),
+        ),
+        whole(
+            "outer-variable",
+            "/States/P/Branches/1/States/M/ItemProcessor/States/B/Assign/x",
+            "so give this one another name",
+            // Two machines further in; the branch beside is none around it.
+            scopes(json!({"y": 1}), json!({"x": 1, "y": 2}), "x"),
+            scopes(json!({"y": 1}), json!({"y": 2}), "x"),
         ),
         state(
             "variable-name",

@@ -4,7 +4,8 @@
 //! Each evaluation runs in an evaluator of its own, with no more of the scope
 //! in it than the expression mentions, and within limits on time, depth and
 //! the length of sequences. The limit on time is the one thing here that a
-//! replay might decide otherwise; it is far from what an expression needs.
+//! replay might decide otherwise: so it is far from what an expression needs,
+//! a replay has more of it, and a [`Fault`] tells that it ran out.
 
 mod functions;
 mod mentions;
@@ -28,7 +29,12 @@ use super::chance::Chance;
 use super::{Fault, Scope, Unreadable, errors};
 
 /// How long one expression may take.
-const MILLISECONDS_MAX: u64 = 2_000;
+pub(crate) const MILLISECONDS_MAX: u64 = 500;
+/// How long it may take where it was evaluated before, in time: on a machine
+/// that has more to do now it must not be refused.
+pub(crate) const REPLAY_MILLISECONDS_MAX: u64 = 5_000;
+/// How JSONata begins to say that the time ran out.
+const OUT_OF_TIME: &str = "D1012";
 /// How long it may take by itself, outside of a state.
 const ALONE_MILLISECONDS_MAX: u64 = 5_000;
 /// How deep evaluation may nest: about a thousand calls within calls.
@@ -228,7 +234,7 @@ impl Expression {
             }
         }
         let options = EvaluatorOptions {
-            timeout_ms: Some(MILLISECONDS_MAX),
+            timeout_ms: Some(scope.milliseconds_max),
             max_stack_depth: Some(DEPTH_MAX),
             max_sequence_length: Some(SEQUENCE_MAX),
             ..EvaluatorOptions::default()
@@ -280,7 +286,11 @@ impl Expression {
     }
 
     fn failed(&self, error: &EvaluatorError) -> Fault {
-        self.fault(&format!("failed: {}", error.message()))
+        let message = error.message();
+        Fault {
+            is_out_of_time: message.starts_with(OUT_OF_TIME),
+            ..self.fault(&format!("failed: {message}"))
+        }
     }
 
     fn fault(&self, what: &str) -> Fault {

@@ -28,7 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use super::context::Wish;
 use super::held::Held;
-use super::journal::{Due, Journal};
+use super::journal::{Batch, Due, Journal};
 use super::nested::next_origin_look_ms;
 use super::runner::Report;
 use super::shared::Shared;
@@ -177,7 +177,9 @@ impl Holder {
     /// Applies what is due, makes it durable, and does what follows from it.
     async fn step(&mut self, is_leaving: bool) -> Stays {
         let now = self.shared.clock.now_ms();
-        let mut batch = self.journal.apply(&mut self.due, now);
+        let Some(mut batch) = self.apply(now).await else {
+            return Stays::No;
+        };
         let effects = wanted(std::mem::take(&mut batch.effects));
         let is_ended = self.journal.execution.status().is_ended();
         let has_work = effects
@@ -220,6 +222,32 @@ impl Holder {
         }
         self.shared.watched.changed(&self.held.lease.id);
         stays
+    }
+
+    /// Applies what is due. If that breaks off, what is in memory is nothing to
+    /// go on with.
+    async fn apply(&mut self, now: i64) -> Option<Batch> {
+        let definition = Arc::clone(&self.journal.definition);
+        let mut journal = self.journal.take_out();
+        let mut due = std::mem::take(&mut self.due);
+        let applied = self.shared.evaluate(&definition, move || {
+            let batch = journal.apply(&mut due, now);
+            (journal, due, batch)
+        });
+        match applied.await {
+            Ok((journal, due, batch)) => {
+                (self.journal, self.due) = (journal, due);
+                Some(batch)
+            }
+            Err(cause) => {
+                tracing::error!(
+                    execution = self.held.lease.id,
+                    cause,
+                    "a step was not made; the execution is read anew when its lease has run out"
+                );
+                None
+            }
+        }
     }
 
     /// Whether the execution has to stay in memory, or when it must be back.

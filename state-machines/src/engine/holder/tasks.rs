@@ -31,6 +31,7 @@ impl Holder {
     fn start(&mut self, order: RunTask) {
         let task = order.task;
         let flight = self.journal.execution.task(task);
+        let ordered_at_ms = flight.map(|flight| flight.ordered_at_ms);
         let submitted = flight.filter(|flight| flight.is_submitted);
         let nested = Nested::of(&order.resource);
         if let Some(flight) = submitted {
@@ -70,6 +71,7 @@ impl Holder {
             held: Arc::clone(&self.held),
             handler: Arc::clone(handler),
             order,
+            ordered_at_ms: ordered_at_ms.unwrap_or_else(|| self.shared.clock.now_ms()),
             wish,
             reports: self.reporting.clone(),
         };

@@ -125,15 +125,6 @@ impl Starter {
         );
         match started.await {
             Ok(started) => self.started(started).await,
-            Err(StartError::Create(CreateError::Conflict {
-                id,
-                differs: "definition",
-            })) => {
-                // It was started before the workflow was deployed anew.
-                let row = self.shared.store.get(&id).await?.map(|found| found.row);
-                let row = row.ok_or_else(|| StoreError::new("start a child", "it is gone"))?;
-                self.started(Started::before(row)).await
-            }
             Err(error) => Err(refused(error)),
         }
     }

@@ -15,6 +15,7 @@ pub struct Definition {
     pub(in crate::language) query_language: QueryLanguage,
     pub(in crate::language) timeout_seconds: Option<u64>,
     pub(in crate::language) machine: Machine,
+    pub(in crate::language) uses_jsonata: bool,
     pub(in crate::language) source: Value,
     pub(in crate::language) unfilled: Vec<Problem>,
 }
@@ -67,6 +68,11 @@ impl Definition {
         &self.unfilled
     }
 
+    /// Whether a state of it, wherever it is, is in JSONata.
+    pub fn uses_jsonata(&self) -> bool {
+        self.uses_jsonata
+    }
+
     /// The definition as it was written.
     pub fn source(&self) -> &Value {
         &self.source
@@ -109,6 +115,14 @@ impl Machine {
     /// One of its own states.
     pub fn state(&self, name: &str) -> Option<&State> {
         self.states.get(*self.by_name.get(name)?)
+    }
+
+    /// Whether a state of it or of a machine within it is in JSONata.
+    pub(in crate::language) fn uses_jsonata(&self) -> bool {
+        self.states.iter().any(|state| {
+            state.query_language == QueryLanguage::Jsonata
+                || state.machines().iter().any(Self::uses_jsonata)
+        })
     }
 
     /// A state of it or of a machine within it.

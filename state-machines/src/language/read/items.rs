@@ -39,7 +39,7 @@ impl Reader {
                 let branch = self.as_object(at.item(index), value)?;
                 self.allow_only(&branch, BRANCH, "a branch");
                 self.text(&branch, "Comment");
-                self.machine(&branch)
+                self.scope(&branch, false)
             })
             .collect();
         Some(Parallel {
@@ -112,7 +112,8 @@ impl Reader {
                 ExecutionType::Express => Durability::Express,
             };
         }
-        let machine = self.machine(&object);
+        let is_alone = matches!(mode, Some(Mode::Distributed(_)));
+        let machine = self.scope(&object, is_alone);
         self.durability = around;
         Some(Processor {
             mode: mode?,

@@ -24,6 +24,7 @@ mod machine;
 mod names;
 mod object;
 mod reserved;
+mod scopes;
 mod simple;
 mod state;
 mod suggest;
@@ -62,6 +63,7 @@ pub(super) fn definition(
     let mut reader = Reader {
         problems: std::mem::take(&mut problems),
         names: BTreeMap::new(),
+        scopes: scopes::Scopes::default(),
         language: QueryLanguage::default(),
         durability,
     };
@@ -76,6 +78,7 @@ pub(super) fn definition(
             version: read.version,
             query_language: read.query_language,
             timeout_seconds: read.timeout_seconds,
+            uses_jsonata: read.machine.uses_jsonata(),
             machine: read.machine,
             unfilled,
         });
@@ -87,6 +90,8 @@ struct Reader {
     problems: Vec<Problem>,
     /// Where each name was first used: names are unique in all machines.
     names: BTreeMap<String, Pointer>,
+    /// What is assigned where.
+    scopes: scopes::Scopes,
     /// The query language of states that name none.
     language: QueryLanguage,
     durability: Durability,
@@ -113,7 +118,8 @@ impl Reader {
         let version = self.one_of(&object, "Version", &["1.0"]);
         let timeout_seconds = self.integer(&object, "TimeoutSeconds", 1, SECONDS_MAX);
         self.language = self.query_language(&object).unwrap_or_default();
-        let machine = self.machine(&object);
+        let machine = self.scope(&object, true);
+        self.check_scopes();
         Some(Read {
             comment: comment.map(str::to_owned),
             version: version.map(str::to_owned),

@@ -187,6 +187,10 @@ impl Reader {
     ) -> Option<Template> {
         let variables = self.object(object, "Assign")?;
         self.variable_names(&variables);
+        // AWS accepts a branch that assigns what the catcher around it does.
+        if has != Has::Error {
+            self.scopes.assign(&variables);
+        }
         self.template_with(object, "Assign", language, has)
     }
 

@@ -97,7 +97,7 @@ impl Store for MemoryStore {
         limits::new(&new)?;
         let mut inner = self.inner();
         if let Some(before) = inner.find(&new.id) {
-            rules::same(&new, &before.workflow, &before.definition, &before.input)?;
+            rules::same(&new, &before.workflow, &before.input)?;
             return Ok(Created::Before(Box::new(before.row())));
         }
         if !inner.definitions.contains_key(&new.definition) {

@@ -19,7 +19,7 @@ pub(super) struct View {
     /// Executions by id.
     pub(super) executions: HashMap<String, Kept>,
     /// Workflow, definition and input of those that are to be created again.
-    pub(super) before: HashMap<String, (String, String, String)>,
+    pub(super) before: HashMap<String, (String, String)>,
     /// The definitions that are there.
     pub(super) definitions: HashSet<String>,
     /// Messages by execution and key: number and body.
@@ -84,8 +84,8 @@ impl<'a> Group<'a> {
     }
 
     fn create(&mut self, new: &'a New) -> Result<Option<Option<Lease>>, CreateError> {
-        if let Some((workflow, definition, input)) = self.view.before.get(&new.id) {
-            rules::same(new, workflow, definition, input)?;
+        if let Some((workflow, input)) = self.view.before.get(&new.id) {
+            rules::same(new, workflow, input)?;
             return Ok(None);
         }
         if !self.view.definitions.contains(&new.definition) {
@@ -102,8 +102,7 @@ impl<'a> Group<'a> {
         *self.batch.tallies.entry(kept.status).or_default() += 1;
         self.batch.wakes |= kept.worker.is_none() && kept.due_at_ms.is_some();
         self.batch.created.push((new, kept.clone()));
-        let given = (&new.workflow, &new.definition, &new.input);
-        let given = (given.0.clone(), given.1.clone(), given.2.clone());
+        let given = (new.workflow.clone(), new.input.clone());
         self.view.before.insert(new.id.clone(), given);
         self.view.executions.insert(new.id.clone(), kept);
         Ok(Some(lease))

@@ -118,7 +118,7 @@ async fn read_created(
     view: &mut View,
 ) -> Rows<()> {
     let (before, definitions, last): (String, String, i64) = sqlx::query_as(
-        "SELECT (SELECT json_group_array(json_array(e.id, e.workflow, e.definition, p.input))
+        "SELECT (SELECT json_group_array(json_array(e.id, e.workflow, p.input))
                  FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
                  CROSS JOIN payloads p ON p.execution = e.number),
                 (SELECT json_group_array(d.hash)
@@ -129,8 +129,8 @@ async fn read_created(
     .bind(array(mentioned.definitions.iter()))
     .fetch_one(connection)
     .await?;
-    for (id, workflow, definition, input) in read::<(String, _, _, _)>(&before)? {
-        view.before.insert(id, (workflow, definition, input));
+    for (id, workflow, input) in read::<(String, _, _)>(&before)? {
+        view.before.insert(id, (workflow, input));
     }
     view.definitions.extend(read::<String>(&definitions)?);
     view.last_number = last.cast_unsigned();

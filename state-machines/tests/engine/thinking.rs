@@ -1,0 +1,95 @@
+//! Expressions that do not end: the process goes on, and so do others.
+
+use std::sync::Arc;
+
+use ballast_state_machines::core::{Doing, Status};
+use ballast_state_machines::engine::{
+    Engine, Registry, Settings, SystemClock, TaskContext, TaskError,
+};
+use ballast_state_machines::store::{Claimant, MemoryStore, Store};
+use serde_json::{Value, json};
+
+use super::world::{begin, is_doing, until};
+
+/// It calls itself for as long as it may.
+const RUNAWAY: &str = "{% ($f := function($n){$f($n+1)}; $f(0)) %}";
+
+/// How often others have a turn, at the least, while one expression takes its
+/// half second: without a thread of its own it is a handful.
+const TURNS_MIN: u64 = 1_000;
+
+async fn echo(input: Value, _: TaskContext) -> Result<Value, TaskError> {
+    Ok(input)
+}
+
+async fn wait(_: Value, _: TaskContext) -> Result<Value, TaskError> {
+    std::future::pending().await
+}
+
+async fn engine(store: &MemoryStore) -> Engine {
+    let registry = Registry::new()
+        .function("echo", echo)
+        .function("wait", wait);
+    let (store, clock) = (Arc::new(store.clone()), Arc::new(SystemClock));
+    Engine::new(store, registry, clock, Settings::default())
+        .await
+        .unwrap()
+}
+
+/// Counts the turns that others have until something is done.
+async fn turns<R: Send + 'static>(work: impl Future<Output = R> + Send + 'static) -> (R, u64) {
+    let work = tokio::spawn(work);
+    let mut turns = 0;
+    while !work.is_finished() {
+        tokio::task::yield_now().await;
+        turns += 1;
+    }
+    (work.await.unwrap(), turns)
+}
+
+/// All on one thread: whatever keeps it keeps everything.
+#[tokio::test(flavor = "current_thread")]
+async fn an_expression_without_an_end_stops_nobody_else() {
+    let engine = engine(&MemoryStore::new()).await;
+    let at_start = json!({"QueryLanguage": "JSONata", "StartAt": "P", "States": {
+        "P": {"Type": "Pass", "Output": RUNAWAY, "End": true}}});
+    let after_task = json!({"StartAt": "T", "States": {
+        "T": {"Type": "Task", "QueryLanguage": "JSONata", "Resource": "echo",
+            "Output": RUNAWAY, "End": true}}});
+    for (name, definition) in [("start", at_start), ("task", after_task)] {
+        engine.deploy(name, &definition.to_string()).await.unwrap();
+        let other = engine.clone();
+        let run = async move {
+            let id = other.start(name, "1", json!({})).await.unwrap();
+            other.ended(&id).await.unwrap().unwrap()
+        };
+        let (ended, turns) = turns(run).await;
+        assert_eq!(ended.summary.status, Status::Failed);
+        assert_eq!(ended.error.as_deref(), Some("States.QueryEvaluationError"));
+        assert!(turns > TURNS_MIN, "{name}: {turns}");
+    }
+    engine.stop().await;
+}
+
+/// An expression that ran out of time might not the next time: what came of it
+/// is kept, and nobody evaluates it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_ran_out_of_time_is_not_evaluated_again() {
+    let store = MemoryStore::new();
+    let engine = engine(&store).await;
+    let definition = json!({"QueryLanguage": "JSONata", "StartAt": "T", "States": {
+        "T": {"Type": "Task", "Resource": "echo", "Output": RUNAWAY, "Next": "W",
+            "Catch": [{"ErrorEquals": ["States.QueryEvaluationError"], "Next": "W"}]},
+        "W": {"Type": "Task", "Resource": "wait", "End": true}}});
+    let id = begin(&engine, &definition, json!({})).await;
+    until(&engine, &id, |seen| is_doing(seen, "W", Doing::Working)).await;
+    engine.kill().await;
+    let by = Claimant {
+        worker: "other".to_owned(),
+        now_ms: i64::MAX - 1,
+        until_ms: i64::MAX,
+    };
+    let claim = store.claim_one(&id, &by).await.unwrap();
+    assert!(claim.snapshot.is_some());
+    assert_eq!(claim.entries, []);
+}
