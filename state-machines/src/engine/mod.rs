@@ -116,9 +116,16 @@ impl Engine {
     /// An execution.
     pub async fn get(&self, id: &str) -> StoreResult<Option<Description>> {
         let found = self.shared.store.get(id).await?;
-        let held = self.shared.held(id);
-        let progress = held.map(|held| held.progress()).unwrap_or_default();
-        Ok(found.map(|found| Description::new(found, progress)))
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        if !found.row.status.is_open() {
+            self.shared.is_over(id);
+        }
+        let progress = self.shared.progress(id);
+        let mut described = Description::new(found, progress);
+        described.keep_current_progress();
+        Ok(Some(described))
     }
 
     /// Where an execution stands; `None` if there is none of this id.
@@ -137,8 +144,7 @@ impl Engine {
     /// How far the tasks of an execution are, as far as they run here and tell.
     #[must_use]
     pub fn progress(&self, id: &str) -> Vec<TaskProgress> {
-        let held = self.shared.held(id);
-        held.map(|held| held.progress()).unwrap_or_default()
+        self.shared.progress(id)
     }
 
     /// Executions, the newest first.

@@ -9,11 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::TaskProgress;
 use super::held::Held;
 use super::watched::Watched;
 use super::{Clock, Registry, Settings};
 use crate::language::Definition;
 use crate::store::{Lease, Store, StoreError, StoreResult};
+
+/// How many executions' tasks that were handed over are remembered by what they
+/// told last.
+const TOLD_MAX: usize = 10_000;
 
 /// What the parts of an engine share.
 pub(super) struct Shared {
@@ -39,6 +44,9 @@ pub(super) struct Shared {
     /// When the leases have to be renewed.
     pub(super) renew_at_ms: AtomicI64,
     held: Mutex<HashMap<String, Arc<Held>>>,
+    /// What tasks that were handed over told last, of executions that only
+    /// wait for them.
+    told: Mutex<HashMap<String, Vec<TaskProgress>>>,
     /// How many executions are in memory.
     pub(super) held_count: watch::Sender<usize>,
     /// Executions with a step that the store cannot keep, and why: they fail
@@ -75,6 +83,7 @@ impl Shared {
             posts: AtomicU64::new(0),
             renew_at_ms: AtomicI64::new(renew_at_ms),
             held: Mutex::default(),
+            told: Mutex::default(),
             held_count: watch::Sender::new(0),
             unfit: Mutex::default(),
             definitions: Mutex::default(),
@@ -142,6 +151,9 @@ impl Shared {
             before.lose();
         }
         self.held_count.send_replace(all.len());
+        for told in lock(&self.told).remove(&held.lease.id).unwrap_or_default() {
+            held.tell(told);
+        }
     }
 
     /// It is no longer, unless it was taken up again since.
@@ -150,8 +162,26 @@ impl Shared {
         let found = all.get(&held.lease.id);
         if found.is_some_and(|found| found.lease == held.lease) {
             all.remove(&held.lease.id);
+            let progress = held.progress();
+            let mut told = lock(&self.told);
+            if !progress.is_empty() && told.len() < TOLD_MAX {
+                told.insert(held.lease.id.clone(), progress);
+            }
         }
         self.held_count.send_replace(all.len());
+    }
+
+    /// How far the tasks of an execution are, as far as they told it here.
+    pub(super) fn progress(&self, id: &str) -> Vec<TaskProgress> {
+        match self.held(id) {
+            Some(held) => held.progress(),
+            None => lock(&self.told).get(id).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// An execution has ended: nobody asks how far its tasks are.
+    pub(super) fn is_over(&self, id: &str) {
+        lock(&self.told).remove(id);
     }
 
     pub(super) fn held(&self, id: &str) -> Option<Arc<Held>> {

@@ -100,6 +100,15 @@ impl Description {
         }
     }
 
+    /// Leaves out what tasks told that were answered for since.
+    pub(super) fn keep_current_progress(&mut self) {
+        let places = &self.summary.position;
+        self.progress.retain(|told| {
+            let mut tasks = places.iter().filter_map(|place| place.task);
+            tasks.any(|task| task == told.task)
+        });
+    }
+
     /// Whether nothing will happen any more.
     #[must_use]
     pub fn is_ended(&self) -> bool {
