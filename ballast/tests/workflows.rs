@@ -147,6 +147,9 @@ async fn what_cannot_be_is_refused_and_changes_nothing() {
     let own = start(&it, &json!({"workflow": "move-tenant"})).await;
     let told = own.refused(422, "no-handler");
     assert!(text(&told["detail"]).contains("${PlanMove}"), "{told}");
+    let large = json!({"workflow": "trial", "input": "x".repeat(300_000)});
+    let told = start(&it, &large).await.refused(422, "invalid-field");
+    assert_eq!(told["errors"][0]["pointer"], "/input");
     let named = start(&it, &json!({"workflow": "trial", "name": "a b"})).await;
     let told = named.refused(422, "invalid-field");
     assert_eq!(told["errors"][0]["pointer"], "/name");
@@ -404,7 +407,9 @@ async fn a_workflow_that_is_taken_away_starts_nothing_more() {
         .refused(409, "workflow-built-in");
     let again = start(&it, &json!({"workflow": "approving", "name": "two"})).await;
     again.refused(404, "workflow-not-found");
-    // What is on its way goes on.
+    // What is on its way goes on, and who asks for it again is answered.
+    let same = start(&it, &json!({"workflow": "approving", "name": "one"})).await;
+    assert_eq!(same.expect(200)["executionID"], "approving:one");
     let waits = |now: &Value| now["position"][0]["doing"] == "awaitingCallback";
     until(&it, "approving:one", waits).await;
     ask(&it, "approving:one", "signal", &json!({"output": 1}))

@@ -77,9 +77,17 @@ pub async fn start(plane: &ControlPlane, intent: &Intent, new: NewExecution) -> 
         (None, None) => random_name(plane),
     };
     let id = format!("{}:{name}", new.workflow);
-    let before = engine.get(&id).await.map_err(away)?.is_some();
+    let found = engine.get(&id).await.map_err(away)?;
+    let before = found.is_some();
+    // What is there is answered, also when its workflow was taken away since.
+    if let Some(found) = found.filter(|found| found.input == new.input) {
+        return Ok(Started {
+            body: found.into(),
+            before,
+        });
+    }
     if !before {
-        let examined = engine.may_start(&new.workflow, &name).await;
+        let examined = engine.may_start(&new.workflow, &name, &new.input).await;
         if let Err(error) = examined {
             return Err(refused(plane, &new, error).await);
         }

@@ -72,11 +72,18 @@ impl Engine {
         Ok((hash, problems))
     }
 
-    /// Whether an execution of a workflow could be started under a name.
-    pub async fn may_start(&self, workflow: &str, name: &str) -> Result<(), StartError> {
+    /// Whether an execution of a workflow could be started under a name,
+    /// with this input.
+    pub async fn may_start(
+        &self,
+        workflow: &str,
+        name: &str,
+        input: &Value,
+    ) -> Result<(), StartError> {
         if self.shared.is_stopping() {
             return Err(StartError::Stopping);
         }
+        check_input(input)?;
         startable(&self.shared, workflow, name).await.map(|_| ())
     }
 
