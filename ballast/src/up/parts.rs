@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ballast_control_plane::migrations::MoveSettings;
+use ballast_control_plane::migrations::{Movers, watchman};
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::route_source::RegistryRoutes;
 use ballast_control_plane::{ControlPlane, Settings, keeper};
@@ -12,6 +12,7 @@ use ballast_domain::shard::PressureThresholds;
 use ballast_router as router;
 use tokio::task::AbortHandle;
 
+use super::certificate_key;
 use super::shards::LocalShards;
 use super::workflows::Running;
 use crate::config::Config;
@@ -56,7 +57,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
             calm_at: config.placement.calm_at,
         },
         rotate_overlap_seconds: i64::try_from(overlap).unwrap_or(i64::MAX),
-        moves: MoveSettings::default(),
+        moves: config.moves.settings(),
     }
 }
 
@@ -118,6 +119,10 @@ impl Parts {
             Arc::new(SystemClock),
             Arc::new(SystemEntropy),
         ));
+        plane.move_slices(Movers {
+            shards: shards.clone(),
+            notary: certificate_key::notary(data_dir, &SystemEntropy)?,
+        });
         let ports = router::Ports {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
@@ -157,6 +162,7 @@ impl Parts {
                 .abort_handle(),
             tokio::spawn(router::follow(self.router.clone(), revision)).abort_handle(),
             tokio::spawn(forget).abort_handle(),
+            tokio::spawn(watchman::watch(self.plane.clone(), Arc::new(SystemClock))).abort_handle(),
         ]);
         Ok((tasks, workflows))
     }
