@@ -15,7 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::certificate::Signed;
+use crate::certificate::{Signed, VotesProved};
 use crate::clock::Timestamp;
 use crate::id::{RegionId, ShardId, TenantId};
 use crate::moving::MoveId;
@@ -69,6 +69,9 @@ pub struct Migration {
     /// What was measured.
     #[serde(default)]
     pub figures: Figures,
+    /// What was found on both sides at the cutover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proved: Option<VotesProved>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ending>,

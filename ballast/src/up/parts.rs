@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ballast_control_plane::migrations::{Movers, watchman};
+use ballast_control_plane::migrations::watchman;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::route_source::RegistryRoutes;
 use ballast_control_plane::{ControlPlane, Settings, keeper};
@@ -12,7 +12,6 @@ use ballast_domain::shard::PressureThresholds;
 use ballast_router as router;
 use tokio::task::AbortHandle;
 
-use super::certificate_key;
 use super::shards::LocalShards;
 use super::workflows::Running;
 use crate::config::Config;
@@ -119,10 +118,6 @@ impl Parts {
             Arc::new(SystemClock),
             Arc::new(SystemEntropy),
         ));
-        plane.move_slices(Movers {
-            shards: shards.clone(),
-            notary: certificate_key::notary(data_dir, &SystemEntropy)?,
-        });
         let ports = router::Ports {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
@@ -153,7 +148,13 @@ impl Parts {
     pub(crate) async fn start(&self, config: &Config) -> anyhow::Result<(Tasks, Running)> {
         // From here on every change is heard: nothing is kept from before.
         let revision = self.routes.revision().await?;
-        let workflows = Running::start(&self.data_dir, &self.plane, &config.workflows).await?;
+        let workflows = Running::start(
+            &self.data_dir,
+            &self.plane,
+            self.shards.clone(),
+            &config.workflows,
+        )
+        .await?;
         let keep = config.workflows.keep_ended.0;
         let forget = Running::forget(workflows.engine().clone(), self.plane.clone(), keep);
         let tasks = Tasks(vec![

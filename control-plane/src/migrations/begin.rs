@@ -258,6 +258,7 @@ pub(super) async fn written(
             run: 0,
             price: Some(price),
             figures: Figures::default(),
+            proved: None,
             ended: None,
             certificate: None,
         };

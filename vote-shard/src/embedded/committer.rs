@@ -66,8 +66,10 @@ fn write_groups(
             let _ = log.append(&group.payload);
             continue;
         }
+        let began = shared.clock.now().unix_ms();
         match log.append(&group.payload) {
             Ok(_) => {
+                shared.felt(shared.clock.now().unix_ms() - began);
                 shared.committed(&group, tallies);
                 forget(shared, log, opener);
             }

@@ -315,6 +315,7 @@ impl VoteShard for EmbeddedShard {
             voters_in_memory: core.state.voters,
             voters_in_memory_max: core.limits.voters_max,
             disk_bytes: disk_bytes.unwrap_or(0),
+            commit_micros: self.shared.commit_micros(),
         }
     }
 
@@ -401,6 +402,12 @@ impl VoteShard for EmbeddedShard {
     async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()> {
         let now = self.now();
         self.decide(|core| core.import(slice, order, changes, now))
+            .await
+    }
+
+    async fn discard(&self, slice: &SliceId, order: &Order, poll: PollId) -> ShardResult<()> {
+        let now = self.now();
+        self.decide(|core| core.discard(slice, order, poll, now))
             .await
     }
 

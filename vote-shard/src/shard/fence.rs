@@ -188,7 +188,9 @@ impl Fence {
     pub fn may_import(&self, order: &Order) -> Result<(), Unfit> {
         self.check_move(order)?;
         match self.holding {
-            Holding::Importing => Ok(()),
+            // Into what it left, a move brings back what was written since: so
+            // the way back is short.
+            Holding::Importing | Holding::Retired => Ok(()),
             _ => Err(self.unfit()),
         }
     }

@@ -199,6 +199,24 @@ impl Core {
         Ok(self.after(changed_in, ()))
     }
 
+    /// Forgets a poll that is to be copied anew.
+    pub(in crate::embedded) fn discard(
+        &mut self,
+        slice: &SliceId,
+        order: &Order,
+        poll: PollId,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<()>> {
+        self.held(slice)?.fence.may_import(order)?;
+        if let Some(number) = self.state.poll(slice, poll).map(|poll| poll.number) {
+            let now = self.now(clock);
+            self.counted(number);
+            self.write(now, &Record::Gone(number));
+        }
+        let changed_in = self.held(slice)?.changed_in;
+        Ok(self.after(changed_in, ()))
+    }
+
     fn import_poll(&mut self, slice: &SliceId, row: &PollRow, clock: Timestamp) {
         let known = self.state.poll(slice, row.poll.poll_id);
         let number = match known {
