@@ -18,7 +18,7 @@ use ballast_vote_shard::embedded::inspect::{Inspection, inspect, needed};
 
 use super::manifest::{FORMAT, FileCopy, Manifest, NAME, RegistryCopy, ShardCopy};
 use crate::machine::SystemClock;
-use crate::up::{EXECUTIONS, KnownShards};
+use crate::up::{CERTIFICATE_KEY, EXECUTIONS, KnownShards};
 
 /// How often a shard is copied anew when its files changed under the copy.
 const ATTEMPTS: usize = 10;
@@ -84,6 +84,7 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
         },
         shards: copies,
         executions,
+        certificate_key: copy_key(data_dir, destination)?,
     };
     write_last(destination, &manifest)?;
     Ok(manifest)
@@ -98,6 +99,19 @@ async fn copy_executions(data_dir: &Path, destination: &Path) -> anyhow::Result<
     let to = destination.join(EXECUTIONS);
     copy_to(&from, &to).await?;
     FileCopy::of(&to, EXECUTIONS).map(Some)
+}
+
+/// Copies the key that certificates are signed with, if there is one. The copy
+/// has the permissions of the file: it is for its owner only.
+fn copy_key(data_dir: &Path, destination: &Path) -> anyhow::Result<Option<FileCopy>> {
+    let from = data_dir.join(CERTIFICATE_KEY);
+    if !from.exists() {
+        return Ok(None);
+    }
+    let to = destination.join(CERTIFICATE_KEY);
+    fs::copy(&from, &to).with_context(|| format!("copy {}", from.display()))?;
+    File::open(&to)?.sync_all()?;
+    FileCopy::of(&to, CERTIFICATE_KEY).map(Some)
 }
 
 /// A directory that holds nothing yet, for its owner only.

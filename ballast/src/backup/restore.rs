@@ -74,6 +74,9 @@ pub(super) async fn restore(backup: &Path, data_dir: &Path) -> anyhow::Result<Ma
         copy(&backup.join(&executions.name), &path)?;
         end_executions(&path, &manifest).await?;
     }
+    if let Some(key) = &manifest.certificate_key {
+        copy(&backup.join(&key.name), &data_dir.join(&key.name))?;
+    }
     crate::up::mark_format(data_dir)?;
     fs::remove_file(&mark)?;
     File::open(data_dir)?.sync_all()?;

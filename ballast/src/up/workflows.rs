@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_control_plane::migrations::notary::Notary;
 use ballast_control_plane::migrations::records::SliceRecords;
 use ballast_control_plane::migrations::{Kept, Movers};
 use ballast_control_plane::workflows::{definitions, tasks};
@@ -17,6 +16,7 @@ use ballast_state_machines::engine::{Engine, Registry, Settings, SystemClock};
 use ballast_state_machines::store::SqliteStore;
 use ballast_vote_shard::Shards;
 
+use super::certificate_key;
 use crate::config;
 use crate::machine::SystemEntropy;
 
@@ -42,7 +42,7 @@ impl Running {
         let store = SqliteStore::open(&data_dir.join(FILE)).await?;
         plane.move_slices(Movers {
             shards: Arc::clone(&shards),
-            notary: notary()?,
+            notary: certificate_key::notary(data_dir, &SystemEntropy)?,
         });
         let registry = steps(plane, shards).register(tasks::with_common(Registry::new()));
         let settings = Settings {
@@ -111,12 +111,6 @@ impl Readers for Nobody {
     fn counts(&self, _: &SliceId) -> ReadCounts {
         ReadCounts::default()
     }
-}
-
-fn notary() -> anyhow::Result<Notary> {
-    let mut seed = [0; 32];
-    SystemEntropy.fill(&mut seed);
-    Ok(Notary::from_seed(&seed)?)
 }
 
 fn chance() -> u64 {
