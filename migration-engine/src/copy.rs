@@ -7,6 +7,8 @@ use ballast_vote_shard::shard::{Change, Cursor, Order, Page, VoterName};
 use ballast_vote_shard::{ShardError, VoteShard};
 use serde::{Deserialize, Serialize};
 
+use crate::faults;
+
 /// About how much one page carries: large enough that its way costs little,
 /// small enough that a stop is soon.
 const PAGE_BYTES: usize = 1 << 20;
@@ -81,10 +83,12 @@ pub async fn page(
         next,
         caught_up,
     } = page.map_err(PageError::Source)?;
+    faults::point("page", &next);
     if !changes.is_empty() {
         let imported = target.import(slice, order, &changes).await;
         imported.map_err(PageError::Target)?;
     }
+    faults::point("paged", &next);
     // Only now: what is on the page is durable on the other side.
     copied.cursor = next;
     let rows = changes.iter().filter(|change| is_row(change)).count() as u64;

@@ -123,6 +123,13 @@ impl Process {
         }
     }
 
+    /// Waits for the end, however long it takes.
+    pub async fn died(&mut self) {
+        while self.child.try_wait().unwrap().is_none() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
     /// Its number.
     pub fn pid(&self) -> u32 {
         self.child.id()

@@ -6,7 +6,7 @@ use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::json;
 
 use super::certify::ended;
-use super::{Done, Given, REFUSED, Steps, failed, tell};
+use super::{Done, Given, REFUSED, Steps, alive, failed, tell};
 use crate::worker::{Goal, Notes, Reached};
 
 pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
@@ -24,7 +24,8 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     );
     let job = steps.job(&migration, context);
     let mut notes = Notes::default();
-    let reached = steps.worker.work(&job, Goal::Finished, &mut notes).await;
+    let working = steps.worker.work(&job, Goal::Finished, &mut notes);
+    let reached = alive(context, working).await;
     match reached.map_err(failed)? {
         Reached::Over {
             moved: true,

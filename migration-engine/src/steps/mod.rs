@@ -26,6 +26,7 @@ mod verify_consistency;
 mod wait_for_sync;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ballast_domain::Clock;
 use ballast_domain::migration::{Migration, Stage};
@@ -35,9 +36,12 @@ use ballast_vote_shard::{ShardError, Shards};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::faults;
 use crate::ports::{Moves, MovesError, Readers, Records, Wanted};
 use crate::worker::{Job, MoveError, Worker};
 
+/// How often a step gives a sign of life.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 /// What may pass: it is tried again.
 const UNAVAILABLE: &str = "Ballast.Unavailable";
 /// Somebody called the move off, or back.
@@ -109,7 +113,12 @@ impl Steps {
                     let steps = self.clone();
                     move |given: Given, context: TaskContext| {
                         let steps = steps.clone();
-                        async move { $room::run(&steps, &given, &context).await }
+                        async move {
+                            faults::point("begin", $resource);
+                            let done = $room::run(&steps, &given, &context).await;
+                            faults::point("end", $resource);
+                            done
+                        }
                     }
                 }))*
             };
@@ -204,6 +213,17 @@ fn tell(context: &TaskContext, done: u64, total: Option<u64>, unit: &str, note: 
         unit: unit.to_owned(),
         note: Some(note.into()),
     });
+}
+
+/// Gives signs of life while something takes long that has none to tell.
+async fn alive<T>(context: &TaskContext, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            () = tokio::time::sleep(SIGN_OF_LIFE) => context.alive(),
+        }
+    }
 }
 
 /// The move is not at work on the slice any more.

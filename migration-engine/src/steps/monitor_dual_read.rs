@@ -10,7 +10,7 @@ use ballast_vote_shard::shard::Order;
 use serde_json::{Value, json};
 
 use super::verify_consistency::{damaged, told, without};
-use super::{Done, Given, Steps, failed, tell};
+use super::{Done, Given, Steps, alive, failed, tell};
 use crate::copy::Copied;
 use crate::worker::{Job, MoveError, Sides, Worker, differing};
 
@@ -71,12 +71,10 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         sides: sides.exchanged(),
         order: &order,
     };
-    let quiet = monitor.stream_back(&mut back, context).await?;
+    let quiet = alive(context, monitor.stream_back(&mut back, context)).await?;
     let last = left == 0 && migration.asked.paused.is_none();
-    let found = monitor
-        .compare(&quiet, last, &mut back)
-        .await
-        .map_err(failed)?;
+    let found = alive(context, monitor.compare(&quiet, last, &mut back)).await;
+    let found = found.map_err(failed)?;
     let noted = count(steps, &migration, &found).await?;
     match found {
         Found::Target(why) => return said("reverse", 0, &back, Some(why)),

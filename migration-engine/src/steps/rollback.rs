@@ -2,13 +2,25 @@
 //! source takes votes again and the target is emptied; after it, the slice is
 //! brought back by a move of its own.
 
+use std::time::Duration;
+
 use ballast_domain::migration::{BackHow, Migration, Stage, Status};
+use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::{Value, json};
 
 use super::certify::ended;
-use super::{Done, Given, REFUSED, Steps, failed, move_id, tell};
-use crate::worker::{Goal, Notes, Reached};
+use super::update_tenant_routing::approach;
+use super::verify_consistency::unequal;
+use super::{Done, Given, REFUSED, Steps, UNAVAILABLE, alive, failed, move_id, tell};
+use crate::copy::Copied;
+use crate::protocol;
+use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker};
+
+/// How often the cutover back is tried before the step begins anew.
+const TRIES: u32 = 5;
+/// How long to rest in between.
+const PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
     let id = move_id(given, context);
@@ -35,17 +47,14 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     tell(context, 0, None, "", note);
     let job = steps.job(&migration, context);
     let mut notes = Notes::default();
-    let reached = steps.worker.work(&job, Goal::Undone, &mut notes).await;
-    let reversed = match reached.map_err(failed)? {
-        Reached::Over {
-            moved: true,
-            back: true,
-        } => true,
-        Reached::Over { moved: false, .. } | Reached::Unknown => false,
-        other => {
-            let why = format!("it did not end as it should have: {other:?}");
-            return Err(TaskError::new(REFUSED, why));
+    let turning = steps.worker.work(&job, Goal::Turned, &mut notes);
+    let reversed = match alive(context, turning).await.map_err(failed)? {
+        Reached::Goal => {
+            way_back(steps, given, context, &migration, &job, &mut notes).await?;
+            true
         }
+        Reached::Over { moved, back } => moved && back,
+        Reached::Unknown | Reached::PutOff => false,
     };
     let pause = notes.pause.ms.map(i64::unsigned_abs);
     let edit = move |migration: &mut Migration| {
@@ -60,6 +69,81 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     };
     ended(steps, &noted, status, "Rollback", Some(reason.clone())).await?;
     Ok(json!({"reversed": reversed, "reason": reason}))
+}
+
+/// Brings the slice back: copies while the owner takes votes, mends what
+/// differs, and only then seals.
+async fn way_back(
+    steps: &Steps,
+    given: &Given,
+    context: &TaskContext,
+    migration: &Migration,
+    job: &Job,
+    notes: &mut Notes,
+) -> Result<(), TaskError> {
+    let job = Job {
+        move_id: protocol::back(&job.move_id),
+        seal_max_ms: Some(steps.moves.pace().seal_max_ms),
+        ..job.clone()
+    };
+    // What was streamed back is there already.
+    notes.copied = Given::part(&given.dual_read, "back").unwrap_or_default();
+    for _ in 0..TRIES {
+        mend(steps, context, &job, &mut notes.copied).await?;
+        approach(steps, &job, &mut notes.copied, context).await?;
+        let reached = steps.worker.work(&job, Goal::Undone, notes).await;
+        match reached {
+            Ok(Reached::PutOff) => tokio::time::sleep(PAUSE).await,
+            Ok(Reached::Over { moved: true, .. }) => return Ok(()),
+            Ok(other) => {
+                let why = format!("it did not end as it should have: {other:?}");
+                return Err(TaskError::new(REFUSED, why));
+            }
+            Err(error) => {
+                // Nobody waits for the next try: votes are taken meanwhile.
+                if let Err(also) = steps.worker.unseal_overdue(migration, 0).await {
+                    let id = &migration.migration_id;
+                    tracing::warn!(%id, error = %also, "it stays sealed for now");
+                }
+                return Err(failed(error));
+            }
+        }
+    }
+    Err(TaskError::new(
+        UNAVAILABLE,
+        "it is never quiet enough to bring it back",
+    ))
+}
+
+/// Has polls copied anew that differ although nobody votes in them.
+async fn mend(
+    steps: &Steps,
+    context: &TaskContext,
+    job: &Job,
+    copied: &mut Copied,
+) -> Result<(), TaskError> {
+    let Some((seen, sides)) = steps.worker.sides_of(job).await.map_err(failed)? else {
+        return Ok(());
+    };
+    let phase = seen.route.moving.as_ref().map(|moving| moving.phase);
+    if phase != Some(Phase::Copying) {
+        return Ok(());
+    }
+    let order = Worker::order(job, &seen);
+    let differing = alive(context, unequal(&sides, job, &order, copied)).await;
+    let differing = differing.map_err(failed)?;
+    for poll in &differing {
+        tracing::warn!(%poll, shard = %sides.to.0, "a copy differs and is made anew");
+        let discarded = sides.to.1.discard(&job.slice, &order, *poll).await;
+        discarded.map_err(|source| {
+            let shard = sides.to.0.clone();
+            failed(MoveError::Shard { shard, source })
+        })?;
+    }
+    if !differing.is_empty() {
+        copied.cursor = Copied::default().cursor;
+    }
+    Ok(())
 }
 
 /// Why it goes back, as the steps before said.

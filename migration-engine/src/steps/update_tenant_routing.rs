@@ -70,7 +70,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
 
 /// Copies until little is left; how long the pause would be, in milliseconds.
 /// Nothing if the move is farther than that.
-async fn approach(
+pub(super) async fn approach(
     steps: &Steps,
     job: &Job,
     copied: &mut Copied,
@@ -99,7 +99,10 @@ async fn approach(
             .await
             .map_err(failed)?
             .caught_up
-        {}
+        {
+            let note = "copying the last changes";
+            tell(context, copied.rows, None, "rows", note);
+        }
         let now = steps.now_ms();
         if now - began <= ROUND_MS || now >= until {
             break now - began;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::difference::{self, Difference};
 use super::wait_for_sync::copied_of;
-use super::{Done, Given, Steps, failed, tell};
+use super::{Done, Given, Steps, alive, failed, tell};
 use crate::copy::Copied;
 use crate::worker::{Digests, Job, MoveError, Sides, Worker, differing};
 
@@ -35,8 +35,9 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     let order = Worker::order(&job, &seen);
     let mut copied = copied_of(&given.sync);
     tell(context, 0, None, "", format!("reading {} back", sides.to.0));
-    let wrong = stored_wrong(&sides, &job).await.map_err(failed)?;
-    let unequal = unequal(&sides, &job, &order, &mut copied).await;
+    let wrong = alive(context, stored_wrong(&sides, &job)).await;
+    let wrong = wrong.map_err(failed)?;
+    let unequal = alive(context, unequal(&sides, &job, &order, &mut copied)).await;
     let unequal = unequal.map_err(failed)?;
     let mut polls: Vec<PollId> = wrong.iter().chain(&unequal).copied().collect();
     polls.sort_unstable();
@@ -81,7 +82,7 @@ async fn stored_wrong(sides: &Sides, job: &Job) -> Result<Vec<PollId>, MoveError
 
 /// Polls that differ although nobody voted in them meanwhile. Those in which
 /// somebody did are compared once the source is sealed.
-async fn unequal(
+pub(super) async fn unequal(
     sides: &Sides,
     job: &Job,
     order: &Order,

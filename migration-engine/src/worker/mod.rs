@@ -72,6 +72,9 @@ pub enum Goal {
     CutOver,
     /// The source's copy is gone.
     Finished,
+    /// The move was called off before its cutover, and all is as it was; or its
+    /// way back is begun, and the shard that it left is prepared for it.
+    Turned,
     /// All is as it was before the move, or as it was before the last one.
     Undone,
 }
@@ -81,7 +84,7 @@ impl Goal {
         match self {
             Self::Prepared | Self::CutOver => Wish::Go,
             Self::Finished => Wish::Finish,
-            Self::Undone => Wish::GoBack,
+            Self::Turned | Self::Undone => Wish::GoBack,
         }
     }
 }
@@ -189,9 +192,11 @@ impl Worker {
             let sides = Sides::find(&*self.shards, &moving.from, &moving.to)?;
             let overdue = self.is_overdue(&seen, job.seal_max_ms);
             let wish = match (goal, is_way_back(&job.move_id)) {
+                (Goal::Undone, true) if overdue || put_off => Wish::Wait,
                 // What goes back is to arrive there, and to be done with.
                 (Goal::Undone, true) => Wish::Finish,
                 (Goal::CutOver, _) if overdue || put_off => Wish::Wait,
+                (Goal::Turned, true) => Wish::Go,
                 _ => goal.wish(),
             };
             put_off |= overdue && wish == Wish::Wait;
@@ -204,9 +209,13 @@ impl Worker {
                         notes.proved = Some(compared.proved(epoch));
                     }
                 }
-                _ => view.equal = goal != Goal::Prepared,
+                _ => view.equal = !matches!(goal, Goal::Prepared | Goal::Turned),
             }
-            if is_reached(goal, &view, &moving.phase) {
+            let goal_here = match (goal, is_way_back(&job.move_id)) {
+                (Goal::Turned, true) => Goal::Prepared,
+                (goal, _) => goal,
+            };
+            if is_reached(goal_here, &view, &moving.phase) {
                 return Ok(Reached::Goal);
             }
             let order = Order {
@@ -394,6 +403,6 @@ fn is_reached(goal: Goal, view: &View<ShardId>, phase: &Phase) -> bool {
         }),
         // What is to be told is told by `next`; when it only watches, it is so.
         Goal::CutOver => *phase == Phase::Cleaning,
-        Goal::Finished | Goal::Undone => false,
+        Goal::Finished | Goal::Turned | Goal::Undone => false,
     }
 }

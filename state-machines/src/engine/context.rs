@@ -210,6 +210,13 @@ impl TaskContext {
         inner.shared.watched.changed(&inner.held.lease.id);
     }
 
+    /// Tells that the task is alive, and nothing new of how far it is.
+    pub fn alive(&self) {
+        let inner = &self.inner;
+        let at_ms = inner.shared.clock.now_ms();
+        inner.beat_at_ms.store(at_ms, Ordering::Release);
+    }
+
     /// Returns once the task should stop: it was cancelled, took too long, or
     /// the engine stops. What it returns soon after that counts only if the
     /// engine stops; later it is dropped where it waits.

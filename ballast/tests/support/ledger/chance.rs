@@ -47,4 +47,11 @@ impl Chance {
     pub fn one_in(&mut self, count: usize) -> bool {
         self.below(count) == 0
     }
+
+    /// Puts a list into some order.
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.below(last + 1));
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //!   world.rs     the process: started, killed, torn, started again
 //!   clients.rs   those who vote (voters.rs, streams.rs) and look (readers.rs)
 //!   book.rs      what was sent and what was answered, in one order
+//!   movers.rs    whoever moves tenants meanwhile
 //!   audit.rs     what is there at the end, against the book
 //!   register.rs  whether a voter's history explains the voter's row
 //! ```
@@ -20,6 +21,7 @@ pub mod audit;
 pub mod book;
 pub mod chance;
 pub mod clients;
+pub mod movers;
 pub mod readers;
 pub mod register;
 pub mod streams;
@@ -77,7 +79,7 @@ pub struct Report {
 }
 
 /// Tenants of a run.
-const TENANTS: [&str; 3] = ["acme", "beta", "gamma"];
+pub const TENANTS: [&str; 3] = ["acme", "beta", "gamma"];
 /// How long votes may take to come in before something is wrong.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -226,6 +228,19 @@ impl Run {
             self.common.book.found(why.clone());
         }
         restarted.is_ok()
+    }
+
+    /// Kills the process and starts it so that it dies at a place in its code;
+    /// waits until it has, and says whether it has.
+    pub async fn dies_at(&mut self, place: &str, patience: Duration) -> bool {
+        self.world.kill();
+        self.kills += 1;
+        self.common.book.killed();
+        self.common.book.restarted();
+        let died = self.world.die_at(place, patience).await;
+        self.common.book.killed();
+        self.common.book.restarted();
+        died
     }
 
     /// Sends the clients home and waits for them.

@@ -114,6 +114,17 @@ impl World {
         }
     }
 
+    /// Starts it so that it dies at a place in its code; whether it did. That
+    /// may be before it is ready.
+    pub async fn die_at(&mut self, place: &str, patience: Duration) -> bool {
+        let mut options = self.options.clone();
+        let place = ("BALLAST_DIE_AT".to_owned(), place.to_owned());
+        options.env.push(place);
+        let mut process = Process::up(self.home.path(), &options, &self.listen);
+        let dying = tokio::time::timeout(patience, process.died());
+        dying.await.is_ok()
+    }
+
     /// Leaves the logs as a power cut in the middle of a write could.
     pub fn tear(&self, chance: &mut Chance) -> usize {
         let torn = self.shards();

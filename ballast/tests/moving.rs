@@ -1,0 +1,167 @@
+//! The ledger test with moves: nothing acknowledged is lost or counted twice
+//! while tenants move from shard to shard, and the process that moves them dies
+//! between any two lines.
+//!
+//! First nobody dies: no request may fail. Then the process dies at each of a
+//! list of places in the code of a move, and at moments chosen by chance. At
+//! the end every vote is accounted for, every move is over, and no lock is
+//! left.
+//!
+//! ```sh
+//! cargo test -p ballast --test moving --features faults
+//! BALLAST_TEST_LONG=1 …                          # 500 moves, every place twice
+//! BALLAST_LEDGER_SEED=1 …                        # that very chance
+//! ```
+
+#![cfg(feature = "faults")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stdout, reason = "a run tells what it did")]
+
+mod support;
+
+#[path = "support/ledger/mod.rs"]
+mod ledger;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ledger::chance::Chance;
+use ledger::movers::{Desk, keep_moving};
+use ledger::{Plan, Run, TENANTS};
+use support::Options;
+use tokio::task::JoinSet;
+
+/// Where the process dies: before and after each change of the record, each
+/// order to a shard, and each step of the workflow.
+const PLACES: [&str; 46] = [
+    "order Prepare",
+    "ordered Prepare",
+    "swap Sealing",
+    "swapped Sealing",
+    "order Seal",
+    "ordered Seal",
+    "swap Window",
+    "swapped Window",
+    "order Activate",
+    "ordered Activate",
+    "order Retire",
+    "ordered Retire",
+    "swap Cleaning",
+    "swapped Cleaning",
+    "order Purge",
+    "ordered Purge",
+    "swap moving: None",
+    "swapped moving: None",
+    "swap Aborting",
+    "swapped Aborting",
+    "swap -back",
+    "swapped -back",
+    "page Changes",
+    "paged Changes",
+    "begin DetectHotspot",
+    "end DetectHotspot",
+    "begin PlanMove",
+    "end PlanMove",
+    "begin EnsureParquetBackfill",
+    "end EnsureParquetBackfill",
+    "begin CreateDataSyncTask",
+    "end CreateDataSyncTask",
+    "begin WaitForSync",
+    "end WaitForSync",
+    "begin VerifyConsistency",
+    "end VerifyConsistency",
+    "begin UpdateTenantRouting",
+    "end UpdateTenantRouting",
+    "begin EnableDualRead",
+    "end EnableDualRead",
+    "begin MonitorDualRead",
+    "end MonitorDualRead",
+    "begin CleanupOldShard",
+    "end CleanupOldShard",
+    "begin Rollback",
+    "end Rollback",
+];
+/// How long it may take until the process has come to a place and died.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn long() -> bool {
+    std::env::var("BALLAST_TEST_LONG").is_ok_and(|value| value == "1")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_while_tenants_move_and_the_process_dies() {
+    let plan = Plan {
+        seed: Chance::seed(),
+        kills: usize::MAX,
+        votes: u64::MAX,
+        between: (500, 1_500),
+        clients: (160, 8),
+        expires_in_ms: 20_000,
+        tears_one_in: 4,
+        recovery: Duration::from_secs(60),
+        options: Options::default(),
+    };
+    let mut chance = Chance::new(plan.seed, 77);
+    let mut run = Run::start(plan).await;
+    let instance = run.world.instance();
+    let desk = Desk {
+        http: instance.http().clone(),
+        admin: instance.admin.clone(),
+        token: instance.token.clone(),
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut movers = JoinSet::new();
+    for tenant in TENANTS {
+        let chance = Chance::new(chance.number(), 7);
+        movers.spawn(keep_moving(desk.clone(), tenant, stop.clone(), chance));
+    }
+
+    // Nobody dies: nobody is sent away.
+    let calm = if long() { 100 } else { 20 };
+    while desk.ended("completed").await < calm && !run.common.book.has_findings() {
+        run.votes_come_in().await;
+    }
+    let sent_away = run.common.sent_away.load(Ordering::SeqCst);
+    assert_eq!(sent_away, 0, "a request failed though the process ran");
+
+    // It dies here and there.
+    let mut places: Vec<&str> = PLACES.to_vec();
+    chance.shuffle(&mut places);
+    if !long() {
+        places.truncate(14);
+    }
+    for place in places {
+        if run.common.book.has_findings() {
+            break;
+        }
+        let died = run.dies_at(place, PATIENCE).await;
+        assert!(died, "it never came to {place:?}");
+    }
+    // And at any moment.
+    let enough = if long() { 500 } else { 40 };
+    loop {
+        let restarted = run.killed_and_restarted().await;
+        run.votes_come_in().await;
+        let ended: usize = desk.standing().await.values().sum();
+        if !restarted || run.common.book.has_findings() || ended >= enough {
+            break;
+        }
+    }
+    stop.store(true, Ordering::SeqCst);
+    println!("findings: {:?}", run.common.book.findings());
+    for finding in movers.join_all().await.into_iter().flatten() {
+        run.common.book.found(finding);
+    }
+    for finding in desk.rest().await {
+        run.common.book.found(finding);
+    }
+    println!("moves: {:?}", desk.standing().await);
+    let report = run.end().await;
+    assert!(
+        report.findings.is_empty(),
+        "{}\n{}",
+        report.done,
+        report.findings.join("\n")
+    );
+}
