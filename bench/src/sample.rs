@@ -6,7 +6,7 @@ use ballast_domain::Timestamp;
 use ballast_domain::limits::Limits;
 use ballast_domain::residency::Residency;
 use ballast_domain::shard::{Pressure, Shard, ShardState};
-use ballast_domain::tenant::{Epoch, Slice, Tenant, TenantStatus};
+use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
 
 const TRAITS: [&str; 16] = [
     "amber", "bold", "calm", "daring", "eager", "fair", "gentle", "happy", "idle", "jolly", "keen",
@@ -75,14 +75,7 @@ pub(crate) fn tenant(n: usize, shards: &[Shard]) -> anyhow::Result<Tenant> {
             retention_days: Some(365),
         },
         cors_origins: Vec::new(),
-        slices: vec![Slice {
-            slice: 0,
-            shard_id: shard.shard_id.clone(),
-            epoch: Epoch::FIRST,
-            passed_over: Vec::new(),
-            hash_from: 0,
-            placed_at: AT,
-        }],
+        slices: vec![Slice::placed(0, shard.shard_id.clone(), AT)],
         pin: None,
         created_at: AT,
     })

@@ -78,7 +78,9 @@ impl RouteSource for RegistryRoutes {
                 Kind::Key => Some(id.parse().map(Stale::Key)),
                 Kind::Tenant => Some(id.parse().map(Stale::Tenant)),
                 Kind::Shard => Some(id.parse().map(Stale::Shard)),
-                Kind::Token | Kind::Fleet | Kind::Workflow | Kind::Execution => None,
+                Kind::Token | Kind::Fleet | Kind::Workflow | Kind::Execution | Kind::Migration => {
+                    None
+                }
             }
         });
         Ok((next, stale.collect::<Result<_, _>>().map_err(bad)?))

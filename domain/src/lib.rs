@@ -12,6 +12,7 @@
 
 pub mod actor;
 pub mod bounds;
+pub mod certificate;
 pub mod clock;
 pub mod credential;
 pub mod entropy;
@@ -20,6 +21,7 @@ pub mod hold;
 pub mod id;
 pub mod key;
 pub mod limits;
+pub mod migration;
 pub mod moving;
 pub mod object;
 pub mod placement;

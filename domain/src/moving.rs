@@ -4,14 +4,24 @@
 //!
 //! Shards are named by their ids; the model checker names them by numbers.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::ShardId;
 use crate::tenant::Epoch;
 
 /// A move's name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 pub struct MoveId(pub String);
+
+impl fmt::Display for MoveId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// Where a slice is, and what is becoming of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,24 +40,43 @@ pub struct Route<S = ShardId> {
 }
 
 /// A move at work.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Moving<S = ShardId> {
     /// Its name.
+    #[serde(rename = "migrationID")]
     pub move_id: MoveId,
     /// The shard that the slice is to leave.
+    #[serde(rename = "fromShardID")]
     pub from: S,
     /// The shard that it is to come to.
+    #[serde(rename = "toShardID")]
     pub to: S,
     /// A fresh epoch that the target is prepared at. It also orders moves: a
     /// later one has a higher one.
+    #[serde(rename = "preparedEpoch")]
     pub prepared: Epoch,
     /// How far it is.
+    #[serde(flatten)]
     pub phase: Phase,
 }
 
 /// How far a move is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
 #[serde(rename_all = "camelCase", tag = "phase")]
 pub enum Phase {
     /// The data is copied; the source takes writes.
@@ -56,6 +85,7 @@ pub enum Phase {
     /// is copied.
     Sealing {
         /// The fresh epoch of the cutover.
+        #[serde(rename = "sealingEpoch")]
         epoch: Epoch,
     },
     /// It is not to be: the source is, or is to be, as it was; the target is
@@ -68,10 +98,13 @@ pub enum Phase {
 }
 
 /// How a move ended.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Ended {
     /// The move.
+    #[serde(rename = "migrationID")]
     pub move_id: MoveId,
     /// Whether the slice is at its target.
     pub moved: bool,

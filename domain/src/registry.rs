@@ -44,11 +44,13 @@ pub enum Kind {
     Workflow = 6,
     /// An execution that somebody asked something of, and what.
     Execution = 7,
+    /// A move of a slice.
+    Migration = 8,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Tenant,
         Self::Shard,
         Self::Key,
@@ -56,6 +58,7 @@ impl Kind {
         Self::Fleet,
         Self::Workflow,
         Self::Execution,
+        Self::Migration,
     ];
 
     /// The kind's name, as in the audit log.
@@ -68,6 +71,7 @@ impl Kind {
             Self::Fleet => "fleet",
             Self::Workflow => "workflow",
             Self::Execution => "execution",
+            Self::Migration => "migration",
         }
     }
 
@@ -427,10 +431,16 @@ impl Entity for Tenant {
     fn tallies(&self) -> Vec<String> {
         // Once per slice: a shard's density counts slices, not tenants. A
         // closed tenant's slices still lie on their shard until purged.
-        let slices = self
-            .slices
-            .iter()
-            .map(|slice| slices_on(slice.shard_id.as_str()));
+        // One that moves needs room on both sides, and neither may be taken
+        // out of the fleet.
+        let slices = self.slices.iter().flat_map(|slice| {
+            let moving = slice.moving.iter();
+            let sides = moving.flat_map(|moving| [&moving.from, &moving.to]);
+            let other = sides.filter(|side| **side != slice.shard_id);
+            std::iter::once(&slice.shard_id)
+                .chain(other)
+                .map(|shard| slices_on(shard.as_str()))
+        });
         let pin = self.pin.iter().map(|pin| pinned_to(pin.shard_id.as_str()));
         slices.chain(pin).collect()
     }

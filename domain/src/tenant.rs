@@ -17,6 +17,7 @@ use crate::actor::Actor;
 use crate::clock::Timestamp;
 use crate::id::{RegionId, ShardId, TenantId, ZoneId};
 use crate::limits::Limits;
+use crate::moving::{Ended, Moving, Phase, Route};
 use crate::poll::PollId;
 use crate::residency::Residency;
 
@@ -101,6 +102,82 @@ pub struct Slice {
     pub passed_over: Vec<ShardId>,
     /// When it was placed there.
     pub placed_at: Timestamp,
+    /// The highest epoch that was ever given out for it, once it has moved:
+    /// none is given out twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_epoch: Option<Epoch>,
+    /// The move that is at work on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moving: Option<Moving>,
+    /// Since when it is being sealed: nobody can vote meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing_since: Option<Timestamp>,
+    /// How its last move ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_move: Option<Ended>,
+}
+
+impl Slice {
+    /// A slice that has just been placed.
+    #[must_use]
+    pub fn placed(slice: u32, shard_id: ShardId, placed_at: Timestamp) -> Self {
+        Self {
+            slice,
+            hash_from: 0,
+            shard_id,
+            epoch: Epoch::FIRST,
+            passed_over: Vec::new(),
+            placed_at,
+            spent_epoch: None,
+            moving: None,
+            sealing_since: None,
+            last_move: None,
+        }
+    }
+
+    /// What moves know of it.
+    #[must_use]
+    pub fn route(&self) -> Route {
+        Route {
+            owner: self.shard_id.clone(),
+            epoch: self.epoch,
+            spent: self.spent_epoch.unwrap_or(self.epoch).max(self.epoch),
+            moving: self.moving.clone(),
+            last: self.last_move.clone(),
+        }
+    }
+
+    /// Takes over what a move has made of it at `now`.
+    pub fn set_route(&mut self, route: Route, now: Timestamp) {
+        if route.owner != self.shard_id {
+            self.placed_at = now;
+            self.passed_over.clear();
+        }
+        let sealing = matches!(
+            route.moving,
+            Some(Moving {
+                phase: Phase::Sealing { .. },
+                ..
+            })
+        );
+        self.sealing_since = match sealing {
+            true => Some(self.sealing_since.unwrap_or(now)),
+            false => None,
+        };
+        self.shard_id = route.owner;
+        self.epoch = route.epoch;
+        self.spent_epoch = Some(route.spent);
+        self.moving = route.moving;
+        self.last_move = route.last;
+    }
+
+    /// The shard whose copy is read beside the owner's, while a move's window
+    /// is open.
+    #[must_use]
+    pub fn also_on(&self) -> Option<&ShardId> {
+        let moving = self.moving.as_ref()?;
+        (moving.phase == Phase::Window).then_some(&moving.from)
+    }
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -30,13 +30,11 @@ impl Clock for Noon {
 const MIDDLE: u64 = 1 << 63;
 
 fn slice(number: u32, hash_from: u64, shard: &str) -> Slice {
+    let shard_id = shard.parse().unwrap();
     Slice {
-        slice: number,
         hash_from,
-        shard_id: shard.parse().unwrap(),
         epoch: Epoch(u64::from(number) + 1),
-        passed_over: Vec::new(),
-        placed_at: Timestamp::from_unix_ms(0),
+        ..Slice::placed(number, shard_id, Timestamp::from_unix_ms(0))
     }
 }
 

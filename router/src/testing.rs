@@ -110,12 +110,8 @@ impl FakeSource {
             limits: Limits::default(),
             cors_origins: Vec::new(),
             slices: vec![Slice {
-                slice: 0,
-                hash_from: 0,
-                shard_id: "shard-1".parse().unwrap(),
                 epoch,
-                passed_over: Vec::new(),
-                placed_at: Timestamp::from_unix_ms(0),
+                ..Slice::placed(0, "shard-1".parse().unwrap(), Timestamp::from_unix_ms(0))
             }],
         };
         let id = route.tenant_id.clone();

@@ -7,7 +7,7 @@ use ballast_domain::object::{object, optional_object};
 use ballast_domain::placement::{Subject, decide, explain};
 use ballast_domain::registry::{ABSENT, CommitError, Expect, Kind, slices_on};
 use ballast_domain::residency::Residency;
-use ballast_domain::tenant::{Epoch, Slice, Tenant, TenantStatus};
+use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
 use serde::Deserialize;
 
@@ -130,12 +130,8 @@ fn placed(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Re
         return Err(no_shard(snapshot, &subject));
     };
     tenant.slices.push(Slice {
-        slice: 0,
-        shard_id,
-        epoch: Epoch::FIRST,
         passed_over: verdict.passed_over,
-        hash_from: 0,
-        placed_at: now,
+        ..Slice::placed(0, shard_id, now)
     });
     Ok(tenant)
 }

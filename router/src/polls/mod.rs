@@ -235,19 +235,16 @@ pub(crate) async fn widen(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ballast_domain::Timestamp;
     use ballast_domain::limits::Limits;
-    use ballast_domain::tenant::{Epoch, Slice, TenantStatus};
+    use ballast_domain::tenant::{Slice, TenantStatus};
+    use ballast_domain::{ShardId, Timestamp};
 
     #[test]
     fn a_repeated_request_comes_to_the_same_slice() {
+        let shard: ShardId = "shard-1".parse().unwrap();
         let slices = (0..8).map(|number| Slice {
-            slice: number,
             hash_from: u64::from(number) << 61,
-            shard_id: "shard-1".parse().unwrap(),
-            epoch: Epoch::FIRST,
-            passed_over: Vec::new(),
-            placed_at: Timestamp::from_unix_ms(0),
+            ..Slice::placed(number, shard.clone(), Timestamp::from_unix_ms(0))
         });
         let route = TenantRoute {
             tenant_id: "acme".parse().unwrap(),

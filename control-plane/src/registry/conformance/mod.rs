@@ -31,7 +31,7 @@ use ballast_domain::registry::{
 };
 use ballast_domain::residency::Residency;
 use ballast_domain::shard::{Pressure, Shard, ShardState};
-use ballast_domain::tenant::{Epoch, Slice, Tenant, TenantStatus};
+use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
 use ballast_domain::{Actor, Timestamp};
 
 use crate::registry::typed;
@@ -335,14 +335,7 @@ pub(crate) async fn seed_fleet(store: &dyn Registry) {
         zones: Vec::new(),
         limits: Default::default(),
         cors_origins: Vec::new(),
-        slices: vec![Slice {
-            slice: 0,
-            shard_id: shard.shard_id.clone(),
-            epoch: Epoch::FIRST,
-            passed_over: Vec::new(),
-            hash_from: 0,
-            placed_at: created_at,
-        }],
+        slices: vec![Slice::placed(0, shard.shard_id.clone(), created_at)],
         pin: None,
         created_at,
     };

@@ -1,0 +1,116 @@
+//! What a finished move proves, and the text of it that is signed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::clock::Timestamp;
+use crate::id::{ShardId, TenantId};
+use crate::migration::Status;
+use crate::moving::MoveId;
+use crate::tenant::Epoch;
+
+/// The version of the certificate's form.
+pub const VERSION: u32 = 1;
+
+/// What a finished move proves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Certificate {
+    /// The version of this form.
+    pub version: u32,
+    /// The move.
+    #[serde(rename = "migrationID")]
+    pub migration_id: MoveId,
+    /// How it ended.
+    pub status: Status,
+    /// Whose slice was moved.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// Which slice of the tenant.
+    pub slice: u32,
+    /// The shard that it left.
+    #[serde(rename = "fromShardID")]
+    pub from: ShardId,
+    /// The shard that it came to.
+    #[serde(rename = "toShardID")]
+    pub to: ShardId,
+    /// The shard that owns it now.
+    #[serde(rename = "ownerShardID")]
+    pub owner: ShardId,
+    /// The epoch that it owns it at.
+    pub epoch: Epoch,
+    /// Who wanted the move.
+    pub actor: Actor,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What was there when the source was sealed, and what was found on the
+    /// target; absent when it never came to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub votes: Option<VotesProved>,
+    /// How long nobody could vote, in milliseconds, at the longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_ms: Option<u64>,
+    /// From when it was asked for until it ended, in milliseconds.
+    pub duration_ms: u64,
+    /// Rows that were carried, some of them more than once.
+    pub rows_carried: u64,
+    /// Bytes that were carried.
+    pub bytes_carried: u64,
+    /// How often both sides were compared in the window.
+    pub compared: u64,
+    /// How often they differed.
+    pub differences: u64,
+    /// Rows that differed before the cutover, and were repaired.
+    pub repaired: u64,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// When the target became the owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_over_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Timestamp,
+}
+
+/// The votes on both sides at the moment of the cutover.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VotesProved {
+    /// Voters' rows that the source had acknowledged when it was sealed, with
+    /// one for each poll.
+    pub acknowledged: u64,
+    /// Those found on the target.
+    pub present: u64,
+    /// Those found there more than once.
+    pub duplicates: u64,
+    /// Polls.
+    pub polls: u64,
+    /// The digest of all rows on the sealed source.
+    pub source_digest: String,
+    /// The digest of all rows on the target.
+    pub target_digest: String,
+    /// The epoch of the seal.
+    pub sealed_epoch: Epoch,
+}
+
+/// A certificate with its signature.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Signed {
+    /// What is signed.
+    #[serde(flatten)]
+    pub certificate: Certificate,
+    /// The ed25519 public key, in base64.
+    pub public_key: String,
+    /// The ed25519 signature of the certificate's text, in base64.
+    pub signature: String,
+}
+
+impl Certificate {
+    /// The text that is signed: JSON with its members in the order above,
+    /// without blanks.
+    #[must_use]
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

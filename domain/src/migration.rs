@@ -1,0 +1,346 @@
+//! A move as it was asked for, what was asked of it since, and what has become
+//! of it: what operators see, and what is kept of it for good.
+//!
+//! ```text
+//!   Asked ──► Admitted ──► CutOver ──► Ended(completed | reversed)
+//!     │           │
+//!     └───────────┴──────────────────► Ended(rolledBack | cancelled)
+//! ```
+//! It decides nothing about who owns the slice: that is the slice's own record
+//! ([`crate::moving`]). What operators want of a move is written here, and
+//! whoever works on it finds it here.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::actor::Actor;
+use crate::certificate::Signed;
+use crate::clock::Timestamp;
+use crate::id::{RegionId, ShardId, TenantId};
+use crate::moving::MoveId;
+use crate::registry::{Entity, Kind};
+use crate::tenant::SliceId;
+
+/// A move.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Migration {
+    /// Its name.
+    #[serde(rename = "migrationID")]
+    pub migration_id: MoveId,
+    /// Whose slice is moved.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// Which slice of the tenant.
+    pub slice: u32,
+    /// The shard that it leaves.
+    #[serde(rename = "fromShardID")]
+    pub from: ShardId,
+    /// The shard that it comes to.
+    #[serde(rename = "toShardID")]
+    pub to: ShardId,
+    /// The regions of both, without repetition.
+    pub regions: Vec<RegionId>,
+    /// Who wants it.
+    pub actor: Actor,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// How it is to be done.
+    pub terms: Terms,
+    /// How far it is.
+    pub stage: Stage,
+    /// What was asked of it since.
+    #[serde(default, skip_serializing_if = "Asked::is_nothing")]
+    pub asked: Asked,
+    /// Which of its executions is the present one: a later one takes over what
+    /// an earlier one left unfinished.
+    #[serde(default)]
+    pub run: u32,
+    /// What it was expected to cost when it was admitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// What was measured.
+    #[serde(default)]
+    pub figures: Figures,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ending>,
+    /// What it proves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Signed>,
+}
+
+/// How a move is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Terms {
+    /// How long both sides are kept after the cutover, in milliseconds.
+    pub window_ms: u64,
+    /// How long nobody may be able to vote at the cutover, in milliseconds: it
+    /// waits for a moment that promises so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pause_ms: Option<u64>,
+    /// Whether somebody has to approve it first.
+    #[serde(default)]
+    pub needs_approval: bool,
+}
+
+/// How far a move is, as limits count it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Stage {
+    /// It was asked for, and waits for its turn.
+    Asked,
+    /// It copies: limits on moves count it.
+    Admitted,
+    /// The target owns the slice; both copies are kept.
+    CutOver,
+    /// It is over.
+    Ended,
+}
+
+/// What was asked of a move since it began.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Asked {
+    /// It is not to go on for now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Word>,
+    /// It may begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Word>,
+    /// It is to be called off, or to go back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Back>,
+    /// The window may end now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete: Option<Word>,
+}
+
+impl Asked {
+    /// Nothing was.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What somebody said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Word {
+    /// Who.
+    pub actor: Actor,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// That a move is to leave, or bring, its slice where it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Back {
+    /// What was asked for.
+    pub how: BackHow,
+    /// By whom.
+    #[serde(flatten)]
+    pub word: Word,
+}
+
+/// How a slice comes to be where it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum BackHow {
+    /// It never leaves: before the cutover.
+    Cancel,
+    /// It is brought back: within the window.
+    Reverse,
+}
+
+/// What a move is expected to cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Price {
+    /// Polls to be copied.
+    pub polls: u64,
+    /// Voters' rows to be copied.
+    pub rows: u64,
+    /// About so many bytes.
+    pub bytes: u64,
+    /// About so long until the cutover, in milliseconds.
+    pub duration_ms: u64,
+    /// About so long nobody can vote, in milliseconds.
+    pub pause_ms: u64,
+    /// How many ended moves the expectations come from; with none they are
+    /// those of a new installation.
+    pub from_moves: u64,
+    /// Slices that share the source or the target with it.
+    pub neighbours: u64,
+}
+
+/// What was measured of a move.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Figures {
+    /// Rows that were carried, some of them more than once.
+    pub rows: u64,
+    /// Bytes that were carried.
+    pub bytes: u64,
+    /// When the copy began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copying_since: Option<Timestamp>,
+    /// When the target became the owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_over_at: Option<Timestamp>,
+    /// How long nobody could vote, in milliseconds, at the longest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_ms: Option<u64>,
+    /// How often the cutover was put off because it would have taken longer
+    /// than it may.
+    #[serde(default)]
+    pub put_off: u32,
+    /// Rows that differed and were repaired.
+    #[serde(default)]
+    pub repaired: u64,
+    /// How often both sides were compared in the window.
+    #[serde(default)]
+    pub compared: u64,
+    /// How often they differed.
+    #[serde(default)]
+    pub differences: u64,
+}
+
+/// How a move ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Ending {
+    /// How.
+    pub status: Status,
+    /// In which state.
+    pub phase: String,
+    /// When.
+    pub at: Timestamp,
+    /// Why, if it did not go as it was meant to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// How a move stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Status {
+    /// It is worked on.
+    Running,
+    /// It waits: for an approval, a turn, a maintenance window, a quiet moment,
+    /// or because it was paused.
+    Waiting,
+    /// The slice is at its target.
+    Completed,
+    /// Something was not as it should be, and everything is as it was.
+    RolledBack,
+    /// The slice was at its target, and is back.
+    Reversed,
+    /// It was called off, and everything is as it was.
+    Cancelled,
+    /// It is stuck, and is tried again.
+    Failed,
+}
+
+impl Status {
+    /// The status's name, as in its JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::RolledBack => "rolledBack",
+            Self::Reversed => "reversed",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Migration {
+    /// What is moved.
+    #[must_use]
+    pub fn slice_id(&self) -> SliceId {
+        SliceId {
+            tenant_id: self.tenant_id.clone(),
+            slice: self.slice,
+        }
+    }
+
+    /// The name of its present execution among those of `move-tenant`.
+    #[must_use]
+    pub fn execution(&self) -> String {
+        match self.run {
+            0 => self.migration_id.0.clone(),
+            later => format!("{}.{later}", self.migration_id),
+        }
+    }
+
+    /// Whether it is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Ended
+    }
+}
+
+/// The term of moves that are not over.
+pub const OPEN: &str = "open";
+
+/// The tally of the moves that copy from or to a shard.
+#[must_use]
+pub fn moves_on(shard: &ShardId) -> String {
+    format!("shard:{shard}")
+}
+
+/// The tally of the moves that copy from or to a region.
+#[must_use]
+pub fn moves_in(region: &RegionId) -> String {
+    format!("region:{region}")
+}
+
+/// The term of a tenant's moves.
+#[must_use]
+pub fn moves_of(tenant: &TenantId) -> String {
+    format!("tenant:{tenant}")
+}
+
+impl Entity for Migration {
+    const KIND: Kind = Kind::Migration;
+    fn record_id(&self) -> &str {
+        &self.migration_id.0
+    }
+    fn terms(&self) -> Vec<String> {
+        let mut terms = vec![
+            moves_of(&self.tenant_id),
+            format!("from:{}", self.from),
+            format!("to:{}", self.to),
+        ];
+        match &self.ended {
+            None => terms.push(OPEN.to_owned()),
+            Some(ended) => terms.push(format!("status:{}", ended.status)),
+        }
+        terms
+    }
+    fn tallies(&self) -> Vec<String> {
+        if self.stage != Stage::Admitted {
+            return Vec::new();
+        }
+        let shards = [&self.from, &self.to].map(moves_on);
+        let regions = self.regions.iter().map(moves_in);
+        shards.into_iter().chain(regions).collect()
+    }
+}
