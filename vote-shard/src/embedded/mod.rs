@@ -51,6 +51,8 @@ mod tests;
 mod trouble_tests;
 
 pub use engine::EmbeddedShard;
+#[cfg(feature = "faults")]
+pub use faults::plant_named as plant;
 pub use open::{OpenError, Options};
 pub use record::Unreadable;
 pub use stepped::{KeepSteps, Kept, LogSteps, Written};
