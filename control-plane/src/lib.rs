@@ -22,6 +22,7 @@ pub mod idempotency;
 pub mod intent;
 pub mod keeper;
 pub mod keys;
+pub mod migrations;
 pub mod placements;
 pub mod plane;
 pub mod registry;

@@ -10,6 +10,7 @@ use ballast_domain::{Clock, Entropy, RegionId, Timestamp};
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::fleet::FleetCache;
+use crate::migrations::{MoveSettings, Movers};
 use crate::workflows::Workflows;
 
 /// Changes that may be made at the same time, at the most.
@@ -34,6 +35,7 @@ struct Parts {
     lanes: [Mutex<()>; LANES],
     previews: Semaphore,
     workflows: OnceLock<Workflows>,
+    movers: OnceLock<Movers>,
 }
 
 /// What an operator may set, and may change while it runs.
@@ -45,6 +47,8 @@ pub struct Settings {
     pub pressure: PressureThresholds,
     /// How long a rotated key works beside its successor, unless said.
     pub rotate_overlap_seconds: i64,
+    /// About moves.
+    pub moves: MoveSettings,
 }
 
 fn hash_of(text: &str) -> u64 {
@@ -73,6 +77,7 @@ impl ControlPlane {
                 lanes: [const { Mutex::const_new(()) }; LANES],
                 previews: Semaphore::new(PREVIEWS),
                 workflows: OnceLock::new(),
+                movers: OnceLock::new(),
             }),
         })
     }
@@ -105,6 +110,16 @@ impl ControlPlane {
     /// The workflows, once they run.
     pub fn workflows(&self) -> Option<&Workflows> {
         self.parts.workflows.get()
+    }
+
+    /// Has slices moved from now on; the first time counts.
+    pub fn move_slices(&self, movers: Movers) {
+        let _ = self.parts.movers.set(movers);
+    }
+
+    /// What moves need, once they are possible.
+    pub fn movers(&self) -> Option<&Movers> {
+        self.parts.movers.get()
     }
 
     /// Waits for one's turn to change this subject. Changes of the same thing

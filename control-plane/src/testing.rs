@@ -67,6 +67,7 @@ pub(crate) async fn plane_at(
         default_region: "local".parse().unwrap(),
         pressure: PressureThresholds::default(),
         rotate_overlap_seconds: 86_400,
+        moves: crate::migrations::MoveSettings::default(),
     };
     let entropy = Arc::new(SeededEntropy::new(7));
     let plane = crate::ControlPlane::open(Arc::new(registry), clock, entropy, settings)

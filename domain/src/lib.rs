@@ -21,6 +21,7 @@ pub mod hold;
 pub mod id;
 pub mod key;
 pub mod limits;
+pub mod maintenance;
 pub mod migration;
 pub mod moving;
 pub mod object;

@@ -2,9 +2,9 @@
 //! of it: what operators see, and what is kept of it for good.
 //!
 //! ```text
-//!   Asked ──► Admitted ──► CutOver ──► Ended(completed | reversed)
-//!     │           │
-//!     └───────────┴──────────────────► Ended(rolledBack | cancelled)
+//!   Asked ──► Admitted ──► CutOver ──► Cleaning ──► Ended(completed)
+//!     │           │           └──────────────────► Ended(reversed)
+//!     └───────────┴──────────────────────────────► Ended(rolledBack | cancelled)
 //! ```
 //! It decides nothing about who owns the slice: that is the slice's own record
 //! ([`crate::moving`]). What operators want of a move is written here, and
@@ -56,6 +56,9 @@ pub struct Migration {
     /// What was asked of it since.
     #[serde(default, skip_serializing_if = "Asked::is_nothing")]
     pub asked: Asked,
+    /// What it waits for, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
     /// Which of its executions is the present one: a later one takes over what
     /// an earlier one left unfinished.
     #[serde(default)]
@@ -99,6 +102,8 @@ pub enum Stage {
     Admitted,
     /// The target owns the slice; both copies are kept.
     CutOver,
+    /// The source's copy is being removed: there is no way back.
+    Cleaning,
     /// It is over.
     Ended,
 }

@@ -3,8 +3,8 @@
 //! does not start it over.
 
 use ballast_domain::tenant::SliceId;
-use ballast_vote_shard::shard::{Change, Cursor, Order, Page};
-use ballast_vote_shard::{ShardError, ShardResult, VoteShard};
+use ballast_vote_shard::shard::{Change, Cursor, Order, Page, VoterName};
+use ballast_vote_shard::{ShardError, VoteShard};
 use serde::{Deserialize, Serialize};
 
 /// About how much one page carries: large enough that its way costs little,
@@ -19,6 +19,9 @@ pub struct Copied {
     pub cursor: Cursor,
     /// Rows that were carried so far, some of them more than once.
     pub rows: u64,
+    /// About how many bytes that was.
+    #[serde(default)]
+    pub bytes: u64,
     /// How often it began anew, because what it would have gone on from was no
     /// longer kept.
     pub restarts: u32,
@@ -29,6 +32,7 @@ impl Default for Copied {
         Self {
             cursor: Cursor::Start,
             rows: 0,
+            bytes: 0,
             restarts: 0,
         }
     }
@@ -39,8 +43,21 @@ impl Default for Copied {
 pub struct Carried {
     /// Rows on it.
     pub rows: u64,
+    /// About how many bytes that was.
+    pub bytes: u64,
     /// Whether everything that was durable on the source is on its way.
     pub caught_up: bool,
+}
+
+/// Which side failed.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The one that is copied from.
+    #[error(transparent)]
+    Source(ShardError),
+    /// The one that is copied to.
+    #[error(transparent)]
+    Target(ShardError),
 }
 
 /// Carries one page from a shard to another.
@@ -50,43 +67,54 @@ pub async fn page(
     slice: &SliceId,
     order: &Order,
     copied: &mut Copied,
-) -> ShardResult<Carried> {
+) -> Result<Carried, PageError> {
     let page = match source.export(slice, &copied.cursor, PAGE_BYTES).await {
         Err(ShardError::CursorTooOld) => {
             copied.cursor = Cursor::Start;
             copied.restarts += 1;
-            source.export(slice, &copied.cursor, PAGE_BYTES).await?
+            source.export(slice, &copied.cursor, PAGE_BYTES).await
         }
-        other => other?,
+        other => other,
     };
     let Page {
         changes,
         next,
         caught_up,
-    } = page;
+    } = page.map_err(PageError::Source)?;
     if !changes.is_empty() {
-        target.import(slice, order, &changes).await?;
+        let imported = target.import(slice, order, &changes).await;
+        imported.map_err(PageError::Target)?;
     }
     // Only now: what is on the page is durable on the other side.
     copied.cursor = next;
     let rows = changes.iter().filter(|change| is_row(change)).count() as u64;
+    let bytes = changes.iter().map(weight).sum();
     copied.rows += rows;
-    Ok(Carried { rows, caught_up })
+    copied.bytes += bytes;
+    Ok(Carried {
+        rows,
+        bytes,
+        caught_up,
+    })
 }
 
 fn is_row(change: &Change) -> bool {
     matches!(change, Change::Voter(_))
 }
 
-/// Carries pages until everything that is durable on the source is on the
-/// target too.
-pub async fn rest(
-    source: &dyn VoteShard,
-    target: &dyn VoteShard,
-    slice: &SliceId,
-    order: &Order,
-    copied: &mut Copied,
-) -> ShardResult<()> {
-    while !page(source, target, slice, order, copied).await?.caught_up {}
-    Ok(())
+/// About how many bytes a change is.
+fn weight(change: &Change) -> u64 {
+    match change {
+        Change::Poll(row) => {
+            let items = row.poll.spec.items.iter().map(|item| item.item_name.len());
+            200 + items.sum::<usize>() as u64
+        }
+        Change::Voter(row) => {
+            let name = match &row.voter {
+                VoterName::Named(name) => name.as_str().len(),
+                VoterName::Erased(_) => 16,
+            };
+            (40 + name + 2 * row.items.len() + 20 * row.requests.len()) as u64
+        }
+    }
 }

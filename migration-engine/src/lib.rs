@@ -12,6 +12,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod copy;
+mod faults;
 pub mod ports;
 pub mod protocol;
 pub mod worker;

@@ -1,9 +1,18 @@
 //! What a move needs of the world, besides the shards.
+//!
+//! ```text
+//!   Records   who owns a slice and what becomes of it: decides
+//!   Moves     what was asked of a move, and what is kept of it: tells
+//! ```
 
 use async_trait::async_trait;
-use ballast_domain::moving::Route;
+use ballast_domain::certificate::{Certificate, Signed};
+use ballast_domain::migration::Migration;
+use ballast_domain::moving::{MoveId, Route};
 use ballast_domain::registry::StoreError;
 use ballast_domain::tenant::SliceId;
+use ballast_domain::{ShardId, Timestamp};
+use serde::{Deserialize, Serialize};
 
 /// The records of slices: read, and changed by compare-and-swap.
 #[async_trait]
@@ -25,4 +34,97 @@ pub struct Seen {
     pub route: Route,
     /// Its version: another one means that it has changed.
     pub version: u64,
+    /// Since when the slice is being sealed, if it is.
+    pub sealing_since: Option<Timestamp>,
+}
+
+/// A move as a workflow is given it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wanted {
+    /// Its name; that of the execution when absent.
+    #[serde(
+        rename = "migrationID",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub migration_id: Option<MoveId>,
+    /// Whose slice.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: ballast_domain::TenantId,
+    /// Which slice of the tenant.
+    #[serde(default)]
+    pub slice: u32,
+    /// The shard that it is expected on.
+    #[serde(
+        rename = "fromShardID",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub from: Option<ShardId>,
+    /// The shard that it is to come to.
+    #[serde(rename = "toShardID")]
+    pub to: ShardId,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How long both sides are kept after the cutover, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_ms: Option<u64>,
+    /// How long nobody may be able to vote at the cutover, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pause_ms: Option<u64>,
+}
+
+/// Whether a move may begin to copy.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Admission {
+    /// It may, and counts as one that does.
+    Now(Box<Migration>),
+    /// Not yet.
+    Later {
+        /// What it waits for.
+        why: String,
+        /// When to ask again.
+        ask_again_seconds: u64,
+    },
+}
+
+/// Why a move's own record cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum MovesError {
+    /// It may not be, and asking again does not help.
+    #[error("{0}")]
+    Refused(String),
+    /// The store failed: later perhaps.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What is done to a move's own record. It may be done again, to a newer one.
+pub type Edit<'a> = &'a (dyn Fn(&mut Migration) + Send + Sync);
+
+/// The moves' own records.
+#[async_trait]
+pub trait Moves: Send + Sync + 'static {
+    /// A move's record; if there is none, it is written and the slice claimed
+    /// in one step.
+    async fn open(&self, id: &MoveId, wanted: &Wanted) -> Result<Migration, MovesError>;
+
+    /// A move's record.
+    async fn read(&self, id: &MoveId) -> Result<Option<Migration>, StoreError>;
+
+    /// Changes a move's record, whatever it is by now; what it is then.
+    async fn change(
+        &self,
+        id: &MoveId,
+        action: &'static str,
+        edit: Edit<'_>,
+    ) -> Result<Migration, MovesError>;
+
+    /// Asks for a move's turn to copy: limits, maintenance windows, approval.
+    async fn admit(&self, migration: &Migration) -> Result<Admission, MovesError>;
+
+    /// Signs a certificate; `None` while nobody can.
+    fn sign(&self, certificate: Certificate) -> Option<Signed>;
 }

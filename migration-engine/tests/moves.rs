@@ -8,14 +8,23 @@ mod world;
 use std::time::Duration;
 
 use ballast_domain::moving::MoveId;
-use ballast_migration_engine::copy::Copied;
-use ballast_migration_engine::worker::{ClaimError, Goal, MoveError, Pause, Reached, claim};
+use ballast_migration_engine::worker::{ClaimError, Goal, MoveError, Notes, Reached, claim};
 use ballast_vote_shard::VoteShard;
 use ballast_vote_shard::shard::{Holding, Order};
 use world::{SOURCE, TARGET, World, id, slice};
 
-const MOVED: Reached = Reached::Over { moved: true };
-const UNDONE: Reached = Reached::Over { moved: false };
+const MOVED: Reached = Reached::Over {
+    moved: true,
+    back: false,
+};
+const BACK: Reached = Reached::Over {
+    moved: true,
+    back: true,
+};
+const UNDONE: Reached = Reached::Over {
+    moved: false,
+    back: false,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slice_moves_while_it_is_voted_on() {
@@ -66,7 +75,7 @@ async fn a_slice_goes_back_with_what_was_voted_meanwhile() {
     let more = voting.acknowledged() + 50;
     world.acknowledged(more).await;
     // Under the name of the way back it is at its target, which was the source.
-    assert_eq!(world.work("m1", 2, Goal::Undone).await.unwrap(), MOVED);
+    assert_eq!(world.work("m1", 2, Goal::Undone).await.unwrap(), BACK);
     let more = voting.acknowledged() + 50;
     world.acknowledged(more).await;
     let votes = voting.stop().await;
@@ -179,11 +188,10 @@ async fn a_late_worker_is_refused() {
     world.work("m1", 5, Goal::Prepared).await.unwrap();
     let late = world.work("m1", 4, Goal::CutOver).await;
     assert!(matches!(late, Err(MoveError::Shard { .. })), "{late:?}");
-    let (mut copied, mut pause) = (Copied::default(), Pause::default());
     let reached = world.worker();
     let job = world.job("m1", 6);
     let reached = reached
-        .work(&job, Goal::CutOver, &mut copied, &mut pause)
+        .work(&job, Goal::CutOver, &mut Notes::default())
         .await;
     assert_eq!(reached.unwrap(), Reached::Goal);
     let fence = world.shard(SOURCE).fence(&slice()).await.unwrap().unwrap();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ballast_control_plane::migrations::MoveSettings;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::route_source::RegistryRoutes;
 use ballast_control_plane::{ControlPlane, Settings, keeper};
@@ -55,6 +56,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
             calm_at: config.placement.calm_at,
         },
         rotate_overlap_seconds: i64::try_from(overlap).unwrap_or(i64::MAX),
+        moves: MoveSettings::default(),
     }
 }
 

@@ -197,6 +197,21 @@ codes! {
     ShardDown "shard-down" Unavailable
         "The shard is down"
         "Try again when Retry-After says; the operator can bring it back (shard state)."
+    MigrationNotFound "migration-not-found" NotFound
+        "There is no such move"
+        "Look for it with migration list."
+    AlreadyThere "already-there" Conflict
+        "The slice is on that shard already"
+        "Nothing has to be done; placement show says where it is."
+    MoveInProgress "move-in-progress" Conflict
+        "Another move is at work on the slice"
+        "Wait for it (migration watch), or call it off (migration cancel)."
+    MoveRefused "move-refused" Conflict
+        "The slice may not be moved there"
+        "Choose another shard, or lift what the detail names (placement explain)."
+    WrongPhase "wrong-phase" Conflict
+        "The move is not in a phase that allows that"
+        "Look how far it is with migration show."
     WorkflowNotFound "workflow-not-found" NotFound
         "There is no such workflow"
         "Look for it with workflow list, or deploy it (workflow deploy)."

@@ -24,6 +24,8 @@ use ballast_vote_shard::shard::{Fence, Holding};
 pub enum Wish {
     /// Get the slice to its target.
     Go,
+    /// Not now: whoever is kept from voting shall vote, and the copy goes on.
+    Wait,
     /// Leave, or bring, it where it was.
     GoBack,
     /// The window may end.
@@ -100,6 +102,10 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
             if view.wish == Wish::GoBack {
                 return swap(route::abort(route, id));
             }
+            // After a retreat.
+            if !owns(&view.source, route.epoch) {
+                return order(from, Op::Reinstate(route.epoch));
+            }
             if !holds(&view.target, Holding::Importing, moving.prepared, id) {
                 return order(to, Op::Prepare(moving.prepared));
             }
@@ -109,8 +115,10 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
             }
         }
         Phase::Sealing { epoch } => {
-            if view.wish == Wish::GoBack {
-                return swap(route::abort(route, id));
+            match view.wish {
+                Wish::GoBack => return swap(route::abort(route, id)),
+                Wish::Wait => return swap(route::retreat(route, id)),
+                Wish::Go | Wish::Finish => {}
             }
             if !holds(&view.source, Holding::Sealed, epoch, id) {
                 return order(from, Op::Seal(epoch));
@@ -131,7 +139,7 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
             match view.wish {
                 Wish::Finish => swap(route::clean(route, id)),
                 Wish::GoBack => swap(route::reverse(route, id, &back(id))),
-                Wish::Go => Step::Watch,
+                Wish::Go | Wish::Wait => Step::Watch,
             }
         }
         Phase::Cleaning => {

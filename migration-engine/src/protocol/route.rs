@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!            claim                 seal                    commit
-//!   (none) ────────► Copying ────────────► Sealing(E) ────────────► Window
-//!                       │                      │                   │      │
+//!   (none) ────────► Copying ◄───────────► Sealing(E) ────────────► Window
+//!                       │       retreat        │                   │      │
 //!                       └──── abort ────┐      └─ abort: epoch     │      │ reverse: a new
 //!                                       ▼        above E ─┐        │      │ move, Copying
 //!   (none) ◄── release ────────────── Aborting ◄──────────┘        │      ▼
@@ -103,6 +103,24 @@ pub fn commit<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
                 ..route.clone()
             };
             Ok(with(route, moving, Phase::Window))
+        }
+        other => Err(Refused::Phase(other)),
+    }
+}
+
+/// Not now: the source takes votes again, at a newer epoch, and the copy goes
+/// on. A seal that comes late finds nothing to seal.
+pub fn retreat<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
+    let moving = at_work(route, id)?;
+    match moving.phase {
+        Phase::Sealing { .. } => {
+            let epoch = fresh(route);
+            let route = Route {
+                epoch,
+                spent: epoch,
+                ..route.clone()
+            };
+            Ok(with(route, moving, Phase::Copying))
         }
         other => Err(Refused::Phase(other)),
     }

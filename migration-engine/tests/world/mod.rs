@@ -14,10 +14,9 @@ use ballast_domain::poll::{
 use ballast_domain::registry::StoreError;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId, Timestamp, VoterId};
-use ballast_migration_engine::copy::Copied;
 use ballast_migration_engine::ports::{Records, Seen};
 use ballast_migration_engine::worker::{
-    ClaimError, Goal, Job, MoveError, Pause, Reached, Worker, claim,
+    ClaimError, Goal, Job, MoveError, Notes, Reached, Worker, claim,
 };
 use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
@@ -93,6 +92,7 @@ impl Records for Register {
                 *now = Seen {
                     route: then.clone(),
                     version: now.version + 1,
+                    sealing_since: None,
                 };
             }
             same
@@ -158,6 +158,7 @@ impl World {
         let seen = Seen {
             route: Route::placed(id(SOURCE)),
             version: 1,
+            sealing_since: None,
         };
         Self {
             register: Arc::new(Register {
@@ -197,6 +198,7 @@ impl World {
             move_id: MoveId(name.to_owned()),
             slice: slice(),
             lease,
+            seal_max_ms: None,
         }
     }
 
@@ -206,10 +208,9 @@ impl World {
         lease: u64,
         goal: Goal,
     ) -> Result<Reached, MoveError> {
-        let (mut copied, mut pause) = (Copied::default(), Pause::default());
         let job = self.job(name, lease);
         let worker = self.worker();
-        worker.work(&job, goal, &mut copied, &mut pause).await
+        worker.work(&job, goal, &mut Notes::default()).await
     }
 
     /// Waits until so many votes are acknowledged.

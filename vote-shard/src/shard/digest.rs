@@ -153,6 +153,12 @@ impl Digest {
         }
     }
 
+    /// The sum as text.
+    pub fn hex(&self) -> String {
+        let [a, b, c, d] = self.sum;
+        format!("{d:016x}{c:016x}{b:016x}{a:016x}")
+    }
+
     /// Takes a row away.
     pub fn subtract(&mut self, row: Hash) {
         let mut borrow = false;
@@ -167,8 +173,7 @@ impl Digest {
 
 impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d] = self.sum;
-        write!(f, "{} rows, {d:016x}{c:016x}{b:016x}{a:016x}", self.rows)
+        write!(f, "{} rows, {}", self.rows, self.hex())
     }
 }
 

@@ -1,0 +1,134 @@
+//! What operators ask of moves that run. It is written into the move's record;
+//! whoever works on the move finds it there and acts on it.
+
+use ballast_domain::migration::{Asked, Back, BackHow, Migration, Stage, Word};
+use ballast_domain::moving::MoveId;
+use ballast_domain::{Error, ErrorCode, Result};
+
+use super::body::{self, MigrationBody};
+use super::get;
+use crate::change::{Attempts, Edit, IfMatch};
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+use crate::registry::typed;
+
+/// What can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Not to go on for now.
+    Pause,
+    /// To go on.
+    Resume,
+    /// That it may begin.
+    Approve,
+    /// To leave everything as it was.
+    Cancel,
+    /// To bring the slice back.
+    Reverse,
+    /// To end the window now.
+    Complete,
+}
+
+impl Ask {
+    fn action(self) -> &'static str {
+        match self {
+            Self::Pause => "migration.pause",
+            Self::Resume => "migration.resume",
+            Self::Approve => "migration.approve",
+            Self::Cancel => "migration.cancel",
+            Self::Reverse => "migration.reverse",
+            Self::Complete => "migration.complete",
+        }
+    }
+}
+
+/// Asks something of a move. What was asked before is not asked again.
+pub async fn ask(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &MoveId,
+    if_match: &IfMatch,
+    ask: Ask,
+) -> Result<MigrationBody> {
+    let mut attempts = Attempts::new(plane, intent, ask.action(), if_match);
+    loop {
+        let old = get(plane, id).await?;
+        let word = Word {
+            actor: intent.actor.clone(),
+            reason: intent.reason.clone(),
+            at: plane.now(),
+        };
+        let asked = asked(&old.value, ask, word)?;
+        let value = Migration {
+            asked,
+            ..old.value.clone()
+        };
+        let writes = match value == old.value {
+            true => Vec::new(),
+            false => vec![typed::update(old.version, &value)?],
+        };
+        let edit = Edit {
+            old: old.version,
+            value,
+            writes,
+            expects: Vec::new(),
+        };
+        if let Some(done) = attempts.commit(edit).await? {
+            return body::shown(plane, done).await;
+        }
+    }
+}
+
+/// What was asked of a move by then: pure.
+fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
+    let mut asked = migration.asked.clone();
+    let refuse = |why: &str| {
+        let detail = format!("move {} {why}", migration.migration_id);
+        Err(Error::new(ErrorCode::WrongPhase, detail))
+    };
+    if let Some(ended) = &migration.ended {
+        return refuse(&format!("is over: {}", ended.status));
+    }
+    match ask {
+        Ask::Pause => {
+            if asked.back.is_some() {
+                return refuse("is on its way back, which is not paused");
+            }
+            asked.paused.get_or_insert(word);
+        }
+        Ask::Resume => asked.paused = None,
+        Ask::Approve => {
+            if !migration.terms.needs_approval {
+                return refuse("needs no approval");
+            }
+            asked.approved.get_or_insert(word);
+        }
+        Ask::Cancel => match migration.stage {
+            Stage::Asked | Stage::Admitted => back(&mut asked, BackHow::Cancel, word),
+            Stage::CutOver => return refuse("has been cut over: reverse it instead"),
+            Stage::Cleaning | Stage::Ended => return refuse("removes the source's copy already"),
+        },
+        Ask::Reverse => match migration.stage {
+            Stage::Asked | Stage::Admitted => {
+                return refuse("has not been cut over: cancel it instead");
+            }
+            Stage::CutOver => back(&mut asked, BackHow::Reverse, word),
+            Stage::Cleaning | Stage::Ended => return refuse("removes the source's copy already"),
+        },
+        Ask::Complete => match migration.stage {
+            _ if asked.back.is_some() => return refuse("is on its way back"),
+            Stage::Asked | Stage::Admitted => {
+                return refuse("has no window to end: it has not been cut over");
+            }
+            Stage::CutOver | Stage::Cleaning | Stage::Ended => {
+                asked.complete.get_or_insert(word);
+            }
+        },
+    }
+    Ok(asked)
+}
+
+fn back(asked: &mut Asked, how: BackHow, word: Word) {
+    asked.back.get_or_insert(Back { how, word });
+    asked.paused = None;
+}

@@ -1,0 +1,418 @@
+//! A move is asked for: checked, priced, and written down together with its
+//! claim on the slice, in one commit.
+
+use ballast_domain::error::ErrorCode;
+use ballast_domain::migration::{Asked, Figures, Migration, Price, Stage, Terms};
+use ballast_domain::moving::MoveId;
+use ballast_domain::placement::{Subject, explain};
+use ballast_domain::registry::{CommitError, Expect, Kind, slices_on};
+use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
+use ballast_domain::{Error, Result, ShardId, TenantId};
+use ballast_migration_engine::protocol::route;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::body::{self, MigrationBody};
+use super::records::part;
+use super::{WORKFLOW, get, price};
+use crate::change::commit_failed;
+use crate::fleet::FleetSnapshot;
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+use crate::registry::typed::{self, Versioned};
+use crate::workflows::engine;
+use crate::{shards, tenants, validate};
+
+/// How often it is decided anew because something changed meanwhile.
+const ATTEMPTS: usize = 16;
+/// A window longer than this is a mistake.
+const WINDOW_MAX_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// So is a pause.
+const PAUSE_MAX_MS: u64 = 60 * 60 * 1_000;
+
+/// What a caller says of a move.
+#[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewMove {
+    /// The shard that the slice is to come to.
+    #[serde(rename = "toShardID")]
+    pub to: ShardId,
+    /// The shard that the caller believes it to be on: it is moved only from
+    /// there.
+    #[serde(rename = "fromShardID")]
+    pub from: Option<ShardId>,
+    /// Which slice of the tenant; 0 when absent.
+    #[serde(default)]
+    pub slice: u32,
+    /// How long both sides are kept after the cutover, in milliseconds.
+    #[schema(maximum = 2_592_000_000_u64)]
+    pub window_ms: Option<u64>,
+    /// How long nobody may be able to vote at the cutover, in milliseconds: it
+    /// waits for a moment that promises so.
+    #[schema(minimum = 1, maximum = 3_600_000)]
+    pub max_pause_ms: Option<u64>,
+    /// Only says what would be done.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What a move would do.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MovePlan {
+    /// Always true: nothing was done.
+    pub dry_run: bool,
+    /// Whose slice.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// Which slice.
+    pub slice: u32,
+    /// The shard that it would leave.
+    #[serde(rename = "fromShardID")]
+    pub from: ShardId,
+    /// The shard that it would come to.
+    #[serde(rename = "toShardID")]
+    pub to: ShardId,
+    /// How it would be done.
+    pub terms: Terms,
+    /// What it would cost.
+    pub price: Price,
+    /// Each thing that would be done, in order.
+    pub actions: Vec<PlannedAction>,
+}
+
+/// A thing that a move would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct PlannedAction {
+    /// The state of the workflow that does it.
+    pub phase: &'static str,
+    /// What.
+    pub action: String,
+}
+
+/// Says what a move would do; refuses what would be refused.
+pub async fn plan(plane: &ControlPlane, id: &TenantId, new: &NewMove) -> Result<MovePlan> {
+    let tenant = tenants::get(plane, id).await?;
+    let snapshot = plane.fleet().refresh(plane.registry()).await?;
+    let from = checked(plane, &snapshot, &tenant.value, new)?;
+    let slice = slice_id(id, new);
+    let price = price::price(plane, &slice, &from, &new.to).await?;
+    let terms = terms(plane, new, &price);
+    Ok(MovePlan {
+        dry_run: true,
+        tenant_id: id.clone(),
+        slice: new.slice,
+        actions: actions(&slice, &from, &new.to, &terms, &price),
+        from,
+        to: new.to.clone(),
+        terms,
+        price,
+    })
+}
+
+fn slice_id(id: &TenantId, new: &NewMove) -> SliceId {
+    SliceId {
+        tenant_id: id.clone(),
+        slice: new.slice,
+    }
+}
+
+fn actions(
+    slice: &SliceId,
+    from: &ShardId,
+    to: &ShardId,
+    terms: &Terms,
+    price: &Price,
+) -> Vec<PlannedAction> {
+    let say = |phase, action: String| PlannedAction { phase, action };
+    let wait = match terms.needs_approval {
+        true => "wait for an approval, then for a turn",
+        false => "wait for a turn",
+    };
+    let pause = match terms.max_pause_ms {
+        Some(most) => format!("when a pause of at most {most} ms is to be expected, "),
+        None => String::new(),
+    };
+    let minutes = terms.window_ms.div_ceil(60_000);
+    vec![
+        say("PlanMove", format!("claim {slice} on {from}, and {wait}")),
+        say(
+            "EnsureParquetBackfill",
+            format!("archive the closed polls of {slice} on {from}"),
+        ),
+        say(
+            "CreateDataSyncTask",
+            format!("prepare {to} to take {slice} in"),
+        ),
+        say(
+            "WaitForSync",
+            format!(
+                "copy {} polls and {} rows (about {} bytes) to {to} while {from} takes votes, then what changes",
+                price.polls, price.rows, price.bytes
+            ),
+        ),
+        say(
+            "VerifyConsistency",
+            format!("read everything on {to} back and compare it with {from}"),
+        ),
+        say(
+            "UpdateTenantRouting",
+            format!(
+                "{pause}seal {from}, copy the rest, compare, switch the route to {to}: about {} ms without votes",
+                price.pause_ms
+            ),
+        ),
+        say(
+            "EnableDualRead",
+            format!("read rows from both; stream new votes back to {from}"),
+        ),
+        say(
+            "MonitorDualRead",
+            format!("compare both sides for about {minutes} min; go back if they differ"),
+        ),
+        say(
+            "CleanupOldShard",
+            format!("remove {slice} from {from}, and sign the certificate"),
+        ),
+    ]
+}
+
+/// Asks for a move.
+pub async fn begin(
+    plane: &ControlPlane,
+    intent: &Intent,
+    tenant: &TenantId,
+    new: &NewMove,
+) -> Result<MigrationBody> {
+    let id = match &intent.idempotency {
+        // Repeated under the same key it is the same move.
+        Some(idempotency) => MoveId(format!("mv-{}", idempotency.id())),
+        None => fresh(plane),
+    };
+    let migration = written(plane, intent, &id, tenant, new).await?;
+    start(plane, &migration.value).await;
+    body::shown(plane, migration).await
+}
+
+/// Has a move worked on. What fails here is made good by the watchman.
+pub(super) async fn start(plane: &ControlPlane, migration: &Migration) {
+    let input = json!({
+        "migrationID": migration.migration_id,
+        "tenantID": migration.tenant_id,
+        "slice": migration.slice,
+        "toShardID": migration.to,
+    });
+    let started = match engine(plane) {
+        Ok(engine) => engine
+            .start(WORKFLOW, &migration.execution(), input)
+            .await
+            .map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(error) = started {
+        let id = &migration.migration_id;
+        tracing::warn!(%id, error, "a move could not be started, and will be");
+    }
+}
+
+/// Writes a move down and claims its slice, unless it is there.
+pub(super) async fn written(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &MoveId,
+    tenant_id: &TenantId,
+    new: &NewMove,
+) -> Result<Versioned<Migration>> {
+    if let Some(there) = typed::get::<Migration>(plane.registry(), &id.0).await? {
+        let same = there.value.tenant_id == *tenant_id
+            && (there.value.slice, &there.value.to) == (new.slice, &new.to);
+        return match same {
+            true => Ok(there),
+            false => Err(Error::new(
+                ErrorCode::IdempotencyMismatch,
+                "this name was used for another move",
+            )),
+        };
+    }
+    let _turn = plane.turn(tenant_id.as_str()).await;
+    for _ in 0..ATTEMPTS {
+        let mut tenant = tenants::get(plane, tenant_id).await?;
+        let snapshot = plane.fleet().refresh(plane.registry()).await?;
+        let from = checked(plane, &snapshot, &tenant.value, new)?;
+        let slice = slice_id(tenant_id, new);
+        let price = price::price(plane, &slice, &from, &new.to).await?;
+        let now = plane.now();
+        let part = part(&mut tenant.value, new.slice).ok_or_else(|| no_slice(&slice))?;
+        let claimed = route::claim(&part.route(), id, new.to.clone());
+        let claimed = claimed.map_err(|refused| claim_refused(&slice, refused))?;
+        part.set_route(claimed, now);
+        let migration = Migration {
+            migration_id: id.clone(),
+            tenant_id: tenant_id.clone(),
+            slice: new.slice,
+            regions: regions(&snapshot, [&from, &new.to]),
+            from,
+            to: new.to.clone(),
+            actor: intent.actor.clone(),
+            reason: intent.reason.clone(),
+            requested_at: now,
+            terms: terms(plane, new, &price),
+            stage: Stage::Asked,
+            asked: Asked::default(),
+            waiting_for: None,
+            run: 0,
+            price: Some(price),
+            figures: Figures::default(),
+            ended: None,
+            certificate: None,
+        };
+        let writes = vec![
+            typed::update(tenant.version, &tenant.value)?,
+            typed::create(&migration, Vec::new())?,
+        ];
+        let commit = intent.commit("migration.begin", writes, expectations(&snapshot, new));
+        match plane.registry().commit(commit).await {
+            Ok(_) => return get(plane, id).await,
+            Err(CommitError::Conflict { .. } | CommitError::LimitReached { .. }) => {}
+            Err(other) => return Err(commit_failed(other)),
+        }
+    }
+    Err(Error::new(ErrorCode::Busy, "the tenant or the fleet kept changing").retry_after(1))
+}
+
+fn expectations(snapshot: &FleetSnapshot, new: &NewMove) -> Vec<Expect> {
+    let mut expects = vec![snapshot.unchanged()];
+    if let Some(shard) = snapshot.fleet.get(&new.to) {
+        let tally = slices_on(shard.id.as_str());
+        expects.push(Expect::TallyBelow(Kind::Tenant, tally, shard.max_slices));
+    }
+    expects
+}
+
+fn regions(snapshot: &FleetSnapshot, shards: [&ShardId; 2]) -> Vec<ballast_domain::RegionId> {
+    let known = shards.into_iter().filter_map(|shard| snapshot.shard(shard));
+    let mut regions: Vec<_> = known.map(|shard| shard.value.region.clone()).collect();
+    regions.sort();
+    regions.dedup();
+    regions
+}
+
+/// Whether the move may be, and from where.
+fn checked(
+    plane: &ControlPlane,
+    snapshot: &FleetSnapshot,
+    tenant: &Tenant,
+    new: &NewMove,
+) -> Result<ShardId> {
+    if let Some(window) = new.window_ms
+        && window > WINDOW_MAX_MS
+    {
+        let message = format!("it is longer than {} days", WINDOW_MAX_MS / 86_400_000);
+        return Err(Error::invalid_field("/windowMs", message));
+    }
+    if let Some(pause) = new.max_pause_ms {
+        validate::count("/maxPauseMs", pause, PAUSE_MAX_MS)?;
+    }
+    if tenant.status == TenantStatus::Closed {
+        let detail = format!("tenant {:?} is closed", tenant.tenant_id.as_str());
+        return Err(Error::new(ErrorCode::TenantClosed, detail));
+    }
+    let slice = slice_id(&tenant.tenant_id, new);
+    let part = tenant.slices.iter().find(|part| part.slice == new.slice);
+    let part = part.ok_or_else(|| no_slice(&slice))?;
+    if snapshot.shard(&new.to).is_none() {
+        return Err(shards::not_found(plane, &new.to));
+    }
+    if let Some(moving) = &part.moving {
+        let refused = route::Refused::Busy(moving.move_id.clone());
+        return Err(claim_refused(&slice, refused));
+    }
+    if part.shard_id == new.to {
+        return Err(claim_refused(&slice, route::Refused::There));
+    }
+    if let Some(from) = &new.from
+        && *from != part.shard_id
+    {
+        let detail = format!("{slice} is on {}, not on {from}", part.shard_id);
+        return Err(Error::new(ErrorCode::MoveRefused, detail));
+    }
+    if let Some(pin) = &tenant.pin
+        && pin.shard_id != new.to
+    {
+        let detail = format!("the tenant is pinned to {}", pin.shard_id);
+        let error = Error::new(ErrorCode::MoveRefused, detail);
+        return Err(error.next("Take the pin away first (placement unpin)."));
+    }
+    let vetoes = vetoes(snapshot, tenant, new);
+    if !vetoes.is_empty() {
+        let detail = format!("{} {}", new.to, vetoes.join(" and "));
+        return Err(Error::new(ErrorCode::MoveRefused, detail));
+    }
+    Ok(part.shard_id.clone())
+}
+
+fn vetoes(snapshot: &FleetSnapshot, tenant: &Tenant, new: &NewMove) -> Vec<String> {
+    let Some(subject) = Subject::of(tenant, new.slice) else {
+        return Vec::new();
+    };
+    let told = explain(&snapshot.fleet, &subject);
+    let about = told
+        .shards
+        .into_iter()
+        .filter(|shard| shard.shard_id == new.to);
+    about
+        .flat_map(|shard| shard.vetoes)
+        .map(|veto| veto.message)
+        .collect()
+}
+
+fn terms(plane: &ControlPlane, new: &NewMove, price: &Price) -> Terms {
+    let settings = plane.settings();
+    let moves = &settings.moves;
+    Terms {
+        window_ms: new.window_ms.unwrap_or(moves.window_ms),
+        max_pause_ms: new.max_pause_ms.or(moves.max_pause_ms),
+        needs_approval: moves
+            .approval_above_rows
+            .is_some_and(|most| price.rows > most),
+    }
+}
+
+fn no_slice(slice: &SliceId) -> Error {
+    let detail = format!(
+        "tenant {:?} has no slice {}",
+        slice.tenant_id.as_str(),
+        slice.slice
+    );
+    Error::new(ErrorCode::NotFound, detail)
+}
+
+fn claim_refused(slice: &SliceId, refused: route::Refused) -> Error {
+    match refused {
+        route::Refused::Busy(other) => Error::new(
+            ErrorCode::MoveInProgress,
+            format!("move {other} is at work on {slice}"),
+        ),
+        route::Refused::There => Error::new(
+            ErrorCode::AlreadyThere,
+            format!("{slice} is on that shard already"),
+        ),
+        other => Error::new(ErrorCode::MoveRefused, other.to_string()),
+    }
+}
+
+/// A name that nobody else comes upon; later ones sort behind earlier ones.
+fn fresh(plane: &ControlPlane) -> MoveId {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut bytes = [0; 4];
+    plane.entropy().fill(&mut bytes);
+    let time = u64::try_from(plane.now().unix_ms()).unwrap_or(0);
+    let digit = |number: u64, place: u32| {
+        let five = (number >> (5 * place)) & 31;
+        DIGITS[usize::try_from(five).unwrap_or(0)] as char
+    };
+    let chance = u64::from(u32::from_be_bytes(bytes));
+    let time: String = (0..9).rev().map(|place| digit(time, place)).collect();
+    let chance: String = (0..5).rev().map(|place| digit(chance, place)).collect();
+    MoveId(format!("mv-{time}-{chance}"))
+}

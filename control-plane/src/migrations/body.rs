@@ -1,0 +1,189 @@
+//! What is shown of moves.
+
+use ballast_domain::Result;
+use ballast_domain::migration::{Migration, Stage, Status};
+use ballast_domain::moving::MoveId;
+use ballast_state_machines::core::Status as Running;
+use ballast_state_machines::engine::{Description, TaskProgress};
+use serde::Serialize;
+
+use super::WORKFLOW;
+use crate::plane::ControlPlane;
+use crate::registry::typed::Versioned;
+use crate::workflows::{away, engine};
+
+/// A move as it is shown.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MigrationBody {
+    /// What is kept of it.
+    #[serde(flatten)]
+    pub migration: Versioned<Migration>,
+    /// How it stands.
+    pub status: Status,
+    /// The state of the workflow that it is in, or ended in.
+    #[schema(example = "WaitForSync")]
+    pub phase: String,
+    /// How long nobody could vote at the cutover, in milliseconds.
+    pub pause_ms: Option<u64>,
+    /// How far the present phase is.
+    pub progress: MoveProgress,
+    /// The execution that does it.
+    #[serde(rename = "executionID")]
+    pub execution_id: String,
+}
+
+/// How far a phase of a move is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MoveProgress {
+    /// How much is done.
+    pub done: u64,
+    /// How much there is, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// What is counted.
+    pub unit: String,
+    /// What is being done, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// How much is done per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<u64>,
+    /// How long the rest takes at this rate, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eta_seconds: Option<u64>,
+}
+
+/// A move with how it stands now.
+pub(super) async fn shown(
+    plane: &ControlPlane,
+    migration: Versioned<Migration>,
+) -> Result<MigrationBody> {
+    let execution_id = execution_id(&migration.value);
+    // What is over is told from its record: executions are forgotten.
+    let execution = match migration.value.is_over() {
+        true => None,
+        false => engine(plane)?.get(&execution_id).await.map_err(away)?,
+    };
+    Ok(MigrationBody {
+        status: status(&migration.value, execution.as_ref()),
+        phase: phase(&migration.value, execution.as_ref()),
+        pause_ms: migration.value.figures.pause_ms,
+        progress: progress(&migration.value, execution.as_ref()),
+        execution_id,
+        migration,
+    })
+}
+
+/// The execution that does a move.
+#[must_use]
+pub fn execution_id(migration: &Migration) -> String {
+    format!("{WORKFLOW}:{}", migration.execution())
+}
+
+fn status(migration: &Migration, execution: Option<&Description>) -> Status {
+    if let Some(ended) = &migration.ended {
+        return ended.status;
+    }
+    let is_over = execution
+        .is_some_and(|found| !matches!(found.summary.status, Running::Pending | Running::Running));
+    if is_over {
+        return Status::Failed;
+    }
+    // Going back waits for nothing.
+    let waits = migration.waiting_for.is_some() || migration.asked.paused.is_some();
+    if waits && migration.asked.back.is_none() {
+        return Status::Waiting;
+    }
+    Status::Running
+}
+
+fn phase(migration: &Migration, execution: Option<&Description>) -> String {
+    if let Some(ended) = &migration.ended {
+        return ended.phase.clone();
+    }
+    let state = execution.and_then(|found| found.summary.position.first());
+    match state {
+        Some(position) => step_of(&position.state).to_owned(),
+        // It has not been taken up yet.
+        None => match migration.stage {
+            Stage::Asked => "DetectHotspot",
+            Stage::Admitted => "WaitForSync",
+            Stage::CutOver => "MonitorDualRead",
+            Stage::Cleaning | Stage::Ended => "CleanupOldShard",
+        }
+        .to_owned(),
+    }
+}
+
+/// The step that a state belongs to: choices and waits are part of the step
+/// that they follow.
+#[must_use]
+pub fn step_of(state: &str) -> &str {
+    match state {
+        "IsPlanReady" | "AwaitPlan" => "PlanMove",
+        "IsSynced" | "AwaitSync" => "WaitForSync",
+        "IsConsistent" => "VerifyConsistency",
+        "IsCutOver" | "AwaitQuiet" => "UpdateTenantRouting",
+        "IsWindowOver" | "AwaitWindow" => "MonitorDualRead",
+        "CleanupStuck" => "CleanupOldShard",
+        "HowItWentBack" | "MoveReversed" | "MoveRolledBack" | "RollbackStuck" => "Rollback",
+        "MoveRefused" => "DetectHotspot",
+        step => step,
+    }
+}
+
+fn progress(migration: &Migration, execution: Option<&Description>) -> MoveProgress {
+    let told = execution.and_then(|found| found.progress.first());
+    let mut progress = match told {
+        Some(told) => told_of(told),
+        None => MoveProgress {
+            done: migration.figures.rows,
+            total: migration.price.as_ref().map(|price| price.rows),
+            unit: "rows".to_owned(),
+            ..MoveProgress::default()
+        },
+    };
+    if let Some(why) = &migration.waiting_for {
+        progress.note = Some(format!("waiting for {why}"));
+    }
+    progress
+}
+
+fn told_of(told: &TaskProgress) -> MoveProgress {
+    let progress = &told.progress;
+    let ms = u64::try_from(told.at_ms - told.begun_at_ms).unwrap_or(0);
+    let per_second = (ms >= 500).then(|| progress.done.saturating_mul(1_000) / ms.max(1));
+    let left = progress
+        .total
+        .map(|total| total.saturating_sub(progress.done));
+    let eta_seconds = match (left, per_second) {
+        (Some(left), Some(rate)) if rate > 0 => Some(left.div_ceil(rate)),
+        _ => None,
+    };
+    MoveProgress {
+        done: progress.done,
+        total: progress.total,
+        unit: progress.unit.clone(),
+        note: progress.note.clone(),
+        per_second,
+        eta_seconds,
+    }
+}
+
+/// A move's name as a caller gives it.
+pub fn move_id(text: &str) -> Result<MoveId> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if text.is_empty() || text.len() > 80 || !text.chars().all(plain) {
+        let detail = format!(
+            "{:?} is no name of a move",
+            text.chars().take(81).collect::<String>()
+        );
+        return Err(ballast_domain::Error::new(
+            ballast_domain::ErrorCode::MigrationNotFound,
+            detail,
+        ));
+    }
+    Ok(MoveId(text.to_owned()))
+}

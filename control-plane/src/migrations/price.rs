@@ -1,0 +1,114 @@
+//! What a move would cost, from what is there and from past moves.
+
+use ballast_domain::Result;
+use ballast_domain::migration::{Migration, Price, Status};
+use ballast_domain::registry::{Kind, RecordQuery, slices_on};
+use ballast_domain::tenant::SliceId;
+use ballast_domain::{Error, ShardId};
+use ballast_vote_shard::ShardError;
+
+use super::movers;
+use crate::plane::ControlPlane;
+use crate::registry::typed;
+
+/// Past moves that are looked at.
+const PAST: usize = 50;
+/// What is expected of a new installation.
+const BYTES_PER_ROW: u64 = 120;
+const ROWS_PER_SECOND: u64 = 100_000;
+const PAUSE_MS: u64 = 20;
+/// What every move takes besides its rows.
+const AT_LEAST_MS: u64 = 200;
+
+/// What is known of past moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Experience {
+    moves: u64,
+    bytes_per_row: u64,
+    rows_per_second: u64,
+    pause_ms: u64,
+}
+
+impl Experience {
+    /// Out of moves that were completed: pure.
+    pub(super) fn of(past: &[Migration]) -> Self {
+        let (mut rows, mut bytes, mut ms, mut pauses) = (0_u64, 0_u64, 0_u64, Vec::new());
+        for figures in past.iter().map(|migration| &migration.figures) {
+            rows += figures.rows;
+            bytes += figures.bytes;
+            if let (Some(from), Some(until)) = (figures.copying_since, figures.cut_over_at) {
+                ms += u64::try_from(until.unix_ms() - from.unix_ms()).unwrap_or(0);
+            }
+            pauses.extend(figures.pause_ms);
+        }
+        pauses.sort_unstable();
+        // Few rows say little about a rate.
+        let telling = rows >= 1_000;
+        Self {
+            moves: past.len() as u64,
+            bytes_per_row: match telling {
+                true => bytes / rows,
+                false => BYTES_PER_ROW,
+            },
+            rows_per_second: match telling && ms > 0 {
+                true => (rows.saturating_mul(1_000) / ms).max(1),
+                false => ROWS_PER_SECOND,
+            },
+            pause_ms: pauses.get(pauses.len() / 2).copied().unwrap_or(PAUSE_MS),
+        }
+    }
+
+    fn price(self, polls: u64, rows: u64, neighbours: u64) -> Price {
+        Price {
+            polls,
+            rows,
+            bytes: rows.saturating_mul(self.bytes_per_row),
+            duration_ms: AT_LEAST_MS + rows.saturating_mul(1_000) / self.rows_per_second,
+            pause_ms: self.pause_ms,
+            from_moves: self.moves,
+            neighbours,
+        }
+    }
+}
+
+/// What a move of a slice would cost.
+pub async fn price(
+    plane: &ControlPlane,
+    slice: &SliceId,
+    from: &ShardId,
+    to: &ShardId,
+) -> Result<Price> {
+    let source = movers(plane)?.shards.shard(from).map_err(Error::from)?;
+    let digests = match source.digests(slice).await {
+        Ok(digests) => digests,
+        // Nobody has voted yet.
+        Err(ShardError::Unfit(_)) => Vec::new(),
+        Err(other) => return Err(other.into()),
+    };
+    let rows: u64 = digests.iter().map(|(_, digest)| digest.rows).sum();
+    let polls = digests.len() as u64;
+    let query = RecordQuery {
+        terms: vec![format!("status:{}", Status::Completed)],
+        ..RecordQuery::all(Kind::Migration, 10_000)
+    };
+    let past = typed::list::<Migration>(plane.registry(), &query).await?;
+    let past: Vec<_> = past
+        .into_iter()
+        .rev()
+        .take(PAST)
+        .map(|past| past.value)
+        .collect();
+    let tallies = plane
+        .registry()
+        .tallies(Kind::Tenant, &slices_on(""))
+        .await?;
+    let on = |shard: &ShardId| {
+        tallies
+            .get(&slices_on(shard.as_str()))
+            .copied()
+            .unwrap_or(0)
+    };
+    let neighbours = (on(from) + on(to)).saturating_sub(1);
+    // A poll has a row of its own.
+    Ok(Experience::of(&past).price(polls, rows.saturating_sub(polls), neighbours))
+}

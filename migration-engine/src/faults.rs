@@ -1,0 +1,33 @@
+//! Crashes on purpose: where a test has a process die.
+//!
+//! Without the feature `faults` nothing of it is built. With it, the
+//! environment variable `BALLAST_DIE_AT` names the place, such as
+//! `swapped Sealing` or `order Activate`, and optionally how often it is
+//! passed before: `ordered Seal:3`.
+
+use std::fmt::Debug;
+
+/// A place between two lines, named by what is or was done there.
+#[cfg(not(feature = "faults"))]
+pub(crate) fn point(_: &str, _: impl Debug) {}
+
+/// Dies here, if this is the place.
+#[cfg(feature = "faults")]
+pub(crate) fn point(place: &str, about: impl Debug) {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static PASSED: AtomicU64 = AtomicU64::new(0);
+    let Ok(wanted) = std::env::var("BALLAST_DIE_AT") else {
+        return;
+    };
+    let (wanted, times) = match wanted.rsplit_once(':') {
+        Some((wanted, times)) => (wanted.to_owned(), times.parse().unwrap_or(0)),
+        None => (wanted, 0),
+    };
+    let here = format!("{place} {about:?}");
+    let Some((verb, what)) = wanted.split_once(' ') else {
+        return;
+    };
+    if verb == place && here.contains(what) && PASSED.fetch_add(1, Ordering::AcqRel) >= times {
+        std::process::abort();
+    }
+}

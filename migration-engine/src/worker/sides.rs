@@ -1,0 +1,235 @@
+//! Both shards of a move: looked at, compared, told things.
+
+use std::sync::Arc;
+
+use ballast_domain::certificate::VotesProved;
+use ballast_domain::tenant::{Epoch, SliceId};
+use ballast_domain::{PollId, ShardId};
+use ballast_vote_shard::shard::{Digest, Fence, Order, Unfit};
+use ballast_vote_shard::{At, ShardError, Shards, VoteShard};
+
+use super::MoveError;
+use crate::copy::{self, Carried, Copied};
+use crate::protocol::Op;
+
+/// Polls that one purge removes.
+const PURGED_AT_ONCE: usize = 100;
+
+/// Both shards of a move.
+#[derive(Clone)]
+pub struct Sides {
+    /// The one that the slice leaves.
+    pub from: (ShardId, Arc<dyn VoteShard>),
+    /// The one that it comes to.
+    pub to: (ShardId, Arc<dyn VoteShard>),
+}
+
+/// What both sides hold, beside each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compared {
+    /// Polls whose digests differ, or that only one side has.
+    pub differing: usize,
+    /// All rows of the source.
+    pub source: Digest,
+    /// All rows of the target.
+    pub target: Digest,
+    /// The source's polls.
+    pub polls: usize,
+}
+
+impl Compared {
+    /// What this proves, if the source is sealed.
+    #[must_use]
+    pub fn proved(&self, sealed_epoch: Epoch) -> VotesProved {
+        let polls = self.polls as u64;
+        VotesProved {
+            acknowledged: self.source.rows.saturating_sub(polls),
+            present: self.target.rows.saturating_sub(polls),
+            // A row is found by its poll and voter: there cannot be two. What
+            // is there beyond what was acknowledged would be one too many.
+            duplicates: self.target.rows.saturating_sub(self.source.rows),
+            polls,
+            source_digest: self.source.hex(),
+            target_digest: self.target.hex(),
+            sealed_epoch,
+        }
+    }
+}
+
+impl Sides {
+    /// Finds both.
+    pub fn find(shards: &dyn Shards, from: &ShardId, to: &ShardId) -> Result<Self, MoveError> {
+        let find = |id: &ShardId| {
+            let found = shards.shard(id).map_err(failed(id))?;
+            Ok::<_, MoveError>((id.clone(), found))
+        };
+        Ok(Self {
+            from: find(from)?,
+            to: find(to)?,
+        })
+    }
+
+    /// The same with the roles exchanged.
+    #[must_use]
+    pub fn exchanged(&self) -> Self {
+        Self {
+            from: self.to.clone(),
+            to: self.from.clone(),
+        }
+    }
+
+    /// What both remember of a slice.
+    pub async fn fences(
+        &self,
+        slice: &SliceId,
+    ) -> Result<(Option<Fence>, Option<Fence>), MoveError> {
+        let (from, to) = (&self.from, &self.to);
+        let source = from.1.fence(slice).await.map_err(failed(&from.0))?;
+        let target = to.1.fence(slice).await.map_err(failed(&to.0))?;
+        Ok((source, target))
+    }
+
+    /// The digests that both keep of a slice, in the order of the polls. The
+    /// source is read first: once it is sealed it does not change.
+    pub async fn digests(&self, slice: &SliceId) -> Result<(Digests, Digests), MoveError> {
+        let source = digests(&self.from, slice).await?;
+        let target = digests(&self.to, slice).await?;
+        Ok((source, target))
+    }
+
+    /// Compares what both hold.
+    pub async fn compare(&self, slice: &SliceId) -> Result<Compared, MoveError> {
+        let (source, target) = self.digests(slice).await?;
+        Ok(Compared {
+            differing: differing(&source, &target).len(),
+            source: sum(&source),
+            target: sum(&target),
+            polls: source.len(),
+        })
+    }
+
+    /// That they differ, as an error.
+    pub(super) async fn difference(&self, slice: &SliceId) -> Result<MoveError, MoveError> {
+        Ok(MoveError::Different {
+            from: self.from.0.clone(),
+            target: self.to.0.clone(),
+            polls: self.compare(slice).await?.differing,
+        })
+    }
+
+    /// Carries one page over.
+    pub async fn carry(
+        &self,
+        slice: &SliceId,
+        order: &Order,
+        copied: &mut Copied,
+    ) -> Result<Carried, MoveError> {
+        let (from, to) = (&self.from, &self.to);
+        let done = copy::page(&*from.1, &*to.1, slice, order, copied).await;
+        done.map_err(|failure| match failure {
+            copy::PageError::Source(source) => failed(&from.0)(source),
+            copy::PageError::Target(source) => failed(&to.0)(source),
+        })
+    }
+
+    /// Tells one of them something.
+    pub async fn tell(
+        &self,
+        slice: &SliceId,
+        shard: &ShardId,
+        op: Op,
+        order: &Order,
+    ) -> Result<(), MoveError> {
+        let (id, told) = if *shard == self.from.0 {
+            &self.from
+        } else {
+            &self.to
+        };
+        let at = |epoch| At {
+            slice: slice.clone(),
+            epoch,
+        };
+        let done = match op {
+            Op::Prepare(epoch) => {
+                let (from, source) = &self.from;
+                let key = source.slice_key(slice).await.map_err(failed(from))?;
+                told.prepare(&at(epoch), order, key).await
+            }
+            Op::Seal(epoch) => told.seal(&at(epoch), order).await,
+            Op::Reinstate(epoch) => match told.unseal(&at(epoch), order).await {
+                // Nobody has voted yet, so nobody has told it that the slice is
+                // its own.
+                Err(ShardError::Unfit(Unfit::Unknown)) if epoch == Epoch::FIRST => {
+                    told.found(&at(epoch)).await
+                }
+                other => other,
+            },
+            Op::Activate(epoch) => told.activate(&at(epoch), order).await,
+            Op::Retire(epoch) => told.retire(&at(epoch), order).await,
+            Op::Purge(epoch) => told
+                .purge(&at(epoch), order, PURGED_AT_ONCE)
+                .await
+                .map(drop),
+        };
+        done.map_err(failed(id))
+    }
+}
+
+/// The digests of a slice's polls, in their order.
+pub type Digests = Vec<(PollId, Digest)>;
+
+async fn digests(
+    (id, shard): &(ShardId, Arc<dyn VoteShard>),
+    slice: &SliceId,
+) -> Result<Digests, MoveError> {
+    let mut found = match shard.digests(slice).await {
+        Ok(found) => found,
+        // It holds nothing of it yet.
+        Err(ShardError::Unfit(_)) => Vec::new(),
+        Err(other) => return Err(failed(id)(other)),
+    };
+    found.sort_unstable_by_key(|(poll, _)| *poll);
+    Ok(found)
+}
+
+/// The polls that differ between two lists, each in the order of the polls.
+#[must_use]
+pub fn differing(one: &Digests, two: &Digests) -> Vec<PollId> {
+    let (mut one, mut two) = (one.iter().peekable(), two.iter().peekable());
+    let mut found = Vec::new();
+    loop {
+        match (one.peek(), two.peek()) {
+            (Some(left), Some(right)) if left.0 == right.0 => {
+                if left.1 != right.1 {
+                    found.push(left.0);
+                }
+                one.next();
+                two.next();
+            }
+            (Some(left), right) if right.is_none_or(|right| left.0 < right.0) => {
+                found.push(left.0);
+                one.next();
+            }
+            (_, Some(right)) => {
+                found.push(right.0);
+                two.next();
+            }
+            (Some(_), None) | (None, None) => return found,
+        }
+    }
+}
+
+fn sum(digests: &Digests) -> Digest {
+    let mut all = Digest::default();
+    for (_, digest) in digests {
+        all.merge(digest);
+    }
+    all
+}
+
+pub(super) fn failed(shard: &ShardId) -> impl FnOnce(ShardError) -> MoveError + use<'_> {
+    move |source| MoveError::Shard {
+        shard: shard.clone(),
+        source,
+    }
+}
