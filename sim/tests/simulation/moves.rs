@@ -4,20 +4,29 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ballast_control_plane::migrations::MoveSettings;
+use ballast_control_plane::migrations::records::SliceRecords;
+use ballast_control_plane::registry::typed;
+use ballast_control_plane::{ControlPlane, Settings};
 use ballast_domain::ShardId;
-use ballast_domain::moving::MoveId;
-use ballast_domain::tenant::SliceId;
+use ballast_domain::migration::Migration;
+use ballast_domain::moving::{MoveId, Moving, Phase};
+use ballast_domain::shard::PressureThresholds;
+use ballast_domain::tenant::{SliceId, Tenant};
 use ballast_migration_engine::copy::Copied;
 use ballast_migration_engine::worker::{
-    ClaimError, Goal, Job, MoveError, Pause, Reached, Worker, claim,
+    ClaimError, Goal, Job, MoveError, Notes, Reached, Worker, claim,
 };
+use ballast_vote_shard::VoteShard;
+use ballast_vote_shard::shard::Holding;
+use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::chance;
+use crate::chance::{self, Drawn};
 use crate::net::{Caller, Wires};
 use crate::nodes::Nodes;
-use crate::records::TenantRecords;
+use crate::records::BrokenRecords;
 use crate::registry::Far;
 use crate::stage;
 use crate::trace::{self, SimClock, note};
@@ -34,26 +43,65 @@ pub(crate) struct Yard {
 type Outcome = Result<Reached, MoveError>;
 
 impl Yard {
-    fn records(&self) -> Arc<TenantRecords> {
-        Arc::new(TenantRecords {
-            registry: Arc::new(self.registry.clone()),
+    /// The control plane of a process that has just started.
+    async fn plane(&self) -> ControlPlane {
+        loop {
+            let registry = Arc::new(self.registry.clone());
+            let (clock, entropy) = (Arc::new(SimClock), Arc::new(Drawn));
+            match ControlPlane::open(registry, clock, entropy, settings()).await {
+                Ok(plane) => return plane,
+                Err(_) => sleep(chance::ms(10, 100)).await,
+            }
+        }
+    }
+
+    async fn records(&self) -> Arc<BrokenRecords> {
+        Arc::new(BrokenRecords {
+            whole: SliceRecords::new(self.plane().await),
             nodes: self.nodes.clone(),
         })
     }
 
-    fn worker(&self, number: u64) -> Worker {
+    async fn worker(&self, caller: Caller) -> Worker {
         let wires = Wires {
-            caller: Caller::Worker(number),
+            caller,
             nodes: self.nodes.clone(),
         };
-        Worker::new(self.records(), Arc::new(wires), Arc::new(SimClock))
+        Worker::new(self.records().await, Arc::new(wires), Arc::new(SimClock))
+    }
+
+    /// Has a slice take votes again that is sealed for too long, again and
+    /// again.
+    pub(crate) async fn watch(self, slice: SliceId) {
+        let worker = self.worker(Caller::Watchman).await;
+        loop {
+            sleep(chance::ms(300, 1_000)).await;
+            let stage = *chance::one_of(&["admitted", "cutOver"]);
+            let migration: Migration = serde_json::from_value(json!({
+                "migrationID": "looked after",
+                "tenantID": slice.tenant_id,
+                "slice": slice.slice,
+                "fromShardID": "shard-1",
+                "toShardID": "shard-2",
+                "regions": [],
+                "actor": { "name": "watchman" },
+                "requestedAt": "2026-11-16T09:30:00Z",
+                "terms": { "windowMs": 1 },
+                "stage": stage,
+            }))
+            .unwrap();
+            let seal_max_ms = settings().moves.seal_max_ms;
+            if let Err(error) = worker.unseal_overdue(&migration, seal_max_ms).await {
+                note!("{} stays sealed for now: {error}", slice.tenant_id);
+            }
+        }
     }
 
     /// Moves a slice a number of times, one after the other.
     pub(crate) async fn operate(self, slice: SliceId, moves: u64) {
         let ids = self.nodes.ids();
         for number in 0..moves {
-            sleep(chance::ms(50, 3_000)).await;
+            sleep(chance::ms(0, 1_000)).await;
             let name = MoveId(format!("{}-m{number}", slice.tenant_id));
             let to = chance::one_of(&ids).clone();
             if self.claimed(&slice, &name, &to).await {
@@ -69,8 +117,9 @@ impl Yard {
     }
 
     async fn claimed(&self, slice: &SliceId, name: &MoveId, to: &ShardId) -> bool {
+        let records = self.records().await;
         loop {
-            match claim(&*self.records(), slice, name, to).await {
+            match claim(&*records, slice, name, to).await {
                 Ok(_) => return true,
                 Err(ClaimError::Refused(refused)) => {
                     note!("{name} is refused: {refused}");
@@ -97,7 +146,7 @@ impl Yard {
         };
         let mut lease = 0;
         let mut late = Vec::new();
-        let copied = Arc::new(Mutex::new(Copied::default()));
+        let notes = Arc::new(Mutex::new(Notes::default()));
         let moved = loop {
             lease += 1;
             let goal = *goals.last().unwrap();
@@ -105,27 +154,27 @@ impl Yard {
                 move_id: name.clone(),
                 slice: slice.clone(),
                 lease,
+                seal_max_ms: chance::happens(700).then(|| chance::within(20, 3_000)),
             };
             note!("{name} worker {lease} to {goal:?}");
             let troupe = stage::troupe();
             let (sender, mut receiver) = oneshot::channel();
-            stage::spawn(
-                troupe,
-                work(self.worker(lease), job, goal, copied.clone(), sender),
-            );
+            stage::spawn(troupe, work(self.clone(), job, goal, notes.clone(), sender));
             let outcome = self.wait(troupe, &mut receiver).await;
             match outcome {
-                Some(Ok(Reached::Over { moved })) => break moved,
+                Some(Ok(Reached::Over { moved, back })) => break moved && !back,
                 Some(Ok(Reached::Goal)) => {
                     if goals.len() > 1 {
                         goals.pop();
                         sleep(chance::ms(0, 2_000)).await;
                     }
+                    self.keeps_the_way_back(slice).await;
                 }
+                Some(Ok(Reached::PutOff)) => sleep(chance::ms(5, 300)).await,
                 Some(Ok(Reached::Unknown)) => panic!("{name} is forgotten"),
                 Some(Err(MoveError::Different { .. })) => {
                     // It is copied anew; if that does not help, it goes back.
-                    *copied.lock().unwrap() = Copied::default();
+                    notes.lock().unwrap().copied = Copied::default();
                     if chance::happens(300) {
                         goals = vec![Goal::Undone];
                     }
@@ -137,7 +186,12 @@ impl Yard {
                     sleep(chance::ms(5, 300)).await;
                 }
                 // Taken for dead. It is, or it will go on later.
-                None => late.push(troupe),
+                None => {
+                    late.push(troupe);
+                    if chance::happens(150) {
+                        goals = vec![Goal::Undone];
+                    }
+                }
             }
         };
         for troupe in late {
@@ -148,6 +202,33 @@ impl Yard {
             }
         }
         moved
+    }
+
+    /// While both sides are kept, the source's copy is there.
+    async fn keeps_the_way_back(&self, slice: &SliceId) {
+        let Some(moving) = self.in_window(slice).await else {
+            return;
+        };
+        let Some((shard, _)) = self.nodes.up(&moving.from) else {
+            return;
+        };
+        let Ok(fence) = shard.fence(slice).await else {
+            return;
+        };
+        if self.in_window(slice).await == Some(moving) {
+            let holding = fence.map(|fence| fence.holding);
+            let is_kept = matches!(holding, Some(Holding::Sealed | Holding::Retired));
+            assert!(is_kept, "{slice} has no way back: {holding:?}");
+        }
+    }
+
+    async fn in_window(&self, slice: &SliceId) -> Option<Moving> {
+        let near = self.registry.near().ok()?;
+        let tenant = typed::get::<Tenant>(&near, slice.tenant_id.as_str()).await;
+        let slices = tenant.ok()??.value.slices;
+        let found = slices.into_iter().find(|one| one.slice == slice.slice);
+        let moving = found?.moving?;
+        (moving.phase == Phase::Window).then_some(moving)
     }
 
     /// Waits for a worker, as long as its lease lasts.
@@ -183,18 +264,18 @@ impl Yard {
 }
 
 async fn work(
-    worker: Worker,
+    yard: Yard,
     job: Job,
     goal: Goal,
-    copied: Arc<Mutex<Copied>>,
+    notes: Arc<Mutex<Notes>>,
     told: oneshot::Sender<Outcome>,
 ) {
-    let mut own = copied.lock().unwrap().clone();
-    let mut pause = Pause::default();
-    let outcome = worker.work(&job, goal, &mut own, &mut pause).await;
+    let worker = yard.worker(Caller::Worker(job.lease)).await;
+    let mut own = notes.lock().unwrap().clone();
+    let outcome = worker.work(&job, goal, &mut own).await;
     note!("{} worker {}: {}", job.move_id, job.lease, shown(&outcome));
     if told.send(outcome).is_ok() {
-        *copied.lock().unwrap() = own;
+        *notes.lock().unwrap() = own;
     }
 }
 
@@ -202,5 +283,15 @@ fn shown(outcome: &Outcome) -> String {
     match outcome {
         Ok(reached) => format!("{reached:?}"),
         Err(error) => error.to_string(),
+    }
+}
+
+/// How the control plane is set.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        default_region: "local".parse().unwrap(),
+        pressure: PressureThresholds::default(),
+        rotate_overlap_seconds: 60,
+        moves: MoveSettings::default(),
     }
 }

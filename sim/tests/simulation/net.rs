@@ -28,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) enum Caller {
     Router(usize),
     Worker(u64),
+    Watchman,
 }
 
 /// The shards as one caller reaches them.
@@ -86,7 +87,9 @@ fn arrive<T: Send + 'static>(
 
 impl Wire {
     async fn call<T: Send + 'static>(&self, verb: &'static str, act: Act<T>) -> ShardResult<T> {
-        let fate = weather::fate();
+        // What workers order comes again more often: it is rarer, and more
+        // depends on it.
+        let fate = weather::fate_of(if self.is_worker() { 150 } else { 40 });
         let what = format!("{:?} {verb} {}", self.caller, self.to);
         let (sender, receiver) = oneshot::channel();
         // While somebody holds it, an answer may come.
@@ -123,7 +126,7 @@ impl Wire {
     }
 
     fn is_worker(&self) -> bool {
-        matches!(self.caller, Caller::Worker(_))
+        !matches!(self.caller, Caller::Router(_))
     }
 }
 

@@ -1,14 +1,13 @@
-//! The records of slices in the registry, as a worker reads and changes them.
+//! The product's records of slices, and what planted bugs make of them.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ballast_control_plane::intent::Intent;
-use ballast_control_plane::registry::typed::{self, Versioned};
+use ballast_control_plane::migrations::records::SliceRecords;
+use ballast_domain::ShardId;
 use ballast_domain::moving::{Phase, Route};
-use ballast_domain::registry::{CommitError, Registry, StoreError};
-use ballast_domain::tenant::{SliceId, Tenant};
-use ballast_domain::{Clock, ShardId};
+use ballast_domain::registry::StoreError;
+use ballast_domain::tenant::SliceId;
 use ballast_migration_engine::ports::{Records, Seen};
 use ballast_migration_engine::protocol::token;
 use ballast_vote_shard::shard::Order;
@@ -16,19 +15,14 @@ use ballast_vote_shard::{At, VoteShard};
 
 use crate::bugs::{self, Bug};
 use crate::nodes::Nodes;
-use crate::trace::SimClock;
 
-pub(crate) struct TenantRecords {
-    pub(crate) registry: Arc<dyn Registry>,
-    /// For planted bugs only.
+/// The records, or what a bug makes of them.
+pub(crate) struct BrokenRecords {
+    pub(crate) whole: SliceRecords,
     pub(crate) nodes: Arc<Nodes>,
 }
 
-impl TenantRecords {
-    async fn tenant(&self, slice: &SliceId) -> Result<Option<Versioned<Tenant>>, StoreError> {
-        typed::get::<Tenant>(&*self.registry, slice.tenant_id.as_str()).await
-    }
-
+impl BrokenRecords {
     /// What a bug makes of a change before it is decided.
     async fn broken(&self, slice: &SliceId, seen: &Seen, then: &Route) -> Route {
         let mut then = then.clone();
@@ -42,9 +36,10 @@ impl TenantRecords {
             };
             self.activate(&moving.to, slice, &then, &order).await;
         }
+        let was = seen.route.moving.as_ref().map(|was| was.phase);
         if bugs::has(Bug::EpochReused)
             && moving.phase == Phase::Aborting
-            && let Some(Phase::Sealing { .. }) = seen.route.moving.as_ref().map(|was| was.phase)
+            && matches!(was, Some(Phase::Sealing { .. }))
         {
             then.epoch = seen.route.epoch;
         }
@@ -63,38 +58,18 @@ impl TenantRecords {
 }
 
 #[async_trait]
-impl Records for TenantRecords {
+impl Records for BrokenRecords {
     async fn read(&self, slice: &SliceId) -> Result<Option<Seen>, StoreError> {
-        Ok(self.tenant(slice).await?.and_then(|tenant| {
-            let mut slices = tenant.value.slices.iter();
-            let found = slices.find(|known| known.slice == slice.slice)?;
-            Some(Seen {
-                route: found.route(),
-                version: tenant.version,
-            })
-        }))
+        self.whole.read(slice).await
     }
 
     async fn swap(&self, slice: &SliceId, seen: &Seen, then: &Route) -> Result<bool, StoreError> {
-        let Some(Versioned { mut value, version }) = self.tenant(slice).await? else {
-            return Ok(false);
-        };
-        if version != seen.version && !bugs::has(Bug::RecordOverwritten) {
-            return Ok(false);
-        }
         let then = self.broken(slice, seen, then).await;
-        for known in &mut value.slices {
-            if known.slice == slice.slice {
-                known.set_route(then.clone(), SimClock.now());
-            }
+        if bugs::has(Bug::RecordOverwritten)
+            && let Some(now) = self.whole.read(slice).await?
+        {
+            return self.whole.swap(slice, &now, &then).await;
         }
-        let write = typed::update(version, &value)?;
-        let intent = Intent::ballast("mover", "a move");
-        let commit = intent.commit("tenant.move", vec![write], Vec::new());
-        match self.registry.commit(commit).await {
-            Ok(_) => Ok(true),
-            Err(CommitError::Store(error)) => Err(error),
-            Err(_) => Ok(false),
-        }
+        self.whole.swap(slice, seen, &then).await
     }
 }

@@ -55,11 +55,16 @@ pub(crate) struct Fate {
 
 /// The next message's.
 pub(crate) fn fate() -> Fate {
+    fate_of(40)
+}
+
+/// The next message's, which so many times in a thousand comes again.
+pub(crate) fn fate_of(again: u64) -> Fate {
     let stormy = STORM.get();
     let per_mille = |often| stormy && chance::happens(often);
     Fate {
         lost: per_mille(25),
-        again: per_mille(40).then(late),
+        again: per_mille(again).then(late),
         unanswered: per_mille(25),
         there: way(),
         back: way(),

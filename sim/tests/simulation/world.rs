@@ -8,8 +8,7 @@ use axum::body::Body;
 use axum::http::Request;
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::keys::{self, NewKey};
-use ballast_control_plane::{ControlPlane, Settings, shards, tenants};
-use ballast_domain::shard::PressureThresholds;
+use ballast_control_plane::{ControlPlane, shards, tenants};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ShardId, TenantId};
 use ballast_vote_shard::embedded::disk::Crash;
@@ -21,7 +20,7 @@ use crate::audit::audit;
 use crate::book::{Booth, Ledger, Rules, Voter};
 use crate::chance::{self, Drawn};
 use crate::clients::{Client, told};
-use crate::moves::Yard;
+use crate::moves::{Yard, settings};
 use crate::nemesis::Nemesis;
 use crate::nodes::Nodes;
 use crate::registry::Far;
@@ -71,7 +70,8 @@ async fn run(seed: u64) {
             tenant_id: tenant_id.clone(),
             slice: 0,
         };
-        let operating = yard.operate(slice, chance::within(2, 4));
+        stage::spawn(stage::WORLD, yard.clone().watch(slice.clone()));
+        let operating = yard.operate(slice, chance::within(3, 7));
         ends.push(ended(async move {
             operating.await;
             Vec::new()
@@ -128,13 +128,8 @@ fn ended(play: impl Future<Output = Vec<Voter>> + Send + 'static) -> oneshot::Re
 
 /// Shards, tenants and keys, by the product's own control plane.
 async fn settle(registry: &Far, shard_ids: &[ShardId]) -> Vec<(TenantId, String)> {
-    let settings = Settings {
-        default_region: "local".parse().unwrap(),
-        pressure: PressureThresholds::default(),
-        rotate_overlap_seconds: 60,
-    };
     let near = Arc::new(registry.near().unwrap());
-    let plane = ControlPlane::open(near, Arc::new(SimClock), Arc::new(Drawn), settings);
+    let plane = ControlPlane::open(near, Arc::new(SimClock), Arc::new(Drawn), settings());
     let plane = plane.await.unwrap();
     let intent = Intent::ballast("simulation", "a world begins");
     for id in shard_ids {
