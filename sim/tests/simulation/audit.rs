@@ -20,6 +20,7 @@ type Found = BTreeMap<(PollId, String), Row>;
 /// Looks at every tenant.
 pub(crate) async fn audit(registry: &Far, nodes: &Nodes, booths: &[Booth], ledger: &Ledger) {
     let mut tenants: Vec<_> = booths.iter().map(|booth| booth.tenant.clone()).collect();
+    tenants.sort();
     tenants.dedup();
     for tenant in tenants {
         let near = registry.near().unwrap();
@@ -75,6 +76,7 @@ async fn check(
     }
     for booth in booths {
         let tally = shard.tally(slice, booth.poll).await.unwrap();
+        assert_eq!(tally.closed_at.is_some(), booth.is_closed, "{}", booth.poll);
         let rows = || {
             let of_poll = found.iter().filter(|((poll, _), _)| *poll == booth.poll);
             of_poll.map(|(_, row)| row)

@@ -24,6 +24,7 @@ pub(crate) struct Booth {
     pub(crate) poll: PollId,
     pub(crate) items: Vec<ItemId>,
     pub(crate) rules: Rules,
+    pub(crate) is_closed: bool,
 }
 
 /// What a voter does.
@@ -39,6 +40,16 @@ pub(crate) struct Expected {
     pub(crate) status: u16,
     pub(crate) outcome: &'static str,
     pub(crate) revision: Option<u32>,
+}
+
+impl Expected {
+    pub(crate) fn refused() -> Self {
+        Self {
+            status: 409,
+            outcome: "refused",
+            revision: None,
+        }
+    }
 }
 
 /// A voter's row.
@@ -60,17 +71,14 @@ impl Row {
             };
             (Self { items, revision }, told)
         };
-        let same = |status, outcome, revision| {
-            let told = Expected {
-                status,
-                outcome,
-                revision,
-            };
-            (self.clone(), told)
-        };
+        let same = |told| (self.clone(), told);
         let mut items = self.items.clone();
         match choice {
-            Choice::For(item) if items.contains(&item) => same(200, "already", Some(self.revision)),
+            Choice::For(item) if items.contains(&item) => same(Expected {
+                status: 200,
+                outcome: "already",
+                revision: Some(self.revision),
+            }),
             Choice::For(item) if items.len() < rules.choices => {
                 items.insert(item);
                 changed(items, "counted")
@@ -78,12 +86,12 @@ impl Row {
             Choice::For(item) if rules.changeable && rules.choices == 1 => {
                 changed(BTreeSet::from([item]), "counted")
             }
-            Choice::For(_) => same(409, "refused", None),
+            Choice::For(_) => same(Expected::refused()),
             Choice::Withdraw(item) if rules.changeable && items.contains(&item) => {
                 items.remove(&item);
                 changed(items, "withdrawn")
             }
-            Choice::Withdraw(_) => same(409, "refused", None),
+            Choice::Withdraw(_) => same(Expected::refused()),
         }
     }
 }
@@ -102,6 +110,17 @@ pub(crate) struct Voter {
 }
 
 impl Voter {
+    pub(crate) fn new(booth: usize, name: String) -> Self {
+        Self {
+            booth,
+            name,
+            row: Row::default(),
+            or: None,
+            made: 0,
+            is_done: false,
+        }
+    }
+
     /// The next choice, with what it makes of the row and what is told. One
     /// that changes nothing is the last: such an answer is not remembered, so
     /// a copy of it that comes late could say something else.

@@ -13,6 +13,7 @@
 mod audit;
 mod book;
 mod bugs;
+mod chair;
 mod chance;
 mod clients;
 mod moves;

@@ -4,8 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::Request;
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::keys::{self, NewKey};
 use ballast_control_plane::{ControlPlane, shards, tenants};
@@ -18,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::audit::audit;
 use crate::book::{Booth, Ledger, Rules, Voter};
+use crate::chair::{Chair, Held, made, new_poll};
 use crate::chance::{self, Drawn};
 use crate::clients::{Client, told};
 use crate::moves::{Yard, settings};
@@ -60,14 +59,20 @@ async fn run(seed: u64) {
         weather::storm();
     }
     let mut ends = Vec::new();
-    for (tenant_id, _) in &keys {
+    let client = |number| Client {
+        number,
+        booths: booths.clone(),
+        routers: routers.clone(),
+        rest_ms: length_ms / 20,
+    };
+    for (number, (tenant, key)) in keys.iter().enumerate() {
         let yard = Yard {
             registry: registry.clone(),
             nodes: nodes.clone(),
             rough: stormy,
         };
         let slice = SliceId {
-            tenant_id: tenant_id.clone(),
+            tenant_id: tenant.clone(),
             slice: 0,
         };
         stage::spawn(stage::WORLD, yard.clone().watch(slice.clone()));
@@ -76,15 +81,21 @@ async fn run(seed: u64) {
             operating.await;
             Vec::new()
         }));
+        let chair = Chair {
+            tenant: tenant.clone(),
+            key: key.clone(),
+            client: client(100 + number),
+        };
+        ends.push(ended(chair.hold(chance::within(0, 2))));
     }
     for number in 0..5 {
-        let client = Client {
-            number,
-            booths: booths.clone(),
-            routers: routers.clone(),
-            rest_ms: length_ms / 20,
-        };
-        ends.push(ended(client.vote(voters(number, booths.len()))));
+        let voting = client(number).vote(voters(number, booths.len()));
+        let booths = booths.clone();
+        ends.push(ended(async move {
+            let voters = voting.await.into_iter();
+            let held = voters.map(|voter| (booths[voter.booth].clone(), vec![voter]));
+            held.collect()
+        }));
     }
     let nemesis = Nemesis {
         nodes: nodes.clone(),
@@ -96,29 +107,33 @@ async fn run(seed: u64) {
         note!("fair weather");
         weather::fair();
     }
-    let mut ledger = Ledger::new();
+    let (mut ledger, mut all) = (Ledger::new(), booths.to_vec());
     for end in ends {
-        let voters = timeout(REST, end).await;
-        let voters = voters.expect("the world does not come to rest");
-        for voter in voters.unwrap() {
-            let poll = booths[voter.booth].poll;
-            ledger.insert((poll, voter.name.clone()), voter);
+        let held = timeout(REST, end).await;
+        let held = held.expect("the world does not come to rest");
+        for (booth, voters) in held.unwrap() {
+            for voter in voters {
+                ledger.insert((booth.poll, voter.name.clone()), voter);
+            }
+            if !all.iter().any(|known| known.poll == booth.poll) {
+                all.push(booth);
+            }
         }
     }
     // What is on its way arrives, and changes nothing any more.
     sleep(Duration::from_secs(120)).await;
     note!("at rest");
-    audit(&registry, &nodes, &booths, &ledger).await;
+    audit(&registry, &nodes, &all, &ledger).await;
     // And all of it is on disk.
     for id in &shard_ids {
         nodes.crash(id, Crash::PowerLost);
         nodes.open(id);
     }
-    audit(&registry, &nodes, &booths, &ledger).await;
+    audit(&registry, &nodes, &all, &ledger).await;
 }
 
 /// Lets a task run and hands over what comes of it.
-fn ended(play: impl Future<Output = Vec<Voter>> + Send + 'static) -> oneshot::Receiver<Vec<Voter>> {
+fn ended(play: impl Future<Output = Vec<Held>> + Send + 'static) -> oneshot::Receiver<Vec<Held>> {
     let (sender, receiver) = oneshot::channel();
     stage::spawn(stage::WORLD, async move {
         let _ = sender.send(play.await);
@@ -153,34 +168,13 @@ async fn polls(keys: &[(TenantId, String)], router: &RouterProcess) -> Vec<Booth
     let mut booths = Vec::new();
     for (tenant, key) in keys {
         for (changeable, choices) in [(true, 1), (false, 1), (true, 3)] {
-            let body = json!({
-                "items": ["a", "b", "c", "d"],
-                "expirationTime": "2030-01-01T00:00:00Z",
-                "voteChangeable": changeable,
-                "choicesMax": choices,
-            });
-            let request = Request::builder()
-                .method("POST")
-                .uri("/polls")
-                .header("x-api-key", key)
-                .header("content-type", "application/json")
-                .body(Body::from(body.to_string()))
-                .unwrap();
-            let made = told(router.ask(request).await.unwrap()).await;
-            assert_eq!(made.status, 201, "{}", made.body);
-            let items = made.body["items"].as_array().unwrap().iter();
-            booths.push(Booth {
-                tenant: tenant.clone(),
-                key: key.clone(),
-                poll: made.body["pollID"].as_str().unwrap().parse().unwrap(),
-                items: items
-                    .map(|item| item["itemID"].as_str().unwrap().parse().unwrap())
-                    .collect(),
-                rules: Rules {
-                    changeable,
-                    choices,
-                },
-            });
+            let rules = Rules {
+                changeable,
+                choices,
+            };
+            let answer = router.ask(new_poll(key, rules, None)).await;
+            let told = told(answer.unwrap()).await;
+            booths.push(made(tenant, key, rules, &told));
         }
     }
     booths
@@ -188,13 +182,9 @@ async fn polls(keys: &[(TenantId, String)], router: &RouterProcess) -> Vec<Booth
 
 fn voters(client: usize, booths: usize) -> Vec<Voter> {
     (0..chance::within(6, 12))
-        .map(|number| Voter {
-            booth: chance::below(booths as u64) as usize,
-            name: format!("c{client}v{number}"),
-            row: Default::default(),
-            or: None,
-            made: 0,
-            is_done: false,
+        .map(|number| {
+            let booth = chance::below(booths as u64) as usize;
+            Voter::new(booth, format!("c{client}v{number}"))
         })
         .collect()
 }
