@@ -48,7 +48,7 @@ enum Command {
     /// Run Ballast: router, admin API and embedded shards in one process
     #[command(after_help = cli::help::UP)]
     Up(up::UpArgs),
-    /// Create, list, show, change, suspend, resume and close tenants
+    /// Create, list, show, change, move, suspend, resume and close tenants
     #[command(subcommand)]
     Tenant(cli::tenant::Verb),
     /// Create, list, change, rotate, revoke and identify API keys
@@ -63,6 +63,9 @@ enum Command {
     /// Show, explain, pin and preview where tenants are placed
     #[command(subcommand)]
     Placement(cli::placement::Verb),
+    /// List, watch, pause, cancel, reverse and certify moves of tenants between shards
+    #[command(subcommand)]
+    Migration(cli::migration::Verb),
     /// List what was changed: who, when, why
     #[command(subcommand)]
     Event(cli::event::Verb),
@@ -103,6 +106,7 @@ impl Command {
                     .map_err(local)
             }
             Self::Workflow(verb) => verb.run(globals, screen).await,
+            Self::Migration(verb) => verb.run(globals, screen).await,
             Self::Completions(args) => args.run(Cli::command(), screen),
             Self::Execution(verb) => verb.run(&remote()?).await,
             Self::Tenant(verb) => verb.run(&remote()?).await,

@@ -15,7 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::certificate::Signed;
+use crate::certificate::{Signed, VotesProved};
 use crate::clock::Timestamp;
 use crate::id::{RegionId, ShardId, TenantId};
 use crate::moving::MoveId;
@@ -69,6 +69,9 @@ pub struct Migration {
     /// What was measured.
     #[serde(default)]
     pub figures: Figures,
+    /// What was found on both sides at the cutover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proved: Option<VotesProved>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ending>,
@@ -255,6 +258,15 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether a move that stands so is over.
+    #[must_use]
+    pub fn is_end(self) -> bool {
+        match self {
+            Self::Running | Self::Waiting | Self::Failed => false,
+            Self::Completed | Self::RolledBack | Self::Reversed | Self::Cancelled => true,
+        }
+    }
+
     /// The status's name, as in its JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -304,6 +316,14 @@ impl Migration {
 
 /// The term of moves that are not over.
 pub const OPEN: &str = "open";
+/// The term of those that are.
+pub const OVER: &str = "over";
+
+/// The term of moves that ended so.
+#[must_use]
+pub fn ended_so(status: Status) -> String {
+    format!("status:{status}")
+}
 
 /// The tally of the moves that copy from or to a shard.
 #[must_use]
@@ -336,7 +356,7 @@ impl Entity for Migration {
         ];
         match &self.ended {
             None => terms.push(OPEN.to_owned()),
-            Some(ended) => terms.push(format!("status:{}", ended.status)),
+            Some(ended) => terms.extend([OVER.to_owned(), ended_so(ended.status)]),
         }
         terms
     }

@@ -259,7 +259,7 @@ pub struct Event {
     pub after: Option<String>,
 }
 
-/// Which records to list, in the order of their ids.
+/// Which records to list, in the order of their ids, or against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordQuery {
     /// The kind.
@@ -268,8 +268,10 @@ pub struct RecordQuery {
     pub terms: Vec<String>,
     /// What the id must begin with.
     pub id_prefix: String,
-    /// Only ids after this one.
+    /// Only ids that come after this one in the order that is asked for.
     pub after: Option<String>,
+    /// The last id first.
+    pub descending: bool,
     /// How many at the most.
     pub limit: u32,
 }
@@ -282,6 +284,7 @@ impl RecordQuery {
             terms: Vec::new(),
             id_prefix: String::new(),
             after: None,
+            descending: false,
             limit,
         }
     }
@@ -318,7 +321,7 @@ pub trait Registry: Send + Sync + 'static {
     /// One record.
     async fn get(&self, key: &RecordKey) -> StoreResult<Option<Record>>;
 
-    /// A page of records, in the order of their ids.
+    /// A page of records, in the order of their ids, or against it.
     async fn list(&self, query: &RecordQuery) -> StoreResult<Vec<Record>>;
 
     /// The tallies of this kind whose names begin with `prefix`, those that

@@ -6,8 +6,9 @@
 //!   worker     looks, decides, does one thing, looks again
 //!   copy       a slice's data, page by page, resumable
 //!   ports      what a move needs of the world, besides the shards
+//!   steps      what the states of the workflow `move-tenant` do
+//!   throttle   how fast a copy may be, by what it does to others
 //! ```
-//! The steps of the workflow that call the worker come next.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -15,4 +16,6 @@ pub mod copy;
 mod faults;
 pub mod ports;
 pub mod protocol;
+pub mod steps;
+pub mod throttle;
 pub mod worker;

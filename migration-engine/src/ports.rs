@@ -90,6 +90,32 @@ pub enum Admission {
     },
 }
 
+/// How fast, and how long sealed, a move may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Bytes per second that it may carry; any when absent.
+    pub bytes_per_second: Option<u64>,
+    /// How long a slice may be sealed, in milliseconds.
+    pub seal_max_ms: u64,
+}
+
+/// What readers have seen while both sides of a slice were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadCounts {
+    /// Reads of both sides that were compared.
+    pub compared: u64,
+    /// Those that differed.
+    pub differences: u64,
+    /// Rows that only the old side had, or newer: there should be none.
+    pub stragglers: u64,
+}
+
+/// Those who read both sides while a window is open.
+pub trait Readers: Send + Sync + 'static {
+    /// What they have seen of a slice since this process began.
+    fn counts(&self, slice: &SliceId) -> ReadCounts;
+}
+
 /// Why a move's own record cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum MovesError {
@@ -124,6 +150,9 @@ pub trait Moves: Send + Sync + 'static {
 
     /// Asks for a move's turn to copy: limits, maintenance windows, approval.
     async fn admit(&self, migration: &Migration) -> Result<Admission, MovesError>;
+
+    /// How fast, and how long sealed, a move may be.
+    fn pace(&self) -> Pace;
 
     /// Signs a certificate; `None` while nobody can.
     fn sign(&self, certificate: Certificate) -> Option<Signed>;

@@ -9,8 +9,8 @@ use ballast_domain::{ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// What this program writes; it reads the earlier ones too. With 2 came the
-/// executions.
-pub(super) const FORMAT: u32 = 2;
+/// executions, with 3 the key that certificates are signed with.
+pub(super) const FORMAT: u32 = 3;
 pub(super) const NAME: &str = "manifest.json";
 
 /// A backup.
@@ -26,6 +26,9 @@ pub(super) struct Manifest {
     /// What ran, and what came of what ran before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) executions: Option<FileCopy>,
+    /// What certificates of moves are signed with: a secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) certificate_key: Option<FileCopy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,8 +12,9 @@ use super::manifest::{FileCopy, Manifest, ShardCopy};
 pub(super) fn verify(backup: &Path, manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
     check_file(backup, &manifest.registry.file, &mut problems);
-    if let Some(executions) = &manifest.executions {
-        check_file(backup, executions, &mut problems);
+    let others = [&manifest.executions, &manifest.certificate_key];
+    for file in others.into_iter().flatten() {
+        check_file(backup, file, &mut problems);
     }
     for shard in &manifest.shards {
         let directory = backup.join(&shard.directory);

@@ -1,5 +1,7 @@
 //! The examples under every `--help`.
 
+pub(crate) use super::help_migration::*;
+
 pub(crate) const TOP: &str = "\
 Examples:
   ballast up                              run everything; data in ./ballast-data
@@ -7,6 +9,7 @@ Examples:
   ballast key create acme                 give it an API key
   ballast placement explain acme          where it is, why, and what would move it
   ballast shard list                      the fleet
+  ballast tenant move acme --to shard-3   move it while it is being voted on
   ballast execution watch move-tenant:1   a workflow, live
   ballast tenant list --json | jq .       everything, for programs
 

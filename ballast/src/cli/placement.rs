@@ -4,11 +4,12 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::args::{Guard, Paging};
+use super::body::{Placement, Versioned};
 use super::client::Request;
 use super::failure::{Failure, Verdict};
 use super::preview;
 use super::time::When;
-use super::view::{self, explain, placements};
+use super::view::{self, explain, migrations, placements};
 use super::{Remote, help};
 
 /// What can be asked and said about placement.
@@ -91,6 +92,9 @@ impl Verb {
                 view::show(screen, &reply, |screen, told| {
                     explain::text(screen, told, at, all)
                 })?;
+                if at.is_none() && !screen.json {
+                    moves_told(remote, &tenant, slice.unwrap_or(0)).await?;
+                }
             }
             Self::Pin {
                 tenant,
@@ -116,4 +120,18 @@ impl Verb {
         }
         Ok(Verdict::Done)
     }
+}
+
+/// Says whether a slice is moving, and how its last move ended.
+async fn moves_told(remote: &Remote, tenant: &str, slice: u32) -> Result<(), Failure> {
+    let request = Request::get(&["tenants", tenant, "placement"]);
+    let placed: Versioned<Placement> = remote.client.send(request).await?.read()?;
+    let slices = placed.value.slices.iter();
+    for found in slices.filter(|found| found.slice == slice) {
+        let told = migrations::moving(found).or_else(|| migrations::last_move(found));
+        if let Some(told) = told {
+            remote.screen.data(format!("\nIt {told}.").as_bytes())?;
+        }
+    }
+    Ok(())
 }

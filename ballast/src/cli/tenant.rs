@@ -1,4 +1,4 @@
-//! `tenant`: create, list, show, change, suspend, resume, close.
+//! `tenant`: create, list, show, change, move, suspend, resume, close.
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use ballast_domain::tenant::Tenant;
@@ -11,6 +11,7 @@ use super::body::Versioned;
 use super::client::{Reply, Request};
 use super::confirm::confirm;
 use super::failure::{Failure, Verdict};
+use super::migration::begin::MoveArgs;
 use super::view::{self, tenants};
 use super::{Remote, help};
 
@@ -54,6 +55,9 @@ pub(crate) enum Verb {
         #[command(flatten)]
         guard: Guard,
     },
+    /// Move a slice of a tenant to another shard while it is being voted on
+    #[command(after_help = help::TENANT_MOVE)]
+    Move(MoveArgs),
     /// Refuse a tenant's keys until it is resumed; its data stays
     #[command(after_help = help::TENANT_SUSPEND)]
     Suspend {
@@ -273,6 +277,7 @@ impl Verb {
                 let reply = client.send(request.guarded(guard)).await?;
                 view::show(screen, &reply, tenants::facts)?;
             }
+            Self::Move(args) => return args.run(remote).await,
             Self::Suspend { id, guard } => turned(remote, &id, "suspend", guard).await?,
             Self::Resume { id, guard } => turned(remote, &id, "resume", guard).await?,
             Self::Close { id, yes, guard } => {

@@ -142,11 +142,60 @@ mod tests {
             ("[fleet]\nshards = 0\n", "ballast.toml:2: fleet.shards"),
             ("[fleet]\nshards = -1\n", "ballast.toml:2: "),
             ("[fleet]\nregion = \"No Region\"\n", "ballast.toml:2: "),
+            (
+                "[moves]\nwindow = \"31 days\"\n",
+                "ballast.toml:2: moves.window: must be at most 30 days",
+            ),
+            (
+                "[moves]\nmax_pause = \"0s\"\n",
+                "ballast.toml:2: moves.max_pause",
+            ),
+            (
+                "[moves]\nseal_max = \"11s\"\n",
+                "ballast.toml:2: moves.seal_max",
+            ),
+            (
+                "[moves]\nper_shard_max = 0\n",
+                "ballast.toml:2: moves.per_shard_max",
+            ),
+            (
+                "[moves]\nper_region_max = 0\n",
+                "ballast.toml:2: moves.per_region_max",
+            ),
+            (
+                "[moves]\nbytes_per_second = 1\n",
+                "ballast.toml:2: moves.bytes_per_second",
+            ),
+            (
+                "[moves]\nmaintenance = [\"daily 01:00-05:00\", \"Sunday 02:00-04:00\"]\n",
+                "ballast.toml:2: moves.maintenance: \"Sunday 02:00-04:00\" is no maintenance window",
+            ),
             ("[server\n", "ballast.toml:1: "),
         ] {
             let error = error(text);
             assert!(error.starts_with(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_set_about_moves_reaches_them() {
+        let text = "[moves]\nwindow = \"30min\"\nmax_pause = \"50ms\"\nseal_max = \"1s\"\n\
+                    per_shard_max = 2\nper_region_max = 3\nbytes_per_second = 4096\n\
+                    approval_above_rows = 5\nmaintenance = [\"Sun 02:00-04:00\"]\n";
+        let set = parse(Path::new("x"), text).unwrap().moves.settings();
+        let expected = ballast_control_plane::migrations::MoveSettings {
+            window_ms: 1_800_000,
+            max_pause_ms: Some(50),
+            seal_max_ms: 1_000,
+            per_shard_max: 2,
+            per_region_max: 3,
+            bytes_per_second: Some(4_096),
+            approval_above_rows: Some(5),
+            maintenance: vec!["Sun 02:00-04:00".parse().unwrap()],
+        };
+        assert_eq!(set, expected);
+        let none = parse(Path::new("x"), "").unwrap().moves.settings();
+        assert_eq!(none, Default::default());
     }
 
     #[test]

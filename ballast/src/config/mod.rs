@@ -7,6 +7,7 @@
 mod command;
 mod duration;
 mod load;
+mod moves;
 mod validate;
 
 use std::net::IpAddr;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use command::{ConfigCommand, run};
 pub(crate) use duration::Human;
 pub(crate) use load::load;
+pub(crate) use moves::Moves;
 pub(crate) use validate::{address, check};
 
 /// Everything that can be set.
@@ -37,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) router: Router,
     /// The embedded shards.
     pub(crate) shards: Shards,
+    /// How slices change shard.
+    pub(crate) moves: Moves,
     /// The workflow engine.
     pub(crate) workflows: Workflows,
     /// What is logged.

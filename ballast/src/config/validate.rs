@@ -20,6 +20,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Finding> {
     }
     router(config)?;
     shards(config)?;
+    config.moves.check()?;
     workflows(config)?;
     traces(config)?;
     tracing_subscriber::EnvFilter::try_new(&config.log.filter)

@@ -8,6 +8,7 @@
 
 mod app;
 mod args;
+mod certificate_key;
 mod client_address;
 mod first_start;
 mod format;
@@ -26,6 +27,7 @@ mod traces;
 mod workflows;
 
 pub(crate) use args::UpArgs;
+pub(crate) use certificate_key::FILE as CERTIFICATE_KEY;
 pub(crate) use format::{known as known_format, mark as mark_format};
 pub(crate) use known_shards::KnownShards;
 pub(crate) use reset::reset_token;

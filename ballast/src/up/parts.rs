@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ballast_control_plane::migrations::MoveSettings;
+use ballast_control_plane::migrations::watchman;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::route_source::RegistryRoutes;
 use ballast_control_plane::{ControlPlane, Settings, keeper};
@@ -56,7 +56,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
             calm_at: config.placement.calm_at,
         },
         rotate_overlap_seconds: i64::try_from(overlap).unwrap_or(i64::MAX),
-        moves: MoveSettings::default(),
+        moves: config.moves.settings(),
     }
 }
 
@@ -148,7 +148,13 @@ impl Parts {
     pub(crate) async fn start(&self, config: &Config) -> anyhow::Result<(Tasks, Running)> {
         // From here on every change is heard: nothing is kept from before.
         let revision = self.routes.revision().await?;
-        let workflows = Running::start(&self.data_dir, &self.plane, &config.workflows).await?;
+        let workflows = Running::start(
+            &self.data_dir,
+            &self.plane,
+            self.shards.clone(),
+            &config.workflows,
+        )
+        .await?;
         let keep = config.workflows.keep_ended.0;
         let forget = Running::forget(workflows.engine().clone(), self.plane.clone(), keep);
         let tasks = Tasks(vec![
@@ -157,6 +163,7 @@ impl Parts {
                 .abort_handle(),
             tokio::spawn(router::follow(self.router.clone(), revision)).abort_handle(),
             tokio::spawn(forget).abort_handle(),
+            tokio::spawn(watchman::watch(self.plane.clone(), Arc::new(SystemClock))).abort_handle(),
         ]);
         Ok((tasks, workflows))
     }

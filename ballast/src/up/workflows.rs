@@ -4,12 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ballast_control_plane::migrations::records::SliceRecords;
+use ballast_control_plane::migrations::{Kept, Movers};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Workflows};
 use ballast_domain::Entropy;
+use ballast_domain::tenant::SliceId;
+use ballast_migration_engine::ports::{ReadCounts, Readers};
+use ballast_migration_engine::steps::Steps;
 use ballast_state_machines::engine::{Engine, Registry, Settings, SystemClock};
 use ballast_state_machines::store::SqliteStore;
+use ballast_vote_shard::Shards;
 
+use super::certificate_key;
 use crate::config;
 use crate::machine::SystemEntropy;
 
@@ -29,10 +36,15 @@ impl Running {
     pub(crate) async fn start(
         data_dir: &Path,
         plane: &ControlPlane,
+        shards: Arc<dyn Shards>,
         config: &config::Workflows,
     ) -> anyhow::Result<Self> {
         let store = SqliteStore::open(&data_dir.join(FILE)).await?;
-        let registry = tasks::with_common(Registry::new());
+        plane.move_slices(Movers {
+            shards: Arc::clone(&shards),
+            notary: certificate_key::notary(data_dir, &SystemEntropy)?,
+        });
+        let registry = steps(plane, shards).register(tasks::with_common(Registry::new()));
         let settings = Settings {
             worker: "up".to_owned(),
             tasks_max: config.tasks_max,
@@ -78,6 +90,26 @@ impl Running {
     pub(crate) async fn stop(&self) {
         self.engine.stop().await;
         self.store.close().await;
+    }
+}
+
+/// What moves do.
+fn steps(plane: &ControlPlane, shards: Arc<dyn Shards>) -> Steps {
+    Steps::new(
+        Arc::new(SliceRecords::new(plane.clone())),
+        Arc::new(Kept::new(plane.clone())),
+        shards,
+        Arc::new(Nobody),
+        Arc::new(crate::machine::SystemClock),
+    )
+}
+
+/// Nobody reads both sides yet.
+struct Nobody;
+
+impl Readers for Nobody {
+    fn counts(&self, _: &SliceId) -> ReadCounts {
+        ReadCounts::default()
     }
 }
 

@@ -31,24 +31,51 @@ pub(super) async fn created<B: Serialize>(
     intent: &Intent,
     made: Result<B>,
 ) -> Answer {
+    answered(plane, intent, StatusCode::CREATED, made).await
+}
+
+/// 202 with what is to be done from now on.
+pub(super) async fn accepted<B: Serialize>(
+    plane: &ControlPlane,
+    intent: &Intent,
+    made: Result<B>,
+) -> Answer {
+    answered(plane, intent, StatusCode::ACCEPTED, made).await
+}
+
+async fn answered<B: Serialize>(
+    plane: &ControlPlane,
+    intent: &Intent,
+    status: StatusCode,
+    made: Result<B>,
+) -> Answer {
     match made {
-        Ok(body) => Ok(with_tag(StatusCode::CREATED, 1, &body)),
+        Ok(body) => Ok(with_tag(status, 1, &body)),
         // The same request, sent at the same time, may have won.
-        Err(error) => match replayed(plane, intent).await? {
+        Err(error) => match replayed_as(plane, intent, status).await? {
             Some(answer) => Ok(answer),
             None => Err(error.into()),
         },
     }
 }
 
-/// The answer to a request that was answered before under the same
+/// The answer to a create that was answered before under the same
 /// `Idempotency-Key`.
 pub(super) async fn replayed(plane: &ControlPlane, intent: &Intent) -> Result<Option<Response>> {
+    replayed_as(plane, intent, StatusCode::CREATED).await
+}
+
+/// The same with another status.
+pub(super) async fn replayed_as(
+    plane: &ControlPlane,
+    intent: &Intent,
+    status: StatusCode,
+) -> Result<Option<Response>> {
     let Some(idempotency) = &intent.idempotency else {
         return Ok(None);
     };
     Ok(idempotency.replay(plane).await?.map(|body| {
-        let mut response = with_tag(StatusCode::CREATED, 1, &body);
+        let mut response = with_tag(status, 1, &body);
         response.headers_mut().insert(
             HeaderName::from_static("idempotency-replayed"),
             HeaderValue::from_static("true"),

@@ -13,6 +13,8 @@ mod caller;
 mod events;
 mod executions;
 mod keys;
+mod migration_watch;
+mod migrations;
 mod openapi;
 mod placement;
 mod request;
@@ -57,6 +59,7 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(tenants::suspend))
         .routes(routes!(tenants::resume))
         .routes(routes!(tenants::close))
+        .routes(routes!(migrations::begin))
         .routes(routes!(keys::create))
         .routes(routes!(keys::list))
         .routes(routes!(keys::show, keys::update))
@@ -70,6 +73,17 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(placement::pin, placement::unpin))
         .routes(routes!(placement::preview))
         .routes(routes!(placement::drift))
+        .routes(routes!(migrations::list))
+        .routes(routes!(migrations::show))
+        .routes(routes!(migrations::certificate))
+        .routes(routes!(migrations::certificate_key))
+        .routes(routes!(migration_watch::watch))
+        .routes(routes!(migrations::pause))
+        .routes(routes!(migrations::resume))
+        .routes(routes!(migrations::cancel))
+        .routes(routes!(migrations::reverse))
+        .routes(routes!(migrations::complete))
+        .routes(routes!(migrations::approve))
         .routes(routes!(workflows::list))
         .routes(routes!(
             workflows::show,

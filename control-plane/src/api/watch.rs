@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use ballast_state_machines::engine::{Description, Watch};
 use ballast_web::ApiError;
 use futures::stream;
+use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::caller::Caller;
@@ -20,10 +21,12 @@ use crate::workflows::body::ExecutionBody;
 use crate::workflows::{executions, running};
 
 /// Changes that follow each other quickly are told as one.
-const BREATH: Duration = Duration::from_millis(100);
+pub(super) const BREATH: Duration = Duration::from_millis(100);
 /// How often something is sent even when there is nothing to say, and it is
 /// looked whether the token still works.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// A comment, as server-sent events have it.
+pub(super) const STILL_HERE: &[u8] = b": still here\n\n";
 
 /// Watch an execution.
 ///
@@ -51,15 +54,25 @@ pub(super) async fn watch(
         first: true,
         _place: place,
     };
-    let events = stream::unfold(Some(watcher), async |watcher| {
-        let (event, rest) = watcher?.next().await?;
-        Some((Ok::<_, std::convert::Infallible>(event), rest))
+    Ok(streamed(watcher, Watcher::next))
+}
+
+/// An answer that is told event by event: each comes with whoever tells the
+/// one after it.
+pub(super) fn streamed<W, F>(watcher: W, next: impl Fn(W) -> F + Send + 'static) -> Response
+where
+    W: Send + 'static,
+    F: Future<Output = Option<(Bytes, Option<W>)>> + Send + 'static,
+{
+    let events = stream::unfold((Some(watcher), next), |(watcher, next)| async move {
+        let (event, rest) = next(watcher?).await?;
+        Some((Ok::<_, std::convert::Infallible>(event), (rest, next)))
     });
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
     ];
-    Ok((headers, Body::from_stream(events)).into_response())
+    (headers, Body::from_stream(events)).into_response()
 }
 
 /// Somebody who watches.
@@ -77,7 +90,7 @@ impl Watcher {
     /// The next event, and whoever waits for the one after it.
     async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
         if let Some(last) = self.last.take_if(|last| last.is_ended()) {
-            return Some((event("end", last), None));
+            return Some((event("end", &ExecutionBody::from(last)), None));
         }
         if !std::mem::take(&mut self.first) {
             tokio::time::sleep(BREATH).await;
@@ -88,7 +101,7 @@ impl Watcher {
                 // Whoever asks again is told why it cannot be read.
                 let now = changed.ok()??;
                 self.last = Some(now.clone());
-                Some((event("execution", now), Some(self)))
+                Some((event("execution", &ExecutionBody::from(now)), Some(self)))
             }
             () = tokio::time::sleep(SIGN_OF_LIFE) => {
                 let known = tokens::authenticate(&self.plane, &self.secret).await;
@@ -96,21 +109,21 @@ impl Watcher {
                 if matches!(known, Ok(None)) {
                     return None;
                 }
-                Some((Bytes::from_static(b": still here\n\n"), Some(self)))
+                Some((Bytes::from_static(STILL_HERE), Some(self)))
             }
             () = told_to_go(&mut ending) => None,
         }
     }
 }
 
-async fn told_to_go(ending: &mut watch::Receiver<bool>) {
+pub(super) async fn told_to_go(ending: &mut watch::Receiver<bool>) {
     // Whoever would tell is gone: then it is time too.
     let _ = ending.wait_for(|ending| *ending).await;
 }
 
-fn event(name: &str, shown: Description) -> Bytes {
-    let body = ExecutionBody::from(shown);
+/// An event of this name.
+pub(super) fn event<T: Serialize>(name: &str, body: &T) -> Bytes {
     // It has no keys that are no text, so it can always be written.
-    let data = serde_json::to_string(&body).unwrap_or_default();
+    let data = serde_json::to_string(body).unwrap_or_default();
     format!("event: {name}\ndata: {data}\n\n").into()
 }

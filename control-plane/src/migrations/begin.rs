@@ -184,12 +184,7 @@ pub async fn begin(
     tenant: &TenantId,
     new: &NewMove,
 ) -> Result<MigrationBody> {
-    let id = match &intent.idempotency {
-        // Repeated under the same key it is the same move.
-        Some(idempotency) => MoveId(format!("mv-{}", idempotency.id())),
-        None => fresh(plane),
-    };
-    let migration = written(plane, intent, &id, tenant, new).await?;
+    let migration = written(plane, intent, &fresh(plane), tenant, new).await?;
     start(plane, &migration.value).await;
     body::shown(plane, migration).await
 }
@@ -263,6 +258,7 @@ pub(super) async fn written(
             run: 0,
             price: Some(price),
             figures: Figures::default(),
+            proved: None,
             ended: None,
             certificate: None,
         };
@@ -270,7 +266,9 @@ pub(super) async fn written(
             typed::update(tenant.version, &tenant.value)?,
             typed::create(&migration, Vec::new())?,
         ];
-        let commit = intent.commit("migration.begin", writes, expectations(&snapshot, new));
+        let expects = expectations(&snapshot, new);
+        let answer = body::at_first(migration);
+        let commit = intent.create(plane, "migration.begin", writes, expects, &answer)?;
         match plane.registry().commit(commit).await {
             Ok(_) => return get(plane, id).await,
             Err(CommitError::Conflict { .. } | CommitError::LimitReached { .. }) => {}
@@ -402,7 +400,7 @@ fn claim_refused(slice: &SliceId, refused: route::Refused) -> Error {
 }
 
 /// A name that nobody else comes upon; later ones sort behind earlier ones.
-fn fresh(plane: &ControlPlane) -> MoveId {
+pub(crate) fn fresh(plane: &ControlPlane) -> MoveId {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0; 4];
     plane.entropy().fill(&mut bytes);

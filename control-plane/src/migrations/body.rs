@@ -76,6 +76,21 @@ pub(super) async fn shown(
     })
 }
 
+/// A move as it stands when it is written down.
+pub(super) fn at_first(migration: Migration) -> MigrationBody {
+    MigrationBody {
+        status: status(&migration, None),
+        phase: phase(&migration, None),
+        pause_ms: None,
+        progress: progress(&migration, None),
+        execution_id: execution_id(&migration),
+        migration: Versioned {
+            value: migration,
+            version: 1,
+        },
+    }
+}
+
 /// The execution that does a move.
 #[must_use]
 pub fn execution_id(migration: &Migration) -> String {

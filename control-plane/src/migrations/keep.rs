@@ -6,7 +6,7 @@ use ballast_domain::migration::Migration;
 use ballast_domain::moving::MoveId;
 use ballast_domain::registry::{CommitError, StoreError};
 use ballast_domain::{Actor, Error, error::Kind};
-use ballast_migration_engine::ports::{Admission, Edit, Moves, MovesError, Wanted};
+use ballast_migration_engine::ports::{Admission, Edit, Moves, MovesError, Pace, Wanted};
 
 use super::begin::{NewMove, written};
 use super::{Movers, admit};
@@ -99,6 +99,14 @@ impl Moves for Kept {
 
     async fn admit(&self, migration: &Migration) -> Result<Admission, MovesError> {
         admit::admit(&self.plane, migration).await.map_err(told)
+    }
+
+    fn pace(&self) -> Pace {
+        let settings = self.plane.settings();
+        Pace {
+            bytes_per_second: settings.moves.bytes_per_second,
+            seal_max_ms: settings.moves.seal_max_ms,
+        }
     }
 
     fn sign(&self, certificate: Certificate) -> Option<Signed> {

@@ -28,7 +28,7 @@ pub mod watchman;
 use std::sync::Arc;
 
 use ballast_domain::error::did_you_mean;
-use ballast_domain::migration::{Migration, moves_of};
+use ballast_domain::migration::{Migration, OPEN, OVER, ended_so, moves_of};
 use ballast_domain::moving::MoveId;
 use ballast_domain::registry::{Kind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
@@ -70,7 +70,7 @@ pub struct MigrationFilter {
     pub to: Option<ShardId>,
     /// Only those that are not over (`true`), or over (`false`).
     pub open: Option<bool>,
-    /// Only those that ended so.
+    /// Only those that stand so.
     pub status: Option<ballast_domain::migration::Status>,
 }
 
@@ -80,33 +80,49 @@ impl MigrationFilter {
         terms.extend(self.tenant.as_ref().map(moves_of));
         terms.extend(self.from.as_ref().map(|shard| format!("from:{shard}")));
         terms.extend(self.to.as_ref().map(|shard| format!("to:{shard}")));
-        if self.open == Some(true) {
-            terms.push(ballast_domain::migration::OPEN.to_owned());
-        }
-        terms.extend(self.status.map(|status| format!("status:{status}")));
+        terms.extend(self.open.map(|open| match open {
+            true => OPEN.to_owned(),
+            false => OVER.to_owned(),
+        }));
+        terms.extend(self.status.map(|status| match status.is_end() {
+            true => ended_so(status),
+            // How it stands is known of its execution only.
+            false => OPEN.to_owned(),
+        }));
         terms
     }
 }
 
-/// A page of moves, in the order of their names, which is that of their
+/// A page of moves, the newest first: their names are in the order of their
 /// beginning.
 pub async fn list(
     plane: &ControlPlane,
     filter: &MigrationFilter,
-    after: Option<String>,
+    mut after: Option<String>,
     limit: u32,
 ) -> Result<Vec<body::MigrationBody>> {
-    let query = RecordQuery {
-        terms: filter.terms(),
-        after,
-        ..RecordQuery::all(Kind::Migration, limit)
-    };
-    let found = typed::list::<Migration>(plane.registry(), &query).await?;
-    let mut bodies = Vec::with_capacity(found.len());
-    for migration in found {
-        bodies.push(body::shown(plane, migration).await?);
+    let mut bodies = Vec::new();
+    loop {
+        let query = RecordQuery {
+            terms: filter.terms(),
+            after,
+            descending: true,
+            ..RecordQuery::all(Kind::Migration, limit)
+        };
+        let found = typed::list::<Migration>(plane.registry(), &query).await?;
+        let last = found.len() < limit as usize;
+        after = found.last().map(|last| last.value.migration_id.0.clone());
+        for migration in found {
+            let body = body::shown(plane, migration).await?;
+            if filter.status.is_none_or(|status| status == body.status) {
+                bodies.push(body);
+            }
+        }
+        if last || bodies.len() >= limit as usize {
+            bodies.truncate(limit as usize);
+            return Ok(bodies);
+        }
     }
-    Ok(bodies)
 }
 
 /// One move, as it is shown.
@@ -125,7 +141,7 @@ pub async fn get(plane: &ControlPlane, id: &MoveId) -> Result<Versioned<Migratio
 
 async fn not_found(plane: &ControlPlane, id: &MoveId) -> Error {
     let open = RecordQuery {
-        terms: vec![ballast_domain::migration::OPEN.to_owned()],
+        terms: vec![OPEN.to_owned()],
         ..RecordQuery::all(Kind::Migration, 100)
     };
     let known = typed::list::<Migration>(plane.registry(), &open).await;

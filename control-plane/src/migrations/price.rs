@@ -1,7 +1,7 @@
 //! What a move would cost, from what is there and from past moves.
 
 use ballast_domain::Result;
-use ballast_domain::migration::{Migration, Price, Status};
+use ballast_domain::migration::{Migration, Price, Status, ended_so};
 use ballast_domain::registry::{Kind, RecordQuery, slices_on};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Error, ShardId};
@@ -12,7 +12,7 @@ use crate::plane::ControlPlane;
 use crate::registry::typed;
 
 /// Past moves that are looked at.
-const PAST: usize = 50;
+const PAST: u32 = 50;
 /// What is expected of a new installation.
 const BYTES_PER_ROW: u64 = 120;
 const ROWS_PER_SECOND: u64 = 100_000;
@@ -88,16 +88,12 @@ pub async fn price(
     let rows: u64 = digests.iter().map(|(_, digest)| digest.rows).sum();
     let polls = digests.len() as u64;
     let query = RecordQuery {
-        terms: vec![format!("status:{}", Status::Completed)],
-        ..RecordQuery::all(Kind::Migration, 10_000)
+        terms: vec![ended_so(Status::Completed)],
+        descending: true,
+        ..RecordQuery::all(Kind::Migration, PAST)
     };
     let past = typed::list::<Migration>(plane.registry(), &query).await?;
-    let past: Vec<_> = past
-        .into_iter()
-        .rev()
-        .take(PAST)
-        .map(|past| past.value)
-        .collect();
+    let past: Vec<_> = past.into_iter().map(|past| past.value).collect();
     let tallies = plane
         .registry()
         .tallies(Kind::Tenant, &slices_on(""))

@@ -17,7 +17,7 @@ mod sides;
 use std::sync::Arc;
 
 use ballast_domain::certificate::VotesProved;
-use ballast_domain::moving::{MoveId, Phase};
+use ballast_domain::moving::{MoveId, Phase, Route};
 use ballast_domain::registry::StoreError;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Clock, ShardId};
@@ -270,6 +270,11 @@ impl Worker {
         };
         let sides = Sides::find(&*self.shards, &moving.from, &moving.to)?;
         Ok(Some((seen, sides)))
+    }
+
+    /// A slice's record.
+    pub async fn route(&self, slice: &SliceId) -> Result<Route, MoveError> {
+        Ok(self.read(slice).await?.route)
     }
 
     /// What a job's orders carry.

@@ -153,7 +153,7 @@ fn ends_calm(model: &MoveModel, world: &World) -> bool {
     }
     let mut now = world.clone();
     now.wanted.more = 0;
-    if now.wanted.wish == Wish::Go {
+    if matches!(now.wanted.wish, Wish::Go | Wish::Wait) {
         now.wanted.wish = Wish::Finish;
     }
     for worker in &mut now.workers {

@@ -161,6 +161,13 @@ impl MoveModel {
                 .all(|(voter, row)| target.rows.get(voter).is_some_and(|known| known >= row));
             (!is_known).then_some((moving.to, rows))
         };
+        let bring_back = || {
+            let rows = target.rows.clone();
+            let is_known = rows
+                .iter()
+                .all(|(voter, row)| source.rows.get(voter).is_some_and(|known| known >= row));
+            (!is_known).then_some((moving.from, rows))
+        };
         let seen = route.clone();
         let work = match step {
             Step::Swap(then) => Work::Swap {
@@ -172,7 +179,12 @@ impl MoveModel {
                 let (shard, rows) = bring()?;
                 Work::Bring { shard, rows, order }
             }
-            Step::Watch | Step::Over { .. } | Step::Unknown => return None,
+            // While both sides are kept, what is new is brought back.
+            Step::Watch => {
+                let (shard, rows) = bring_back()?;
+                Work::Bring { shard, rows, order }
+            }
+            Step::Over { .. } | Step::Unknown => return None,
         };
         Some(work)
     }
@@ -258,6 +270,15 @@ impl MoveModel {
                     // It goes back, and that is what is wanted now.
                     world.wanted.move_id = after.clone();
                     world.wanted.wish = Wish::Finish;
+                }
+                let sealing = |route: &Route<ShardNo>| {
+                    let moving = route.moving.as_ref();
+                    moving.is_some_and(|moving| matches!(moving.phase, Phase::Sealing { .. }))
+                };
+                let copying = then.moving.as_ref().map(|moving| moving.phase);
+                if sealing(&world.route) && copying == Some(Phase::Copying) {
+                    // It was put off, and is to be tried again.
+                    world.wanted.wish = Wish::Go;
                 }
                 world.route = (**then).clone();
                 if self.rule == Rule::EpochReused
@@ -466,6 +487,10 @@ impl MoveModel {
                 if world.wanted.wish != wish {
                     all.push(Happening::Want(wish));
                 }
+            }
+            let phase = world.route.moving.as_ref().map(|moving| moving.phase);
+            if world.wanted.wish == Wish::Go && matches!(phase, Some(Phase::Sealing { .. })) {
+                all.push(Happening::Want(Wish::Wait));
             }
         }
         let all_alive = world.workers.iter().all(|worker| worker.alive);

@@ -2,10 +2,15 @@
 //! simulated clock, network and disks.
 //!
 //! ```text
-//!   cargo test -p ballast-sim --test simulation                    200 seeds
-//!   BALLAST_TEST_LONG=1 cargo test -p ballast-sim --test simulation 10,000
-//!   BALLAST_SIM_SEED=7 cargo test -p ballast-sim --test simulation one, told
+//!   world     set up, played, brought to rest, audited
+//!   stage     all tasks on one thread, in an order that the seed decides
+//!   chance, trace, weather     what is drawn, what happened, what messages suffer
+//!   nodes, net, registry, routers     the processes, and the ways between them
+//!   clients, chair, moves, records    those who vote, chair and move
+//!   nemesis   what goes wrong            bugs     what is planted to be found
+//!   book      what clients were told     audit    what must be there
 //! ```
+//! How to run it, and what it shows: `sim/README.md`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, reason = "a run tells its seeds")]
@@ -83,6 +88,7 @@ fn play_all(seeds: &[u64], bug: Option<Bug>) -> Result<Counts, (u64, String)> {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "it tells its own pace")]
 fn every_world_comes_to_rest_with_nothing_lost() {
     if let Some(seed) = trace::replayed() {
         let (hash, counts) = world::play(seed, true);
@@ -98,8 +104,13 @@ fn every_world_comes_to_rest_with_nothing_lost() {
         .and_then(|first| first.parse().ok());
     let first = first.unwrap_or(1);
     let seeds: Vec<u64> = kept().chain(first..first + many).collect();
+    let began = std::time::Instant::now();
     match play_all(&seeds, None) {
-        Ok(counts) => println!("{} seeds: {counts:?}", seeds.len()),
+        Ok(counts) => {
+            let took = began.elapsed().as_secs_f64();
+            let (many, pace) = (seeds.len(), seeds.len() as f64 / took);
+            println!("{many} seeds, {pace:.1} a second: {counts:?}");
+        }
         Err((seed, why)) => panic!(
             "seed {seed}: {why}\nBALLAST_SIM_SEED={seed} cargo test -p ballast-sim \
              --test simulation every_world -- --nocapture"

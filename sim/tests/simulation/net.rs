@@ -170,6 +170,7 @@ wired! {
     fn purge(at: &At, order: &Order; most: usize) -> usize;
     fn slice_key(slice: &SliceId;) -> SliceKey;
     fn export(slice: &SliceId, cursor: &Cursor; bytes: usize) -> Page;
+    fn discard(slice: &SliceId, order: &Order; poll: PollId) -> ();
     fn scrub(slice: &SliceId;) -> Vec<(PollId, Digest)>;
     ;
     async fn carry(

@@ -173,6 +173,15 @@ impl TaskContext {
         &self.inner.order.token
     }
 
+    /// The number of the lease under which this execution is held: whoever
+    /// takes it over later has a higher one. What a task does elsewhere can
+    /// carry it, so that one who was taken for dead is told from one who was
+    /// not.
+    #[must_use]
+    pub fn lease(&self) -> u64 {
+        self.inner.held.lease.fence
+    }
+
     /// How long it may take, in milliseconds, if that is limited.
     #[must_use]
     pub fn timeout_ms(&self) -> Option<i64> {

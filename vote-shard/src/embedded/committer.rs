@@ -83,8 +83,10 @@ pub(super) fn write(
         let _ = log.append(&group.payload);
         return Ok(());
     }
+    let began = shared.clock.now().unix_ms();
     match log.append(&group.payload) {
         Ok(_) => {
+            shared.felt(shared.clock.now().unix_ms() - began);
             shared.committed(group, tallies);
             forget(shared, log, opener);
             Ok(())

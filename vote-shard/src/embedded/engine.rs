@@ -225,6 +225,18 @@ impl EmbeddedShard {
         }
     }
 
+    /// Has a voter's row rot behind the shard's back: a fault that tests plant.
+    #[cfg(any(test, feature = "faults"))]
+    pub async fn rot(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+        voter: &ballast_domain::VoterId,
+    ) -> ShardResult<()> {
+        let now = self.now();
+        self.decide(|core| core.rot(slice, poll, voter, now)).await
+    }
+
     fn now(&self) -> ballast_domain::Timestamp {
         self.shared.clock.now()
     }
@@ -370,6 +382,7 @@ impl VoteShard for EmbeddedShard {
             voters_in_memory: core.state.voters,
             voters_in_memory_max: core.limits.voters_max,
             disk_bytes: disk_bytes.unwrap_or(0),
+            commit_micros: self.shared.commit_micros(),
         }
     }
 
@@ -456,6 +469,12 @@ impl VoteShard for EmbeddedShard {
     async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()> {
         let now = self.now();
         self.decide(|core| core.import(slice, order, changes, now))
+            .await
+    }
+
+    async fn discard(&self, slice: &SliceId, order: &Order, poll: PollId) -> ShardResult<()> {
+        let now = self.now();
+        self.decide(|core| core.discard(slice, order, poll, now))
             .await
     }
 

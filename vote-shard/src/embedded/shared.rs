@@ -64,9 +64,31 @@ pub(super) struct Shared {
     /// Groups up to this one may be forgotten; 0: nothing to do.
     forget: AtomicU64,
     pub(super) keeping: Keeping,
+    /// How long a group takes to be durable, in microseconds, smoothed; 0 while
+    /// there was none.
+    commit_micros: AtomicU64,
 }
 
 impl Shared {
+    /// Notes how long a group took to be durable.
+    pub(super) fn felt(&self, ms: i64) {
+        let micros = ms.max(0).unsigned_abs().saturating_mul(1_000);
+        let before = self.commit_micros.load(Ordering::Relaxed);
+        let smoothed = match before {
+            0 => micros,
+            before => (before * 7 + micros) / 8,
+        };
+        self.commit_micros.store(smoothed.max(1), Ordering::Relaxed);
+    }
+
+    /// How long a group takes to be durable these days, in microseconds.
+    pub(super) fn commit_micros(&self) -> Option<u64> {
+        match self.commit_micros.load(Ordering::Relaxed) {
+            0 => None,
+            micros => Some(micros),
+        }
+    }
+
     pub(super) fn new(
         core: Core,
         store: Arc<Store>,
@@ -87,6 +109,7 @@ impl Shared {
             kept_bytes: 0.into(),
             forget: 0.into(),
             keeping: Keeping::default(),
+            commit_micros: AtomicU64::new(0),
         };
         shared.publish_all(&shared.lock());
         shared

@@ -152,9 +152,14 @@ pub trait VoteShard: Send + Sync + 'static {
     /// [`ShardError::CursorTooOld`] means to begin again.
     async fn export(&self, slice: &SliceId, cursor: &Cursor, bytes: usize) -> ShardResult<Page>;
 
-    /// Takes exported data into a slice that is Importing. Of two versions of
-    /// a row the higher one stays.
+    /// Takes exported data into a slice that is Importing, or that this move has
+    /// left behind. Of two versions of a row the higher one stays.
     async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()>;
+
+    /// Forgets a poll of a slice that is Importing, or that was left by this
+    /// move, so that it can be copied anew: what is stored of it is not what it
+    /// should be.
+    async fn discard(&self, slice: &SliceId, order: &Order, poll: PollId) -> ShardResult<()>;
 
     /// The digests of a slice's polls, kept with every write.
     async fn digests(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;
@@ -211,4 +216,7 @@ pub struct Usage {
     pub voters_in_memory_max: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
+    /// How long a write takes to be durable these days, in microseconds; unknown
+    /// while there was none.
+    pub commit_micros: Option<u64>,
 }

@@ -7,16 +7,9 @@ use tokio::sync::mpsc::Sender;
 
 use super::body::{Execution, HistoryEvent};
 use super::history_after;
-use super::sse::Reader;
-use crate::cli::client::{Client, Request};
+use crate::cli::client::Client;
 use crate::cli::failure::Failure;
-use crate::cli::stream::Stream;
-
-/// Three times as long as the server is silent at the most.
-const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// Before the first further attempt; then twice as long each time.
-const AGAIN_FIRST: Duration = Duration::from_millis(200);
-const AGAIN_MAX: Duration = Duration::from_secs(2);
+use crate::cli::listen::{Listening, unknown};
 
 /// Something that was heard.
 #[derive(Debug)]
@@ -52,98 +45,39 @@ pub(super) struct Feed<'a> {
 impl Feed<'_> {
     /// Listens until the execution has ended.
     pub(super) async fn run(self) -> Result<(), Failure> {
+        let listening = Listening {
+            client: self.client,
+            path: &["executions", self.id, "watch"],
+            patience: self.patience,
+            met: self.met,
+        };
         let mut last = 0;
-        let mut stream = match self.open().await {
-            Err(failure) if self.met && failure.is_passing() => {
-                self.tell(Heard::Lost(failure)).await;
-                self.open_again().await?
+        let sent = async |sent: crate::cli::sse::Sent| {
+            if sent.event != "execution" && sent.event != "end" {
+                return Ok(false);
             }
-            // That nobody is there at first is told at once.
-            opened => opened?,
-        };
-        loop {
-            let lost = match self.read(stream, &mut last).await {
-                Ok(true) => return Ok(()),
-                Ok(false) => Failure::unreachable(
-                    "the server ended the connection".to_owned(),
-                    "is the server running there?",
-                ),
-                Err(failure) if failure.is_passing() => failure,
-                Err(failure) => return Err(failure),
+            let execution: Execution = serde_json::from_str(&sent.data).map_err(unknown)?;
+            let length = execution.history_length;
+            let events = if self.history && length > last {
+                history_after(self.client, self.id, last, length).await?
+            } else {
+                Vec::new()
             };
-            self.tell(Heard::Lost(lost)).await;
-            stream = self.open_again().await?;
-        }
-    }
-
-    async fn open(&self) -> Result<Stream<'_>, Failure> {
-        let request = Request::get(&["executions", self.id, "watch"]);
-        self.client.open(request).await
-    }
-
-    async fn open_again(&self) -> Result<Stream<'_>, Failure> {
-        let mut pause = AGAIN_FIRST;
-        let mut last = None;
-        let trying = async {
-            loop {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(AGAIN_MAX);
-                match self.open().await {
-                    Err(failure) if failure.is_passing() => last = Some(failure),
-                    opened => return opened,
-                }
-            }
+            last = events.last().map_or(last, |event| event.id);
+            let seen = Seen {
+                execution,
+                document: sent.data,
+                events,
+            };
+            self.tell(Heard::Seen(Box::new(seen))).await;
+            Ok(sent.event == "end")
         };
-        let opened = tokio::time::timeout(self.patience, trying).await;
-        opened.unwrap_or_else(|_| {
-            Err(last.unwrap_or_else(|| {
-                let next = "--patience tries for longer";
-                Failure::unreachable("the connection was lost".to_owned(), next)
-            }))
-        })
-    }
-
-    /// Reads a stream to its end; says whether the execution has ended.
-    async fn read(&self, mut stream: Stream<'_>, last: &mut u64) -> Result<bool, Failure> {
-        let mut reader = Reader::default();
-        while let Some(piece) = stream.next(SILENCE_MAX).await? {
-            for sent in reader.take(&piece) {
-                if sent.event != "execution" && sent.event != "end" {
-                    continue;
-                }
-                let execution: Execution = serde_json::from_str(&sent.data).map_err(unknown)?;
-                let length = execution.history_length;
-                let events = if self.history && length > *last {
-                    history_after(self.client, self.id, *last, length).await?
-                } else {
-                    Vec::new()
-                };
-                *last = events.last().map_or(*last, |event| event.id);
-                let seen = Seen {
-                    execution,
-                    document: sent.data,
-                    events,
-                };
-                self.tell(Heard::Seen(Box::new(seen))).await;
-                if sent.event == "end" {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
+        let lost = async |failure| self.tell(Heard::Lost(failure)).await;
+        listening.run(sent, lost).await
     }
 
     async fn tell(&self, heard: Heard) {
         // Who listens no more has stopped us already.
         let _ = self.listener.send(heard).await;
     }
-}
-
-fn unknown(bad: serde_json::Error) -> Failure {
-    Failure::refused_here(
-        "unexpected-answer",
-        "The answer is none that this version knows",
-        bad.to_string(),
-        "compare ballast --version with the server's; --json shows the answers as they are",
-    )
 }

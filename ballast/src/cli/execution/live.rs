@@ -5,11 +5,11 @@ use ballast_domain::Timestamp;
 use ballast_state_machines::language::Definition;
 
 use super::body::{Execution, HistoryEvent};
-use super::paint::Painter;
 use super::story::Story;
 use crate::cli::failure::Failure;
 use crate::cli::now::now;
 use crate::cli::output::Screen;
+use crate::cli::paint::Painter;
 use crate::cli::view::watch::pace::Paces;
 use crate::cli::view::watch::{Link, Scene, frame};
 

@@ -3,19 +3,17 @@
 //!
 //! ```text
 //!   start.rs ─┐                     ┌─► view/watch: what is drawn, pure
-//!   watch     ├─► watch.rs ─► feed.rs ─► sse.rs, story.rs: what is heard, pure
-//!   mod.rs: all that is asked once  └─► paint.rs: the lines of a terminal
+//!   watch     ├─► watch.rs ─► feed.rs ─► story.rs: what is heard, pure
+//!   mod.rs: all that is asked once  └─► live.rs: the lines of a terminal
 //! ```
 
 pub(crate) mod body;
 mod feed;
 mod given;
 mod live;
-mod paint;
-mod sse;
 mod start;
 pub(crate) mod story;
-mod watch;
+pub(crate) mod watch;
 
 use std::time::Duration;
 

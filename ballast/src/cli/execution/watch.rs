@@ -186,12 +186,12 @@ impl Shown<'_> {
 }
 
 /// Whether the terminal can only be written to line by line.
-fn is_dumb() -> bool {
+pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// A document on one line, whatever its line breaks.
-fn one_line(document: &str) -> String {
+pub(crate) fn one_line(document: &str) -> String {
     if !document.contains(['\n', '\r']) {
         return document.to_owned();
     }
@@ -202,7 +202,7 @@ fn one_line(document: &str) -> String {
 }
 
 /// Waits for Ctrl-C, or for whoever ends processes.
-async fn interrupted() {
+pub(crate) async fn interrupted() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -1,12 +1,15 @@
 //! What answers look like to a person: text out of bodies, nothing else. One
 //! file per noun.
 
+pub(crate) mod certificate;
 pub(crate) mod chart;
 pub(crate) mod events;
 pub(crate) mod executions;
 pub(crate) mod explain;
 pub(crate) mod history;
 pub(crate) mod keys;
+pub(crate) mod migrations;
+pub(crate) mod moving;
 pub(crate) mod placements;
 pub(crate) mod polls;
 pub(crate) mod preview;

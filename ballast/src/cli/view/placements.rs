@@ -1,5 +1,6 @@
 //! Where a tenant is, for people.
 
+use super::migrations::{last_move, moving};
 use crate::cli::body::{Placement, Versioned};
 use crate::cli::output::Screen;
 use crate::cli::table::{Table, clean, moment, moment_long};
@@ -35,14 +36,21 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Placement>) -> String {
         );
         text.push_str(&format!("\n{}", clean(&line)));
     }
-    let mut table = Table::new(screen, &["#slice", "shard", "#epoch", "since"]);
+    let columns = ["#slice", "shard", "#epoch", "since", "move"];
+    // Who has never moved needs no column for it.
+    let told = |slice| moving(slice).or_else(|| last_move(slice));
+    let some = slices.iter().any(|slice| told(slice).is_some());
+    let columns = if some { &columns[..] } else { &columns[..4] };
+    let mut table = Table::new(screen, columns);
     for slice in slices {
-        table.row([
+        let mut row = vec![
             slice.slice.to_string(),
             slice.shard_id.to_string(),
             slice.epoch.0.to_string(),
             moment(screen, slice.placed_at),
-        ]);
+        ];
+        row.extend(some.then(|| told(slice).unwrap_or_default()));
+        table.row(row);
     }
     text.push_str(&format!("\n\n{}", table.text()));
     text

@@ -1,7 +1,8 @@
 //! Tenants, for people.
 
-use ballast_domain::tenant::{Tenant, TenantStatus};
+use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
 
+use super::migrations::{last_move, moving};
 use crate::cli::body::Versioned;
 use crate::cli::output::Screen;
 use crate::cli::table::{self, Table, listed, moment, moment_long, number};
@@ -13,6 +14,15 @@ fn shards(tenant: &Tenant) -> String {
         [only] => only.shard_id.to_string(),
         _ => "–".to_owned(),
     }
+}
+
+/// The same, with where a slice is moving to.
+fn shards_and_moves(tenant: &Tenant) -> String {
+    let moving = tenant.slices.iter().find_map(|slice| {
+        let moving = slice.moving.as_ref()?;
+        (moving.to != slice.shard_id).then(|| format!(" → {}", moving.to))
+    });
+    format!("{}{}", shards(tenant), moving.unwrap_or_default())
 }
 
 /// One line on a tenant that was created.
@@ -50,7 +60,7 @@ pub(crate) fn table(screen: &Screen, tenants: &[Versioned<Tenant>]) -> String {
             tenant.tenant_id.to_string(),
             tenant.status.name().to_owned(),
             tenant.home_region.to_string(),
-            shards(tenant),
+            shards_and_moves(tenant),
             tenant.name.clone(),
             moment(screen, tenant.created_at),
         ];
@@ -81,6 +91,17 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
             )
         })
         .collect();
+    let of_slices = |say: fn(&Slice) -> Option<String>| {
+        let told = tenant.slices.iter().filter_map(|slice| {
+            let said = say(slice)?;
+            Some(match tenant.slices.len() {
+                1 => said,
+                _ => format!("{} {said}", slice.slice),
+            })
+        });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    };
     let pin = tenant
         .pin
         .as_ref()
@@ -100,6 +121,8 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
                 Some(zones.map_or("any".to_owned(), |zones| listed(zones))),
             ),
             ("slices", Some(slices.join(", "))),
+            ("moving", of_slices(moving)),
+            ("last move", of_slices(last_move)),
             ("pinned", pin),
             ("votes per second", limit(tenant.limits.votes_per_second)),
             (
@@ -139,6 +162,20 @@ mod tests {
         screen.terminal = true;
         let terminal = table(&screen, &[acme()]);
         insta::assert_snapshot!(format!("{pipe}\n\n{terminal}"));
+    }
+
+    #[test]
+    fn a_tenant_that_moves() {
+        let mut tenant = acme();
+        let route = json!({"slice": 0, "shardID": "shard-3", "epoch": 1,
+            "placedAt": "2026-11-16T09:00:00Z",
+            "moving": {"migrationID": "mv-2", "fromShardID": "shard-3", "toShardID": "shard-4",
+                "preparedEpoch": 2, "phase": "copying"},
+            "lastMove": {"migrationID": "mv-1", "moved": true}});
+        tenant.value.slices = vec![serde_json::from_value(route).unwrap()];
+        let screen = Screen::plain();
+        let (one, many) = (facts(&screen, &tenant), table(&screen, &[tenant]));
+        insta::assert_snapshot!(format!("{many}\n\n{one}"));
     }
 
     #[test]

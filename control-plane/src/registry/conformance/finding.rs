@@ -108,6 +108,41 @@ pub(crate) async fn pages_follow_each_other<F: Fixture>() {
     assert_eq!(store.list(&all(0)).await.unwrap(), vec![]);
 }
 
+pub(crate) async fn a_list_can_be_read_from_its_end<F: Fixture>() {
+    let (_fixture, store) = start::<F>().await;
+    let names: Vec<String> = (0..25).map(|n| format!("t-{n:02}")).collect();
+    let writes = names.iter().map(|id| create_with_terms(id, &["t", "u"]));
+    done(&store, writes.collect()).await;
+    done(&store, vec![remove("t-07", 1)]).await;
+    let mut left: Vec<&str> = names.iter().map(String::as_str).collect();
+    left.retain(|id| *id != "t-07");
+    left.reverse();
+    for terms in [texts(&[]), texts(&["t"]), texts(&["t", "u"])] {
+        let mut seen = Vec::new();
+        let mut after = None;
+        for _ in 0..4 {
+            let query = RecordQuery {
+                terms: terms.clone(),
+                after: after.clone(),
+                descending: true,
+                ..all(7)
+            };
+            let page = store.list(&query).await.unwrap();
+            after = page.last().map(|last| last.key.id.clone());
+            seen.extend(page.into_iter().map(|one| one.key.id));
+        }
+        assert_eq!(seen, left, "{terms:?}");
+    }
+    // A page may begin after an id that is not there, and keeps to its prefix.
+    let query = RecordQuery {
+        after: Some("t-07".to_owned()),
+        id_prefix: "t-0".to_owned(),
+        descending: true,
+        ..all(2)
+    };
+    assert_eq!(ids(&store.list(&query).await.unwrap()), ["t-06", "t-05"]);
+}
+
 pub(crate) async fn a_prefix_narrows_a_list<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
     let names = ["ab", "abc", "abd", "ab-1", "ab%", "ab_", "ac", "aé", "b"];

@@ -84,6 +84,7 @@ macro_rules! suite {
                 terms_are_kept_replaced_and_taken_away
                 records_come_in_the_order_of_their_ids
                 pages_follow_each_other
+                a_list_can_be_read_from_its_end
                 a_prefix_narrows_a_list
                 several_terms_must_all_hold
             }

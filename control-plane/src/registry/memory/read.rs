@@ -6,7 +6,7 @@ use ballast_domain::Timestamp;
 use ballast_domain::registry::{Event, EventQuery, Kind, Record, RecordKey, RecordQuery};
 
 use super::Kept;
-use crate::registry::sqlite::group::{CommitRow, EventRow};
+use crate::registry::sqlite::group::{CommitRow, EventRow, Known};
 
 impl Kept {
     pub(super) fn get(&self, key: &RecordKey) -> Option<Record> {
@@ -20,16 +20,25 @@ impl Kept {
             id_prefix,
             after,
             limit,
+            descending,
         } = query;
-        let found = self.all.records.iter().filter(|(key, known)| {
+        let is_past = |id: &String, after: &String| match descending {
+            true => id < after,
+            false => id > after,
+        };
+        let is_found = |(key, known): &(&RecordKey, &Known)| {
             let has = |term| known.terms.contains(term) || known.tallies.contains(term);
             key.kind == *kind
                 && known.live
                 && key.id.starts_with(id_prefix)
-                && after.as_ref().is_none_or(|after| key.id > *after)
+                && after.as_ref().is_none_or(|after| is_past(&key.id, after))
                 && terms.iter().all(has)
-        });
-        let found = found.filter_map(|(key, _)| self.get(key));
+        };
+        let mut found: Vec<_> = self.all.records.iter().filter(is_found).collect();
+        if *descending {
+            found.reverse();
+        }
+        let found = found.into_iter().filter_map(|(key, _)| self.get(key));
         found.take(*limit as usize).collect()
     }
 

@@ -59,8 +59,12 @@ pub(super) async fn list(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<Rec
     let id = if terms.is_empty() { "r.id" } else { "t.id" };
     sql.push(" CROSS JOIN events e ON e.sequence = r.sequence WHERE r.live AND r.kind = ");
     sql.push_bind(kind);
+    let (beyond, order) = match query.descending {
+        false => (">", ""),
+        true => ("<", " DESC"),
+    };
     if let Some(after) = &query.after {
-        sql.push(format!(" AND {id} > ")).push_bind(after);
+        sql.push(format!(" AND {id} {beyond} ")).push_bind(after);
     }
     if !query.id_prefix.is_empty() {
         sql.push(format!(" AND {id} >= "))
@@ -68,7 +72,7 @@ pub(super) async fn list(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<Rec
         sql.push(format!(" AND {id} < "))
             .push_bind(format!("{}{LAST}", query.id_prefix));
     }
-    sql.push(format!(" ORDER BY {id} LIMIT "))
+    sql.push(format!(" ORDER BY {id}{order} LIMIT "))
         .push_bind(query.limit);
     let rows: Vec<RecordRow> = sql.build_query_as().fetch_all(pool).await?;
     rows.into_iter().map(record).collect()

@@ -48,7 +48,7 @@ impl Core {
         self.check()?;
         let (fence, key) = match self.state.slices.get(&at.slice) {
             None => (Fence::founded(at.epoch), fresh),
-            Some(known) => (known.fence.raised(at.epoch)?, known.key),
+            Some(known) => (known.fence.restored(at.epoch)?, known.key),
         };
         self.write_slice(at, fence, key, clock);
         Ok(self.after(self.open.sequence, ()))
@@ -207,6 +207,24 @@ impl Core {
         Ok(self.after(changed_in, ()))
     }
 
+    /// Forgets a poll that is to be copied anew.
+    pub(in crate::embedded) fn discard(
+        &mut self,
+        slice: &SliceId,
+        order: &Order,
+        poll: PollId,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<()>> {
+        self.held(slice)?.fence.may_import(order)?;
+        if let Some(number) = self.state.poll(slice, poll).map(|poll| poll.number) {
+            let now = self.now(clock);
+            self.counted(number);
+            self.write(now, &Record::Gone(number));
+        }
+        let changed_in = self.held(slice)?.changed_in;
+        Ok(self.after(changed_in, ()))
+    }
+
     fn import_poll(&mut self, slice: &SliceId, row: &PollRow, clock: Timestamp) {
         let known = self.state.poll(slice, row.poll.poll_id);
         let number = match known {
@@ -233,8 +251,8 @@ impl Core {
             let why = "a row was sent before its poll".to_owned();
             return Err(ShardError::Unavailable { why });
         };
-        // It is closed, so its rows are what they were when it was owned here,
-        // and there all of them are: only memory has let them go.
+        // It was closed while it was owned here, so all its rows are there, and
+        // they do not change: only memory has let them go.
         if poll.cold {
             return Ok(());
         }

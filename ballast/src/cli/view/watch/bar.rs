@@ -13,7 +13,7 @@ const BAR_MAX: usize = 28;
 const BAR_MIN: usize = 8;
 
 /// How far a task is, after an indentation.
-pub(super) fn progress(
+pub(crate) fn progress(
     told: &Progress,
     per_second: Option<f64>,
     indent: &str,

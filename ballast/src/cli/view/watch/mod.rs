@@ -1,5 +1,5 @@
 //! The live view of an execution: what is known and what time it is become
-//! lines of a given width and height. Pure; the edge is `execution/paint.rs`.
+//! lines of a given width and height. Pure; the edge is `cli/paint.rs`.
 //!
 //! ```text
 //!   hello:42  RUNNING  2 min 13 s          the head
@@ -114,7 +114,7 @@ fn headline(execution: &Execution, now: Timestamp) -> Line {
     line
 }
 
-fn link(link: Link, now: Timestamp) -> Option<Line> {
+pub(crate) fn link(link: Link, now: Timestamp) -> Option<Line> {
     let since = |from: Timestamp, to: Timestamp| span(to.unix_ms() - from.unix_ms());
     match link {
         Link::Lost { since: from } => Some(Line::of(

@@ -16,7 +16,7 @@ const CLEAR_LINE_REST: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
 /// What is on the terminal.
-pub(super) struct Painter {
+pub(crate) struct Painter {
     /// The lines that stand there, with what they are painted with.
     drawn: Vec<String>,
     /// How many characters each of them has to the eye.
@@ -25,7 +25,7 @@ pub(super) struct Painter {
 }
 
 impl Painter {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             drawn: Vec::new(),
             widths: Vec::new(),
@@ -34,7 +34,7 @@ impl Painter {
     }
 
     /// Columns and rows, as they are at this moment.
-    pub(super) fn size(&self, screen: &Screen) -> (usize, usize) {
+    pub(crate) fn size(&self, screen: &Screen) -> (usize, usize) {
         match crossterm::terminal::size() {
             Ok((columns, rows)) if columns > 0 && rows > 0 => {
                 (usize::from(columns), usize::from(rows))
@@ -44,7 +44,7 @@ impl Painter {
     }
 
     /// Draws lines over those that are there; if they are the same, nothing.
-    pub(super) fn draw(
+    pub(crate) fn draw(
         &mut self,
         screen: &Screen,
         columns: usize,

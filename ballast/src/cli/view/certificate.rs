@@ -1,0 +1,176 @@
+//! Certificates of moves, for people.
+
+use ballast_domain::certificate::{Certificate, Signed};
+
+use crate::cli::output::Screen;
+use crate::cli::table::{self, clean, number};
+use crate::cli::time::exact;
+
+/// How many digits of a digest tell it from another at a glance.
+const DIGEST_CHARS: usize = 16;
+
+/// So many milliseconds, in a unit that people use.
+pub(crate) fn took(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => crate::cli::time::span(i64::try_from(ms).unwrap_or(i64::MAX)),
+    }
+}
+
+/// `once`, `12 times`.
+pub(crate) fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{} times", number(count)),
+    }
+}
+
+/// What a certificate proves, in words.
+pub(crate) fn lines(screen: &Screen, signed: &Signed) -> String {
+    let it = &signed.certificate;
+    let headline = format!(
+        "certificate of {}, {}: {} from {} to {}",
+        it.migration_id,
+        it.status,
+        slice(it),
+        it.from,
+        it.to
+    );
+    let reason = it.reason.as_ref().map(|reason| format!(" ({reason})"));
+    let asked = format!("{}{}", it.actor, reason.unwrap_or_default());
+    let owner = format!("{} at epoch {}", it.owner, it.epoch.0);
+    let facts = table::facts(
+        screen,
+        &[
+            ("  votes", votes(it)),
+            ("  digests", digests(it)),
+            (
+                "  pause",
+                it.pause_ms
+                    .map(|ms| format!("{ms} ms without votes at the longest")),
+            ),
+            ("  took", Some(carried(it))),
+            ("  window", it.cut_over_at.map(|_| window(it))),
+            (
+                "  repaired",
+                (it.repaired > 0)
+                    .then(|| format!("{} rows before the cutover", number(it.repaired))),
+            ),
+            ("  owner", Some(owner)),
+            ("  asked by", Some(asked)),
+            ("  ended", Some(exact(it.ended_at))),
+            (
+                "  signed",
+                Some(format!("with the key {}", signed.public_key)),
+            ),
+        ],
+    );
+    format!("{}\n{facts}", screen.bold(&clean(&headline)))
+}
+
+fn slice(it: &Certificate) -> String {
+    match it.slice {
+        0 => it.tenant_id.to_string(),
+        slice => format!("slice {slice} of {}", it.tenant_id),
+    }
+}
+
+fn votes(it: &Certificate) -> Option<String> {
+    let votes = it.votes.as_ref()?;
+    Some(format!(
+        "{} acknowledged by {}, {} present on {}, {} twice, in {} polls",
+        number(votes.acknowledged),
+        it.from,
+        number(votes.present),
+        it.to,
+        number(votes.duplicates),
+        number(votes.polls)
+    ))
+}
+
+fn digests(it: &Certificate) -> Option<String> {
+    let votes = it.votes.as_ref()?;
+    let short = |digest: &str| digest.chars().take(DIGEST_CHARS).collect::<String>();
+    let (source, target) = (&votes.source_digest, &votes.target_digest);
+    Some(match source == target {
+        true => format!(
+            "{} on both sides, sealed at epoch {}",
+            short(source),
+            votes.sealed_epoch.0
+        ),
+        false => format!("{} and {}: they differ", short(source), short(target)),
+    })
+}
+
+fn carried(it: &Certificate) -> String {
+    format!(
+        "{} in all; {} rows, {} bytes carried",
+        took(it.duration_ms),
+        number(it.rows_carried),
+        number(it.bytes_carried)
+    )
+}
+
+fn window(it: &Certificate) -> String {
+    format!(
+        "both sides compared {}, {} differences",
+        times(it.compared),
+        number(it.differences)
+    )
+}
+
+/// That a certificate is what was signed.
+pub(crate) fn verified(screen: &Screen, signed: &Signed, trusted: bool) -> String {
+    let told = match trusted {
+        true => "It is what was signed with the trusted key.".to_owned(),
+        false => format!(
+            "It is what was signed with the key {}. Whether that key is to be trusted, --public-key says.",
+            signed.public_key
+        ),
+    };
+    format!("{}\n\n{}", lines(screen, signed), screen.green(&told))
+}
+
+#[cfg(test)]
+pub(crate) fn example() -> Certificate {
+    let body = serde_json::json!({
+        "version": 1, "migrationID": "mv-1k6tq8zr4-0a1bc", "status": "completed",
+        "tenantID": "acme", "slice": 0, "fromShardID": "shard-1", "toShardID": "shard-3",
+        "ownerShardID": "shard-3", "epoch": 3,
+        "actor": {"type": "token", "name": "ops", "tokenID": "tok-1"}, "reason": "shard-1 is hot",
+        "votes": {"acknowledged": 12_004, "present": 12_004, "duplicates": 0, "polls": 4,
+            "sourceDigest": "9f2c61d0aa41b7e39f2c61d0aa41b7e3",
+            "targetDigest": "9f2c61d0aa41b7e39f2c61d0aa41b7e3", "sealedEpoch": 2},
+        "pauseMs": 12, "durationMs": 7_203_204, "rowsCarried": 12_310, "bytesCarried": 1_440_211,
+        "compared": 720, "differences": 0, "repaired": 0,
+        "requestedAt": "2026-11-16T09:00:00Z", "cutOverAt": "2026-11-16T09:00:03Z",
+        "endedAt": "2026-11-16T11:00:03.204Z",
+    });
+    serde_json::from_value(body).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signed(certificate: Certificate) -> Signed {
+        Signed {
+            certificate,
+            public_key: "A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=".to_owned(),
+            signature: "x".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_a_move_proved() {
+        let screen = Screen::plain();
+        let completed = verified(&screen, &signed(example()), true);
+        let mut cancelled = example();
+        cancelled.status = ballast_domain::migration::Status::Cancelled;
+        (cancelled.votes, cancelled.cut_over_at, cancelled.pause_ms) = (None, None, None);
+        cancelled.duration_ms = 845;
+        let cancelled = verified(&screen, &signed(cancelled), false);
+        insta::assert_snapshot!(format!("{completed}\n\n{cancelled}"));
+    }
+}

@@ -1,0 +1,128 @@
+//! `[moves]`: how slices change shard.
+
+use std::time::Duration;
+
+use ballast_control_plane::migrations::MoveSettings;
+use ballast_domain::maintenance::{BadWindow, MaintenanceWindow};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Human;
+
+/// How slices change shard. A move that is asked for takes the terms of that
+/// moment; the limits hold for those that run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Moves {
+    /// How long both sides are kept after a cutover, and a move can be
+    /// reversed, unless `--window` says otherwise.
+    pub(crate) window: Human,
+    /// How long nobody may be able to vote at a cutover, unless `--max-pause`
+    /// says otherwise: it waits for a moment that promises so.
+    pub(crate) max_pause: Option<Human>,
+    /// How long a slice may be sealed before it takes votes again, whatever
+    /// becomes of the move.
+    pub(crate) seal_max: Human,
+    /// How many moves may copy from or to one shard at the same time.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub(crate) per_shard_max: u64,
+    /// How many moves may copy from or to one region at the same time.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) per_region_max: u64,
+    /// How many bytes per second one move may carry.
+    #[schemars(range(min = 1_024))]
+    pub(crate) bytes_per_second: Option<u64>,
+    /// A slice with more rows than this is moved only once somebody approved
+    /// (`ballast migration approve`).
+    pub(crate) approval_above_rows: Option<u64>,
+    /// When moves may begin to copy, in UTC: `daily 01:00-05:00`,
+    /// `Sun 02:00-04:00`, `Mon-Fri 22:00-06:00`; at any time when none is named.
+    pub(crate) maintenance: Vec<String>,
+}
+
+impl Default for Moves {
+    fn default() -> Self {
+        let set = MoveSettings::default();
+        let human = |ms| Human(Duration::from_millis(ms));
+        Self {
+            window: human(set.window_ms),
+            max_pause: set.max_pause_ms.map(human),
+            seal_max: human(set.seal_max_ms),
+            per_shard_max: set.per_shard_max,
+            per_region_max: set.per_region_max,
+            bytes_per_second: set.bytes_per_second,
+            approval_above_rows: set.approval_above_rows,
+            maintenance: Vec::new(),
+        }
+    }
+}
+
+fn ms(human: Human) -> u64 {
+    u64::try_from(human.0.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Moves {
+    /// As the control plane wants it.
+    pub(crate) fn settings(&self) -> MoveSettings {
+        MoveSettings {
+            window_ms: ms(self.window),
+            max_pause_ms: self.max_pause.map(ms),
+            seal_max_ms: ms(self.seal_max),
+            per_shard_max: self.per_shard_max,
+            per_region_max: self.per_region_max,
+            bytes_per_second: self.bytes_per_second,
+            approval_above_rows: self.approval_above_rows,
+            // What is none was refused when the file was read.
+            maintenance: self.windows().unwrap_or_default(),
+        }
+    }
+
+    fn windows(&self) -> Result<Vec<MaintenanceWindow>, BadWindow> {
+        self.maintenance.iter().map(|text| text.parse()).collect()
+    }
+
+    /// The first thing that cannot be, with its key.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        let days = |days: u64| Duration::from_secs(days * 86_400);
+        let must = |key, holds: bool, message: &str| match holds {
+            true => Ok(()),
+            false => Err((key, message.to_owned())),
+        };
+        let longest = Duration::from_secs(10);
+        let seal = self.seal_max.0;
+        must(
+            "moves.window",
+            self.window.0 <= days(30),
+            "must be at most 30 days",
+        )?;
+        must(
+            "moves.max_pause",
+            self.max_pause
+                .is_none_or(|most| (Duration::from_millis(1)..=days(1) / 24).contains(&most.0)),
+            "must be from 1ms to 1h",
+        )?;
+        // Requests are held no longer either.
+        must(
+            "moves.seal_max",
+            (Duration::from_millis(100)..=longest).contains(&seal),
+            "must be from 100ms to 10s",
+        )?;
+        must(
+            "moves.per_shard_max",
+            (1..=1_000).contains(&self.per_shard_max),
+            "must be from 1 to 1000",
+        )?;
+        must(
+            "moves.per_region_max",
+            (1..=10_000).contains(&self.per_region_max),
+            "must be from 1 to 10000",
+        )?;
+        must(
+            "moves.bytes_per_second",
+            self.bytes_per_second.is_none_or(|rate| rate >= 1_024),
+            "must be at least 1024",
+        )?;
+        let windows = self.windows().map(drop);
+        windows.map_err(|bad| ("moves.maintenance", bad.to_string()))
+    }
+}

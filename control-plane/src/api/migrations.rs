@@ -1,0 +1,235 @@
+//! `/migrations`, and `/tenants/{tenantID}/move`
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use ballast_domain::certificate::Signed;
+use ballast_domain::migration::Status;
+use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
+use ballast_web::ApiError;
+use ballast_web::body::Nothing;
+use ballast_web::head::Params;
+use ballast_web::page::{self, Page};
+use serde::{Deserialize, Serialize};
+
+use super::answer::{Answer, accepted, replayed_as, tagged};
+use super::caller::Viewer;
+use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
+use crate::migrations::ask::{self, Ask};
+use crate::migrations::begin::{self, MovePlan, NewMove};
+use crate::migrations::body::{MigrationBody, move_id};
+use crate::migrations::{self, MigrationFilter, movers};
+use crate::plane::ControlPlane;
+
+impl Payload for NewMove {}
+
+/// A move's name in a path: whatever it is, there is such a move or not.
+pub(super) struct Named(pub(super) String);
+
+impl FromStr for Named {
+    type Err = Infallible;
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Move a slice of a tenant to another shard while it is being voted on.
+///
+/// It is answered as soon as it is written down; what becomes of it is seen at
+/// `GET /migrations/{migrationID}`. With `dryRun` it is only said what would
+/// be done, and what it would cost.
+#[utoipa::path(post, path = "/tenants/{tenantID}/move", tag = "migrations",
+    params(("tenantID" = TenantId, Path), Reason, IdempotencyHeader), request_body = NewMove,
+    responses((status = 202, body = MigrationBody), (status = 200, body = MovePlan)))]
+pub(super) async fn begin(
+    State(plane): State<ControlPlane>,
+    Id(tenant): Id<TenantId>,
+    change: Change<NewMove>,
+) -> Answer {
+    let Change { intent, body, .. } = change;
+    if body.dry_run {
+        let plan = begin::plan(&plane, &tenant, &body).await?;
+        return Ok(Json(plan).into_response());
+    }
+    if let Some(answer) = replayed_as(&plane, &intent, StatusCode::ACCEPTED).await? {
+        return Ok(answer);
+    }
+    let made = begin::begin(&plane, &intent, &tenant, &body).await;
+    accepted(&plane, &intent, made).await
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Filter {
+    /// Only those of this tenant.
+    tenant: Option<TenantId>,
+    /// Only those that leave this shard.
+    from: Option<ShardId>,
+    /// Only those that come to this shard.
+    to: Option<ShardId>,
+    /// Only those that are not over, or only those that are.
+    open: Option<bool>,
+    /// Only those that stand so.
+    #[param(inline)]
+    status: Option<Status>,
+    /// How many at the most; 100 when absent.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// List moves, the newest first.
+#[utoipa::path(get, path = "/migrations", tag = "migrations", params(Filter),
+    responses((status = 200, body = Page<MigrationBody>)))]
+pub(super) async fn list(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Params(filter): Params<Filter>,
+) -> Result<Json<Page<MigrationBody>>, ApiError> {
+    let limit = page::limit(filter.limit)?;
+    let after = page::after(filter.cursor.as_deref())?;
+    let filter = MigrationFilter {
+        tenant: filter.tenant,
+        from: filter.from,
+        to: filter.to,
+        open: filter.open,
+        status: filter.status,
+    };
+    let found = migrations::list(&plane, &filter, after, limit + 1).await?;
+    let id = |body: &MigrationBody| body.migration.value.migration_id.clone();
+    Ok(Json(Page::of(found, limit, id)))
+}
+
+/// Show a move: how it stands, how far it is, what was measured.
+#[utoipa::path(get, path = "/migrations/{migrationID}", tag = "migrations",
+    params(("migrationID" = String, Path)), responses((status = 200, body = MigrationBody)))]
+pub(super) async fn show(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Id(Named(id)): Id<Named>,
+) -> Answer {
+    let body = migrations::show(&plane, &move_id(&id)?).await?;
+    Ok(tagged(body.migration.version, &body))
+}
+
+/// Show the certificate of a move that is over: what it proves, signed.
+#[utoipa::path(get, path = "/migrations/{migrationID}/certificate", tag = "migrations",
+    params(("migrationID" = String, Path)), responses((status = 200, body = Signed)))]
+pub(super) async fn certificate(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+    Id(Named(id)): Id<Named>,
+) -> Result<Json<Signed>, ApiError> {
+    let found = migrations::get(&plane, &move_id(&id)?).await?;
+    let signed = found.value.certificate.ok_or_else(|| {
+        let detail = format!("move {id} has no certificate: it is not over");
+        let error = Error::new(ErrorCode::NotFound, detail);
+        error.next("Follow the move until it is over (GET /migrations/{migrationID}/watch).")
+    })?;
+    Ok(Json(signed))
+}
+
+/// Who signs certificates.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CertificateKey {
+    /// The ed25519 public key, in base64.
+    public_key: String,
+}
+
+/// Show the public key that certificates are signed with.
+#[utoipa::path(get, path = "/certificate-key", tag = "migrations",
+    responses((status = 200, body = CertificateKey)))]
+pub(super) async fn certificate_key(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+) -> Result<Json<CertificateKey>, ApiError> {
+    let public_key = movers(&plane)?.notary.public_key();
+    Ok(Json(CertificateKey { public_key }))
+}
+
+async fn asked(plane: &ControlPlane, id: &str, change: Change<Nothing>, what: Ask) -> Answer {
+    let Change {
+        intent, if_match, ..
+    } = change;
+    let body = ask::ask(plane, &intent, &move_id(id)?, &if_match, what).await?;
+    Ok(tagged(body.migration.version, &body))
+}
+
+/// Have a move not go on for now. Nothing that it holds keeps votes out.
+#[utoipa::path(post, path = "/migrations/{migrationID}/pause", tag = "migrations",
+    params(("migrationID" = String, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = MigrationBody)))]
+pub(super) async fn pause(
+    State(plane): State<ControlPlane>,
+    Id(Named(id)): Id<Named>,
+    change: Change<Nothing>,
+) -> Answer {
+    asked(&plane, &id, change, Ask::Pause).await
+}
+
+/// Have a paused move go on.
+#[utoipa::path(post, path = "/migrations/{migrationID}/resume", tag = "migrations",
+    params(("migrationID" = String, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = MigrationBody)))]
+pub(super) async fn resume(
+    State(plane): State<ControlPlane>,
+    Id(Named(id)): Id<Named>,
+    change: Change<Nothing>,
+) -> Answer {
+    asked(&plane, &id, change, Ask::Resume).await
+}
+
+/// Call a move off before its cutover: everything is as it was.
+#[utoipa::path(post, path = "/migrations/{migrationID}/cancel", tag = "migrations",
+    params(("migrationID" = String, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = MigrationBody)))]
+pub(super) async fn cancel(
+    State(plane): State<ControlPlane>,
+    Id(Named(id)): Id<Named>,
+    change: Change<Nothing>,
+) -> Answer {
+    asked(&plane, &id, change, Ask::Cancel).await
+}
+
+/// Bring a slice back within the window after its cutover, with all votes.
+#[utoipa::path(post, path = "/migrations/{migrationID}/reverse", tag = "migrations",
+    params(("migrationID" = String, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = MigrationBody)))]
+pub(super) async fn reverse(
+    State(plane): State<ControlPlane>,
+    Id(Named(id)): Id<Named>,
+    change: Change<Nothing>,
+) -> Answer {
+    asked(&plane, &id, change, Ask::Reverse).await
+}
+
+/// End a move's window now: the source's copy is removed.
+#[utoipa::path(post, path = "/migrations/{migrationID}/complete", tag = "migrations",
+    params(("migrationID" = String, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = MigrationBody)))]
+pub(super) async fn complete(
+    State(plane): State<ControlPlane>,
+    Id(Named(id)): Id<Named>,
+    change: Change<Nothing>,
+) -> Answer {
+    asked(&plane, &id, change, Ask::Complete).await
+}
+
+/// Approve a move that is too large to begin without.
+#[utoipa::path(post, path = "/migrations/{migrationID}/approve", tag = "migrations",
+    params(("migrationID" = String, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = MigrationBody)))]
+pub(super) async fn approve(
+    State(plane): State<ControlPlane>,
+    Id(Named(id)): Id<Named>,
+    change: Change<Nothing>,
+) -> Answer {
+    asked(&plane, &id, change, Ask::Approve).await
+}

@@ -1,0 +1,119 @@
+//! Which rows differ between two copies of a poll, by name.
+
+use std::collections::BTreeMap;
+
+use ballast_domain::PollId;
+use ballast_domain::tenant::SliceId;
+use ballast_vote_shard::shard::{Change, Cursor, PollRow, VoterName, VoterPrint, VoterRow};
+use ballast_vote_shard::{ShardResult, VoteShard};
+
+/// Differing rows that are named; of more, their number.
+const NAMED_MAX: usize = 10;
+const PAGE_BYTES: usize = 1 << 20;
+
+/// What differs in a poll.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Difference {
+    pub(super) poll: PollId,
+    /// What differs, in words.
+    pub(super) rows: Vec<String>,
+    /// How many rows do.
+    pub(super) count: usize,
+}
+
+impl Difference {
+    /// In one line.
+    pub(super) fn told(&self) -> String {
+        let more = self.count.saturating_sub(self.rows.len());
+        let more = match more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("poll {}: {}{more}", self.poll, self.rows.join(", "))
+    }
+}
+
+/// Everything a shard has of a poll.
+struct Whole {
+    poll: Option<PollRow>,
+    rows: BTreeMap<String, VoterRow>,
+}
+
+/// Says which rows of a poll differ.
+pub(super) async fn of(
+    source: &dyn VoteShard,
+    target: &dyn VoteShard,
+    slice: &SliceId,
+    poll: PollId,
+) -> ShardResult<Difference> {
+    let source = whole(source, slice, poll).await?;
+    let target = whole(target, slice, poll).await?;
+    let mut found = Vec::new();
+    if source.poll != target.poll {
+        found.push("the poll itself".to_owned());
+    }
+    for (name, row) in &source.rows {
+        match target.rows.get(name) {
+            None => found.push(format!("voter {name} is missing")),
+            Some(other) if other != row => found.push(format!("voter {name} is another")),
+            Some(_) => {}
+        }
+    }
+    let strange = target
+        .rows
+        .keys()
+        .filter(|name| !source.rows.contains_key(*name));
+    found.extend(strange.map(|name| format!("voter {name} should not be there")));
+    let count = found.len();
+    found.truncate(NAMED_MAX);
+    Ok(Difference {
+        poll,
+        rows: found,
+        count,
+    })
+}
+
+async fn whole(shard: &dyn VoteShard, slice: &SliceId, poll: PollId) -> ShardResult<Whole> {
+    let mut found = Whole {
+        poll: None,
+        rows: BTreeMap::new(),
+    };
+    let begin = shard.export(slice, &Cursor::Start, 1).await?;
+    let mut cursor = match (begin.next, poll.number().checked_sub(1)) {
+        (Cursor::Snapshot { position, .. }, Some(before)) => Cursor::Snapshot {
+            position,
+            after: Some((PollId::from_number(before), VoterPrint([u64::MAX; 2]))),
+        },
+        (cursor, _) => cursor,
+    };
+    // A small slice may be there whole.
+    let mut changes = begin.changes;
+    let mut done = begin.caught_up;
+    loop {
+        let mut beyond = false;
+        for change in changes {
+            match change {
+                Change::Poll(row) if row.poll.poll_id == poll => found.poll = Some(row),
+                Change::Voter(row) if row.poll == poll => {
+                    found.rows.insert(name(&row.voter), row);
+                }
+                Change::Poll(row) => beyond |= row.poll.poll_id > poll,
+                Change::Voter(row) => beyond |= row.poll > poll,
+            }
+        }
+        if done || beyond {
+            return Ok(found);
+        }
+        let page = shard.export(slice, &cursor, PAGE_BYTES).await?;
+        done = page.caught_up || matches!(page.next, Cursor::Changes { .. });
+        changes = page.changes;
+        cursor = page.next;
+    }
+}
+
+fn name(voter: &VoterName) -> String {
+    match voter {
+        VoterName::Named(name) => format!("{:?}", name.as_str()),
+        VoterName::Erased(print) => format!("{print:?}"),
+    }
+}

@@ -1,0 +1,242 @@
+//! What the states of the workflow `move-tenant` do, one file each, with what
+//! undoes it beside it.
+//!
+//! ```text
+//!   DetectHotspot ─► PlanMove ─► EnsureParquetBackfill ─► CreateDataSyncTask
+//!     ─► WaitForSync ─► VerifyConsistency ─► UpdateTenantRouting
+//!     ─► EnableDualRead ─► MonitorDualRead ─► CleanupOldShard
+//!   from any of them: Rollback, which undoes them in reverse
+//! ```
+//! A step may be done again after a crash, and by another execution. So none
+//! trusts what it is given but looks at the records: one that finds the move
+//! farther than itself passes on.
+
+mod certify;
+mod cleanup_old_shard;
+mod create_data_sync_task;
+mod detect_hotspot;
+mod difference;
+mod enable_dual_read;
+mod ensure_parquet_backfill;
+mod monitor_dual_read;
+mod plan_move;
+mod rollback;
+mod update_tenant_routing;
+mod verify_consistency;
+mod wait_for_sync;
+
+use std::sync::Arc;
+
+use ballast_domain::Clock;
+use ballast_domain::migration::{Migration, Stage};
+use ballast_domain::moving::MoveId;
+use ballast_state_machines::engine::{Progress, Registry, TaskContext, TaskError};
+use ballast_vote_shard::{ShardError, Shards};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::ports::{Moves, MovesError, Readers, Records, Wanted};
+use crate::worker::{Job, MoveError, Worker};
+
+/// What may pass: it is tried again.
+const UNAVAILABLE: &str = "Ballast.Unavailable";
+/// Somebody called the move off, or back.
+const CALLED_OFF: &str = "Ballast.CalledOff";
+/// The move may not be.
+const REFUSED: &str = "Ballast.Refused";
+/// Both sides differ.
+const DIFFERENT: &str = "Ballast.Different";
+
+/// What all steps work with.
+#[derive(Clone)]
+pub struct Steps {
+    worker: Worker,
+    moves: Arc<dyn Moves>,
+    readers: Arc<dyn Readers>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What a step is given: the move, and what the steps before it said.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    #[serde(flatten)]
+    wanted: Wanted,
+    #[serde(default)]
+    sync: Value,
+    #[serde(default)]
+    verification: Value,
+    #[serde(default)]
+    dual_read: Value,
+    #[serde(default)]
+    error: Value,
+}
+
+impl Given {
+    /// A part of what an earlier step said, if it can be read.
+    fn part<T: serde::de::DeserializeOwned>(value: &Value, name: &str) -> Option<T> {
+        let part = value.get(name)?.clone();
+        serde_json::from_value(part).ok()
+    }
+}
+
+type Done = Result<Value, TaskError>;
+
+impl Steps {
+    /// Steps on these records and shards.
+    #[must_use]
+    pub fn new(
+        records: Arc<dyn Records>,
+        moves: Arc<dyn Moves>,
+        shards: Arc<dyn Shards>,
+        readers: Arc<dyn Readers>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            worker: Worker::new(records, shards, Arc::clone(&clock)),
+            moves,
+            readers,
+            clock,
+        }
+    }
+
+    /// Has these steps do the work of the workflow's resources.
+    #[must_use]
+    pub fn register(self, registry: Registry) -> Registry {
+        macro_rules! steps {
+            ($registry:expr, $($resource:literal $room:ident)*) => {
+                $registry$(.function($resource, {
+                    let steps = self.clone();
+                    move |given: Given, context: TaskContext| {
+                        let steps = steps.clone();
+                        async move { $room::run(&steps, &given, &context).await }
+                    }
+                }))*
+            };
+        }
+        steps!(registry,
+            "DetectHotspot" detect_hotspot
+            "PlanMove" plan_move
+            "EnsureParquetBackfill" ensure_parquet_backfill
+            "CreateDataSyncTask" create_data_sync_task
+            "WaitForSync" wait_for_sync
+            "VerifyConsistency" verify_consistency
+            "UpdateTenantRouting" update_tenant_routing
+            "EnableDualRead" enable_dual_read
+            "MonitorDualRead" monitor_dual_read
+            "CleanupOldShard" cleanup_old_shard
+            "Rollback" rollback)
+    }
+
+    /// The move's record, written if there is none.
+    async fn open(&self, given: &Given, context: &TaskContext) -> Result<Migration, TaskError> {
+        let id = move_id(given, context);
+        self.moves.open(&id, &given.wanted).await.map_err(refused)
+    }
+
+    /// The move's record, unless somebody called it off.
+    async fn go_on(&self, given: &Given, context: &TaskContext) -> Result<Migration, TaskError> {
+        let migration = self.open(given, context).await?;
+        if let Some(back) = &migration.asked.back
+            && matches!(migration.stage, Stage::Asked | Stage::Admitted)
+        {
+            let why = back.word.reason.clone();
+            let why = why.unwrap_or_else(|| format!("{} called it off", back.word.actor));
+            return Err(TaskError::new(CALLED_OFF, why));
+        }
+        Ok(migration)
+    }
+
+    fn job(&self, migration: &Migration, context: &TaskContext) -> Job {
+        Job {
+            move_id: migration.migration_id.clone(),
+            slice: migration.slice_id(),
+            lease: lease(migration.run, context.lease()),
+            seal_max_ms: None,
+        }
+    }
+
+    /// Changes the move's record.
+    async fn note(
+        &self,
+        migration: &Migration,
+        action: &'static str,
+        edit: impl Fn(&mut Migration) + Send + Sync,
+    ) -> Result<Migration, TaskError> {
+        let id = &migration.migration_id;
+        self.moves.change(id, action, &edit).await.map_err(refused)
+    }
+
+    /// Notes what the move waits for, or that it waits for nothing.
+    async fn waits_for(&self, migration: &Migration, why: Option<&str>) -> Result<(), TaskError> {
+        if migration.waiting_for.as_deref() != why {
+            let why = why.map(str::to_owned);
+            let edit = move |migration: &mut Migration| migration.waiting_for.clone_from(&why);
+            self.note(migration, "migration.wait", edit).await?;
+        }
+        Ok(())
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.clock.now().unix_ms()
+    }
+}
+
+/// A later execution of a move counts its leases from the beginning; what it
+/// orders must not be taken for late.
+fn lease(run: u32, lease: u64) -> u64 {
+    const LEASES: u64 = 1 << 10;
+    u64::from(run) * LEASES + lease.min(LEASES - 1)
+}
+
+fn move_id(given: &Given, context: &TaskContext) -> MoveId {
+    given.wanted.migration_id.clone().unwrap_or_else(|| {
+        let id = context.execution();
+        let name = id.split_once(':').map_or(id, |(_, name)| name);
+        MoveId(name.to_owned())
+    })
+}
+
+fn tell(context: &TaskContext, done: u64, total: Option<u64>, unit: &str, note: impl Into<String>) {
+    context.heartbeat(Progress {
+        done,
+        total,
+        unit: unit.to_owned(),
+        note: Some(note.into()),
+    });
+}
+
+/// The move is not at work on the slice any more.
+fn failed_over(migration: &Migration) -> TaskError {
+    let id = &migration.migration_id;
+    TaskError::new(
+        CALLED_OFF,
+        format!("move {id} is no longer at work on its slice"),
+    )
+}
+
+/// What a worker's failure means to the workflow.
+fn failed(error: MoveError) -> TaskError {
+    let name = match &error {
+        MoveError::Different { .. } => DIFFERENT,
+        MoveError::NoSlice(_) => REFUSED,
+        MoveError::Records(_) => UNAVAILABLE,
+        MoveError::Shard { source, .. } => match source {
+            ShardError::Refused(_) => REFUSED,
+            // A newer worker is at work, or it passes.
+            ShardError::Unavailable { .. }
+            | ShardError::Unfit(_)
+            | ShardError::Fenced(_)
+            | ShardError::CursorTooOld => UNAVAILABLE,
+        },
+    };
+    TaskError::new(name, error.to_string())
+}
+
+fn refused(error: MovesError) -> TaskError {
+    let name = match &error {
+        MovesError::Refused(_) => REFUSED,
+        MovesError::Store(_) => UNAVAILABLE,
+    };
+    TaskError::new(name, error.to_string())
+}

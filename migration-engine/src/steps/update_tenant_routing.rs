@@ -1,0 +1,186 @@
+//! *UpdateTenantRouting*: the source is sealed, the rest is copied, both sides
+//! are compared, and the record names the target as owner: the point of no
+//! return. Before that it waits for a moment that promises a short pause, and
+//! gives up for now should it last longer than it may.
+
+use ballast_domain::migration::{Migration, Stage};
+use ballast_domain::moving::Phase;
+use ballast_state_machines::engine::{TaskContext, TaskError};
+use serde_json::json;
+
+use super::wait_for_sync::copied_of;
+use super::{Done, Given, Steps, failed, tell};
+use crate::copy::Copied;
+use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker};
+
+/// What the two commits of a cutover take.
+const COMMITS_MS: i64 = 10;
+/// How long it is tried to come close before the seal.
+const APPROACH_MS: i64 = 5_000;
+/// A round this short leaves little.
+const ROUND_MS: i64 = 10;
+/// The longest wait between two tries is two to the power of this, in seconds.
+const PATIENCE: u32 = 5;
+
+pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
+    let migration = steps.go_on(given, context).await?;
+    let mut job = steps.job(&migration, context);
+    let mut notes = Notes {
+        copied: copied_of(&given.sync),
+        ..Notes::default()
+    };
+    if migration.asked.paused.is_some() {
+        let why = "somebody to resume it";
+        steps.waits_for(&migration, Some(why)).await?;
+        return put_off(why, 1, &notes.copied);
+    }
+    if let Some(expected) = approach(steps, &job, &mut notes.copied, context).await?
+        && let Some(most) = migration.terms.max_pause_ms
+        && expected > most
+    {
+        let why = format!(
+            "a quieter moment: now nobody could vote for about {expected} ms, and {most} ms are allowed"
+        );
+        return later(steps, &migration, &why, &notes).await;
+    }
+    let seal_max = steps.moves.pace().seal_max_ms;
+    let seal_max = migration
+        .terms
+        .max_pause_ms
+        .map_or(seal_max, |most| most.min(seal_max));
+    job.seal_max_ms = Some(seal_max);
+    tell(context, 0, None, "", format!("sealing {}", migration.from));
+    let reached = steps.worker.work(&job, Goal::CutOver, &mut notes).await;
+    match reached {
+        Ok(Reached::Goal) => cut_over(steps, &migration, &job, notes).await,
+        Ok(Reached::PutOff) => {
+            let why = format!("a quieter moment: the cutover took longer than {seal_max} ms");
+            later(steps, &migration, &why, &notes).await
+        }
+        Ok(Reached::Over { .. } | Reached::Unknown) => Err(super::failed_over(&migration)),
+        Err(error) => {
+            // Nobody waits for the next try: votes are taken again meanwhile.
+            if let Err(also) = steps.worker.unseal_overdue(&migration, 0).await {
+                tracing::warn!(id = %migration.migration_id, error = %also, "it stays sealed for now");
+            }
+            Err(failed(error))
+        }
+    }
+}
+
+/// Copies until little is left; how long the pause would be, in milliseconds.
+/// Nothing if the move is farther than that.
+async fn approach(
+    steps: &Steps,
+    job: &Job,
+    copied: &mut Copied,
+    context: &TaskContext,
+) -> Result<Option<u64>, TaskError> {
+    let Some((seen, sides)) = steps.worker.sides_of(job).await.map_err(failed)? else {
+        return Ok(None);
+    };
+    let phase = seen.route.moving.as_ref().map(|moving| moving.phase);
+    if phase != Some(Phase::Copying) {
+        return Ok(None);
+    }
+    let order = Worker::order(job, &seen);
+    let until = steps.now_ms() + APPROACH_MS;
+    tell(
+        context,
+        copied.rows,
+        None,
+        "rows",
+        "copying the last changes",
+    );
+    let round = loop {
+        let began = steps.now_ms();
+        while !sides
+            .carry(&job.slice, &order, copied)
+            .await
+            .map_err(failed)?
+            .caught_up
+        {}
+        let now = steps.now_ms();
+        if now - began <= ROUND_MS || now >= until {
+            break now - began;
+        }
+    };
+    let began = steps.now_ms();
+    sides.digests(&job.slice).await.map_err(failed)?;
+    let compared = steps.now_ms() - began;
+    let expected = (round + compared + COMMITS_MS).max(0);
+    Ok(Some(expected.unsigned_abs()))
+}
+
+/// It is not now; when to ask again.
+async fn later(steps: &Steps, migration: &Migration, why: &str, notes: &Notes) -> Done {
+    let pause = notes.pause.ms.map(i64::unsigned_abs);
+    let waiting = why.to_owned();
+    let edit = move |migration: &mut Migration| {
+        migration.figures.put_off += 1;
+        migration.figures.pause_ms = migration.figures.pause_ms.max(pause);
+        migration.waiting_for = Some(waiting.clone());
+    };
+    let noted = steps.note(migration, "migration.putOff", edit).await?;
+    let doublings = noted.figures.put_off.saturating_sub(1).min(PATIENCE);
+    put_off(why, 1 << doublings, &notes.copied)
+}
+
+fn put_off(why: &str, ask_again_seconds: u64, copied: &Copied) -> Done {
+    Ok(json!({
+        "committed": false,
+        "askAgainSeconds": ask_again_seconds,
+        "waitingFor": why,
+        "copied": copied,
+    }))
+}
+
+/// The target owns the slice: that is written down.
+async fn cut_over(steps: &Steps, migration: &Migration, job: &Job, notes: Notes) -> Done {
+    let proved = match notes.proved {
+        Some(proved) => Some(proved),
+        None => afterwards(steps, migration, job).await.map_err(failed)?,
+    };
+    let now = steps.clock.now();
+    let (rows, bytes) = (notes.copied.rows, notes.copied.bytes);
+    let pause = notes.pause.ms.map(i64::unsigned_abs);
+    let edit = move |migration: &mut Migration| {
+        let figures = &mut migration.figures;
+        figures.cut_over_at.get_or_insert(now);
+        figures.rows = figures.rows.max(rows);
+        figures.bytes = figures.bytes.max(bytes);
+        figures.pause_ms = figures.pause_ms.max(pause);
+        if migration.proved.is_none() {
+            migration.proved.clone_from(&proved);
+        }
+        if matches!(migration.stage, Stage::Asked | Stage::Admitted) {
+            migration.stage = Stage::CutOver;
+        }
+        migration.waiting_for = None;
+    };
+    let noted = steps.note(migration, "migration.cutOver", edit).await?;
+    Ok(json!({"committed": true, "pauseMs": noted.figures.pause_ms}))
+}
+
+/// What was proved, if whoever proved it died before writing it down. The
+/// record names the target only after both sides were equal, and the source has
+/// not changed since.
+async fn afterwards(
+    steps: &Steps,
+    migration: &Migration,
+    job: &Job,
+) -> Result<Option<ballast_domain::certificate::VotesProved>, MoveError> {
+    if migration.proved.is_some() || migration.stage == Stage::CutOver {
+        return Ok(None);
+    }
+    let Some((seen, sides)) = steps.worker.sides_of(job).await? else {
+        return Ok(None);
+    };
+    let mut compared = sides.compare(&job.slice).await?;
+    compared.target = compared.source;
+    Ok(Some(compared.proved(seen.route.epoch)))
+}
+
+// Undone by Rollback: before the point of no return the record is taken back at
+// a newer epoch and the source takes votes again; after it the slice is brought
+// back by a move of its own.
