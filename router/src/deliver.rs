@@ -22,6 +22,7 @@ use ballast_vote_shard::{At, ShardError, ShardResult, VoteShard};
 use crate::State;
 use crate::admit::Access;
 use crate::slots::Slot;
+use crate::truth::Truth;
 
 /// How long one call of a shard may take. What it was asked to do may have
 /// happened even so; done again with the same request id, it happens once.
@@ -40,9 +41,8 @@ pub(crate) struct Place {
 
 impl Place {
     /// The shard, if what is read from it is the truth by this route.
-    pub(crate) async fn read(&self) -> ShardResult<&dyn VoteShard> {
-        self.shard.serves(&self.at).await?;
-        Ok(&*self.shard)
+    pub(crate) async fn read(&self) -> ShardResult<Truth<'_>> {
+        Truth::of(self).await
     }
 }
 
@@ -112,7 +112,7 @@ impl State {
             .await
     }
 
-    fn place(&self, route: &TenantRoute, target: &Target) -> ShardResult<Place> {
+    pub(crate) fn place(&self, route: &TenantRoute, target: &Target) -> ShardResult<Place> {
         let slice = target
             .slice(route)
             .ok_or_else(|| ShardError::unavailable("the route has no slice for it"))?;

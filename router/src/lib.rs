@@ -38,6 +38,7 @@ mod route_cache;
 mod slots;
 #[cfg(test)]
 mod testing;
+mod truth;
 mod votes;
 
 use std::sync::Arc;

@@ -2,9 +2,10 @@
 //! Development only: the product never depends on it.
 //!
 //! ```text
-//!   model   the protocol of a move, checked exhaustively within bounds
+//!   model              the protocol of a move, checked exhaustively within bounds
+//!   tests/simulation   the product itself in worlds from seeds, on a simulated
+//!                      clock, network and disks
 //! ```
-//! The deterministic simulation comes here too.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -6,5 +6,11 @@
 
 #[cfg(test)]
 pub(crate) mod conformance;
+pub mod memory;
 pub mod sqlite;
 pub mod typed;
+
+use std::time::Duration;
+
+/// How long a wait for a change lasts at the most before it is asked again.
+const WAIT_PATIENCE: Duration = Duration::from_secs(60);

@@ -13,10 +13,13 @@ use std::time::Duration;
 
 use ballast_domain::Timestamp;
 
+use super::core::Group;
 use super::faults::{self, Fault};
 use super::log::Log;
 use super::open::{Opened, Opener};
+use super::record::PollNo;
 use super::shared::{Next, Shared};
+use crate::shard::Tally;
 
 /// How long to wait before a failed disk is tried again.
 const RETRY_FIRST: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 50 });
@@ -60,26 +63,37 @@ fn write_groups(
             Next::Rebuild(why) => return Ended::Failed(why),
             Next::Stop => return Ended::Stopped,
         };
-        if faults::has(Fault::AcknowledgedFirst) {
-            shared.committed(&group, tallies);
-            faults::linger();
-            let _ = log.append(&group.payload);
-            continue;
+        if let Err(why) = write(shared, log, opener, &group, tallies) {
+            return Ended::Failed(why);
         }
-        let began = shared.clock.now().unix_ms();
-        match log.append(&group.payload) {
-            Ok(_) => {
-                shared.felt(shared.clock.now().unix_ms() - began);
-                shared.committed(&group, tallies);
-                forget(shared, log, opener);
-            }
-            // Also when there was no room for it: whoever is told that a vote
-            // was not taken may choose again, so it must not be written later.
-            Err(error) => {
-                let why = causes(&error);
-                return Ended::Failed(format!("the shard's log failed: {why}"));
-            }
+    }
+}
+
+/// Writes a group, and tells those who wait for it.
+pub(super) fn write(
+    shared: &Shared,
+    log: &mut Log,
+    opener: &Opener,
+    group: &Group,
+    tallies: Vec<(PollNo, Tally)>,
+) -> Result<(), String> {
+    if faults::has(Fault::AcknowledgedFirst) {
+        shared.committed(group, tallies);
+        faults::linger();
+        let _ = log.append(&group.payload);
+        return Ok(());
+    }
+    let began = shared.clock.now().unix_ms();
+    match log.append(&group.payload) {
+        Ok(_) => {
+            shared.felt(shared.clock.now().unix_ms() - began);
+            shared.committed(group, tallies);
+            forget(shared, log, opener);
+            Ok(())
         }
+        // Also when there was no room for it: whoever is told that a vote was
+        // not taken may choose again, so it must not be written later.
+        Err(error) => Err(format!("the shard's log failed: {}", causes(&error))),
     }
 }
 
@@ -96,6 +110,21 @@ fn forget(shared: &Shared, log: &mut Log, opener: &Opener) {
 
 /// Opens the log anew until that works or the shard is stopped.
 fn recover(shared: &Shared, why: &str, opener: &Opener, log: Log) -> Option<Log> {
+    give_up(shared, why, opener, log);
+    let mut patience = RETRY_FIRST;
+    loop {
+        if shared.pause(patience) {
+            return None;
+        }
+        patience = (patience * 2).min(RETRY_LAST);
+        if let Some(log) = reopen(shared, opener) {
+            return Some(log);
+        }
+    }
+}
+
+/// Throws away what is in memory, and whoever waits is told.
+pub(super) fn give_up(shared: &Shared, why: &str, opener: &Opener, log: Log) {
     tracing::error!(
         shard = opener.name(),
         cause = why,
@@ -103,21 +132,21 @@ fn recover(shared: &Shared, why: &str, opener: &Opener, log: Log) -> Option<Log>
     );
     shared.failed(why);
     drop(log);
-    let mut patience = RETRY_FIRST;
-    loop {
-        if shared.pause(patience) {
-            return None;
+}
+
+/// Opens the log anew, if that works now.
+pub(super) fn reopen(shared: &Shared, opener: &Opener) -> Option<Log> {
+    match opened(shared, opener) {
+        Ok(Opened {
+            log, core, store, ..
+        }) => {
+            tracing::info!(shard = opener.name(), "the shard works again");
+            shared.restart(core, store);
+            Some(log)
         }
-        patience = (patience * 2).min(RETRY_LAST);
-        match opened(shared, opener) {
-            Ok(Opened {
-                log, core, store, ..
-            }) => {
-                tracing::info!(shard = opener.name(), "the shard works again");
-                shared.restart(core, store);
-                return Some(log);
-            }
-            Err(why) => shared.lock().trouble = Some(why),
+        Err(why) => {
+            shared.lock().trouble = Some(why);
+            None
         }
     }
 }

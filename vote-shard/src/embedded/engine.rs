@@ -13,9 +13,11 @@ use super::core::{Answer, Core, Found, Stored};
 use super::disk::Disk;
 use super::export;
 use super::keeper;
+use super::log::Log;
 use super::open::{OpenError, Opened, Opener, Options};
 use super::runs::RunError;
 use super::shared::Shared;
+use super::stepped::{KeepSteps, LogSteps};
 use crate::shard::{
     At, Change, Cursor, Digest, Fence, Order, Page, PollRow, ShardError, ShardResult, SliceKey,
     Tally, Usage, VoteShard, VoterRow,
@@ -40,6 +42,17 @@ pub struct EmbeddedShard {
     /// Bytes of the log that an export may read beside the runs.
     tail_bytes_max: u64,
     threads: Vec<JoinHandle<()>>,
+    /// Where files are read.
+    reading: Reading,
+}
+
+/// Where files are read.
+#[derive(Clone, Copy)]
+enum Reading {
+    /// On threads where that holds nobody up.
+    Aside,
+    /// On the thread of whoever asks.
+    Here,
 }
 
 impl EmbeddedShard {
@@ -52,6 +65,52 @@ impl EmbeddedShard {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, OpenError> {
+        let (mut shard, log, opener) =
+            Self::opened(name, disk, options, clock, entropy, Reading::Aside)?;
+        let name = opener.name().to_owned();
+        let committer = {
+            let shared = shard.shared.clone();
+            thread(format!("log {name}"), move || {
+                committer::run(&shared, log, &opener);
+            })?
+        };
+        // Dropped before it is returned, the shard waits for what it has.
+        shard.threads.push(committer);
+        let keeper = {
+            let shared = shard.shared.clone();
+            thread(format!("keep {name}"), move || {
+                keeper::run(&shared, &options, &name);
+            })?
+        };
+        shard.threads.insert(0, keeper);
+        Ok(shard)
+    }
+
+    /// Opens the shard without any threads: nothing is written and nothing is
+    /// kept but by these steps, and files are read by whoever asks. For
+    /// simulations, in which one seed decides what happens when.
+    pub fn open_stepped(
+        name: &str,
+        disk: Arc<dyn Disk>,
+        options: Options,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<(Self, LogSteps, KeepSteps), OpenError> {
+        let (shard, log, opener) =
+            Self::opened(name, disk, options, clock, entropy, Reading::Here)?;
+        let keeping = KeepSteps::new(shard.shared.clone(), options, name);
+        let writing = LogSteps::new(shard.shared.clone(), log, opener);
+        Ok((shard, writing, keeping))
+    }
+
+    fn opened(
+        name: &str,
+        disk: Arc<dyn Disk>,
+        options: Options,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        reading: Reading,
+    ) -> Result<(Self, Log, Opener), OpenError> {
         let name = name.to_owned();
         let opener = Opener {
             disk,
@@ -64,27 +123,15 @@ impl EmbeddedShard {
             store,
             log_bytes,
         } = opener.open()?;
-        let shared = Arc::new(Shared::new(core, store, clock, log_bytes));
-        let name = opener.name().to_owned();
-        let committer = {
-            let shared = shared.clone();
-            thread(format!("log {name}"), move || {
-                committer::run(&shared, log, &opener);
-            })?
-        };
-        let keeper = {
-            let shared = shared.clone();
-            thread(format!("keep {name}"), move || {
-                keeper::run(&shared, &options, &name);
-            })?
-        };
-        Ok(Self {
-            shared,
+        let shard = Self {
+            shared: Arc::new(Shared::new(core, store, clock, log_bytes)),
             entropy,
             waiting_bytes_max: options.log.group_bytes_max as usize / WAITING_SHARE,
             tail_bytes_max: TAIL_BYTES_MAX.min(options.checkpoint_bytes / TAIL_SHARE),
-            threads: vec![keeper, committer],
-        })
+            threads: Vec::new(),
+            reading,
+        };
+        Ok((shard, log, opener))
     }
 
     /// Decides something that may write.
@@ -156,6 +203,28 @@ impl EmbeddedShard {
         self.decide(|core| core.adopt(at, key, now)).await
     }
 
+    /// Reads from disk where that holds nobody up.
+    async fn stored<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> Result<T, RunError> + Send + 'static,
+    ) -> ShardResult<T> {
+        self.page(|| read().map_err(|error| ShardError::unavailable(error.to_string())))
+            .await
+    }
+
+    async fn page<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> ShardResult<T> + Send + 'static,
+    ) -> ShardResult<T> {
+        match self.reading {
+            Reading::Here => read(),
+            Reading::Aside => {
+                let read = tokio::task::spawn_blocking(read).await;
+                read.unwrap_or_else(|error| Err(ShardError::unavailable(error.to_string())))
+            }
+        }
+    }
+
     /// Has a voter's row rot behind the shard's back: a fault that tests plant.
     #[cfg(any(test, feature = "faults"))]
     pub async fn rot(
@@ -171,20 +240,6 @@ impl EmbeddedShard {
     fn now(&self) -> ballast_domain::Timestamp {
         self.shared.clock.now()
     }
-}
-
-/// Reads from disk where that holds nobody up.
-async fn blocking<T: Send + 'static>(
-    read: impl FnOnce() -> Result<T, RunError> + Send + 'static,
-) -> ShardResult<T> {
-    blocking_page(|| read().map_err(|error| ShardError::unavailable(error.to_string()))).await
-}
-
-async fn blocking_page<T: Send + 'static>(
-    read: impl FnOnce() -> ShardResult<T> + Send + 'static,
-) -> ShardResult<T> {
-    let read = tokio::task::spawn_blocking(read).await;
-    read.unwrap_or_else(|error| Err(ShardError::unavailable(error.to_string())))
 }
 
 /// A refusal, too, may rest on something that is not durable yet; that a shard
@@ -266,7 +321,7 @@ impl VoteShard for EmbeddedShard {
         let mut cast = self.decide(|core| core.cast(at, ballots, now)).await?;
         if !cast.stored.is_empty() {
             let store = self.shared.store();
-            let judged = blocking(move || {
+            let judged = self.stored(move || {
                 let runs = store.runs();
                 let judge = |(place, stored): (usize, Stored)| {
                     let row = runs.get(stored.key)?;
@@ -305,7 +360,7 @@ impl VoteShard for EmbeddedShard {
             Found::Here(row) => Ok(row),
             Found::Stored(key) => {
                 let store = self.shared.store();
-                let row = blocking(move || store.runs().get(key)).await?;
+                let row = self.stored(move || store.runs().get(key)).await?;
                 Ok(row.map(|row| export::of_stored(poll, row)))
             }
         }
@@ -318,7 +373,7 @@ impl VoteShard for EmbeddedShard {
 
     async fn usage(&self) -> Usage {
         let store = self.shared.store();
-        let disk_bytes = blocking_page(move || Ok(store.disk_bytes())).await;
+        let disk_bytes = self.page(move || Ok(store.disk_bytes())).await;
         let core = self.shared.lock();
         Usage {
             trouble: core.trouble.clone(),
@@ -402,11 +457,11 @@ impl VoteShard for EmbeddedShard {
             }),
             Cursor::Snapshot { after, .. } => {
                 let page = move || export::rows(&subject, &polls, &store, position, after, bytes);
-                blocking_page(page).await
+                self.page(page).await
             }
             Cursor::Changes { .. } => {
                 let page = move || export::changes(&subject, &store, position, bytes);
-                blocking_page(page).await
+                self.page(page).await
             }
         }
     }
@@ -432,6 +487,7 @@ impl VoteShard for EmbeddedShard {
         let store = self.shared.store();
         let (subject, polls) = self.read(|core| core.subject(slice)).await?;
         let polls: Vec<PollRow> = polls.into_iter().map(PollRow::from).collect();
-        blocking_page(move || export::scrub(&subject, &store.runs(), &polls)).await
+        self.page(move || export::scrub(&subject, &store.runs(), &polls))
+            .await
     }
 }

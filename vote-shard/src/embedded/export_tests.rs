@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use ballast_domain::tenant::Epoch;
+use ballast_domain::{Timestamp, VoterId};
+
 use super::conformance_tests::SMALL;
 use super::disk::SimulatedDisk;
 use super::disk::watched::{Touch, Watched};
 use super::{EmbeddedShard, Options};
 use crate::conformance::START_MS;
 use crate::conformance::words::{at, ballot, changeable, counted, owner_of, poll, slice};
-use crate::shard::{Change, Cursor, VoteShard, VoterName};
+use crate::shard::{Change, Cursor, MoveId, Order, Version, VoteShard, VoterName};
 use crate::testing::{ManualClock, Seed};
 
 /// A shard that owns the slice with two polls, and how many checkpoints and
@@ -148,4 +151,94 @@ async fn exports_at_once_share_a_checkpoint_and_the_next_needs_none() {
     vote(&shard, "late", 0, 1).await;
     assert_eq!(export(&shard, 1 << 20).await.len(), 51);
     assert_eq!(made.load(Ordering::Acquire), before + 2);
+}
+
+/// Everything of the slice.
+async fn everything(shard: &EmbeddedShard) -> Vec<Change> {
+    let (mut all, mut cursor) = (Vec::new(), Cursor::Start);
+    loop {
+        let page = shard.export(&slice(), &cursor, 1 << 20).await.unwrap();
+        all.extend(page.changes);
+        if page.caught_up {
+            return all;
+        }
+        cursor = page.next;
+    }
+}
+
+/// The way back of a move: the copy that stayed here gets everything once more,
+/// also the rows of closed polls, which memory has let go.
+#[tokio::test]
+async fn rows_of_closed_polls_that_come_back_count_once() {
+    let (shard, _) = shard(1 << 30).await;
+    for n in 0..5 {
+        vote(&shard, &format!("voter {n}"), 0, 1).await;
+    }
+    let id = changeable(1).poll_id;
+    shard.close_poll(&at(1), id).await.unwrap();
+    shard.checkpoint().await.unwrap();
+    assert_eq!(shard.usage().await.voters_in_memory, 0);
+    let order = |name: &str, token| Order {
+        move_id: MoveId(name.to_owned()),
+        token,
+    };
+    let (away, back) = (order("away", 1), order("back", 2));
+    shard.seal(&at(2), &away).await.unwrap();
+    let changes = everything(&shard).await;
+    let digests = shard.digests(&slice()).await.unwrap();
+    let tally = shard.tally(&slice(), id).await.unwrap().counts;
+    shard.retire(&at(2), &away).await.unwrap();
+    let key = shard.slice_key(&slice()).await.unwrap();
+    shard.prepare(&at(3), &back, key).await.unwrap();
+    for _ in 0..2 {
+        shard.import(&slice(), &back, &changes).await.unwrap();
+        assert_eq!(shard.digests(&slice()).await.unwrap(), digests);
+        assert_eq!(shard.tally(&slice(), id).await.unwrap().counts, tally);
+        assert_eq!(shard.scrub(&slice()).await.unwrap(), digests);
+    }
+}
+
+/// What is brought back to the side that was left: a poll that was closed
+/// elsewhere, and a row after it, with a checkpoint in between.
+#[tokio::test]
+async fn rows_that_are_brought_back_after_their_poll_was_closed_count() {
+    let (shard, _) = shard(1 << 30).await;
+    vote(&shard, "early", 0, 1).await;
+    let order = Order {
+        move_id: MoveId("away".to_owned()),
+        token: 1,
+    };
+    shard.seal(&at(2), &order).await.unwrap();
+    let changes = everything(&shard).await;
+    shard.retire(&at(2), &order).await.unwrap();
+    let version = Version {
+        epoch: Epoch(2),
+        revision: 1,
+    };
+    let mut brought = Vec::new();
+    for change in changes {
+        match change {
+            Change::Poll(mut row) if row.poll.poll_id == changeable(1).poll_id => {
+                row.version = version;
+                row.poll.closed_at = Some(Timestamp::from_unix_ms(START_MS));
+                brought.push(Change::Poll(row));
+            }
+            Change::Voter(mut row) => {
+                row.voter = VoterName::Named(VoterId::new("late").unwrap());
+                row.version = version;
+                brought.push(Change::Voter(row));
+            }
+            Change::Poll(_) => {}
+        }
+    }
+    for change in brought {
+        shard.import(&slice(), &order, &[change]).await.unwrap();
+        shard.checkpoint().await.unwrap();
+    }
+    let tally = shard.tally(&slice(), changeable(1).poll_id).await.unwrap();
+    assert_eq!((tally.voters, tally.counts[0]), (2, 2));
+    assert_eq!(
+        shard.scrub(&slice()).await.unwrap(),
+        shard.digests(&slice()).await.unwrap()
+    );
 }

@@ -21,6 +21,12 @@ pub(super) enum Fault {
     SyncFails,
     /// Counting a vote panics, when it is in the open group and not in memory.
     CountingPanics,
+    /// A write is taken at any epoch, whatever the slice is to the shard.
+    FenceIgnored,
+    /// Orders of workers that were taken for dead are taken.
+    TokensIgnored,
+    /// A slice is removed whatever it is to the shard.
+    PurgeUnchecked,
 }
 
 #[cfg(not(any(test, feature = "faults")))]
@@ -48,13 +54,16 @@ mod planted {
     /// How long a group that was acknowledged too early is not written.
     const LINGER: Duration = Duration::from_millis(30);
 
-    const NAMES: [(&str, Fault); 6] = [
+    const NAMES: [(&str, Fault); 9] = [
         ("acknowledged-first", Fault::AcknowledgedFirst),
         ("requests-forgotten", Fault::RequestsForgotten),
         ("voters-forgotten", Fault::VotersForgotten),
         ("torn-accepted", Fault::TornAccepted),
         ("sync-fails", Fault::SyncFails),
         ("counting-panics", Fault::CountingPanics),
+        ("fence-ignored", Fault::FenceIgnored),
+        ("tokens-ignored", Fault::TokensIgnored),
+        ("purge-unchecked", Fault::PurgeUnchecked),
     ];
 
     /// Whether this process has the fault.
@@ -81,6 +90,14 @@ mod planted {
         HERE.set(fault);
     }
 
+    /// The same by its name, for simulations: a shard that is written step by
+    /// step does everything on the thread of whoever steps it.
+    #[cfg(feature = "faults")]
+    pub fn plant_named(name: Option<&str>) {
+        let named = |name| NAMES.iter().find(|(known, _)| *known == name);
+        HERE.set(name.and_then(named).map(|(_, fault)| *fault));
+    }
+
     /// The moment in which what was acknowledged is nowhere.
     #[allow(
         clippy::disallowed_methods,
@@ -101,4 +118,6 @@ mod planted {
 
 #[cfg(test)]
 pub(super) use planted::plant;
+#[cfg(feature = "faults")]
+pub use planted::plant_named;
 pub(super) use planted::{has, linger, panic_if};

@@ -60,24 +60,13 @@ pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
     loop {
         let asked = shared.keeping.wait(patience, || shared.is_stopping());
         patience = LOOK;
-        let grown = shared.log_bytes_unkept();
         let stopping = shared.is_stopping();
-        let due = asked > 0
-            || grown >= options.checkpoint_bytes
-            || shared.lock().needs_room()
-            || (stopping && grown >= CLOSING_BYTES);
-        if due {
+        if is_due(shared, options, asked, stopping) {
             let keeping = || keep(shared, options);
             // Whoever asked is told; what was begun is a draft.
             let kept = catch_unwind(AssertUnwindSafe(keeping));
-            match kept.unwrap_or(Err(KeepError::Panic)) {
-                Ok(()) => shared.keeping.answer(asked, Ok(())),
-                Err(error) => {
-                    let cause = causes(&error);
-                    tracing::warn!(shard = name, cause, "no checkpoint could be made");
-                    shared.keeping.answer(asked, Err(cause));
-                    patience = AFTER_FAILURE;
-                }
+            if !told(shared, name, asked, kept.unwrap_or(Err(KeepError::Panic))) {
+                patience = AFTER_FAILURE;
             }
         }
         if stopping {
@@ -86,21 +75,52 @@ pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
     }
 }
 
+/// Whether a checkpoint is to be made.
+pub(super) fn is_due(shared: &Shared, options: &Options, asked: u64, stopping: bool) -> bool {
+    let grown = shared.log_bytes_unkept();
+    asked > 0
+        || grown >= options.checkpoint_bytes
+        || shared.lock().needs_room()
+        || (stopping && grown >= CLOSING_BYTES)
+}
+
+/// Tells whoever asked how it went; whether it went well.
+pub(super) fn told(shared: &Shared, name: &str, asked: u64, kept: Result<(), KeepError>) -> bool {
+    let outcome = kept.map_err(|error| {
+        let cause = causes(&error);
+        tracing::warn!(shard = name, cause, "no checkpoint could be made");
+        cause
+    });
+    let is_well = outcome.is_ok();
+    shared.keeping.answer(asked, outcome);
+    is_well
+}
+
 /// Makes a checkpoint.
 fn keep(shared: &Shared, options: &Options) -> Result<(), KeepError> {
     // While the disk is being recovered, files must not change under it.
     let _files = shared.hold_files();
     let bytes = shared.log_bytes();
-    let Some((captured, store)) = shared.capture() else {
-        return Err(KeepError::Trouble);
-    };
+    let (captured, store) = shared.capture().ok_or(KeepError::Trouble)?;
+    write(shared, options, bytes, &captured, &store)
+}
+
+/// Writes a checkpoint of memory as it was when the log had so many bytes, and
+/// removes what it makes needless. Whoever calls it holds the files.
+pub(super) fn write(
+    shared: &Shared,
+    options: &Options,
+    bytes: u64,
+    captured: &Captured,
+    store: &Store,
+) -> Result<(), KeepError> {
     if captured.position == store.flushed() {
         shared.lock().state.evict(captured.position);
         shared.kept(bytes);
         return Ok(());
     }
     let disk = &*store.disk;
-    let runs = with_new_rows(&store, &captured)?;
+    let runs = with_new_rows(store, captured)?;
     captured.write(disk, &runs)?;
     store.replace(runs, captured.position);
     shared.lock().state.evict(captured.position);

@@ -3,13 +3,15 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Asking the keeper for a checkpoint.
 pub(super) struct Keeping {
     /// How often it was asked.
     asked: Mutex<u64>,
     wake: Condvar,
+    /// The same, for whoever keeps step by step without a thread.
+    pub(super) stirred: Notify,
     /// Up to which of these it has answered, and how the last one went.
     done: watch::Sender<(u64, Result<(), String>)>,
 }
@@ -19,6 +21,7 @@ impl Default for Keeping {
         Self {
             asked: Mutex::default(),
             wake: Condvar::new(),
+            stirred: Notify::new(),
             done: watch::Sender::new((0, Ok(()))),
         }
     }
@@ -44,6 +47,7 @@ impl Keeping {
             *asked
         };
         self.wake.notify_one();
+        self.stirred.notify_one();
         match done.wait_for(|(answered, _)| *answered >= number).await {
             Ok(answer) => answer.1.clone(),
             Err(_) => Err("the shard is closing".to_owned()),
@@ -64,6 +68,12 @@ impl Keeping {
                 .0;
         }
         if *asked > answered { *asked } else { 0 }
+    }
+
+    /// What was asked last and not answered yet, 0 for nothing.
+    pub(super) fn asked(&self) -> u64 {
+        let (answered, asked) = (self.done.borrow().0, *self.lock());
+        if asked > answered { asked } else { 0 }
     }
 
     /// Tells those who asked how it went.

@@ -6,6 +6,7 @@
 //!   state/     what is known, derived from the log
 //!   committer  a thread: one group, one sync, then the answers
 //!   keeper     a thread: checkpoints, merging, removing what is not needed
+//!   stepped    both without threads, step by step, for simulations
 //!   log/       the truth: checksummed groups        record/  what is in them
 //!   runs/      sorted files of rows                 checkpoint  all the rest
 //!   export     rows and changes handed out          tail     rows in no run yet
@@ -41,6 +42,7 @@ mod record;
 mod runs;
 mod shared;
 mod state;
+mod stepped;
 mod store;
 mod tail;
 #[cfg(test)]
@@ -49,5 +51,8 @@ mod tests;
 mod trouble_tests;
 
 pub use engine::EmbeddedShard;
+#[cfg(feature = "faults")]
+pub use faults::plant_named as plant;
 pub use open::{OpenError, Options};
 pub use record::Unreadable;
+pub use stepped::{KeepSteps, Kept, LogSteps, Written};

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use ballast_domain::{Clock, Timestamp};
+use tokio::sync::Notify;
 
 use super::checkpoint::Captured;
 use super::core::{Capture, Core, Group};
@@ -31,11 +32,23 @@ pub(super) enum Next {
     Stop,
 }
 
+/// How far a copy of memory is.
+pub(super) enum Capturing {
+    /// It is made.
+    Done(Captured),
+    /// A group must be durable first.
+    Waits,
+    /// There will be none: the shard is in trouble.
+    Trouble,
+}
+
 /// What the committer shares with those who ask.
 pub(super) struct Shared {
     core: Mutex<Core>,
     /// Told when the open group is no longer empty, and when to stop.
     wake: Condvar,
+    /// The same, for whoever writes the log step by step without a thread.
+    pub(super) stirred: Notify,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) published: Published,
     stopping: AtomicBool,
@@ -85,6 +98,7 @@ impl Shared {
         let shared = Self {
             core: Mutex::new(core),
             wake: Condvar::new(),
+            stirred: Notify::new(),
             clock,
             published: Published::new(),
             stopping: false.into(),
@@ -135,6 +149,7 @@ impl Shared {
     /// Says that the open group may have something in it.
     pub(super) fn wake(&self) {
         self.wake.notify_one();
+        self.stirred.notify_one();
     }
 
     pub(super) fn stop(&self) {
@@ -186,33 +201,50 @@ impl Shared {
         self.forget.swap(0, Ordering::AcqRel)
     }
 
-    /// Copies memory as of the end of a durable group; `None` when the shard
-    /// is in trouble.
+    /// Copies memory as of the end of a durable group, waiting for it; `None`
+    /// when the shard is in trouble.
     pub(super) fn capture(&self) -> Option<(Captured, Arc<Store>)> {
         let mut core = self.lock();
         let store = self.store();
-        if core.trouble.is_some() {
-            return None;
-        }
-        if core.open.is_empty() && core.syncing.is_none() {
-            return Some((Captured::new(&core), store));
-        }
-        core.capture = Capture::Wanted;
+        let mut capturing = begin_capture(&mut core);
         loop {
-            core = self.wait(&self.settled, core, TICK);
-            if core.trouble.is_some() || !Arc::ptr_eq(&store, &self.store()) {
-                core.capture = Capture::Idle;
-                return None;
+            match capturing {
+                Capturing::Done(captured) => return Some((captured, store)),
+                Capturing::Trouble => return None,
+                Capturing::Waits => core = self.wait(&self.settled, core, TICK),
             }
-            match std::mem::take(&mut core.capture) {
-                Capture::Done(captured) if captured.position <= store.log.durable() => {
-                    return Some((captured, store));
-                }
-                // The last group was taken before it was wanted.
-                Capture::Wanted if core.open.is_empty() && core.syncing.is_none() => {
-                    return Some((Captured::new(&core), store));
-                }
-                waiting => core.capture = waiting,
+            capturing = self.go_on_capturing(&mut core, &store);
+        }
+    }
+
+    /// Begins such a copy, without waiting.
+    pub(super) fn begin_capture(&self) -> (Capturing, Arc<Store>) {
+        let mut core = self.lock();
+        let store = self.store();
+        (begin_capture(&mut core), store)
+    }
+
+    /// Goes on with a copy that was begun when these were the files.
+    pub(super) fn captured(&self, store: &Arc<Store>) -> Capturing {
+        self.go_on_capturing(&mut self.lock(), store)
+    }
+
+    fn go_on_capturing(&self, core: &mut Core, store: &Arc<Store>) -> Capturing {
+        if core.trouble.is_some() || !Arc::ptr_eq(store, &self.store()) {
+            core.capture = Capture::Idle;
+            return Capturing::Trouble;
+        }
+        match std::mem::take(&mut core.capture) {
+            Capture::Done(captured) if captured.position <= store.log.durable() => {
+                Capturing::Done(captured)
+            }
+            // The last group was taken before it was wanted.
+            Capture::Wanted if core.open.is_empty() && core.syncing.is_none() => {
+                Capturing::Done(Captured::new(core))
+            }
+            waiting => {
+                core.capture = waiting;
+                Capturing::Waits
             }
         }
     }
@@ -230,25 +262,34 @@ impl Shared {
     pub(super) fn next(&self, ticked: &mut Option<Timestamp>) -> Next {
         let mut core = self.lock();
         loop {
-            if core.spoiled {
-                return Next::Rebuild(SPOILED.to_owned());
-            }
-            let now = self.clock.now();
-            // However far the clock was set, in either direction.
-            let since = ticked.map(|ticked| now.unix_ms().abs_diff(ticked.unix_ms()));
-            if since.is_none_or(|since| u128::from(since) >= TICK.as_millis()) {
-                *ticked = Some(now);
-                core.close_expired(now, CLOSED_AT_ONCE);
-            }
-            if !core.open.is_empty() {
-                let (group, tallies) = take(&mut core);
-                return Next::Write(group, tallies);
-            }
-            if self.is_stopping() {
-                return Next::Stop;
+            if let Some(next) = self.due(&mut core, ticked) {
+                return next;
             }
             core = self.wait(&self.wake, core, TICK);
         }
+    }
+
+    /// What there is to do now, without waiting.
+    pub(super) fn next_now(&self, ticked: &mut Option<Timestamp>) -> Option<Next> {
+        self.due(&mut self.lock(), ticked)
+    }
+
+    fn due(&self, core: &mut Core, ticked: &mut Option<Timestamp>) -> Option<Next> {
+        if core.spoiled {
+            return Some(Next::Rebuild(SPOILED.to_owned()));
+        }
+        let now = self.clock.now();
+        // However far the clock was set, in either direction.
+        let since = ticked.map(|ticked| now.unix_ms().abs_diff(ticked.unix_ms()));
+        if since.is_none_or(|since| u128::from(since) >= TICK.as_millis()) {
+            *ticked = Some(now);
+            core.close_expired(now, CLOSED_AT_ONCE);
+        }
+        if !core.open.is_empty() {
+            let (group, tallies) = take(core);
+            return Some(Next::Write(group, tallies));
+        }
+        self.is_stopping().then_some(Next::Stop)
     }
 
     fn publish_all(&self, core: &Core) {
@@ -301,6 +342,18 @@ impl Shared {
         *self.store.write().unwrap_or_else(PoisonError::into_inner) = store;
         self.publish_all(&own);
     }
+}
+
+/// Copies memory if all of it is durable, or lets it be copied when it will be.
+fn begin_capture(core: &mut Core) -> Capturing {
+    if core.trouble.is_some() {
+        return Capturing::Trouble;
+    }
+    if core.open.is_empty() && core.syncing.is_none() {
+        return Capturing::Done(Captured::new(core));
+    }
+    core.capture = Capture::Wanted;
+    Capturing::Waits
 }
 
 /// Takes the open group, with the counts it leaves.

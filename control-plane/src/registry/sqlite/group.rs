@@ -14,21 +14,21 @@ use ballast_domain::registry::{
 
 /// What is known of a record that the group mentions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Known {
+pub(in crate::registry) struct Known {
     /// The version it has, or had when it was removed.
-    pub(super) version: u64,
-    pub(super) live: bool,
-    pub(super) sequence: u64,
-    pub(super) terms: Vec<String>,
-    pub(super) tallies: Vec<String>,
+    pub(in crate::registry) version: u64,
+    pub(in crate::registry) live: bool,
+    pub(in crate::registry) sequence: u64,
+    pub(in crate::registry) terms: Vec<String>,
+    pub(in crate::registry) tallies: Vec<String>,
 }
 
 /// What the store holds of all that a group mentions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct View {
-    pub(super) records: HashMap<RecordKey, Known>,
-    pub(super) tallies: HashMap<(Kind, String), u64>,
-    pub(super) replies: HashSet<String>,
+pub(in crate::registry) struct View {
+    pub(in crate::registry) records: HashMap<RecordKey, Known>,
+    pub(in crate::registry) tallies: HashMap<(Kind, String), u64>,
+    pub(in crate::registry) replies: HashSet<String>,
 }
 
 impl View {
@@ -41,47 +41,47 @@ impl View {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct CommitRow {
-    pub(super) revision: u64,
-    pub(super) at: Timestamp,
-    pub(super) commit: Commit,
-    pub(super) first_sequence: u64,
+pub(in crate::registry) struct CommitRow {
+    pub(in crate::registry) revision: u64,
+    pub(in crate::registry) at: Timestamp,
+    pub(in crate::registry) commit: Commit,
+    pub(in crate::registry) first_sequence: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct EventRow {
-    pub(super) sequence: u64,
-    pub(super) revision: u64,
-    pub(super) key: RecordKey,
-    pub(super) version: u64,
-    pub(super) previous: Option<u64>,
-    pub(super) body: Option<String>,
+pub(in crate::registry) struct EventRow {
+    pub(in crate::registry) sequence: u64,
+    pub(in crate::registry) revision: u64,
+    pub(in crate::registry) key: RecordKey,
+    pub(in crate::registry) version: u64,
+    pub(in crate::registry) previous: Option<u64>,
+    pub(in crate::registry) body: Option<String>,
 }
 
 /// The rows a group writes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Batch {
-    pub(super) commits: Vec<CommitRow>,
-    pub(super) events: Vec<EventRow>,
-    pub(super) records: BTreeMap<RecordKey, Known>,
+pub(in crate::registry) struct Batch {
+    pub(in crate::registry) commits: Vec<CommitRow>,
+    pub(in crate::registry) events: Vec<EventRow>,
+    pub(in crate::registry) records: BTreeMap<RecordKey, Known>,
     /// Whether the record has the term after the group.
-    pub(super) terms: BTreeMap<(Kind, String, String), bool>,
-    pub(super) tallies: BTreeMap<(Kind, String), u64>,
-    pub(super) tally_history: BTreeMap<(Kind, String, u64), u64>,
-    pub(super) replies: Vec<Reply>,
+    pub(in crate::registry) terms: BTreeMap<(Kind, String, String), bool>,
+    pub(in crate::registry) tallies: BTreeMap<(Kind, String), u64>,
+    pub(in crate::registry) tally_history: BTreeMap<(Kind, String, u64), u64>,
+    pub(in crate::registry) replies: Vec<Reply>,
 }
 
 /// The next numbers to give out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counters {
-    pub(super) revision: u64,
-    pub(super) sequence: u64,
+pub(in crate::registry) struct Counters {
+    pub(in crate::registry) revision: u64,
+    pub(in crate::registry) sequence: u64,
 }
 
 impl Batch {
     /// Takes a commit in if everything it expects holds. Refused, it leaves
     /// view, batch and counters as they were.
-    pub(super) fn take(
+    pub(in crate::registry) fn take(
         &mut self,
         view: &mut View,
         counters: &mut Counters,

@@ -11,7 +11,7 @@
 
 mod copy;
 mod file_id;
-mod group;
+pub(super) mod group;
 mod read;
 mod rows;
 mod writer;
@@ -37,6 +37,8 @@ use tokio::sync::{mpsc, watch};
 pub use copy::copy_to;
 use file_id::FileId;
 
+use super::WAIT_PATIENCE;
+
 /// Readers at the same time. They mostly wait for the page cache.
 const READERS: u32 = 4;
 /// The page caches of the writer and of each reader, in SQLite's way of
@@ -48,8 +50,6 @@ const READER_CACHE: &str = "-8192";
 const LOG_PAGES: &str = "16384";
 /// How long a statement waits for a lock that another process holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
-/// How often a waiter for a change looks up although nobody woke it.
-const WAIT_PATIENCE: Duration = Duration::from_secs(60);
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
 

@@ -1,10 +1,13 @@
 //! Slices: founding, moving, importing, purging.
 
+use std::borrow::Cow;
+
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
 use super::{Answer, Core};
 use crate::embedded::export::Subject;
+use crate::embedded::faults::{self, Fault};
 use crate::embedded::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, WrittenVoter};
 use crate::embedded::state::{SharedPoll, SliceState};
 use crate::shard::{
@@ -99,6 +102,7 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<()>> {
         self.check()?;
+        let order = &heeded(order);
         let known = self.state.slices.get(&at.slice);
         let fence = Fence::prepare(known.map(|known| &known.fence), at.epoch, order)?;
         // What is here already is known by its key.
@@ -121,6 +125,7 @@ impl Core {
         order: &Order,
         clock: Timestamp,
     ) -> ShardResult<Answer<()>> {
+        let order = &heeded(order);
         let known = self.held(&at.slice)?;
         let (key, fence) = (known.key, step(&known.fence, at.epoch, order)?);
         if fence != known.fence {
@@ -140,9 +145,11 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<usize>> {
         self.check()?;
-        let slice = &at.slice;
+        let (slice, order) = (&at.slice, &heeded(order));
         let known = self.state.slices.get(slice);
-        if let Some(known) = known {
+        if let Some(known) = known
+            && !faults::has(Fault::PurgeUnchecked)
+        {
             known.fence.may_purge(order)?;
         }
         let gone = Fence::gone(known.map(|known| &known.fence), at.epoch, order);
@@ -171,6 +178,7 @@ impl Core {
         changes: &[Change],
         clock: Timestamp,
     ) -> ShardResult<Answer<()>> {
+        let order = &heeded(order);
         let known = self.held(slice)?;
         known.fence.may_import(order)?;
         if order.token > known.fence.token {
@@ -243,6 +251,11 @@ impl Core {
             let why = "a row was sent before its poll".to_owned();
             return Err(ShardError::Unavailable { why });
         };
+        // It was closed while it was owned here, so all its rows are there, and
+        // they do not change: only memory has let them go.
+        if poll.cold {
+            return Ok(());
+        }
         let voter = match &row.voter {
             VoterName::Named(name) => WrittenVoter::Named(name.as_str()),
             VoterName::Erased(print) => WrittenVoter::Erased(*print),
@@ -306,6 +319,17 @@ impl Core {
             .collect();
         Ok(self.after(changed_in, digests))
     }
+}
+
+/// The order as it is heeded: as it came, but for a planted fault.
+fn heeded(order: &Order) -> Cow<'_, Order> {
+    if faults::has(Fault::TokensIgnored) {
+        return Cow::Owned(Order {
+            token: u64::MAX,
+            ..order.clone()
+        });
+    }
+    Cow::Borrowed(order)
 }
 
 fn poll_of(change: &Change) -> PollId {

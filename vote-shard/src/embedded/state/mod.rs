@@ -64,7 +64,10 @@ impl State {
     /// Whether a write to this slice at this epoch may happen.
     pub(super) fn admit(&self, slice: &SliceId, epoch: Epoch) -> Result<&SliceState, Fenced> {
         let state = self.slices.get(slice);
-        Fence::admits(state.map(|state| &state.fence), epoch)?;
+        let admitted = Fence::admits(state.map(|state| &state.fence), epoch);
+        if !faults::has(Fault::FenceIgnored) {
+            admitted?;
+        }
         state.ok_or(Fenced::Moved { epoch: None })
     }
 
@@ -145,11 +148,18 @@ impl State {
         self.slices.values().filter(own).count() as u64
     }
 
-    /// Whether a poll's rows are needed in memory: while they can change.
+    /// Whether a poll's rows are needed in memory: while they can change, or
+    /// more of them can come.
     pub(super) fn needs_rows(&self, poll: &PollState) -> bool {
-        let slice = self.slices.get(&poll.slice);
-        let importing = slice.is_some_and(|slice| slice.fence.holding == Holding::Importing);
-        poll.poll.closed_at.is_none() || importing
+        let fence = self.slices.get(&poll.slice).map(|slice| &slice.fence);
+        let more_can_come = fence.is_some_and(|fence| match fence.holding {
+            Holding::Importing => true,
+            // What was closed before it was sealed here is whole; of what was
+            // closed since, elsewhere, rows may still be brought back.
+            Holding::Retired => poll.version.epoch >= fence.epoch,
+            Holding::Owner | Holding::Sealed | Holding::Gone => false,
+        });
+        poll.poll.closed_at.is_none() || more_can_come
     }
 
     /// Whether there are rows in memory that a checkpoint would let go.

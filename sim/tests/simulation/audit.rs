@@ -1,0 +1,123 @@
+//! The end: everything is at rest, and what is stored is what the book says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ballast_control_plane::registry::typed;
+use ballast_domain::tenant::{SliceId, Tenant};
+use ballast_domain::{PollId, ShardId};
+use ballast_vote_shard::VoteShard;
+use ballast_vote_shard::embedded::EmbeddedShard;
+use ballast_vote_shard::shard::{Change, Cursor, Holding, VoterName};
+
+use crate::book::{Booth, Ledger, Row};
+use crate::nodes::Nodes;
+use crate::registry::Far;
+
+/// What is found of all voters of a slice.
+type Found = BTreeMap<(PollId, String), Row>;
+
+/// Looks at every tenant.
+pub(crate) async fn audit(registry: &Far, nodes: &Nodes, booths: &[Booth], ledger: &Ledger) {
+    let mut tenants: Vec<_> = booths.iter().map(|booth| booth.tenant.clone()).collect();
+    tenants.sort();
+    tenants.dedup();
+    for tenant in tenants {
+        let near = registry.near().unwrap();
+        let record = typed::get::<Tenant>(&near, tenant.as_str()).await.unwrap();
+        let record = record.unwrap().value;
+        for slice in &record.slices {
+            assert_eq!(slice.moving, None, "{tenant} is still moving");
+            let id = SliceId {
+                tenant_id: tenant.clone(),
+                slice: slice.slice,
+            };
+            for shard_id in nodes.ids() {
+                let fence = nodes.shard(&shard_id).fence(&id).await.unwrap();
+                let holding = fence.as_ref().map(|fence| (fence.holding, fence.epoch));
+                if shard_id == slice.shard_id {
+                    let owner = Some((Holding::Owner, slice.epoch));
+                    assert_eq!(holding, owner, "{id} on its owner {shard_id}");
+                } else {
+                    let is_gone = matches!(holding, None | Some((Holding::Gone, _)));
+                    assert!(is_gone, "{id} on {shard_id} is {holding:?}");
+                }
+            }
+            let shard = nodes.shard(&slice.shard_id);
+            let booths: Vec<&Booth> = booths.iter().filter(|one| one.tenant == tenant).collect();
+            check(&id, &slice.shard_id, &shard, &booths, ledger).await;
+        }
+    }
+}
+
+async fn check(
+    slice: &SliceId,
+    at: &ShardId,
+    shard: &Arc<EmbeddedShard>,
+    booths: &[&Booth],
+    ledger: &Ledger,
+) {
+    let found = rows(slice, shard).await;
+    for (key, voter) in ledger {
+        if !booths.iter().any(|booth| booth.poll == key.0) {
+            continue;
+        }
+        let row = found.get(key).cloned().unwrap_or_default();
+        assert!(
+            voter.may_be(&row),
+            "{} in {slice} on {at} is {row:?}, and was told {:?} or gave up {:?}",
+            voter.name,
+            voter.row,
+            voter.or
+        );
+    }
+    for key in found.keys() {
+        assert!(ledger.contains_key(key), "{} never voted", key.1);
+    }
+    for booth in booths {
+        let tally = shard.tally(slice, booth.poll).await.unwrap();
+        assert_eq!(tally.closed_at.is_some(), booth.is_closed, "{}", booth.poll);
+        let rows = || {
+            let of_poll = found.iter().filter(|((poll, _), _)| *poll == booth.poll);
+            of_poll.map(|(_, row)| row)
+        };
+        let count = |item: usize| rows().filter(|row| row.items.contains(&item)).count() as u64;
+        let counts: Vec<u64> = (0..booth.items.len()).map(count).collect();
+        assert_eq!(tally.counts, counts, "the counts of {} on {at}", booth.poll);
+        let voters = rows().filter(|row| !row.items.is_empty()).count() as u64;
+        assert_eq!(tally.voters, voters, "the voters of {}", booth.poll);
+        let lanes = shard.lanes(slice, booth.poll).await.unwrap();
+        let sums: Vec<u64> = lanes.iter().map(|lanes| lanes.iter().sum()).collect();
+        assert_eq!(sums, counts, "the lanes of {}", booth.poll);
+    }
+    let mut kept = shard.digests(slice).await.unwrap();
+    let mut stored = shard.scrub(slice).await.unwrap();
+    kept.sort_by_key(|(poll, _)| *poll);
+    stored.sort_by_key(|(poll, _)| *poll);
+    assert_eq!(kept, stored, "the digests of {slice}");
+    assert_eq!(kept.len(), booths.len(), "the polls of {slice}");
+}
+
+/// Every row of a slice.
+async fn rows(slice: &SliceId, shard: &Arc<EmbeddedShard>) -> Found {
+    let mut found = Found::new();
+    let mut cursor = Cursor::Start;
+    loop {
+        let page = shard.export(slice, &cursor, 1 << 20).await.unwrap();
+        for change in page.changes {
+            if let Change::Voter(row) = change {
+                let VoterName::Named(name) = row.voter else {
+                    panic!("nobody was erased");
+                };
+                let items = row.items.iter().map(|item| usize::from(*item)).collect();
+                let revision = row.version.revision;
+                let key = (row.poll, name.as_str().to_owned());
+                found.insert(key, Row { items, revision });
+            }
+        }
+        if page.caught_up {
+            return found;
+        }
+        cursor = page.next;
+    }
+}

@@ -1,0 +1,197 @@
+//! Clients: they vote, change their minds, give up, try again elsewhere with
+//! the same name for the same choice, and read what they wrote. Whatever they
+//! are told is held against the book.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request, Response};
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use crate::book::{Booth, Choice, Expected, Row, Voter};
+use crate::chance;
+use crate::routers::RouterProcess;
+use crate::stage;
+use crate::trace::{self, note, now_ms};
+use crate::weather;
+
+/// What a client works with.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) number: usize,
+    pub(crate) booths: Arc<Vec<Booth>>,
+    pub(crate) routers: Vec<Arc<RouterProcess>>,
+    /// How long it rests between two choices, at the most.
+    pub(crate) rest_ms: u64,
+}
+
+/// What was answered.
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) revision: Option<u32>,
+    pub(crate) body: Value,
+}
+
+impl Client {
+    /// Votes until all its voters are done.
+    pub(crate) async fn vote(self, mut voters: Vec<Voter>) -> Vec<Voter> {
+        loop {
+            let open: Vec<usize> = (0..voters.len()).filter(|n| !voters[*n].is_done).collect();
+            if open.is_empty() {
+                return voters;
+            }
+            sleep(chance::ms(0, self.rest_ms)).await;
+            let voter = &mut voters[*chance::one_of(&open)];
+            match chance::below(10) {
+                0 | 1 => self.read(voter).await,
+                _ => self.choose(voter).await,
+            }
+        }
+    }
+
+    async fn choose(&self, voter: &mut Voter) {
+        trace::count(|counts| counts.operations += 1);
+        let booth = &self.booths[voter.booth];
+        let (choice, row, expected) = voter.next(booth);
+        let name = format!("{}-{}-{}", self.number, voter.name, voter.made);
+        note!("client {} {name}: {choice:?}", self.number);
+        // Sometimes both at once, as when somebody is impatient.
+        if chance::happens(80) {
+            let (client, voter) = (self.clone(), voter.clone());
+            let (name, expected) = (name.clone(), expected.clone());
+            stage::spawn(stage::WORLD, async move {
+                let request = ballot(&client.booths[voter.booth], &voter, choice, &name);
+                if let Some(told) = client.once(request, &name).await {
+                    check(&name, &expected, &told);
+                }
+            });
+        }
+        let gives_up = weather::is_stormy() && chance::happens(60);
+        loop {
+            let request = ballot(booth, voter, choice, &name);
+            if let Some(told) = self.once(request, &name).await {
+                check(&name, &expected, &told);
+                voter.told(row);
+                return;
+            }
+            if gives_up {
+                note!("client {} gives {name} up", self.number);
+                voter.gave_up(row);
+                return;
+            }
+            sleep(chance::ms(20, 500)).await;
+        }
+    }
+
+    /// Asks until it is settled.
+    pub(crate) async fn settled(&self, name: &str, request: impl Fn() -> Request<Body>) -> Told {
+        loop {
+            if let Some(told) = self.once(request(), name).await {
+                return told;
+            }
+            sleep(chance::ms(20, 500)).await;
+        }
+    }
+
+    pub(crate) async fn read(&self, voter: &Voter) {
+        let booth = &self.booths[voter.booth];
+        let name = format!("read {}", voter.name);
+        let path = format!("/polls/{}/voters/{}", booth.poll, voter.name);
+        let look = || request(booth, Method::GET, &path, None);
+        let told = self.settled(&name, look).await;
+        let found = match told.status {
+            404 => Row::default().items,
+            200 => {
+                let ids = told.body["itemIDs"].as_array().unwrap().iter();
+                let place = |id: &Value| {
+                    let mut items = booth.items.iter();
+                    items.position(|item| item.to_string() == id.as_str().unwrap())
+                };
+                ids.map(|id| place(id).unwrap()).collect()
+            }
+            other => panic!("{name}: {other} {}", told.body),
+        };
+        let is_known =
+            found == voter.row.items || voter.or.as_ref().is_some_and(|or| found == or.items);
+        assert!(is_known, "{name} reads {found:?}, not {:?}", voter.row);
+    }
+
+    /// Asks one router; an answer that settles it, or nothing.
+    async fn once(&self, request: Request<Body>, name: &str) -> Option<Told> {
+        let sent = now_ms();
+        let router = chance::one_of(&self.routers);
+        let patience = match weather::is_stormy() && chance::happens(300) {
+            true => chance::ms(5, 2_000),
+            false => Duration::from_secs(25),
+        };
+        let answer = timeout(patience, router.ask(request)).await.ok().flatten();
+        let told = match answer {
+            Some(answer) => Some(told(answer).await),
+            None => None,
+        };
+        match &told {
+            Some(told) => note!("{name}: {} {}", told.status, told.body["outcome"]),
+            None => note!("{name}: no answer"),
+        }
+        let settled = told.filter(|told| told.status < 500);
+        if settled.is_none() {
+            trace::count(|counts| counts.held_back += 1);
+            assert!(
+                weather::excuses(sent),
+                "{name}, sent at {sent}, was not answered, and nothing was wrong"
+            );
+        }
+        settled
+    }
+}
+
+pub(crate) fn ballot(booth: &Booth, voter: &Voter, choice: Choice, name: &str) -> Request<Body> {
+    let (method, item) = match choice {
+        Choice::For(item) => (Method::PATCH, item),
+        Choice::Withdraw(item) => (Method::DELETE, item),
+    };
+    let path = format!("/polls/{}/votes/{}", booth.poll, booth.items[item]);
+    request(booth, method, &path, Some((&voter.name, name)))
+}
+
+/// A request; one that writes says for whom, and what it is called.
+pub(crate) fn request(
+    booth: &Booth,
+    method: Method,
+    path: &str,
+    writes: Option<(&str, &str)>,
+) -> Request<Body> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("x-api-key", &booth.key);
+    if let Some((voter, name)) = writes {
+        request = request
+            .header("voter-id", voter)
+            .header("idempotency-key", name);
+    }
+    request.body(Body::empty()).unwrap()
+}
+
+pub(crate) async fn told(answer: Response<Body>) -> Told {
+    let (parts, body) = answer.into_parts();
+    let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let tag = parts.headers.get("etag").and_then(|tag| tag.to_str().ok());
+    Told {
+        status: parts.status.as_u16(),
+        revision: tag.and_then(|tag| tag.trim_matches('"').parse().ok()),
+        body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+    }
+}
+
+pub(crate) fn check(name: &str, expected: &Expected, told: &Told) {
+    let outcome = told.body["outcome"].as_str().unwrap_or("refused");
+    assert_eq!(
+        (told.status, outcome, told.revision),
+        (expected.status, expected.outcome, expected.revision),
+        "{name} was told {}",
+        told.body
+    );
+}

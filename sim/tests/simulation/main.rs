@@ -1,0 +1,175 @@
+//! Whole worlds from seeds: the product's routers, workers and shards on a
+//! simulated clock, network and disks.
+//!
+//! ```text
+//!   world     set up, played, brought to rest, audited
+//!   stage     all tasks on one thread, in an order that the seed decides
+//!   chance, trace, weather     what is drawn, what happened, what messages suffer
+//!   nodes, net, registry, routers     the processes, and the ways between them
+//!   clients, chair, moves, records    those who vote, chair and move
+//!   nemesis   what goes wrong            bugs     what is planted to be found
+//!   book      what clients were told     audit    what must be there
+//! ```
+//! How to run it, and what it shows: `sim/README.md`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stdout, reason = "a run tells its seeds")]
+
+mod audit;
+mod book;
+mod bugs;
+mod chair;
+mod chance;
+mod clients;
+mod moves;
+mod nemesis;
+mod net;
+mod nodes;
+mod records;
+mod registry;
+mod routers;
+mod stage;
+mod trace;
+mod weather;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bugs::Bug;
+use trace::Counts;
+
+/// Seeds that once failed: they are tried first.
+const KEPT: &str = include_str!("../../seeds.txt");
+
+fn kept() -> impl Iterator<Item = u64> {
+    let lines = KEPT
+        .lines()
+        .map(|line| line.split('#').next().unwrap().trim());
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| line.parse().unwrap())
+}
+
+/// A world, and why it failed.
+fn attempt(seed: u64, bug: Option<Bug>) -> Result<(u64, Counts), String> {
+    bugs::set(bug);
+    let played = catch_unwind(AssertUnwindSafe(|| world::play(seed, false)));
+    bugs::set(None);
+    played.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let word = || panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(word).unwrap_or_else(|| "a panic".to_owned())
+    })
+}
+
+/// Plays worlds on every core, in the order of their seeds, until one fails.
+fn play_all(seeds: &[u64], bug: Option<Bug>) -> Result<Counts, (u64, String)> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Ok(Counts::default()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let played = attempt(*seed, bug);
+                    let mut found = found.lock().unwrap();
+                    match (&mut *found, played) {
+                        (Ok(all), Ok((_, counts))) => *all += counts,
+                        (Ok(_), Err(why)) => *found = Err((*seed, why)),
+                        (Err(_), _) => return,
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "it tells its own pace")]
+fn every_world_comes_to_rest_with_nothing_lost() {
+    if let Some(seed) = trace::replayed() {
+        let (hash, counts) = world::play(seed, true);
+        println!("seed {seed}: trace {hash:016x}, {counts:?}");
+        return;
+    }
+    let many = match std::env::var_os("BALLAST_TEST_LONG") {
+        Some(_) => 10_000,
+        None => 200,
+    };
+    let first = std::env::var("BALLAST_SIM_FIRST")
+        .ok()
+        .and_then(|first| first.parse().ok());
+    let first = first.unwrap_or(1);
+    let seeds: Vec<u64> = kept().chain(first..first + many).collect();
+    let began = std::time::Instant::now();
+    match play_all(&seeds, None) {
+        Ok(counts) => {
+            let took = began.elapsed().as_secs_f64();
+            let (many, pace) = (seeds.len(), seeds.len() as f64 / took);
+            println!("{many} seeds, {pace:.1} a second: {counts:?}");
+        }
+        Err((seed, why)) => panic!(
+            "seed {seed}: {why}\nBALLAST_SIM_SEED={seed} cargo test -p ballast-sim \
+             --test simulation every_world -- --nocapture"
+        ),
+    }
+}
+
+/// One seed, one trace: in this process and in another.
+#[test]
+fn a_seed_is_a_trace() {
+    if trace::replayed().is_some() {
+        return;
+    }
+    for seed in 1..=12 {
+        let (hash, _) = world::play(seed, false);
+        assert_eq!(world::play(seed, false).0, hash, "seed {seed}");
+        let other = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "every_world_comes_to_rest_with_nothing_lost"])
+            .arg("--nocapture")
+            .env("BALLAST_SIM_SEED", seed.to_string())
+            .output()
+            .unwrap();
+        let told = String::from_utf8(other.stdout).unwrap();
+        let trace = format!("seed {seed}: trace {hash:016x},");
+        assert!(told.contains(&trace), "{trace} {told:?}");
+    }
+}
+
+/// Seeds within which each planted bug must be found.
+const WITHIN: u64 = 400;
+
+/// Each planted bug is found.
+#[test]
+fn planted_bugs_are_found() {
+    if trace::replayed().is_some() {
+        return;
+    }
+    quietly();
+    let seeds: Vec<u64> = (1..=WITHIN).collect();
+    let mut missed = Vec::new();
+    for bug in bugs::ALL {
+        match play_all(&seeds, Some(bug)) {
+            Ok(_) => missed.push(bug),
+            Err((seed, why)) => println!("{bug:?}: seed {seed}: {}", first_line(&why)),
+        }
+    }
+    assert_eq!(missed, [], "not found within {WITHIN} seeds");
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or("")
+}
+
+/// Panics of worlds that are to fail are not told.
+fn quietly() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !bugs::any() {
+            told(panic);
+        }
+    }));
+}

@@ -1,0 +1,133 @@
+//! Routers: the product's, each a process with a cache of its own, asked by
+//! clients over the network.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use ballast_control_plane::route_source::RegistryRoutes;
+use ballast_domain::registry::Registry;
+use ballast_router::{KeyPlaces, MemoryView, Ports, Settings, State, follow, router};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use tower::ServiceExt;
+
+use crate::chance::{self, Drawn};
+use crate::net::{Caller, Wires};
+use crate::nodes::Nodes;
+use crate::registry::Far;
+use crate::stage::{self, Troupe};
+use crate::trace::{self, SimClock, note};
+use crate::weather;
+
+/// A router, and whether it runs.
+pub(crate) struct RouterProcess {
+    number: usize,
+    registry: Far,
+    nodes: Arc<Nodes>,
+    up: Mutex<Option<(Router, Troupe)>>,
+}
+
+fn settings() -> Settings {
+    Settings {
+        key_places: KeyPlaces::default(),
+        cache_entries: 1_000,
+        cache_ttl: Duration::from_secs(60),
+        public_url: "http://ballast.example".to_owned(),
+        results_max_age: Duration::from_secs(5),
+        hold_max: Duration::from_secs(5),
+        held_max: 1_000,
+        held_per_tenant_max: 1_000,
+        viewers_max: 10,
+        viewers_per_tenant_max: 10,
+    }
+}
+
+impl RouterProcess {
+    pub(crate) fn start(number: usize, registry: &Far, nodes: &Arc<Nodes>) -> Arc<Self> {
+        let process = Arc::new(Self {
+            number,
+            registry: registry.clone(),
+            nodes: nodes.clone(),
+            up: Mutex::new(None),
+        });
+        process.open();
+        process
+    }
+
+    pub(crate) fn open(&self) {
+        let mut up = self.up.lock().unwrap();
+        if up.is_some() {
+            return;
+        }
+        note!("router {} starts", self.number);
+        let troupe = stage::troupe();
+        let source = Arc::new(RegistryRoutes::new(Arc::new(self.registry.clone())));
+        let wires = Wires {
+            caller: Caller::Router(self.number),
+            nodes: self.nodes.clone(),
+        };
+        let ports = Ports {
+            clock: Arc::new(SimClock),
+            entropy: Arc::new(Drawn),
+            source,
+            shards: Arc::new(wires),
+            view: Arc::new(MemoryView::default()),
+        };
+        let state = State::new(settings(), ports);
+        *up = Some((router(state.clone()), troupe));
+        let registry = self.registry.clone();
+        stage::spawn(troupe, async move {
+            let revision = loop {
+                match registry.revision().await {
+                    Ok(revision) => break revision,
+                    Err(_) => sleep(Duration::from_millis(100)).await,
+                }
+            };
+            follow(state, revision).await;
+        });
+    }
+
+    pub(crate) fn crash(&self) {
+        let taken = self.up.lock().unwrap().take();
+        if let Some((_, troupe)) = taken {
+            note!("router {} crashes", self.number);
+            trace::count(|counts| counts.crashes += 1);
+            stage::kill(troupe);
+        }
+    }
+
+    /// Asks; nothing when there is no answer. Whoever stops waiting has hung
+    /// up, which the router may notice or not.
+    pub(crate) async fn ask(&self, request: Request<Body>) -> Option<Response<Body>> {
+        let fate = weather::fate();
+        sleep(fate.there).await;
+        if fate.lost {
+            return std::future::pending().await;
+        }
+        let (app, troupe) = self.up.lock().unwrap().clone()?;
+        let (mut sender, receiver) = oneshot::channel();
+        let notices = chance::happens(500);
+        stage::spawn(troupe, async move {
+            let answering = app.oneshot(request);
+            let answer = if notices {
+                tokio::select! {
+                    biased;
+                    () = sender.closed() => return,
+                    answer = answering => answer,
+                }
+            } else {
+                answering.await
+            };
+            sleep(fate.back).await;
+            let _ = sender.send(answer.unwrap());
+        });
+        let answer = receiver.await.ok()?;
+        if fate.unanswered {
+            return std::future::pending().await;
+        }
+        Some(answer)
+    }
+}
