@@ -49,6 +49,11 @@ fn router(config: &Config) -> Result<(), Finding> {
             "router.held_requests_per_tenant_max",
             set.held_requests_per_tenant_max,
         ),
+        ("router.held_mib_max", set.held_mib_max),
+        (
+            "router.held_mib_per_tenant_max",
+            set.held_mib_per_tenant_max,
+        ),
         ("router.viewers_max", set.viewers_max),
         ("router.viewers_per_tenant_max", set.viewers_per_tenant_max),
     ] {

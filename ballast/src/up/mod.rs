@@ -21,6 +21,7 @@ mod metrics;
 mod parts;
 mod reload;
 mod reset;
+mod router_metrics;
 mod shards;
 mod traces;
 mod workflows;
