@@ -38,6 +38,10 @@ pub(crate) struct Place {
     pub(crate) shard_id: ShardId,
     /// The shard.
     pub(crate) shard: Arc<dyn VoteShard>,
+    /// The shard whose copy is read beside it, while a move's window is open.
+    pub(crate) beside: Option<ShardId>,
+    /// The shard that the slice is about to come to.
+    pub(crate) coming_to: Option<ShardId>,
 }
 
 impl Place {
@@ -138,14 +142,19 @@ impl State {
         let mut held = Held::new(self, access, target, bytes);
         let mut founded = false;
         loop {
-            let route = self.route(access).await?;
+            let route = self.route(access).await;
+            let route = route.inspect_err(|_| held.end())?;
             if target.lies_apart(&route) {
+                held.end();
                 return Err(Undelivered::Apart);
             }
             let trouble = match self.place(access, &route, target) {
                 Ok(place) => {
-                    let _permit = held.permit().await;
-                    match in_time(call(place.clone())).await {
+                    let called = {
+                        let _permit = held.permit().await;
+                        in_time(call(place.clone())).await
+                    };
+                    match called {
                         Ok(answer) => {
                             held.answered();
                             return Ok(answer);
@@ -192,8 +201,16 @@ impl State {
             },
             shard_id: slice.shard_id.clone(),
             shard,
+            beside: slice.also_on().cloned(),
+            coming_to: coming_to(slice).cloned(),
         })
     }
+}
+
+/// The shard that a slice is about to come to.
+fn coming_to(slice: &Slice) -> Option<&ShardId> {
+    let moving = slice.moving.as_ref()?;
+    (moving.to != slice.shard_id).then_some(&moving.to)
 }
 
 async fn in_time<T>(call: impl Future<Output = ShardResult<T>>) -> ShardResult<T> {

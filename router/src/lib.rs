@@ -20,6 +20,7 @@ mod admit;
 mod cors;
 mod deliver;
 mod direct;
+mod dual;
 mod follow;
 mod held;
 mod in_use;
@@ -60,6 +61,7 @@ use utoipa_axum::routes;
 
 pub use admit::HeldFor;
 pub use direct::{Direct, RESOLVE_PATTERN, VOTE_PATTERN};
+pub use dual::DualReadCounts;
 pub use follow::follow;
 pub use held::HeldCounts;
 pub use key_in_request::{KeyPlace, KeyPlaces};
@@ -68,6 +70,7 @@ pub use live::{LiveView, MemoryView, Origin, Standing, Subject, Version};
 pub use openapi::document;
 pub use problem::RouterError;
 
+use crate::dual::DualReads;
 use crate::held::{Gates, HeldCounters};
 use crate::limits::Limiter;
 use crate::live::{Feeds, Hub};
@@ -99,6 +102,9 @@ pub struct Settings {
     pub held_bytes_max: usize,
     /// How many of them may be of one tenant.
     pub held_bytes_per_tenant_max: usize,
+    /// While both sides of a move are read, the counts of both are compared
+    /// for one in so many reads of results; for none when it is 0.
+    pub dual_read_sample: u64,
     /// How many viewers may watch results.
     pub viewers_max: usize,
     /// How many of them may be of one tenant.
@@ -142,6 +148,7 @@ struct Parts {
     held: Arc<Slots>,
     held_counters: HeldCounters,
     gates: Gates,
+    dual_reads: DualReads,
     viewers: Arc<Slots>,
     /// Where this router is reached, as a header says it.
     public_url: Option<HeaderValue>,
@@ -180,6 +187,7 @@ impl State {
                 held: held_slots(&settings),
                 held_counters: HeldCounters::default(),
                 gates,
+                dual_reads: DualReads::default(),
                 viewers: Slots::new(
                     Room::places(settings.viewers_max),
                     Room::places(settings.viewers_per_tenant_max),

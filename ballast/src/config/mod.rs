@@ -171,6 +171,10 @@ pub(crate) struct Router {
     /// How many of them may be of one tenant.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) held_mib_per_tenant_max: usize,
+    /// After a move, while both shards are read, the counts of both are
+    /// compared for one in so many reads of results; 0: for none.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub(crate) dual_read_sample: u64,
     /// How many viewers may watch live results at the most.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) viewers_max: usize,
@@ -192,6 +196,7 @@ impl Default for Router {
             held_requests_per_tenant_max: 10_000,
             held_mib_max: 128,
             held_mib_per_tenant_max: 64,
+            dual_read_sample: 100,
             viewers_max: 20_000,
             viewers_per_tenant_max: 10_000,
         }

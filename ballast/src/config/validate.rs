@@ -61,6 +61,10 @@ fn router(config: &Config) -> Result<(), Finding> {
             return Err((key, "must be from 1 to 1000000".to_owned()));
         }
     }
+    if set.dual_read_sample > 1_000_000 {
+        let message = "must be from 0 to 1000000".to_owned();
+        return Err(("router.dual_read_sample", message));
+    }
     Ok(())
 }
 

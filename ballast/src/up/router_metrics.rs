@@ -1,5 +1,5 @@
 //! What the router counts itself, brought to where it is exposed: requests that
-//! were held.
+//! were held, and what was found by reading both sides of moves.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::{Registry, Unit};
 
-/// What became of a request that had to wait: three ways.
+/// What became of a request that had to wait, or what was found: a few words.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResultLabels {
     result: &'static str,
@@ -23,6 +23,7 @@ type Seconds = Counter<f64, std::sync::atomic::AtomicU64>;
 pub(super) struct RouterCounters {
     held: Results,
     held_seconds: Seconds,
+    dual_reads: Results,
 }
 
 impl RouterCounters {
@@ -30,6 +31,7 @@ impl RouterCounters {
         let counters = Self {
             held: Family::default(),
             held_seconds: Counter::default(),
+            dual_reads: Family::default(),
         };
         registry.register(
             "held_requests",
@@ -42,19 +44,34 @@ impl RouterCounters {
             Unit::Seconds,
             counters.held_seconds.clone(),
         );
+        registry.register(
+            "dual_reads",
+            "Reads of both sides of a move; any straggler or difference is an incident",
+            counters.dual_reads.clone(),
+        );
         counters
     }
 
     /// Takes over what the router has counted.
     pub(super) fn note(&self, router: &router::State) {
         let held = router.held();
-        let answered = held.requests.saturating_sub(held.gave_up);
         for (result, count) in [
-            ("answered", answered),
+            ("answered", held.answered),
             ("gaveUp", held.gave_up),
+            ("gone", held.gone),
             ("refused", held.refused),
         ] {
             set(&self.held, result, count);
+        }
+        let found = router.dual_reads_in_all();
+        for (result, count) in [
+            ("compared", found.compared),
+            ("difference", found.differences),
+            ("straggler", found.stragglers),
+            ("unread", found.unread),
+            ("unsettled", found.unsettled),
+        ] {
+            set(&self.dual_reads, result, count);
         }
         let seconds = std::time::Duration::from_millis(held.ms).as_secs_f64();
         let told = self.held_seconds.inner();

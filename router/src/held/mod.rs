@@ -37,12 +37,14 @@ use crate::slots::Slot;
 /// What became of requests that had to wait, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeldCounts {
-    /// Those that waited, however it ended.
-    pub requests: u64,
     /// How long they waited, all together.
     pub ms: u64,
-    /// Those of them that waited in vain until their time was over.
+    /// Those that their shard answered in the end.
+    pub answered: u64,
+    /// Those that waited in vain until their time was over.
     pub gave_up: u64,
+    /// Those whose clients have gone.
+    pub gone: u64,
     /// Those that found no room to wait.
     pub refused: u64,
 }
@@ -50,9 +52,10 @@ pub struct HeldCounts {
 /// The same, as it is counted.
 #[derive(Debug, Default)]
 pub(crate) struct HeldCounters {
-    requests: AtomicU64,
     ms: AtomicU64,
+    answered: AtomicU64,
     gave_up: AtomicU64,
+    gone: AtomicU64,
     refused: AtomicU64,
 }
 
@@ -61,18 +64,19 @@ impl State {
     /// tenant's: it is the move's.
     pub fn held(&self) -> HeldCounts {
         let HeldCounters {
-            requests,
             ms,
+            answered,
             gave_up,
+            gone,
             refused,
         } = &self.parts.held_counters;
-        let [requests, ms, gave_up, refused] =
-            [requests, ms, gave_up, refused].map(|count| count.load(Ordering::Relaxed));
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         HeldCounts {
-            requests,
-            ms,
-            gave_up,
-            refused,
+            ms: read(ms),
+            answered: read(answered),
+            gave_up: read(gave_up),
+            gone: read(gone),
+            refused: read(refused),
         }
     }
 }
@@ -89,6 +93,10 @@ pub(crate) struct Held<'a> {
     since_ms: i64,
     waited_ms: i64,
     attempt: u32,
+    /// Whether it ever had to wait.
+    was_held: bool,
+    /// Whether there is an answer to it. If not, its client has gone.
+    has_ended: bool,
     waiting: Option<Box<Waiting>>,
 }
 
@@ -115,6 +123,8 @@ impl<'a> Held<'a> {
             since_ms: state.parts.clock.now().unix_ms(),
             waited_ms: 0,
             attempt: 0,
+            was_held: false,
+            has_ended: false,
             waiting: None,
         }
     }
@@ -126,10 +136,18 @@ impl<'a> Held<'a> {
 
     /// The shard has answered, whatever it was: who waits like this one goes
     /// on.
-    pub(crate) fn answered(&self) {
+    pub(crate) fn answered(&mut self) {
+        self.has_ended = true;
         if let Some(waiting) = &self.waiting {
             waiting.gate.open();
+            let counters = &self.state.parts.held_counters;
+            counters.answered.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// It ends without an answer of its shard.
+    pub(crate) fn end(&mut self) {
+        self.has_ended = true;
     }
 
     /// Waits before the next attempt; fails when there is to be none.
@@ -153,6 +171,7 @@ impl<'a> Held<'a> {
         let slice = self.target.slice(route);
         let tried = slice.map(|slice| (slice.shard_id.clone(), slice.epoch));
         let mut waiting = self.come_to_gate(slice.map(|slice| slice.slice))?;
+        self.was_held = true;
         let waited = self.wait_at(&mut waiting, route, &tried, setback).await;
         self.waiting = Some(waiting);
         if let Waited::Elsewhere = waited {
@@ -248,7 +267,8 @@ impl<'a> Held<'a> {
         elapsed.max(self.waited_ms)
     }
 
-    fn given_up(&self, trouble: &ShardError) -> Error {
+    fn given_up(&mut self, trouble: &ShardError) -> Error {
+        self.has_ended = true;
         let counters = &self.state.parts.held_counters;
         counters.gave_up.fetch_add(1, Ordering::Relaxed);
         let tenant = &self.access.tenant.tenant_id;
@@ -299,12 +319,14 @@ enum Waited {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        if self.attempt == 0 && self.waiting.is_none() {
+        if !self.was_held {
             return;
         }
         let ms = self.held_ms().unsigned_abs();
         let counters = &self.state.parts.held_counters;
-        counters.requests.fetch_add(1, Ordering::Relaxed);
+        if !self.has_ended {
+            counters.gone.fetch_add(1, Ordering::Relaxed);
+        }
         counters.ms.fetch_add(ms, Ordering::Relaxed);
         self.access.was_held(Duration::from_millis(ms));
     }

@@ -65,7 +65,7 @@ async fn those_who_wait_go_on_together_when_the_slice_has_moved() {
     assert_eq!(tally.unwrap().voters, 50);
     waiting(&town.near.state, 0).await;
     let held = town.near.state.held();
-    assert_eq!((held.requests, held.gave_up, held.refused), (50, 0, 0));
+    assert_eq!((held.answered, held.gave_up, held.refused), (50, 0, 0));
 }
 
 #[tokio::test]
@@ -198,7 +198,8 @@ async fn only_so_many_bytes_wait() {
         (refused.status, &refused.body["code"]),
         (503, &"busy".into())
     );
-    assert_eq!(town.near.state.held().refused, 1);
+    let held = town.near.state.held();
+    assert_eq!((held.answered, held.gone, held.refused), (1, 0, 1));
     let counted = stream.lines().filter(|line| line.contains("\"counted\""));
     assert_eq!(counted.count(), 400, "{stream}");
 }
@@ -298,6 +299,8 @@ async fn a_vote_whose_client_has_gone_is_never_cast() {
             .await
             .unwrap()
     };
+    let held = town.near.state.held();
+    assert_eq!((held.answered, held.gone, held.gave_up), (1, 1, 0));
     assert!(row("bob").await.is_some());
     assert!(row("ada").await.is_none());
     serving.abort();

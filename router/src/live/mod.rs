@@ -8,6 +8,8 @@
 
 mod feed;
 mod hub;
+#[cfg(test)]
+mod moving_tests;
 mod view;
 
 use std::sync::Arc;

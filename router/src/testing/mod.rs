@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
 use axum::response::Response;
 use ballast_domain::credential::{Credential, CredentialHash, Purpose};
@@ -199,6 +199,7 @@ pub(crate) fn settings() -> Settings {
         held_per_tenant_max: 100,
         held_bytes_max: 1 << 30,
         held_bytes_per_tenant_max: 1 << 30,
+        dual_read_sample: 1,
         viewers_max: 100,
         viewers_per_tenant_max: 100,
     }
@@ -341,6 +342,21 @@ impl<S> House<S> {
         let response = router(self.state.clone()).oneshot(request).await.unwrap();
         let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await;
         String::from_utf8(bytes.unwrap().to_vec()).unwrap()
+    }
+
+    /// Asks for what does not end.
+    pub(crate) async fn open(&self, method: &str, path: &str) -> BodyDataStream {
+        let request = self.request(method, path, "");
+        let response = router(self.state.clone()).oneshot(request).await.unwrap();
+        response.into_body().into_data_stream()
+    }
+
+    /// Asks for the newest there is.
+    pub(crate) async fn ask_newest(&self, path: &str) -> Answered {
+        let mut request = self.request("GET", path, "");
+        let value = axum::http::HeaderValue::from_static("no-cache");
+        request.headers_mut().insert("cache-control", value);
+        answered(router(self.state.clone()).oneshot(request).await.unwrap()).await
     }
 
     /// Asks the router past its paths.

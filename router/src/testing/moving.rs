@@ -66,7 +66,6 @@ pub(crate) struct Town {
     pub(crate) far: House<Pair>,
     pub(crate) source: Arc<FakeSource>,
     pub(crate) shards: Arc<Pair>,
-    pub(crate) clock: Arc<ManualClock>,
     copied: Mutex<Cursor>,
     moves: AtomicUsize,
 }
@@ -131,7 +130,6 @@ impl Town {
             far: house(202),
             source,
             shards,
-            clock: clock.clone(),
             copied: Mutex::new(Cursor::Start),
             moves: AtomicUsize::new(0),
         }
@@ -272,6 +270,23 @@ impl Town {
         let key = owner.slice_key(&slice()).await.unwrap();
         old.prepare(&at(back), &self.order(), key).await.unwrap();
         carry(&owner, &old, &self.order(), Cursor::Start).await;
+    }
+
+    /// Lets a shard's log grow by something that is none of the tenant's.
+    pub(crate) async fn let_grow(&self, name: &str) {
+        let (shard, order) = (self.shard(name), self.order());
+        let at = |epoch| At {
+            slice: SliceId {
+                tenant_id: "other".parse().unwrap(),
+                slice: 0,
+            },
+            epoch: Epoch(epoch),
+        };
+        shard.found(&at(1)).await.unwrap();
+        for epoch in 1..30 {
+            shard.seal(&at(2 * epoch), &order).await.unwrap();
+            shard.unseal(&at(2 * epoch + 1), &order).await.unwrap();
+        }
     }
 
     /// Puts rows on the old side behind everybody's back.
