@@ -14,8 +14,11 @@ const FENCED_FIRST_MS: i64 = 1;
 const FENCED_LONGEST_MS: i64 = 20;
 /// A scout's first wait for a shard that is away.
 const AWAY_FIRST_MS: i64 = 5;
-/// The longest wait between two attempts, and that of all but the scout.
-const LONGEST_MS: i64 = 200;
+/// Its longest one.
+const AWAY_LONGEST_MS: i64 = 200;
+/// The wait of all but the scout. They are told; this is for the case that the
+/// scout is stuck in a call. Thousands may wait, so it is long.
+const OTHERS_MS: i64 = 1_000;
 
 /// Why an attempt came to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +61,9 @@ pub fn after(role: Role, setback: Setback, attempt: u32, held_ms: i64, hold_max_
     }
     let doublings = attempt.saturating_sub(1).min(16);
     let wait = match (role, setback) {
-        (Role::Other, _) => LONGEST_MS,
+        (Role::Other, _) => OTHERS_MS,
         (Role::Scout, Setback::Fenced) => (FENCED_FIRST_MS << doublings).min(FENCED_LONGEST_MS),
-        (Role::Scout, Setback::Away) => (AWAY_FIRST_MS << doublings).min(LONGEST_MS),
+        (Role::Scout, Setback::Away) => (AWAY_FIRST_MS << doublings).min(AWAY_LONGEST_MS),
     };
     Next::Retry {
         after_ms: wait.min(left),
@@ -94,7 +97,7 @@ mod tests {
     #[test]
     fn the_others_seldom_try_by_themselves() {
         for setback in SETBACKS {
-            assert_eq!(waits(Role::Other, setback), [200; 8]);
+            assert_eq!(waits(Role::Other, setback), [1_000; 8]);
         }
     }
 

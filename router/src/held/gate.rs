@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use ballast_domain::TenantId;
-use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::in_use::{InUse, Using};
 
@@ -39,7 +39,7 @@ pub(crate) struct Gate {
     /// when the route is another one.
     answered: watch::Sender<u64>,
     scout: Arc<Mutex<()>>,
-    released: Semaphore,
+    released: Arc<Semaphore>,
 }
 
 impl Default for Gate {
@@ -47,7 +47,7 @@ impl Default for Gate {
         Self {
             answered: watch::Sender::new(0),
             scout: Arc::default(),
-            released: Semaphore::new(RELEASED_AT_ONCE),
+            released: Arc::new(Semaphore::new(RELEASED_AT_ONCE)),
         }
     }
 }
@@ -91,8 +91,8 @@ impl Gate {
 
     /// The permit to go on. Nobody closes it; if somebody did, nobody would be
     /// kept back.
-    pub(super) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
-        self.released.acquire().await.ok()
+    pub(super) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        self.released.clone().acquire_owned().await.ok()
     }
 }
 

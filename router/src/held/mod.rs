@@ -24,7 +24,7 @@ use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::Epoch;
 use ballast_domain::{Error, ErrorCode, Result, ShardId};
 use ballast_vote_shard::ShardError;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 
 pub(crate) use gate::Gates;
 
@@ -92,6 +92,9 @@ pub(crate) struct Held<'a> {
     bytes: usize,
     since_ms: i64,
     waited_ms: i64,
+    /// Since when it waits, while it does, and how long it did before.
+    waits_since_ms: Option<i64>,
+    held_for_ms: i64,
     attempt: u32,
     /// Whether it ever had to wait.
     was_held: bool,
@@ -122,6 +125,8 @@ impl<'a> Held<'a> {
             bytes,
             since_ms: state.parts.clock.now().unix_ms(),
             waited_ms: 0,
+            waits_since_ms: None,
+            held_for_ms: 0,
             attempt: 0,
             was_held: false,
             has_ended: false,
@@ -129,9 +134,20 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Whoever has waited goes on only with a permit.
-    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
-        self.waiting.as_ref()?.gate.permit().await
+    /// Whoever has waited goes on only with a permit. Waiting for it is part of
+    /// the wait.
+    pub(crate) async fn permit(&mut self) -> Option<OwnedSemaphorePermit> {
+        let permit = self.waiting.as_ref()?.gate.permit().await;
+        self.stop_watch();
+        permit
+    }
+
+    /// Notes how long it has waited, up to now.
+    fn stop_watch(&mut self) {
+        if let Some(since_ms) = self.waits_since_ms.take() {
+            let now_ms = self.state.parts.clock.now().unix_ms();
+            self.held_for_ms += now_ms.saturating_sub(since_ms).max(0);
+        }
     }
 
     /// The shard has answered, whatever it was: who waits like this one goes
@@ -172,6 +188,7 @@ impl<'a> Held<'a> {
         let tried = slice.map(|slice| (slice.shard_id.clone(), slice.epoch));
         let mut waiting = self.come_to_gate(slice.map(|slice| slice.slice))?;
         self.was_held = true;
+        self.waits_since_ms = Some(self.state.parts.clock.now().unix_ms());
         let waited = self.wait_at(&mut waiting, route, &tried, setback).await;
         self.waiting = Some(waiting);
         if let Waited::Elsewhere = waited {
@@ -191,11 +208,18 @@ impl<'a> Held<'a> {
         let mut news = waiting.gate.news();
         let answered = *news.borrow();
         let is_fenced = setback == Setback::Fenced;
-        if is_fenced && self.attempt == 1 && self.is_elsewhere_now(route, tried).await {
-            return Waited::Elsewhere;
-        }
         if waiting.scout.is_none() {
             waiting.scout = waiting.gate.try_scout();
+        }
+        // The scout reads the route for all; the others look at what it found
+        // before they came.
+        let is_elsewhere = match waiting.scout {
+            Some(_) if is_fenced && self.attempt == 1 => self.is_elsewhere_now(route, tried).await,
+            Some(_) => false,
+            None => self.is_elsewhere(tried).await,
+        };
+        if is_elsewhere {
+            return Waited::Elsewhere;
         }
         let timer = tokio::time::sleep(self.patience(waiting, setback));
         tokio::pin!(timer);
@@ -322,7 +346,8 @@ impl Drop for Held<'_> {
         if !self.was_held {
             return;
         }
-        let ms = self.held_ms().unsigned_abs();
+        self.stop_watch();
+        let ms = self.held_for_ms.unsigned_abs();
         let counters = &self.state.parts.held_counters;
         if !self.has_ended {
             counters.gone.fetch_add(1, Ordering::Relaxed);

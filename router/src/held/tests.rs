@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use ballast_domain::VoterId;
 use ballast_domain::tenant::Epoch;
+use ballast_vote_shard::shard::Fenced;
 use ballast_vote_shard::{ShardError, VoteShard};
 use futures::future::{join_all, poll_immediate};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::Held;
-use crate::State;
 use crate::deliver::Target;
 use crate::testing::{House, Pair, Town, slice};
+use crate::{HeldFor, State};
 
 fn voter(name: &str) -> String {
     format!(r#"{{"voterID":"{name}"}}"#)
@@ -66,6 +67,36 @@ async fn those_who_wait_go_on_together_when_the_slice_has_moved() {
     waiting(&town.near.state, 0).await;
     let held = town.near.state.held();
     assert_eq!((held.answered, held.gave_up, held.refused), (50, 0, 0));
+}
+
+/// A second's votes of a busy tenant, by the caps that come with Ballast.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_seconds_votes_of_a_busy_tenant_can_wait() {
+    let town = Arc::new(Town::new(|settings| {
+        (settings.held_max, settings.held_per_tenant_max) = (20_000, 10_000);
+        settings.held_bytes_max = 128 << 20;
+        settings.held_bytes_per_tenant_max = 64 << 20;
+    }));
+    let (poll, vote) = town.near.poll().await;
+    town.begin("shard-2").await;
+    town.seal().await;
+    // Each in a task of its own, as connections are.
+    let mut votes = tokio::task::JoinSet::new();
+    for number in 0..5_000 {
+        let (town, vote) = (town.clone(), vote.clone());
+        let body = voter(&format!("v-{number}"));
+        votes.spawn(async move { town.near.ask_directly("PATCH", &vote, &body).await });
+    }
+    waiting(&town.near.state, 5_000).await;
+    town.commit();
+    town.activate().await;
+    town.near.hears_of_route();
+    let answers = votes.join_all().await;
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    let tally = town.shard("shard-2").tally(&slice(), poll_of(&poll)).await;
+    assert_eq!(tally.unwrap().voters, 5_000);
+    let held = town.near.state.held();
+    assert_eq!((held.answered, held.gave_up, held.refused), (5_000, 0, 0));
 }
 
 #[tokio::test]
@@ -142,8 +173,11 @@ async fn whoever_is_not_the_scout_is_told_and_need_not_ask() {
     first.wait(&route, away()).await.unwrap();
     assert!(first.waiting.as_ref().unwrap().scout.is_some());
     {
-        let mut waiting = pin!(second.wait(&route, away()));
+        let reads = town.source.routes_read();
+        let sealed = ShardError::Fenced(Fenced::Sealed { epoch: Epoch(2) });
+        let mut waiting = pin!(second.wait(&route, sealed));
         assert!(poll_immediate(&mut waiting).await.is_none());
+        assert_eq!(town.source.routes_read(), reads, "the scout reads for all");
         town.near.hears_of_route();
         let news = poll_immediate(&mut waiting).await;
         assert!(news.is_none(), "the route leads where it did");
@@ -204,6 +238,31 @@ async fn only_so_many_bytes_wait() {
     assert_eq!(counted.count(), 400, "{stream}");
 }
 
+#[tokio::test]
+async fn the_time_of_a_wait_is_told_apart() {
+    let town = Town::new(|_| {});
+    let (_, vote) = town.near.poll().await;
+    town.begin("shard-2").await;
+    town.seal().await;
+    let moving = async {
+        waiting(&town.near.state, 1).await;
+        town.clock.advance(40);
+        town.commit();
+        town.activate().await;
+        town.near.hears_of_route();
+    };
+    let body = voter("ada");
+    let (response, ()) = tokio::join!(town.near.ask_raw("PATCH", &vote, &body), moving);
+    assert_eq!(response.status(), 200);
+    let own = HeldFor::without(&response, Duration::from_millis(45));
+    assert_eq!(own, Duration::from_millis(5));
+    assert_eq!(town.near.state.held().ms, 40);
+    // One that did not wait.
+    let response = town.near.ask_raw("PATCH", &vote, &body).await;
+    let elapsed = Duration::from_millis(45);
+    assert_eq!(HeldFor::without(&response, elapsed), elapsed);
+}
+
 /// Lines of votes for two polls, one on each side of the middle.
 async fn two_polls(town: &Town) -> (Vec<String>, String) {
     let middle = 1_u64 << 63;
@@ -232,7 +291,6 @@ async fn a_batch_whose_slice_is_divided_meanwhile_is_divided_too() {
     let dividing = async {
         waiting(&town.near.state, 1).await;
         town.commit();
-        town.activate().await;
         // The upper half becomes a slice of its own, at the same shard. The
         // shard has never heard of it: those of its votes are refused, and the
         // others must not wait for them.
@@ -243,6 +301,7 @@ async fn a_batch_whose_slice_is_divided_meanwhile_is_divided_too() {
             upper.moving = None;
             route.slices.push(upper);
         });
+        town.activate().await;
     };
     let asking = town.near.ask_for_text("POST", "/votes", &lines);
     let (stream, ()) = tokio::join!(asking, dividing);

@@ -338,16 +338,20 @@ impl<S> House<S> {
 
     /// Asks the router for something that is no JSON.
     pub(crate) async fn ask_for_text(&self, method: &str, path: &str, body: &str) -> String {
-        let request = self.request(method, path, body);
-        let response = router(self.state.clone()).oneshot(request).await.unwrap();
+        let response = self.ask_raw(method, path, body).await;
         let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await;
         String::from_utf8(bytes.unwrap().to_vec()).unwrap()
     }
 
+    /// The answer as it is.
+    pub(crate) async fn ask_raw(&self, method: &str, path: &str, body: &str) -> Response {
+        let request = self.request(method, path, body);
+        router(self.state.clone()).oneshot(request).await.unwrap()
+    }
+
     /// Asks for what does not end.
     pub(crate) async fn open(&self, method: &str, path: &str) -> BodyDataStream {
-        let request = self.request(method, path, "");
-        let response = router(self.state.clone()).oneshot(request).await.unwrap();
+        let response = self.ask_raw(method, path, "").await;
         response.into_body().into_data_stream()
     }
 

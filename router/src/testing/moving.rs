@@ -66,6 +66,7 @@ pub(crate) struct Town {
     pub(crate) far: House<Pair>,
     pub(crate) source: Arc<FakeSource>,
     pub(crate) shards: Arc<Pair>,
+    pub(crate) clock: Arc<ManualClock>,
     copied: Mutex<Cursor>,
     moves: AtomicUsize,
 }
@@ -130,6 +131,7 @@ impl Town {
             far: house(202),
             source,
             shards,
+            clock,
             copied: Mutex::new(Cursor::Start),
             moves: AtomicUsize::new(0),
         }
