@@ -147,7 +147,7 @@ impl State {
             poll = %row.poll,
             voter = print,
             version = ?row.version,
-            "INV straggler: the previous shard has a vote that the owner lacks"
+            "INV-5 is broken: the previous shard has a vote that the owner lacks"
         );
     }
 

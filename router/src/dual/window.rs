@@ -20,7 +20,7 @@ pub struct DualReadCounts {
     /// Polls whose counts differ though nothing changes any more.
     pub differences: u64,
     /// Votes that the previous shard has and the owner lacks, as often as they
-    /// were read. One is one too many: an invariant is broken.
+    /// were read. One is one too many: INV-5 is broken.
     pub stragglers: u64,
     /// Reads for which the previous shard could not be read.
     pub unread: u64,
