@@ -179,6 +179,8 @@ async fn a_good_key_passes_with_its_place_and_forged_headers_do_not() {
     for (name, _) in place {
         header = header.header(name, "forged");
     }
+    // What is told only during a move is not passed on when nobody told it.
+    header = header.header("ballast-also-on", "forged");
     let bearer = proxied.call("GET", "/votes").token(&key);
     let query = proxied.call("DELETE", &format!("/votes?api_key={key}"));
     let query = query.header("x-forwarded-uri", "/?api_key=forged");
@@ -189,6 +191,7 @@ async fn a_good_key_passes_with_its_place_and_forged_headers_do_not() {
         for (name, value) in place {
             assert_eq!(sent(&told, name), [value], "{method} {name}");
         }
+        assert!(sent(&told, "ballast-also-on").is_empty(), "{method}");
         let body = if method == "POST" { "a ballot" } else { "" };
         assert_eq!(told["body"], body);
     }

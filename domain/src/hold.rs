@@ -2,14 +2,23 @@
 //! pure.
 //!
 //! While a slice moves or a shard recovers, requests wait instead of failing.
-//! The first waits are short, for a cutover is short; later ones are longer,
-//! so that a shard that is away for long is not asked all the time. Nobody
-//! waits past the deadline.
+//! Of those who wait for the same slice one, the scout, tries again after waits
+//! that are short at first; the others are told by it, and try by themselves
+//! only now and then, in case nobody tells them. Nobody waits past the
+//! deadline.
 
-/// The first wait. A cutover takes a few milliseconds.
-const FIRST_WAIT_MS: i64 = 5;
-/// The longest wait between two attempts.
-const LONGEST_WAIT_MS: i64 = 200;
+/// A scout's first wait for a cutover, which takes a few milliseconds.
+const FENCED_FIRST_MS: i64 = 1;
+/// Its longest one: a cutover keeps everybody waiting, and one scout costs
+/// little.
+const FENCED_LONGEST_MS: i64 = 20;
+/// A scout's first wait for a shard that is away.
+const AWAY_FIRST_MS: i64 = 5;
+/// Its longest one.
+const AWAY_LONGEST_MS: i64 = 200;
+/// The wait of all but the scout. They are told; this is for the case that the
+/// scout is stuck in a call. Thousands may wait, so it is long.
+const OTHERS_MS: i64 = 1_000;
 
 /// Why an attempt came to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,18 +42,28 @@ pub enum Next {
     GiveUp,
 }
 
-/// Decides after the attempt `attempt` (counted from 1) of a request that
-/// arrived `held_ms` ago and may be held `hold_max_ms` in all.
-pub fn after(setback: Setback, attempt: u32, held_ms: i64, hold_max_ms: i64) -> Next {
+/// Who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The one who tries for all that wait for the same slice.
+    Scout,
+    /// One who is told.
+    Other,
+}
+
+/// Decides after the attempt `attempt` (counted from 1, and anew when the
+/// route changes) of a request that arrived `held_ms` ago and may be held
+/// `hold_max_ms` in all.
+pub fn after(role: Role, setback: Setback, attempt: u32, held_ms: i64, hold_max_ms: i64) -> Next {
     let left = hold_max_ms.saturating_sub(held_ms);
     if left <= 0 {
         return Next::GiveUp;
     }
     let doublings = attempt.saturating_sub(1).min(16);
-    let wait = match setback {
-        // A fresh route may be there already.
-        Setback::Fenced if attempt <= 1 => 0,
-        Setback::Fenced | Setback::Away => (FIRST_WAIT_MS << doublings).min(LONGEST_WAIT_MS),
+    let wait = match (role, setback) {
+        (Role::Other, _) => OTHERS_MS,
+        (Role::Scout, Setback::Fenced) => (FENCED_FIRST_MS << doublings).min(FENCED_LONGEST_MS),
+        (Role::Scout, Setback::Away) => (AWAY_FIRST_MS << doublings).min(AWAY_LONGEST_MS),
     };
     Next::Retry {
         after_ms: wait.min(left),
@@ -57,36 +76,43 @@ mod tests {
     use proptest::prelude::*;
 
     const SETBACKS: [Setback; 2] = [Setback::Fenced, Setback::Away];
+    const ROLES: [Role; 2] = [Role::Scout, Role::Other];
 
-    #[test]
-    fn waits_begin_short_and_stay_bounded() {
-        let waits: Vec<_> = (1..=8)
-            .map(|attempt| after(Setback::Away, attempt, 0, 5_000))
-            .collect();
-        let expected = [5, 10, 20, 40, 80, 160, 200, 200];
-        assert_eq!(waits, expected.map(|after_ms| Next::Retry { after_ms }));
+    fn waits(role: Role, setback: Setback) -> Vec<i64> {
+        let wait = |attempt| match after(role, setback, attempt, 0, 5_000) {
+            Next::Retry { after_ms } => after_ms,
+            Next::GiveUp => panic!("there is time left"),
+        };
+        (1..=8).map(wait).collect()
     }
 
     #[test]
-    fn a_stale_route_is_read_anew_at_once() {
-        let next = after(Setback::Fenced, 1, 0, 5_000);
-        assert_eq!(next, Next::Retry { after_ms: 0 });
-        let later = after(Setback::Fenced, 2, 1, 5_000);
-        assert_eq!(later, Next::Retry { after_ms: 10 });
+    fn a_scouts_waits_begin_short_and_stay_bounded() {
+        let away = waits(Role::Scout, Setback::Away);
+        assert_eq!(away, [5, 10, 20, 40, 80, 160, 200, 200]);
+        let fenced = waits(Role::Scout, Setback::Fenced);
+        assert_eq!(fenced, [1, 2, 4, 8, 16, 20, 20, 20]);
+    }
+
+    #[test]
+    fn the_others_seldom_try_by_themselves() {
+        for setback in SETBACKS {
+            assert_eq!(waits(Role::Other, setback), [1_000; 8]);
+        }
     }
 
     #[test]
     fn nobody_who_may_not_be_held_waits() {
-        for setback in SETBACKS {
-            assert_eq!(after(setback, 1, 0, 0), Next::GiveUp);
+        for (setback, role) in SETBACKS.into_iter().zip(ROLES) {
+            assert_eq!(after(role, setback, 1, 0, 0), Next::GiveUp);
         }
     }
 
     proptest! {
         #[test]
         fn nobody_waits_past_the_deadline(attempt: u32, held in 0..20_000_i64, most in 0..10_000_i64) {
-            for setback in SETBACKS {
-                match after(setback, attempt, held, most) {
+            for (setback, role) in SETBACKS.into_iter().flat_map(|it| ROLES.map(|role| (it, role))) {
+                match after(role, setback, attempt, held, most) {
                     Next::Retry { after_ms } => prop_assert!(held + after_ms <= most),
                     Next::GiveUp => prop_assert!(held >= most),
                 }
@@ -98,11 +124,11 @@ mod tests {
             let (mut held, mut attempt) = (0, 0);
             loop {
                 attempt += 1;
-                match after(Setback::Fenced, attempt, held, most) {
+                match after(Role::Scout, Setback::Fenced, attempt, held, most) {
                     Next::Retry { after_ms } => held += after_ms,
                     Next::GiveUp => break,
                 }
-                prop_assert!(attempt < 200);
+                prop_assert!(attempt < 600);
             }
         }
     }

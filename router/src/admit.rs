@@ -7,6 +7,7 @@
 
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request, State as Given};
 use axum::http::request::Parts;
@@ -47,6 +48,21 @@ struct Told {
     went_to: Option<(ShardId, Epoch)>,
     /// How the tenant stands with a limit.
     allowance: Allowance,
+    /// How long it had to wait for its shard.
+    held: Duration,
+}
+
+/// How long a request had to wait for its shard, in the extensions of its
+/// answer: that time is the move's, not the tenant's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldFor(Duration);
+
+impl HeldFor {
+    /// What an answer took beside that.
+    pub fn without(response: &Response, elapsed: Duration) -> Duration {
+        let held = response.extensions().get::<Self>();
+        held.map_or(elapsed, |held| elapsed.saturating_sub(held.0))
+    }
 }
 
 impl Access {
@@ -66,6 +82,11 @@ impl Access {
     /// Notes where the request goes.
     pub(crate) fn tell(&self, shard: &ShardId, epoch: Epoch) {
         self.told().went_to = Some((shard.clone(), epoch));
+    }
+
+    /// Notes how long the request had to wait for its shard.
+    pub(crate) fn was_held(&self, duration: Duration) {
+        self.told().held += duration;
     }
 
     /// Takes a vote out of the tenant's votes per second.
@@ -93,6 +114,9 @@ impl Access {
     /// tenant stands.
     fn write(&self, response: &mut Response) {
         let told = self.told();
+        if !told.held.is_zero() {
+            response.extensions_mut().insert(HeldFor(told.held));
+        }
         let headers = response.headers_mut();
         // For these and those that are to come: it grows once.
         headers.reserve(12);
@@ -235,7 +259,8 @@ pub(crate) async fn still(state: &State, access: &Access) -> Result<Arc<TenantRo
     Ok(judge(state, access.key.hash).await?.tenant)
 }
 
-async fn judge(state: &State, hash: CredentialHash) -> Result<Access> {
+/// Judges the key and its tenant.
+pub(crate) async fn judge(state: &State, hash: CredentialHash) -> Result<Access> {
     let now = state.parts.clock.now();
     let key = state.parts.keyring.check(&hash, now).await?;
     let tenant = state.parts.routes.tenant(&key.tenant_id, now).await?;

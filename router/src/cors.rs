@@ -12,7 +12,7 @@ use ballast_domain::{Error, ErrorCode, Result};
 const METHODS: &str = "GET, POST, PATCH, DELETE";
 const HEADERS: &str = "authorization, cache-control, content-type, idempotency-key, if-match, \
     if-none-match, last-event-id, voter-id, x-api-key";
-const EXPOSED: &str = "ballast-epoch, ballast-region, ballast-shard, ballast-tenant, etag, \
+const EXPOSED: &str = "ballast-also-on, ballast-epoch, ballast-region, ballast-shard, ballast-tenant, etag, \
     idempotency-replayed, location, ratelimit, ratelimit-policy, retry-after";
 const MAX_AGE_SECONDS: &str = "600";
 

@@ -6,13 +6,11 @@
 //!     ▲                            │ fenced, away
 //!     └── read anew ◄── held ◄─────┘ until the deadline, then 503
 //! ```
-//! How long to wait is decided by [`ballast_domain::hold`]. How many may wait
-//! is bounded, in all and per tenant.
+//! How a request waits is in [`crate::held`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_domain::hold::{self, Next, Setback};
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::{Epoch, Slice, SliceId, slice_of};
 use ballast_domain::{Error, ErrorCode, PollId, Result, ShardId};
@@ -21,12 +19,16 @@ use ballast_vote_shard::{At, ShardError, ShardResult, VoteShard};
 
 use crate::State;
 use crate::admit::Access;
-use crate::slots::Slot;
+use crate::held::Held;
 use crate::truth::Truth;
 
 /// How long one call of a shard may take. What it was asked to do may have
 /// happened even so; done again with the same request id, it happens once.
 const CALL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// About what a request keeps in memory while it waits: its connection's
+/// buffers and all that is on the way to its answer.
+pub(crate) const REQUEST_BYTES: usize = 4 * 1024;
 
 /// Where a request goes.
 #[derive(Clone)]
@@ -37,6 +39,10 @@ pub(crate) struct Place {
     pub(crate) shard_id: ShardId,
     /// The shard.
     pub(crate) shard: Arc<dyn VoteShard>,
+    /// The shard whose copy is read beside it, while a move's window is open.
+    pub(crate) beside: Option<ShardId>,
+    /// The shard that the slice is about to come to.
+    pub(crate) coming_to: Option<ShardId>,
 }
 
 impl Place {
@@ -52,24 +58,47 @@ pub(crate) enum Target {
     /// A poll.
     Poll(PollId),
     /// Several polls, which lay in one slice when they were put together.
+    /// After a split they may lie apart.
     Polls(Vec<PollId>),
     /// A slice by its number.
     Slice(u32),
 }
 
 impl Target {
-    fn slice<'r>(&self, route: &'r TenantRoute) -> Option<&'r Slice> {
+    /// The slice it is about, by this route.
+    pub(crate) fn slice<'r>(&self, route: &'r TenantRoute) -> Option<&'r Slice> {
         match self {
             Self::Poll(poll) => slice_of(&route.slices, *poll),
-            Self::Polls(polls) => {
-                let mut slices = polls.iter().map(|poll| slice_of(&route.slices, *poll));
-                let first = slices.next()??;
-                // After a split they may lie apart: whoever sent them is told
-                // to send them again.
-                slices.all(|slice| slice == Some(first)).then_some(first)
-            }
+            Self::Polls(polls) => slice_of(&route.slices, *polls.first()?),
             Self::Slice(number) => route.slices.iter().find(|slice| slice.slice == *number),
         }
+    }
+
+    /// Whether it is about several slices, by this route.
+    fn lies_apart(&self, route: &TenantRoute) -> bool {
+        let Self::Polls(polls) = self else {
+            return false;
+        };
+        let slices = polls.iter().map(|poll| slice_of(&route.slices, *poll));
+        let mut slices = slices.map(|slice| slice.map(|slice| slice.slice));
+        let first = slices.next();
+        slices.any(|slice| Some(slice) != first)
+    }
+}
+
+/// Why a call was not answered.
+#[derive(Debug)]
+pub(crate) enum Undelivered {
+    /// It cannot be, as it is.
+    Failed(Error),
+    /// What it is about lies in several slices by now: divide it and send the
+    /// parts.
+    Apart,
+}
+
+impl From<Error> for Undelivered {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -85,26 +114,69 @@ impl State {
     where
         F: Future<Output = ShardResult<T>> + Send,
     {
-        let mut held = Held::new(self, access);
+        let bytes = REQUEST_BYTES;
+        match self.deliver_heavy(access, target, bytes, call).await {
+            Ok(answer) => Ok(answer),
+            Err(Undelivered::Failed(error)) => Err(error),
+            // Only what is put together can lie apart.
+            Err(Undelivered::Apart) => Err(Error::new(
+                ErrorCode::Unavailable,
+                "the tenant's data is being divided",
+            )
+            .retry_after(1)),
+        }
+    }
+
+    /// The same for a call that keeps more than others do while it waits, and
+    /// that may be about several polls.
+    pub(crate) async fn deliver_heavy<T, F>(
+        &self,
+        access: &Access,
+        target: &Target,
+        bytes: usize,
+        call: impl Fn(Place) -> F,
+    ) -> Result<T, Undelivered>
+    where
+        F: Future<Output = ShardResult<T>> + Send,
+    {
+        let mut held = Held::new(self, access, target, bytes);
+        let mut founded = false;
         loop {
-            let route = self.route(access).await?;
-            let trouble = match self.place(&route, target) {
+            let route = self.route(access).await;
+            let route = route.inspect_err(|_| held.end())?;
+            if target.lies_apart(&route) {
+                held.end();
+                return Err(Undelivered::Apart);
+            }
+            let trouble = match self.place(access, &route, target) {
                 Ok(place) => {
-                    access.tell(&place.shard_id, place.at.epoch);
-                    match in_time(call(place.clone())).await {
-                        Ok(answer) => return Ok(answer),
-                        Err(trouble) => founded(&place, trouble).await,
+                    let called = {
+                        let _permit = held.permit().await;
+                        in_time(call(place.clone())).await
+                    };
+                    match called {
+                        Ok(answer) => {
+                            held.answered();
+                            return Ok(answer);
+                        }
+                        Err(trouble) if !founded && is_unheard_of(&place, &trouble) => {
+                            founded = true;
+                            match in_time(place.shard.found(&place.at)).await {
+                                Ok(()) => continue,
+                                Err(trouble) => trouble,
+                            }
+                        }
+                        Err(trouble) => trouble,
                     }
                 }
                 Err(trouble) => trouble,
             };
-            held.wait(trouble).await?;
-            let now = self.parts.clock.now();
-            self.parts.routes.refresh(&route, now).await;
+            held.wait(&route, trouble).await?;
         }
     }
 
-    async fn route(&self, access: &Access) -> Result<Arc<TenantRoute>> {
+    /// Where a tenant is, as far as it is known.
+    pub(crate) async fn route(&self, access: &Access) -> Result<Arc<TenantRoute>> {
         let now = self.parts.clock.now();
         self.parts
             .routes
@@ -112,7 +184,16 @@ impl State {
             .await
     }
 
-    pub(crate) fn place(&self, route: &TenantRoute, target: &Target) -> ShardResult<Place> {
+    fn place(&self, access: &Access, route: &TenantRoute, target: &Target) -> ShardResult<Place> {
+        // Also when it cannot be reached: the answer says which route was tried.
+        if let Some(slice) = target.slice(route) {
+            access.tell(&slice.shard_id, slice.epoch);
+        }
+        self.place_of(route, target)
+    }
+
+    /// Where a target is by a route.
+    pub(crate) fn place_of(&self, route: &TenantRoute, target: &Target) -> ShardResult<Place> {
         let slice = target
             .slice(route)
             .ok_or_else(|| ShardError::unavailable("the route has no slice for it"))?;
@@ -127,8 +208,16 @@ impl State {
             },
             shard_id: slice.shard_id.clone(),
             shard,
+            beside: slice.also_on().cloned(),
+            coming_to: coming_to(slice).cloned(),
         })
     }
+}
+
+/// The shard that a slice is about to come to.
+fn coming_to(slice: &Slice) -> Option<&ShardId> {
+    let moving = slice.moving.as_ref()?;
+    (moving.to != slice.shard_id).then_some(&moving.to)
 }
 
 async fn in_time<T>(call: impl Future<Output = ShardResult<T>>) -> ShardResult<T> {
@@ -140,79 +229,9 @@ async fn in_time<T>(call: impl Future<Output = ShardResult<T>>) -> ShardResult<T
 /// The last step of creating a tenant is taken when its first request finds
 /// it missing: the shard is told that the slice is its own. The shard takes
 /// that only of a slice that never moved and that it never held.
-async fn founded(place: &Place, trouble: ShardError) -> ShardError {
+fn is_unheard_of(place: &Place, trouble: &ShardError) -> bool {
     let unheard_of = matches!(trouble, ShardError::Fenced(Fenced::Moved { epoch: None }));
-    if unheard_of && place.at.epoch == Epoch::FIRST {
-        let founding = in_time(place.shard.found(&place.at)).await;
-        return founding.err().unwrap_or(trouble);
-    }
-    trouble
-}
-
-/// A request that waits, or will.
-struct Held<'a> {
-    state: &'a State,
-    access: &'a Access,
-    since_ms: i64,
-    waited_ms: i64,
-    attempt: u32,
-    slot: Option<Slot>,
-}
-
-impl<'a> Held<'a> {
-    fn new(state: &'a State, access: &'a Access) -> Self {
-        Self {
-            state,
-            access,
-            since_ms: state.parts.clock.now().unix_ms(),
-            waited_ms: 0,
-            attempt: 0,
-            slot: None,
-        }
-    }
-
-    /// Waits before the next attempt; fails when there is to be none.
-    async fn wait(&mut self, trouble: ShardError) -> Result<()> {
-        let setback = match &trouble {
-            ShardError::Fenced(_) => Setback::Fenced,
-            ShardError::Unavailable { .. } => Setback::Away,
-            ShardError::Refused(_) | ShardError::Unfit(_) | ShardError::CursorTooOld => {
-                return Err(trouble.into());
-            }
-        };
-        self.attempt = self.attempt.saturating_add(1);
-        // The clock may be set back: what was waited counts in any case.
-        let elapsed = self.state.parts.clock.now().unix_ms() - self.since_ms;
-        let held_ms = elapsed.max(self.waited_ms);
-        let most = self.state.parts.settings.hold_max.as_millis();
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        match hold::after(setback, self.attempt, held_ms, most) {
-            Next::GiveUp => {
-                let tenant = &self.access.tenant.tenant_id;
-                tracing::warn!(%tenant, attempts = self.attempt, %trouble, "a held request gave up");
-                let detail = "the tenant's data cannot be reached right now";
-                Err(Error::new(ErrorCode::Unavailable, detail).retry_after(1))
-            }
-            Next::Retry { after_ms } => {
-                self.take_slot()?;
-                self.waited_ms += after_ms;
-                tokio::time::sleep(Duration::from_millis(after_ms.unsigned_abs())).await;
-                Ok(())
-            }
-        }
-    }
-
-    fn take_slot(&mut self) -> Result<()> {
-        if self.slot.is_none() {
-            let slot = self.state.parts.held.take(&self.access.tenant.tenant_id);
-            let slot = slot.ok_or_else(|| {
-                let detail = "too many requests wait for the tenant's shard already";
-                Error::new(ErrorCode::Busy, detail).retry_after(1)
-            })?;
-            self.slot = Some(slot);
-        }
-        Ok(())
-    }
+    unheard_of && place.at.epoch == Epoch::FIRST
 }
 
 #[cfg(test)]

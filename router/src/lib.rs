@@ -20,7 +20,10 @@ mod admit;
 mod cors;
 mod deliver;
 mod direct;
+mod dual;
 mod follow;
+mod held;
+mod in_use;
 mod key_in_request;
 mod keyring;
 pub mod limits;
@@ -57,20 +60,25 @@ use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub use admit::HeldFor;
 pub use direct::{Direct, RESOLVE_PATTERN, VOTE_PATTERN};
+pub use dual::DualReadCounts;
 pub use follow::follow;
+pub use held::HeldCounts;
 pub use key_in_request::{KeyPlace, KeyPlaces};
 pub use keyring::{Held, Keyring, read_key};
 pub use live::{LiveView, MemoryView, Origin, Standing, Subject, Version};
 pub use openapi::document;
 pub use problem::RouterError;
 
+use crate::dual::DualReads;
+use crate::held::{Gates, HeldCounters};
 use crate::limits::Limiter;
 use crate::live::{Feeds, Hub};
 use crate::request::FreshRequests;
 use crate::results::ResultCache;
 use crate::route_cache::RouteCache;
-use crate::slots::Slots;
+use crate::slots::{Room, Slots};
 
 /// What an operator may set.
 #[derive(Debug, Clone)]
@@ -91,6 +99,13 @@ pub struct Settings {
     pub held_max: usize,
     /// How many of them may be of one tenant.
     pub held_per_tenant_max: usize,
+    /// How many bytes held requests may keep at the most.
+    pub held_bytes_max: usize,
+    /// How many of them may be of one tenant.
+    pub held_bytes_per_tenant_max: usize,
+    /// While both sides of a move are read, the counts of both are compared
+    /// for one in so many reads of results; for none when it is 0.
+    pub dual_read_sample: u64,
     /// How many viewers may watch results.
     pub viewers_max: usize,
     /// How many of them may be of one tenant.
@@ -132,6 +147,9 @@ struct Parts {
     results: ResultCache,
     hub: Hub,
     held: Arc<Slots>,
+    held_counters: HeldCounters,
+    gates: Gates,
+    dual_reads: DualReads,
     viewers: Arc<Slots>,
     /// Where this router is reached, as a header says it.
     public_url: Option<HeaderValue>,
@@ -152,13 +170,14 @@ impl State {
         } = ports;
         let ttl_ms = i64::try_from(settings.cache_ttl.as_millis()).unwrap_or(i64::MAX);
         let entries = settings.cache_entries;
+        let gates = Gates::default();
         Self {
             parts: Arc::new(Parts {
                 clock,
                 requests: FreshRequests::new(&*entropy),
                 entropy,
                 keyring: Keyring::new(source.clone(), entries, ttl_ms),
-                routes: RouteCache::new(source.clone(), entries, ttl_ms),
+                routes: RouteCache::new(source.clone(), entries, ttl_ms, gates.clone()),
                 source,
                 limiter: Limiter::new(entries),
                 shards,
@@ -166,8 +185,14 @@ impl State {
                 feeds: Feeds::default(),
                 results: ResultCache::default(),
                 hub: Hub::default(),
-                held: Slots::new(settings.held_max, settings.held_per_tenant_max),
-                viewers: Slots::new(settings.viewers_max, settings.viewers_per_tenant_max),
+                held: held_slots(&settings),
+                held_counters: HeldCounters::default(),
+                gates,
+                dual_reads: DualReads::default(),
+                viewers: Slots::new(
+                    Room::places(settings.viewers_max),
+                    Room::places(settings.viewers_per_tenant_max),
+                ),
                 public_url: HeaderValue::from_str(&settings.public_url).ok(),
                 vary: settings.key_places.vary(),
                 ending: watch::Sender::new(false),
@@ -194,6 +219,19 @@ impl State {
             let _ = ending.wait_for(|ending| *ending).await;
         }
     }
+}
+
+/// Places for requests that wait.
+fn held_slots(settings: &Settings) -> Arc<Slots> {
+    let in_all = Room {
+        number: settings.held_max,
+        bytes: settings.held_bytes_max,
+    };
+    let per_tenant = Room {
+        number: settings.held_per_tenant_max,
+        bytes: settings.held_bytes_per_tenant_max,
+    };
+    Slots::new(in_all, per_tenant)
 }
 
 /// The router's paths, to be mounted at the root.

@@ -29,6 +29,7 @@ const DOWN_RETRY_SECONDS: u64 = 5;
 
 const SHARD_URL: HeaderName = HeaderName::from_static("ballast-shard-url");
 const REGION: HeaderName = HeaderName::from_static("ballast-region");
+const ALSO_ON: HeaderName = HeaderName::from_static("ballast-also-on");
 
 /// Where a key's requests belong.
 #[derive(Debug, Serialize)]
@@ -50,6 +51,10 @@ struct Place<'r> {
     shard_url: &'r str,
     epoch: Epoch,
     region: RegionId,
+    /// The shard it was on before, while a move's window is open: rows are read
+    /// from both.
+    #[serde(rename = "alsoOn", skip_serializing_if = "Option::is_none")]
+    also_on: Option<&'r ShardId>,
 }
 
 #[derive(Debug, Serialize)]
@@ -107,6 +112,10 @@ pub(crate) async fn answer(
     if let Ok(region) = region {
         headers.insert(REGION, region);
     }
+    let also_on = slice.also_on().map(|id| HeaderValue::from_str(id.as_str()));
+    if let Some(Ok(also_on)) = also_on {
+        headers.insert(ALSO_ON, also_on);
+    }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
@@ -158,6 +167,7 @@ fn place<'r>(state: &'r State, slice: &'r Slice, shard: ShardRoute) -> Place<'r>
         shard_url: &state.parts.settings.public_url,
         epoch: slice.epoch,
         region: shard.region,
+        also_on: slice.also_on(),
     }
 }
 

@@ -7,6 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use axum::response::Response;
 use ballast_domain::limits::Limits;
+use ballast_domain::moving::{MoveId, Moving, Phase};
 use ballast_domain::poll::PollId;
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::shard::ShardState;
@@ -75,6 +76,40 @@ fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Request<Body> 
         request = request.header(*name, *value);
     }
     request.body(Body::empty()).unwrap()
+}
+
+#[tokio::test]
+async fn the_previous_shard_is_named_while_the_window_is_open() {
+    let (router, source, key) = set_up();
+    let key = [("x-api-key", key.as_str())];
+    let path = format!("/resolve?poll={}", poll_in(true));
+    for (phase, also_on) in [
+        (Phase::Copying, None),
+        (Phase::Sealing { epoch: Epoch(9) }, None),
+        (Phase::Window, Some("shard-1")),
+        (Phase::Cleaning, None),
+    ] {
+        source.change_route(|route| {
+            route.slices[1].moving = Some(Moving {
+                move_id: MoveId("m".to_owned()),
+                from: "shard-1".parse().unwrap(),
+                to: "shard-2".parse().unwrap(),
+                prepared: Epoch(8),
+                phase,
+            });
+        });
+        let (response, body) = ask(&router, request("GET", &path, &key)).await;
+        assert_eq!(
+            (&body["shardID"], &body["epoch"]),
+            (&json!("shard-2"), &json!(2))
+        );
+        assert_eq!(body.get("alsoOn").and_then(Value::as_str), also_on);
+        let header = response.headers().get("ballast-also-on");
+        assert_eq!(header.map(|value| value.to_str().unwrap()), also_on);
+        let (_, all) = ask(&router, request("GET", "/resolve", &key)).await;
+        let listed = all["slices"][1].get("alsoOn").and_then(Value::as_str);
+        assert_eq!(listed, also_on);
+    }
 }
 
 /// A poll in the lower or the upper half of the hashes.

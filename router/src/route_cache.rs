@@ -7,19 +7,32 @@ use ballast_domain::routes::{RouteSource, ShardRoute, TenantRoute};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId, Timestamp};
 use quick_cache::sync::Cache;
 
+use crate::held::Gates;
+use crate::in_use::InUse;
+
 /// Shards that are kept.
 const SHARDS: usize = 10_000;
 
 pub(crate) struct RouteCache {
     source: Arc<dyn RouteSource>,
-    tenants: Cache<TenantId, Kept<Arc<TenantRoute>>>,
+    tenants: Cache<TenantId, KeptRoute>,
     shards: Cache<ShardId, Kept<ShardRoute>>,
     /// As in the keyring: an answer under way meanwhile is not kept.
     forgotten: AtomicU64,
     ttl_ms: i64,
-    /// Held by whoever reads a route anew, so that many who wait for the same
-    /// news ask for it once.
-    refreshing: tokio::sync::Mutex<()>,
+    /// Tenants whose route is being read.
+    readings: Arc<InUse<TenantId, Reading>>,
+    /// Who waits for a tenant's route to change is told.
+    gates: Gates,
+}
+
+/// Where those meet who read the same tenant's route, so that many who wait
+/// for the same news ask for it once.
+#[derive(Debug, Default)]
+struct Reading {
+    turn: tokio::sync::Mutex<()>,
+    /// How many of them have begun.
+    begun: AtomicU64,
 }
 
 #[derive(Clone)]
@@ -28,49 +41,78 @@ struct Kept<T> {
     read_ms: i64,
 }
 
+type KeptRoute = Kept<Arc<TenantRoute>>;
+
 impl RouteCache {
-    pub(crate) fn new(source: Arc<dyn RouteSource>, entries: usize, ttl_ms: i64) -> Self {
+    pub(crate) fn new(
+        source: Arc<dyn RouteSource>,
+        entries: usize,
+        ttl_ms: i64,
+        gates: Gates,
+    ) -> Self {
         Self {
             source,
             tenants: Cache::new(entries),
             shards: Cache::new(SHARDS),
             forgotten: AtomicU64::new(0),
             ttl_ms,
-            refreshing: tokio::sync::Mutex::new(()),
+            readings: Arc::default(),
+            gates,
         }
     }
 
     /// Where a tenant is.
     pub(crate) async fn tenant(&self, id: &TenantId, now: Timestamp) -> Result<Arc<TenantRoute>> {
-        if let Some(kept) = self
-            .tenants
-            .get(id)
-            .filter(|kept| self.is_fresh(kept.read_ms, now))
-        {
-            return Ok(kept.value);
+        let is_fresh = |kept: &KeptRoute| self.is_fresh(kept.read_ms, now);
+        match self.tenants.get(id).filter(is_fresh) {
+            Some(kept) => Ok(kept.value),
+            None => self.read(id, now, is_fresh).await,
         }
+    }
+
+    /// Reads a route anew that has turned out to be stale, unless somebody has
+    /// done so meanwhile. What is kept stays when the source is away.
+    pub(crate) async fn refresh(&self, stale: &Arc<TenantRoute>, now: Timestamp) {
+        let is_another = |kept: &KeptRoute| !Arc::ptr_eq(&kept.value, stale);
+        let _ = self.read(&stale.tenant_id, now, is_another).await;
+    }
+
+    /// Reads a route, one at a time of the same tenant: what somebody else has
+    /// read since this one asked is as good.
+    async fn read(
+        &self,
+        id: &TenantId,
+        now: Timestamp,
+        is_enough: impl Fn(&KeptRoute) -> bool,
+    ) -> Result<Arc<TenantRoute>> {
+        let reading = self.readings.enter(id.clone());
+        let asked = reading.begun.load(Ordering::Acquire);
+        let _turn = reading.turn.lock().await;
+        let kept = self.tenants.peek(id);
+        if let Some(kept) = &kept
+            && (is_enough(kept) || reading.begun.load(Ordering::Acquire) != asked)
+        {
+            return Ok(kept.value.clone());
+        }
+        reading.begun.fetch_add(1, Ordering::AcqRel);
         let before = self.forgotten.load(Ordering::Acquire);
-        let route = match self.source.tenant(id).await {
+        let value = match self.source.tenant(id).await {
             Ok(answer) => answer.ok_or_else(|| gone(id.as_str()))?,
-            Err(away) => {
-                return self
-                    .tenants
-                    .get(id)
-                    .map(|kept| kept.value)
-                    .ok_or_else(|| away.into());
-            }
+            Err(away) => return kept.map(|kept| kept.value).ok_or_else(|| away.into()),
         };
-        self.tenants.insert(
-            id.clone(),
-            Kept {
-                value: route.clone(),
-                read_ms: now.unix_ms(),
-            },
-        );
+        let read_ms = now.unix_ms();
+        let fresh = Kept {
+            value: value.clone(),
+            read_ms,
+        };
+        self.tenants.insert(id.clone(), fresh);
         if self.forgotten.load(Ordering::Acquire) != before {
             self.tenants.remove(id);
         }
-        Ok(route)
+        if kept.is_some_and(|kept| kept.value.slices != value.slices) {
+            self.gates.route_changed(id);
+        }
+        Ok(value)
     }
 
     /// Where a shard stands and whether it serves.
@@ -106,31 +148,10 @@ impl RouteCache {
         Ok(shard)
     }
 
-    /// Reads a route anew that has turned out to be stale, unless somebody has
-    /// done so meanwhile. What is kept stays when the source is away.
-    pub(crate) async fn refresh(&self, stale: &Arc<TenantRoute>, now: Timestamp) {
-        let _one_at_a_time = self.refreshing.lock().await;
-        let id = &stale.tenant_id;
-        let unchanged = self
-            .tenants
-            .peek(id)
-            .is_none_or(|kept| Arc::ptr_eq(&kept.value, stale));
-        if !unchanged {
-            return;
-        }
-        let before = self.forgotten.load(Ordering::Acquire);
-        if let Ok(Some(value)) = self.source.tenant(id).await {
-            let read_ms = now.unix_ms();
-            self.tenants.insert(id.clone(), Kept { value, read_ms });
-            if self.forgotten.load(Ordering::Acquire) != before {
-                self.tenants.remove(id);
-            }
-        }
-    }
-
     pub(crate) fn forget_tenant(&self, id: &TenantId) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.tenants.remove(id);
+        self.gates.route_changed(id);
     }
 
     pub(crate) fn forget_shard(&self, id: &ShardId) {

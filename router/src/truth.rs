@@ -9,7 +9,7 @@
 use ballast_domain::poll::Poll;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, VoterId};
-use ballast_vote_shard::shard::{Cursor, Fence, Fenced, Page, VoterRow};
+use ballast_vote_shard::shard::{Cursor, Fence, Fenced, Page, SliceKey, VoterRow};
 use ballast_vote_shard::{ShardResult, Tally};
 
 use crate::deliver::Place;
@@ -77,6 +77,10 @@ impl<'a> Truth<'a> {
         self.still(row).await
     }
 
+    pub(crate) async fn slice_key(&self, slice: &SliceId) -> ShardResult<SliceKey> {
+        self.still(self.place.shard.slice_key(slice).await).await
+    }
+
     pub(crate) async fn export(
         &self,
         slice: &SliceId,
@@ -120,7 +124,7 @@ mod tests {
         let (shard, ada) = (house.shards.shard.clone(), VoterId::new("ada").unwrap());
         let (tenant, now) = (&at(1).slice.tenant_id, house.state.parts.clock.now());
         let route = house.state.parts.routes.tenant(tenant, now).await.unwrap();
-        let place = house.state.place(&route, &Target::Slice(0)).unwrap();
+        let place = house.state.place_of(&route, &Target::Slice(0)).unwrap();
         let slice = &place.at.slice;
         let truth = place.read().await.unwrap();
         assert!(truth.voter(slice, poll, &ada).await.unwrap().is_some());

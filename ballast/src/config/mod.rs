@@ -168,6 +168,17 @@ pub(crate) struct Router {
     /// How many of them may be of one tenant.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) held_requests_per_tenant_max: usize,
+    /// How many MiB held requests may keep in memory at the most; further ones
+    /// are answered with 503 at once.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) held_mib_max: usize,
+    /// How many of them may be of one tenant.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(crate) held_mib_per_tenant_max: usize,
+    /// After a move, while both shards are read, the counts of both are
+    /// compared for one in so many reads of results; 0: for none.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub(crate) dual_read_sample: u64,
     /// How many viewers may watch live results at the most.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) viewers_max: usize,
@@ -183,8 +194,13 @@ impl Default for Router {
             cache_ttl: Human::minutes(5),
             results_max_age: Human::seconds(5),
             hold_max: Human::seconds(5),
-            held_requests_max: 10_000,
-            held_requests_per_tenant_max: 5_000,
+            // A tenant that casts 5,000 votes a second and is sealed for a
+            // second, twice; a held vote counts as 4 KiB.
+            held_requests_max: 20_000,
+            held_requests_per_tenant_max: 10_000,
+            held_mib_max: 128,
+            held_mib_per_tenant_max: 64,
+            dual_read_sample: 100,
             viewers_max: 20_000,
             viewers_per_tenant_max: 10_000,
         }

@@ -50,12 +50,21 @@ fn router(config: &Config) -> Result<(), Finding> {
             "router.held_requests_per_tenant_max",
             set.held_requests_per_tenant_max,
         ),
+        ("router.held_mib_max", set.held_mib_max),
+        (
+            "router.held_mib_per_tenant_max",
+            set.held_mib_per_tenant_max,
+        ),
         ("router.viewers_max", set.viewers_max),
         ("router.viewers_per_tenant_max", set.viewers_per_tenant_max),
     ] {
         if !(1..=1_000_000).contains(&count) {
             return Err((key, "must be from 1 to 1000000".to_owned()));
         }
+    }
+    if set.dual_read_sample > 1_000_000 {
+        let message = "must be from 0 to 1000000".to_owned();
+        return Err(("router.dual_read_sample", message));
     }
     Ok(())
 }

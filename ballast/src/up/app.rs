@@ -16,7 +16,7 @@ use axum::body::{Body, HttpBody};
 use axum::extract::ConnectInfo;
 use axum::http::{Method, Request};
 use axum::response::Response;
-use ballast_router::{self as router, Direct};
+use ballast_router::{self as router, Direct, HeldFor};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tower::Service;
@@ -75,7 +75,8 @@ impl Inner {
         };
         let watch = stopwatch();
         let response = safely(direct.answer(&self.router, request)).await;
-        meter.request(response.status(), watch.elapsed());
+        let elapsed = HeldFor::without(&response, watch.elapsed());
+        meter.request(response.status(), elapsed);
         response
     }
 }

@@ -53,6 +53,7 @@ fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>) -> Router {
         metrics.clone(),
         parts.plane.clone(),
         parts.shards.clone(),
+        parts.router.clone(),
     ));
     let own = Router::new()
         .merge(health)
@@ -156,10 +157,12 @@ fn causes(error: &dyn std::error::Error) -> String {
     told
 }
 
-async fn exposed(
-    State((metrics, plane, shards)): State<(Metrics, ControlPlane, Arc<LocalShards>)>,
-) -> Response {
+/// What is looked at when somebody asks for the figures.
+type Measured = (Metrics, ControlPlane, Arc<LocalShards>, router::State);
+
+async fn exposed(State((metrics, plane, shards, router)): State<Measured>) -> Response {
     metrics.note_shards(&shards.usages().await);
+    metrics.note_router(&router);
     if let Some(workflows) = plane.workflows()
         && let Ok(counts) = workflows.engine().counts().await
     {
@@ -234,7 +237,8 @@ impl Seen {
 
     fn told(self, metrics: &Metrics, response: &Response) {
         let elapsed = self.watch.elapsed();
-        metrics.request(&self.method, self.pattern(), response.status(), elapsed);
+        let own = router::HeldFor::without(response, elapsed);
+        metrics.request(&self.method, self.pattern(), response.status(), own);
         if let Some(uri) = &self.uri {
             let (method, status) = (&self.method, response.status().as_u16());
             let ms = elapsed.as_millis();

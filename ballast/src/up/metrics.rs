@@ -17,6 +17,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use super::router_metrics::RouterCounters;
+
 /// Counts and latencies. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Metrics {
@@ -25,6 +27,7 @@ pub(crate) struct Metrics {
     latency: Family<RouteLabels, Histogram, fn() -> Histogram>,
     shards: Arc<ShardGauges>,
     executions: Family<ExecutionLabels, Gauge>,
+    moves: RouterCounters,
 }
 
 /// How executions stand: five ways.
@@ -133,12 +136,14 @@ impl Default for Metrics {
         let executions = Family::default();
         let help = "Executions of workflows that are kept";
         registry.register("executions", help, executions.clone());
+        let moves = RouterCounters::new(&mut registry);
         Self {
             registry: Arc::new(RwLock::new(registry)),
             requests,
             latency,
             shards,
             executions,
+            moves,
         }
     }
 }
@@ -217,6 +222,11 @@ impl Metrics {
                 .get_or_create(&ExecutionLabels { status })
                 .set(count);
         }
+    }
+
+    /// Notes what the router counts itself.
+    pub(crate) fn note_router(&self, router: &ballast_router::State) {
+        self.moves.note(router);
     }
 
     /// Everything measured, as text.

@@ -22,6 +22,7 @@ mod metrics;
 mod parts;
 mod reload;
 mod reset;
+mod router_metrics;
 mod shards;
 mod traces;
 mod workflows;

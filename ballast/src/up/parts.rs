@@ -75,6 +75,9 @@ fn router_settings(
         hold_max: set.hold_max.0,
         held_max: set.held_requests_max,
         held_per_tenant_max: set.held_requests_per_tenant_max,
+        held_bytes_max: set.held_mib_max << 20,
+        held_bytes_per_tenant_max: set.held_mib_per_tenant_max << 20,
+        dual_read_sample: set.dual_read_sample,
         viewers_max: set.viewers_max,
         viewers_per_tenant_max: set.viewers_per_tenant_max,
     }

@@ -59,6 +59,11 @@ impl State {
         }
     }
 
+    /// Starts a shard's feed if there is none.
+    pub(crate) fn begin_feed(&self, shard: &ShardId) {
+        self.feed_of(shard);
+    }
+
     fn feed_of(&self, shard: &ShardId) -> watch::Receiver<bool> {
         let mut feeds = self.parts.feeds.lock();
         if let Some(caught_up) = feeds.get(shard) {

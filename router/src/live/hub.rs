@@ -122,7 +122,8 @@ async fn look(state: &State, access: &Access, watched: &Watched) -> bool {
     };
     let there_is_more = match found {
         Ok(shown) => {
-            if sender.borrow().id != shown.id {
+            // Never back: ids grow with every change, and with every move.
+            if shown.id > sender.borrow().id {
                 sender.send_replace(Arc::new(Frame::new(&shown)));
             }
             shown.closing.is_none()

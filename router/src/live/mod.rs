@@ -8,6 +8,8 @@
 
 mod feed;
 mod hub;
+#[cfg(test)]
+mod moving_tests;
 mod view;
 
 use std::sync::Arc;
@@ -56,7 +58,7 @@ pub(crate) async fn live(
     headers: HeaderMap,
 ) -> Result<Response, RouterError> {
     let seen = utf8_header(&headers, "last-event-id")?.and_then(|id| id.trim().parse().ok());
-    let slot = state.parts.viewers.take(&access.tenant.tenant_id);
+    let slot = state.parts.viewers.take(&access.tenant.tenant_id, 0);
     let slot = slot.ok_or_else(|| {
         let error = Error::new(ErrorCode::Busy, "too many watch results already");
         error.retry_after(5)

@@ -8,17 +8,15 @@ use axum::extract::State as Given;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp, VoterId};
-use ballast_vote_shard::shard::{Change, Cursor, Page, VoterName, VoterPrint, VoterRow};
+use ballast_vote_shard::shard::{VoterName, VoterRow};
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
 
 use crate::admit::{Access, Allowed, ToExport};
 use crate::deliver::Target;
+use crate::dual::Rows;
 use crate::request::PollPath;
 use crate::{RouterError, State};
-
-/// How much is read of a shard at once.
-const PAGE_BYTES: usize = 256 * 1024;
 
 /// A voter's row.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -38,8 +36,8 @@ pub(crate) struct ExportedRow {
 
 /// Export the voters of a poll and what they chose, one JSON object per line.
 ///
-/// Votes that arrive meanwhile may or may not be in it. It ends without its
-/// last line when the poll's data moves away meanwhile: begin again.
+/// Votes that arrive meanwhile may or may not be in it. It goes on when the
+/// poll's data moves meanwhile.
 #[utoipa::path(get, path = "/polls/{poll}/export", tag = "polls", params(("poll" = PollId, Path)),
     responses((status = 200, body = ExportedRow, content_type = "application/x-ndjson")))]
 pub(crate) async fn export(
@@ -49,21 +47,15 @@ pub(crate) async fn export(
 ) -> Result<Response, RouterError> {
     let target = Target::Poll(poll);
     // A poll that is not there is told before the answer begins.
-    let first = state
+    state
         .deliver(&access, &target, |place| async move {
-            place.read().await?.poll(&place.at.slice, poll).await?;
-            place
-                .read()
-                .await?
-                .export(&place.at.slice, &Cursor::Start, 1)
-                .await
+            place.read().await?.poll(&place.at.slice, poll).await
         })
         .await?;
     let begin = Reading {
         state,
         access,
-        poll,
-        cursor: from_poll(first.next, poll),
+        rows: Rows::of(poll),
     };
     // So are rows that cannot be read.
     let (lines, rest) = begin.next().await?;
@@ -76,69 +68,29 @@ pub(crate) async fn export(
     Ok((kind, Body::from_stream(lines)).into_response())
 }
 
-/// Skips the polls before this one: rows are in the order of their polls.
-fn from_poll(cursor: Cursor, poll: PollId) -> Cursor {
-    match (cursor, poll.number().checked_sub(1)) {
-        (Cursor::Snapshot { position, .. }, Some(before)) => Cursor::Snapshot {
-            position,
-            after: Some((PollId::from_number(before), VoterPrint([u64::MAX; 2]))),
-        },
-        (cursor, _) => cursor,
-    }
-}
-
 /// An export under way.
 struct Reading {
     state: State,
     access: Access,
-    poll: PollId,
-    cursor: Cursor,
+    rows: Rows,
 }
 
 impl Reading {
     /// The lines of the next page, and what is to be read after it.
     async fn next(mut self) -> Result<(Bytes, Option<Self>)> {
         crate::admit::still(&self.state, &self.access).await?;
-        let target = Target::Poll(self.poll);
-        let page = self
-            .state
-            .deliver(&self.access, &target, |place| {
-                let cursor = self.cursor.clone();
-                async move {
-                    let slice = &place.at.slice;
-                    place.read().await?.export(slice, &cursor, PAGE_BYTES).await
-                }
-            })
-            .await?;
-        let lines = lines(self.poll, &page.changes)?;
-        if is_last(self.poll, &page) {
-            return Ok((lines, None));
-        }
-        self.cursor = page.next;
-        Ok((lines, Some(self)))
+        let (rows, there_is_more) = self.rows.next(&self.state, &self.access).await?;
+        let lines = lines(&rows)?;
+        Ok((lines, there_is_more.then_some(self)))
     }
 }
 
-/// Whether all rows of the poll that were there have been handed out.
-fn is_last(poll: PollId, page: &Page) -> bool {
-    let beyond = page.changes.iter().any(|change| match change {
-        Change::Poll(row) => row.poll.poll_id > poll,
-        Change::Voter(row) => row.poll > poll,
-    });
-    beyond || page.caught_up || matches!(page.next, Cursor::Changes { .. })
-}
-
-fn lines(poll: PollId, changes: &[Change]) -> Result<Bytes> {
+fn lines(rows: &[VoterRow]) -> Result<Bytes> {
     let mut text = Vec::new();
-    for change in changes {
-        if let Change::Voter(row) = change
-            && row.poll == poll
-            && !row.items.is_empty()
-        {
-            serde_json::to_writer(&mut text, &exported(row))
-                .map_err(|bad| Error::new(ErrorCode::Internal, bad.to_string()))?;
-            text.push(b'\n');
-        }
+    for row in rows.iter().filter(|row| !row.items.is_empty()) {
+        serde_json::to_writer(&mut text, &exported(row))
+            .map_err(|bad| Error::new(ErrorCode::Internal, bad.to_string()))?;
+        text.push(b'\n');
     }
     Ok(text.into())
 }

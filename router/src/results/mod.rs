@@ -15,6 +15,7 @@ use axum::extract::State as Given;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ballast_domain::poll::{Phase, Poll};
+use ballast_domain::tenant::Epoch;
 use ballast_domain::{Error, ErrorCode, PollId, Result, Timestamp};
 use ballast_vote_shard::ShardResult;
 use quick_cache::Weighter;
@@ -41,6 +42,17 @@ const MAX_AGE_CLOSED: &str = "public, max-age=60";
 pub(crate) struct ResultCache {
     polls: Cache<Subject, Arc<Poll>, Size>,
     shown: Cache<Subject, Arc<Shown>, Size>,
+    /// The epoch at which a poll's counts were last read from its shard.
+    read_at: Cache<Subject, Epoch>,
+}
+
+impl ResultCache {
+    /// Whether a poll's counts were read since its slice came to the shard.
+    /// Until then the view may lack what another shard has counted and shown:
+    /// it follows a copy as that is made, and may be behind.
+    fn is_read_at(&self, subject: &Subject, epoch: Epoch) -> bool {
+        epoch == Epoch::FIRST || self.read_at.get(subject) == Some(epoch)
+    }
 }
 
 #[derive(Clone)]
@@ -67,6 +79,7 @@ impl Default for ResultCache {
         Self {
             polls: Cache::with_weighter(POLLS_EXPECTED, BYTES_MAX, Size),
             shown: Cache::with_weighter(POLLS_EXPECTED, BYTES_MAX, Size),
+            read_at: Cache::new(POLLS_EXPECTED),
         }
     }
 }
@@ -148,6 +161,7 @@ impl State {
                 Ok((place, poll, standing))
             })
             .await?;
+        self.sample_counts(&place, poll.poll_id);
         let now = self.parts.clock.now();
         let phase = match standing.closed_at {
             Some(_) => Phase::Closed,
@@ -172,9 +186,14 @@ impl State {
         subject: &Subject,
         newest: bool,
     ) -> ShardResult<Arc<Standing>> {
+        // When the slice comes there, its counts are known already.
+        if let Some(coming_to) = &place.coming_to {
+            self.begin_feed(coming_to);
+        }
         self.caught_up(&place.shard_id).await?;
         let now = self.parts.clock.now();
         if !newest
+            && self.parts.results.is_read_at(subject, place.at.epoch)
             && let Some(known) = self.parts.view.standing(subject).await
             && is_fresh(known.as_of, now, self.parts.settings.results_max_age)
         {
@@ -186,7 +205,10 @@ impl State {
             .tally(&subject.slice, subject.poll)
             .await?;
         let view = &self.parts.view;
-        Ok(view.take(&place.shard_id, tally, Origin::Read, now).await)
+        let standing = view.take(&place.shard_id, tally, Origin::Read, now).await;
+        let read_at = &self.parts.results.read_at;
+        read_at.insert(subject.clone(), place.at.epoch);
+        Ok(standing)
     }
 
     /// Brings a poll's counts into the view at once: after it was closed here,

@@ -27,10 +27,10 @@ pub(crate) use voter::{__path_voter, voter};
 
 use crate::State;
 use crate::admit::Access;
-use crate::deliver::Target;
+use crate::deliver::{REQUEST_BYTES, Target, Undelivered};
 
-/// What became of ballots that were sent together.
-type Verdicts = Result<Vec<Verdict>, Arc<Error>>;
+/// What became of a ballot.
+type Cast = Result<Verdict, Arc<Error>>;
 
 /// Ballots that go to one slice, and where in their batch they were.
 struct Group {
@@ -42,28 +42,44 @@ struct Group {
 
 /// Casts ballots of one tenant, each at its slice, in their order. A verdict
 /// or an error for each of them: one slice being away is not the others'
-/// trouble.
-async fn cast(
-    state: &State,
-    access: &Access,
-    ballots: Vec<Ballot>,
-) -> Vec<Result<Verdict, Arc<Error>>> {
-    let count = ballots.len();
-    let groups = by_slice(&access.tenant.slices, ballots);
-    let casting = groups.iter().map(|group| cast_group(state, access, group));
-    let verdicts = join_all(casting).await;
-    let mut all: Vec<Option<Result<Verdict, Arc<Error>>>> = Vec::new();
-    all.resize_with(count, || None);
-    for (group, verdicts) in groups.iter().zip(verdicts) {
-        match verdicts {
-            Ok(verdicts) => {
-                for (place, verdict) in group.places.iter().zip(verdicts) {
-                    all[*place] = Some(Ok(verdict));
+/// trouble. When a slice is split meanwhile, those of its ballots that have no
+/// verdict yet are divided anew, and no others are sent again.
+async fn cast(state: &State, access: &Access, ballots: Vec<Ballot>) -> Vec<Cast> {
+    let mut all: Vec<Option<Cast>> = Vec::new();
+    all.resize_with(ballots.len(), || None);
+    let mut left: Vec<(usize, Ballot)> = ballots.into_iter().enumerate().collect();
+    let mut slices = access.tenant.clone();
+    while !left.is_empty() {
+        let groups = by_slice(&slices.slices, std::mem::take(&mut left));
+        let casting = groups.iter().map(|group| cast_group(state, access, group));
+        for (group, outcome) in groups.iter().zip(join_all(casting).await) {
+            let places = group.places.iter();
+            match outcome {
+                Ok(verdicts) => {
+                    for (place, verdict) in places.zip(verdicts) {
+                        all[*place] = Some(Ok(verdict));
+                    }
+                }
+                Err(Undelivered::Failed(error)) => {
+                    let error = Arc::new(error);
+                    for place in places {
+                        all[*place] = Some(Err(error.clone()));
+                    }
+                }
+                Err(Undelivered::Apart) => {
+                    let ballots = group.ballots.iter().cloned();
+                    left.extend(places.copied().zip(ballots));
                 }
             }
-            Err(error) => {
-                for place in &group.places {
-                    all[*place] = Some(Err(error.clone()));
+        }
+        if !left.is_empty() {
+            match state.route(access).await {
+                Ok(route) => slices = route,
+                Err(error) => {
+                    let error = Arc::new(error);
+                    for (place, _) in left.drain(..) {
+                        all[place] = Some(Err(error.clone()));
+                    }
                 }
             }
         }
@@ -75,10 +91,10 @@ async fn cast(
 }
 
 /// Nearly every tenant has one slice, and most batches are about one poll.
-fn by_slice(slices: &[Slice], ballots: Vec<Ballot>) -> Vec<Group> {
+fn by_slice(slices: &[Slice], ballots: Vec<(usize, Ballot)>) -> Vec<Group> {
     let mut groups: Vec<(Group, Vec<Ballot>)> = Vec::new();
     let mut last: Option<(PollId, usize)> = None;
-    for (place, ballot) in ballots.into_iter().enumerate() {
+    for (place, ballot) in ballots {
         let index = match last {
             Some((poll, index)) if poll == ballot.poll => index,
             _ => {
@@ -117,15 +133,25 @@ impl Group {
     }
 }
 
-async fn cast_group(state: &State, access: &Access, group: &Group) -> Verdicts {
+async fn cast_group(
+    state: &State,
+    access: &Access,
+    group: &Group,
+) -> Result<Vec<Verdict>, Undelivered> {
     let target = Target::Polls(group.polls.clone());
+    let bytes = REQUEST_BYTES + bytes(&group.ballots);
     state
-        .deliver(access, &target, |place| {
+        .deliver_heavy(access, &target, bytes, |place| {
             let ballots = group.ballots.clone();
             async move { place.shard.cast(&place.at, &ballots).await }
         })
         .await
-        .map_err(Arc::new)
+}
+
+/// What ballots keep in memory.
+fn bytes(ballots: &[Ballot]) -> usize {
+    let names = ballots.iter().map(|ballot| ballot.voter.as_str().len());
+    names.sum::<usize>() + size_of_val(ballots)
 }
 
 /// Casts a single ballot.

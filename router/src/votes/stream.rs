@@ -23,6 +23,7 @@ use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use super::Cast;
 use super::lines::{Batch, Line, Lines};
 use crate::admit::{Access, Allowed, ToVote, still};
 use crate::limits::Booking;
@@ -172,8 +173,6 @@ struct Casting {
     ballots: std::vec::IntoIter<Ballot>,
     lines: std::iter::Peekable<std::vec::IntoIter<(u64, Line)>>,
 }
-
-type Cast = std::result::Result<Verdict, Arc<Error>>;
 
 impl Casting {
     fn new(state: State, access: Access, batches: mpsc::Receiver<Batch>) -> Self {

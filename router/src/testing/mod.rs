@@ -1,5 +1,7 @@
 //! For this room's tests: a route source, and a router over an embedded shard
-//! on a simulated disk.
+//! on a simulated disk. Two of each, and a slice that moves, are in `moving.rs`.
+
+mod moving;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
 use axum::response::Response;
 use ballast_domain::credential::{Credential, CredentialHash, Purpose};
@@ -26,9 +28,11 @@ use ballast_vote_shard::{ShardError, ShardResult, Shards, VoteShard};
 use serde_json::Value;
 use tower::ServiceExt;
 
+pub(crate) use moving::{Pair, Town, slice};
+
 use crate::{Direct, KeyPlaces, MemoryView, Ports, Settings, State, router};
 
-struct Seed(AtomicU64);
+pub(super) struct Seed(AtomicU64);
 
 impl Entropy for Seed {
     fn fill(&self, bytes: &mut [u8]) {
@@ -58,6 +62,7 @@ pub(crate) struct FakeSource {
     tenants: Mutex<HashMap<TenantId, Arc<TenantRoute>>>,
     shards: Mutex<HashMap<ShardId, ShardRoute>>,
     asked: AtomicUsize,
+    routes_read: AtomicUsize,
     away: AtomicBool,
     hook: Mutex<Option<Hook>>,
 }
@@ -118,6 +123,18 @@ impl FakeSource {
         self.tenants.lock().unwrap().insert(id, Arc::new(route));
     }
 
+    /// Changes the route of the one tenant, and nobody hears of it.
+    pub(crate) fn change_route(&self, change: impl FnOnce(&mut TenantRoute)) {
+        let id: TenantId = "acme".parse().unwrap();
+        let mut tenants = self.tenants.lock().unwrap();
+        change(Arc::make_mut(tenants.get_mut(&id).unwrap()));
+    }
+
+    /// How often a tenant's route was read.
+    pub(crate) fn routes_read(&self) -> usize {
+        self.routes_read.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
@@ -146,6 +163,9 @@ impl RouteSource for FakeSource {
     }
 
     async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError> {
+        self.routes_read.fetch_add(1, Ordering::SeqCst);
+        // As a real one: others run meanwhile.
+        tokio::task::yield_now().await;
         Ok(self.tenants.lock().unwrap().get(id).cloned())
     }
 
@@ -177,6 +197,9 @@ pub(crate) fn settings() -> Settings {
         hold_max: Duration::from_secs(5),
         held_max: 100,
         held_per_tenant_max: 100,
+        held_bytes_max: 1 << 30,
+        held_bytes_per_tenant_max: 1 << 30,
+        dual_read_sample: 1,
         viewers_max: 100,
         viewers_per_tenant_max: 100,
     }
@@ -236,11 +259,11 @@ impl Shards for OneShard {
     }
 }
 
-/// A router with one tenant and one shard.
-pub(crate) struct House {
+/// A router with one tenant and one shard, or more of them.
+pub(crate) struct House<S = OneShard> {
     pub(crate) state: State,
     pub(crate) source: Arc<FakeSource>,
-    pub(crate) shards: Arc<OneShard>,
+    pub(crate) shards: Arc<S>,
     pub(crate) key: String,
 }
 
@@ -292,18 +315,51 @@ impl House {
             key,
         }
     }
+}
 
+impl<S> House<S> {
     /// Changes the tenant's route, as the follower would hear it.
     pub(crate) fn change_route(&self, change: impl FnOnce(&mut TenantRoute)) {
+        self.source.change_route(change);
+        self.hears_of_route();
+    }
+
+    /// The follower hears that the tenant's route has changed.
+    pub(crate) fn hears_of_route(&self) {
         let id: TenantId = "acme".parse().unwrap();
-        let mut tenants = self.source.tenants.lock().unwrap();
-        change(Arc::make_mut(tenants.get_mut(&id).unwrap()));
         self.state.parts.routes.forget_tenant(&id);
     }
 
     /// Asks the router.
     pub(crate) async fn ask(&self, method: &str, path: &str, body: &str) -> Answered {
         let request = self.request(method, path, body);
+        answered(router(self.state.clone()).oneshot(request).await.unwrap()).await
+    }
+
+    /// Asks the router for something that is no JSON.
+    pub(crate) async fn ask_for_text(&self, method: &str, path: &str, body: &str) -> String {
+        let response = self.ask_raw(method, path, body).await;
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await;
+        String::from_utf8(bytes.unwrap().to_vec()).unwrap()
+    }
+
+    /// The answer as it is.
+    pub(crate) async fn ask_raw(&self, method: &str, path: &str, body: &str) -> Response {
+        let request = self.request(method, path, body);
+        router(self.state.clone()).oneshot(request).await.unwrap()
+    }
+
+    /// Asks for what does not end.
+    pub(crate) async fn open(&self, method: &str, path: &str) -> BodyDataStream {
+        let response = self.ask_raw(method, path, "").await;
+        response.into_body().into_data_stream()
+    }
+
+    /// Asks for the newest there is.
+    pub(crate) async fn ask_newest(&self, path: &str) -> Answered {
+        let mut request = self.request("GET", path, "");
+        let value = axum::http::HeaderValue::from_static("no-cache");
+        request.headers_mut().insert("cache-control", value);
         answered(router(self.state.clone()).oneshot(request).await.unwrap()).await
     }
 
@@ -337,7 +393,7 @@ async fn answered(response: Response) -> Answered {
     }
 }
 
-impl House {
+impl<S> House<S> {
     /// Creates a poll and returns its path and that of a vote in it.
     pub(crate) async fn poll(&self) -> (String, String) {
         let body = r#"{"items":["a","b"],"expirationTime":"2030-01-01T00:00:00Z"}"#;

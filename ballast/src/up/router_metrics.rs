@@ -1,0 +1,86 @@
+//! What the router counts itself, brought to where it is exposed: requests that
+//! were held, and what was found by reading both sides of moves.
+
+use std::sync::atomic::Ordering;
+
+use ballast_router as router;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::{Registry, Unit};
+
+/// What became of a request that had to wait, or what was found: a few words.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
+}
+
+type Results = Family<ResultLabels, Counter>;
+type Seconds = Counter<f64, std::sync::atomic::AtomicU64>;
+
+/// The router's own counts, as of the last look.
+#[derive(Clone)]
+pub(super) struct RouterCounters {
+    held: Results,
+    held_seconds: Seconds,
+    dual_reads: Results,
+}
+
+impl RouterCounters {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let counters = Self {
+            held: Family::default(),
+            held_seconds: Counter::default(),
+            dual_reads: Family::default(),
+        };
+        registry.register(
+            "held_requests",
+            "Requests that had to wait for their shard",
+            counters.held.clone(),
+        );
+        registry.register_with_unit(
+            "held",
+            "How long requests waited for their shard; not part of their duration",
+            Unit::Seconds,
+            counters.held_seconds.clone(),
+        );
+        registry.register(
+            "dual_reads",
+            "Reads of both sides of a move; any straggler or difference is an incident",
+            counters.dual_reads.clone(),
+        );
+        counters
+    }
+
+    /// Takes over what the router has counted.
+    pub(super) fn note(&self, router: &router::State) {
+        let held = router.held();
+        for (result, count) in [
+            ("answered", held.answered),
+            ("gaveUp", held.gave_up),
+            ("gone", held.gone),
+            ("refused", held.refused),
+        ] {
+            set(&self.held, result, count);
+        }
+        let found = router.dual_reads_in_all();
+        for (result, count) in [
+            ("compared", found.compared),
+            ("difference", found.differences),
+            ("straggler", found.stragglers),
+            ("unread", found.unread),
+            ("unsettled", found.unsettled),
+        ] {
+            set(&self.dual_reads, result, count);
+        }
+        let seconds = std::time::Duration::from_millis(held.ms).as_secs_f64();
+        let told = self.held_seconds.inner();
+        told.store(seconds.to_bits(), Ordering::Relaxed);
+    }
+}
+
+/// Counts only grow: what the router counted is what is shown.
+fn set(family: &Results, result: &'static str, count: u64) {
+    let counter = family.get_or_create(&ResultLabels { result });
+    counter.inner().store(count, Ordering::Relaxed);
+}
