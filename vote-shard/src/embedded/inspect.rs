@@ -328,7 +328,8 @@ fn compare(state: &State, runs: &RunSet, since: Rows, seen: &mut Inspection) {
             }
         }
     }
-    for poll in state.polls.values() {
+    let kept = state.polls.values().filter(|poll| poll.archive.is_none());
+    for poll in kept {
         let found = digests.get(&poll.number).copied().unwrap_or_default();
         if found != poll.digest {
             let (id, counted) = (poll.poll.poll_id, poll.digest);

@@ -56,6 +56,7 @@ fn examples() -> Vec<Record<'static>> {
                     version: version(1, 2),
                     carried: vec![5],
                     imports: vec![RequestId(9)],
+                    archived: None,
                 },
             }),
         ),

@@ -149,7 +149,7 @@ impl State {
     pub(super) fn needs_rows(&self, poll: &PollState) -> bool {
         let slice = self.slices.get(&poll.slice);
         let importing = slice.is_some_and(|slice| slice.fence.holding == Holding::Importing);
-        poll.poll.closed_at.is_none() || importing
+        poll.archive.is_none() && (poll.poll.closed_at.is_none() || importing)
     }
 
     /// Whether there are rows in memory that a checkpoint would let go.
@@ -203,7 +203,9 @@ impl State {
                 if let Some(expires) = poll.expires() {
                     self.expiring.remove(&(expires, number));
                 }
+                let before = poll.voters.len();
                 poll.change(record.row.clone());
+                self.voters -= (before - poll.voters.len()) as u64;
                 poll
             }
             std::collections::hash_map::Entry::Vacant(free) => {
