@@ -8,13 +8,14 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ballast_control_plane::registry::sqlite::{SqliteRegistry, copy_to};
 use ballast_control_plane::registry::typed;
-use ballast_domain::Clock;
 use ballast_domain::registry::{Kind, RecordQuery, Registry};
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::Tenant;
+use ballast_domain::{Clock, ShardId};
 use ballast_vote_shard::embedded::disk::{Disk, RealDisk};
 use ballast_vote_shard::embedded::inspect::{Inspection, inspect, needed};
 
+use super::archives;
 use super::manifest::{FORMAT, FileCopy, Manifest, NAME, RegistryCopy, ShardCopy};
 use crate::machine::SystemClock;
 use crate::up::{EXECUTIONS, KnownShards};
@@ -58,8 +59,9 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
                 from.display()
             );
         }
-        let (files, seen) =
-            copy_shard(from, to).with_context(|| format!("copy {}", shard.shard_id))?;
+        let (files, seen, archive) = copy_all(data_dir, destination, &shard.shard_id, from, to)
+            .await
+            .with_context(|| format!("copy {}", shard.shard_id))?;
         copies.push(ShardCopy {
             shard_id: shard.shard_id,
             directory,
@@ -70,6 +72,7 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
             votes: seen.votes,
             digest: seen.digest,
             files,
+            archive,
         });
     }
     let executions = copy_executions(data_dir, destination).await?;
@@ -141,6 +144,32 @@ fn remove_database(path: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Copies a shard and then the files of closed polls that its copy names. A file
+/// may be removed meanwhile, when its poll leaves or is written anew: then the
+/// shard's next copy names it no more.
+async fn copy_all(
+    data_dir: &Path,
+    destination: &Path,
+    shard: &ShardId,
+    from: &Path,
+    to: &Path,
+) -> anyhow::Result<(Vec<FileCopy>, Inspection, Vec<FileCopy>)> {
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        let (files, seen) = copy_shard(from, to)?;
+        match archives::copy(data_dir, destination, shard, &seen.archives).await {
+            Ok(archive) => return Ok((files, seen, archive)),
+            Err(error) => last = Some(error),
+        }
+        let copied = archives::directory(destination, shard);
+        if copied.exists() {
+            fs::remove_dir_all(copied)?;
+        }
+    }
+    Err(last.unwrap_or_else(|| anyhow::anyhow!("nothing was copied")))
+        .context("a file of a closed poll is missing or damaged")
 }
 
 /// Copies a shard's files until the copy is whole: the shard may be removing

@@ -9,8 +9,8 @@ use ballast_domain::{ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// What this program writes; it reads the earlier ones too. With 2 came the
-/// executions.
-pub(super) const FORMAT: u32 = 2;
+/// executions, with 3 the files of closed polls.
+pub(super) const FORMAT: u32 = 3;
 pub(super) const NAME: &str = "manifest.json";
 
 /// A backup.
@@ -54,6 +54,9 @@ pub(super) struct ShardCopy {
     /// Equal data, equal digest.
     pub(super) digest: String,
     pub(super) files: Vec<FileCopy>,
+    /// The files of its closed polls, by their paths in its archive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) archive: Vec<FileCopy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -40,6 +40,8 @@ struct ShardGauges {
     polls: Family<ShardLabels, Gauge>,
     voters: Family<ShardLabels, Gauge>,
     bytes: Family<ShardLabels, Gauge>,
+    archived: Family<ShardLabels, Gauge>,
+    archive_bytes: Family<ShardLabels, Gauge>,
 }
 
 /// Shards are few, and an operator names them.
@@ -127,6 +129,16 @@ impl Default for Metrics {
                 "What the shard takes on disk",
                 &shards.bytes,
             ),
+            (
+                "shard_polls_archived",
+                "Closed polls whose votes are in files",
+                &shards.archived,
+            ),
+            (
+                "shard_archive_bytes",
+                "What these files take",
+                &shards.archive_bytes,
+            ),
         ] {
             registry.register(name, help, gauge.clone());
         }
@@ -190,8 +202,10 @@ impl Metrics {
             polls,
             voters,
             bytes,
+            archived,
+            archive_bytes,
         } = &*self.shards;
-        for family in [up, polls, voters, bytes] {
+        for family in [up, polls, voters, bytes, archived, archive_bytes] {
             family.clear();
         }
         for (id, usage) in usages {
@@ -205,6 +219,8 @@ impl Metrics {
             set(polls, usage.polls);
             set(voters, usage.voters_in_memory);
             set(bytes, usage.disk_bytes);
+            set(archived, usage.polls_archived);
+            set(archive_bytes, usage.archive_bytes);
         }
     }
 

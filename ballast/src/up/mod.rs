@@ -28,6 +28,7 @@ mod workflows;
 pub(crate) use args::UpArgs;
 pub(crate) use format::{known as known_format, mark as mark_format};
 pub(crate) use known_shards::KnownShards;
+pub(crate) use parts::ARCHIVE;
 pub(crate) use reset::reset_token;
 pub(crate) use workflows::FILE as EXECUTIONS;
 

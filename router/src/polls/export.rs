@@ -1,19 +1,23 @@
 //! `GET /polls/{poll}/export`: who voted for what, one line per voter.
 //!
 //! Pages are read from the shard as fast as the client takes them, and none is
-//! kept. A vote that was counted before the export began is in it.
+//! kept. A vote that was counted before the export began is in it. The rows of
+//! an archived poll are read from its file, group by group; a poll that is
+//! archived meanwhile goes on there, since both have the same order.
 
 use axum::body::{Body, Bytes};
 use axum::extract::State as Given;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp, VoterId};
+use ballast_vote_shard::ShardResult;
 use ballast_vote_shard::shard::{Change, Cursor, Page, VoterName, VoterPrint, VoterRow};
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
 
 use crate::admit::{Access, Allowed, ToExport};
-use crate::deliver::Target;
+use crate::archived::File;
+use crate::deliver::{Place, Target};
 use crate::request::PollPath;
 use crate::{RouterError, State};
 
@@ -64,6 +68,8 @@ pub(crate) async fn export(
         access,
         poll,
         cursor: from_poll(first.next, poll),
+        last: None,
+        file: None,
     };
     // So are rows that cannot be read.
     let (lines, rest) = begin.next().await?;
@@ -93,6 +99,18 @@ struct Reading {
     access: Access,
     poll: PollId,
     cursor: Cursor,
+    /// The last voter whose row was handed out.
+    last: Option<VoterPrint>,
+    /// The file that holds the rows, if one does.
+    file: Option<File>,
+}
+
+/// What comes next.
+enum More {
+    /// A page of the shard.
+    Page(Page),
+    /// Rows of a file, and whose the last is; none when there are no more.
+    Rows(File, Option<(VoterPrint, Vec<VoterRow>)>),
 }
 
 impl Reading {
@@ -100,23 +118,68 @@ impl Reading {
     async fn next(mut self) -> Result<(Bytes, Option<Self>)> {
         crate::admit::still(&self.state, &self.access).await?;
         let target = Target::Poll(self.poll);
-        let page = self
+        let more = self
             .state
             .deliver(&self.access, &target, |place| {
-                let cursor = self.cursor.clone();
-                async move {
-                    let slice = &place.at.slice;
-                    place.read().await?.export(slice, &cursor, PAGE_BYTES).await
-                }
+                let reading = &self;
+                async move { reading.more(&place).await }
             })
             .await?;
-        let lines = lines(self.poll, &page.changes)?;
-        if is_last(self.poll, &page) {
-            return Ok((lines, None));
+        match more {
+            More::Page(page) => {
+                let lines = lines(self.poll, rows_of(&page))?;
+                if is_last(self.poll, &page) {
+                    return Ok((lines, None));
+                }
+                if let Cursor::Snapshot { after, .. } = &page.next
+                    && let Some((_, last)) = after.filter(|(poll, _)| *poll == self.poll)
+                {
+                    self.last = Some(last);
+                }
+                self.cursor = page.next;
+                Ok((lines, Some(self)))
+            }
+            More::Rows(_, None) => Ok((Bytes::new(), None)),
+            More::Rows(file, Some((last, rows))) => {
+                let lines = lines(self.poll, rows.iter())?;
+                (self.last, self.file) = (Some(last), Some(file));
+                Ok((lines, Some(self)))
+            }
         }
-        self.cursor = page.next;
-        Ok((lines, Some(self)))
     }
+
+    async fn more(&self, place: &Place) -> ShardResult<More> {
+        if let Some(more) = self.of_file(place).await? {
+            return Ok(more);
+        }
+        let slice = &place.at.slice;
+        let page = place.read().await?.export(slice, &self.cursor, PAGE_BYTES);
+        let page = page.await?;
+        // The rows may have left the shard just before they were read.
+        match self.of_file(place).await? {
+            Some(more) => Ok(more),
+            None => Ok(More::Page(page)),
+        }
+    }
+
+    async fn of_file(&self, place: &Place) -> ShardResult<Option<More>> {
+        let file = self
+            .state
+            .file(place, self.poll, self.file.as_ref())
+            .await?;
+        let Some(file) = file else {
+            return Ok(None);
+        };
+        let rows = file.after(self.last).await?;
+        Ok(Some(More::Rows(file, rows)))
+    }
+}
+
+fn rows_of(page: &Page) -> impl Iterator<Item = &VoterRow> {
+    page.changes.iter().filter_map(|change| match change {
+        Change::Voter(row) => Some(row),
+        Change::Poll(_) => None,
+    })
 }
 
 /// Whether all rows of the poll that were there have been handed out.
@@ -128,17 +191,12 @@ fn is_last(poll: PollId, page: &Page) -> bool {
     beyond || page.caught_up || matches!(page.next, Cursor::Changes { .. })
 }
 
-fn lines(poll: PollId, changes: &[Change]) -> Result<Bytes> {
+fn lines<'a>(poll: PollId, rows: impl Iterator<Item = &'a VoterRow>) -> Result<Bytes> {
     let mut text = Vec::new();
-    for change in changes {
-        if let Change::Voter(row) = change
-            && row.poll == poll
-            && !row.items.is_empty()
-        {
-            serde_json::to_writer(&mut text, &exported(row))
-                .map_err(|bad| Error::new(ErrorCode::Internal, bad.to_string()))?;
-            text.push(b'\n');
-        }
+    for row in rows.filter(|row| row.poll == poll && !row.items.is_empty()) {
+        serde_json::to_writer(&mut text, &exported(row))
+            .map_err(|bad| Error::new(ErrorCode::Internal, bad.to_string()))?;
+        text.push(b'\n');
     }
     Ok(text.into())
 }

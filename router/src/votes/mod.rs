@@ -122,7 +122,10 @@ async fn cast_group(state: &State, access: &Access, group: &Group) -> Verdicts {
     state
         .deliver(access, &target, |place| {
             let ballots = group.ballots.clone();
-            async move { place.shard.cast(&place.at, &ballots).await }
+            async move {
+                let verdicts = place.shard.cast(&place.at, &ballots).await?;
+                state.settle(&place, &ballots, verdicts).await
+            }
         })
         .await
         .map_err(Arc::new)
@@ -135,7 +138,10 @@ async fn cast_one(state: &State, access: &Access, ballot: Ballot) -> Result<Verd
     let verdicts = state
         .deliver(access, &target, |place| {
             let ballots = ballots.clone();
-            async move { place.shard.cast(&place.at, &ballots).await }
+            async move {
+                let verdicts = place.shard.cast(&place.at, &ballots).await?;
+                state.settle(&place, &ballots, verdicts).await
+            }
         })
         .await?;
     let lost = || Error::new(ErrorCode::Internal, "the shard gave no verdict");

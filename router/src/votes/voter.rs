@@ -44,11 +44,8 @@ pub(crate) async fn voter(
         VoterId::new(&text).map_err(|bad| Error::new(ErrorCode::VoteNotFound, bad.to_string()))?;
     let row = state
         .deliver(&access, &Target::Poll(poll), |place| {
-            let voter = voter.clone();
-            async move {
-                let slice = &place.at.slice;
-                place.read().await?.voter(slice, poll, &voter).await
-            }
+            let (state, voter) = (state.clone(), voter.clone());
+            async move { state.row(&place, poll, &voter).await }
         })
         .await?
         .filter(|row| !row.items.is_empty())

@@ -33,6 +33,6 @@ pub use error::{ArchiveError, ArchiveResult};
 pub use late::judge;
 pub use pace::{FullSpeed, Pace, Stopped};
 pub use place::{Archive, Archives, LocalArchives};
-pub use read_back::{Damage, read_back};
+pub use read_back::{Damage, check, read_back};
 pub use reader::{Found, Reader};
 pub use remove::{remove_files, sweep};

@@ -8,7 +8,7 @@ use super::pace::Pace;
 use super::place::Archive;
 use super::reader::{Found, Reader};
 use crate::VoteShard;
-use crate::shard::{Archived, PollRow, SliceKey};
+use crate::shard::{ArchiveFile, Archived, PollRow, SliceKey};
 
 /// A file that is not what the shard names.
 #[derive(Debug)]
@@ -44,6 +44,12 @@ pub async fn read_back(
         pace.went_on(archived.file.bytes).await?;
     }
     Ok(damages)
+}
+
+/// Compares every byte of one file with the checksums that a shard keeps; says
+/// how many bytes there are.
+pub async fn check(archive: &Archive, file: &ArchiveFile, poll: PollId) -> ArchiveResult<u64> {
+    Reader::open(archive, file, poll).await?.check().await
 }
 
 async fn whole(

@@ -1,6 +1,7 @@
 //! Reading a file: its tail first, then group by group, so that no more than a
 //! group is in memory.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ballast_domain::PollId;
@@ -70,12 +71,32 @@ impl Reader {
 
     /// A voter's row.
     pub async fn find(&self, print: VoterPrint, key: &SliceKey) -> ArchiveResult<Option<VoterRow>> {
-        let Some(group) = self.first_with(|last| last >= print) else {
-            return Ok(None);
-        };
-        let rows = self.rows(group, key).await?;
-        let mut own = rows.into_iter().filter(|(other, _)| *other == print);
-        Ok(own.next().map(|(_, row)| row))
+        let mut found = self.find_all(&[print], key).await?;
+        Ok(found.pop().flatten())
+    }
+
+    /// The rows of several voters, in their order; every group that holds any
+    /// of them is read once.
+    pub async fn find_all(
+        &self,
+        prints: &[VoterPrint],
+        key: &SliceKey,
+    ) -> ArchiveResult<Vec<Option<VoterRow>>> {
+        let mut found = vec![None; prints.len()];
+        let mut by_group: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, print) in prints.iter().enumerate() {
+            if let Some(group) = self.first_with(|last| last >= *print) {
+                by_group.entry(group).or_default().push(place);
+            }
+        }
+        for (group, places) in by_group {
+            let rows = self.rows(group, key).await?;
+            for place in places {
+                let own = rows.binary_search_by_key(&prints[place], |(print, _)| *print);
+                found[place] = own.ok().map(|own| rows[own].1.clone());
+            }
+        }
+        Ok(found)
     }
 
     /// The next rows after a voter's, and whose the last of them is; none when
