@@ -44,10 +44,7 @@ impl Archive {
     /// The files in a directory, which is made if need be. What is written is
     /// synced, with the directories that lead to it.
     pub fn local(directory: &Directory) -> std::io::Result<Self> {
-        std::fs::create_dir_all(directory)?;
-        if let Some(parent) = directory.parent() {
-            std::fs::File::open(parent)?.sync_all()?;
-        }
+        make(directory)?;
         let store = LocalFileSystem::new_with_prefix(directory).map_err(std::io::Error::other)?;
         Ok(Self {
             store: Arc::new(store.with_fsync(true)),
@@ -106,6 +103,15 @@ impl Archive {
     }
 }
 
+/// Makes a directory that is there after a crash, too.
+fn make(directory: &Directory) -> std::io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    match directory.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => std::fs::File::open(parent)?.sync_all(),
+        _ => std::fs::File::open(".")?.sync_all(),
+    }
+}
+
 /// Where a slice's files are.
 pub(super) fn folder(slice: &SliceId) -> String {
     format!("{}/{}", slice.tenant_id, slice.slice)
@@ -141,7 +147,7 @@ impl Archives for LocalArchives {
         if let Some(archive) = open.get(shard) {
             return Ok(archive.clone());
         }
-        std::fs::create_dir_all(&self.directory)
+        make(&self.directory)
             .and_then(|()| Archive::local(&self.directory.join(shard.as_str())))
             .map(|archive| open.entry(shard.clone()).or_insert(archive).clone())
             .map_err(|error| ShardError::unavailable(format!("open the archive: {error}")))

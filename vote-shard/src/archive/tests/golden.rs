@@ -11,8 +11,8 @@ use super::world::Store;
 use crate::archive::Reader;
 use crate::shard::{ArchiveFile, VoterName, VoterPrint, VoterRow};
 
-const GOLDEN: &[u8] = include_bytes!("golden-1.parquet");
-const GOLDEN_FILE: &str = include_str!("golden-1.json");
+const GOLDEN: &[u8] = include_bytes!("../../../tests/golden/archive-v1.parquet");
+const GOLDEN_FILE: &str = include_str!("../../../tests/golden/archive-v1.json");
 
 fn rows() -> Vec<VoterRow> {
     let mut erased = row("nobody", &[], 7);
@@ -33,7 +33,7 @@ fn rows() -> Vec<VoterRow> {
 async fn the_format_is_pinned() {
     let (bytes, file) = encoded(&rows(), 3);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let place = concat!(env!("CARGO_MANIFEST_DIR"), "/src/archive/tests/golden-1");
+        let place = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/archive-v1");
         std::fs::write(format!("{place}.parquet"), &bytes).unwrap();
         let json = serde_json::to_string_pretty(&file).unwrap();
         std::fs::write(format!("{place}.json"), json + "\n").unwrap();

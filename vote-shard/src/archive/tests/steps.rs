@@ -230,6 +230,35 @@ async fn a_rotten_file_is_named_and_not_copied() {
     assert!(!other.names().await.contains(&names[1]));
 }
 
+/// A disk that writes something else is noticed before the rows are given up.
+#[tokio::test]
+async fn nothing_takes_the_place_of_rows_before_it_was_read_back() {
+    let world = World::voted(300).await;
+    let shard = world.shard();
+    let store = Arc::new(Store::default());
+    let archive = store.archive();
+    store.set_lying(true);
+    let outcome = backfill(&*shard, &archive, &at(1), &mut FullSpeed).await;
+    assert!(
+        matches!(outcome, Err(ArchiveError::Damaged { .. })),
+        "{outcome:?}"
+    );
+    assert_eq!(shard.archives(&slice()).await.unwrap(), []);
+    assert_eq!(rows_of(&shard, poll(1).poll_id).await.len(), 300);
+    // Nor is it copied.
+    store.set_lying(false);
+    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+        .await
+        .unwrap();
+    let there = Arc::new(Store::default());
+    there.set_lying(true);
+    let to = there.archive();
+    let copied = copy_files(&*shard, &archive, &to, &slice(), &mut FullSpeed).await;
+    assert!(matches!(copied, Err(ArchiveError::Damaged { .. })));
+    let named = |name: &String| !name.ends_with(".new");
+    assert!(!there.names().await.iter().any(named));
+}
+
 #[tokio::test]
 async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
     use object_store::ObjectStoreExt as _;

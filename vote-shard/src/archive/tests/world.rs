@@ -1,7 +1,7 @@
 //! A shard with closed polls, and a store that fails when it is told to.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -111,6 +111,8 @@ struct Faults {
     fails: Mutex<Option<(u64, bool)>>,
     /// The largest piece that was read or written.
     largest: AtomicU64,
+    /// Whether it writes other bytes than it is given.
+    lies: AtomicBool,
 }
 
 impl Store {
@@ -137,6 +139,11 @@ impl Store {
     pub(super) fn failed(&self) -> bool {
         let fails = self.faults.fails.lock().unwrap();
         fails.is_some_and(|(at, _)| self.faults.asked.load(Ordering::Acquire) > at)
+    }
+
+    /// From now on it writes other bytes than it is given, or no longer.
+    pub(super) fn set_lying(&self, lies: bool) {
+        self.faults.lies.store(lies, Ordering::Release);
     }
 
     pub(super) fn largest(&self) -> u64 {
@@ -267,6 +274,12 @@ struct Upload {
 impl MultipartUpload for Upload {
     fn put_part(&mut self, part: PutPayload) -> UploadPart {
         self.faults.saw(part.content_length() as u64);
+        let mut part = part;
+        if self.faults.lies.load(Ordering::Acquire) {
+            let mut bytes = bytes::Bytes::from(part).to_vec();
+            bytes[100] ^= 1;
+            part = bytes.into();
+        }
         let (faults, put) = (self.faults.clone(), self.upload.put_part(part));
         Box::pin(async move { faults.run(put).await })
     }
