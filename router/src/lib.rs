@@ -17,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod admit;
+mod archived;
 mod cors;
 mod deliver;
 mod direct;
@@ -54,6 +55,7 @@ use axum::routing::any;
 use ballast_domain::routes::RouteSource;
 use ballast_domain::{Clock, Entropy};
 use ballast_vote_shard::Shards;
+use ballast_vote_shard::archive::Archives;
 use ballast_web::openapi::{finished, pages};
 use ballast_web::problem::wrong_method;
 use tokio::sync::watch;
@@ -122,6 +124,8 @@ pub struct Ports {
     pub source: Arc<dyn RouteSource>,
     /// Where votes go.
     pub shards: Arc<dyn Shards>,
+    /// Where the votes of closed polls are that no shard holds any more.
+    pub archives: Arc<dyn Archives>,
     /// Where results are kept.
     pub view: Arc<dyn LiveView>,
 }
@@ -139,6 +143,7 @@ struct Parts {
     requests: FreshRequests,
     source: Arc<dyn RouteSource>,
     shards: Arc<dyn Shards>,
+    archives: Arc<dyn Archives>,
     view: Arc<dyn LiveView>,
     keyring: Keyring,
     routes: RouteCache,
@@ -166,6 +171,7 @@ impl State {
             entropy,
             source,
             shards,
+            archives,
             view,
         } = ports;
         let ttl_ms = i64::try_from(settings.cache_ttl.as_millis()).unwrap_or(i64::MAX);
@@ -181,6 +187,7 @@ impl State {
                 source,
                 limiter: Limiter::new(entries),
                 shards,
+                archives,
                 view,
                 feeds: Feeds::default(),
                 results: ResultCache::default(),

@@ -9,7 +9,7 @@
 use ballast_domain::poll::Poll;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, VoterId};
-use ballast_vote_shard::shard::{Cursor, Fence, Fenced, Page, SliceKey, VoterRow};
+use ballast_vote_shard::shard::{ArchiveFile, Cursor, Fence, Fenced, Page, SliceKey, VoterRow};
 use ballast_vote_shard::{ShardResult, Tally};
 
 use crate::deliver::Place;
@@ -75,6 +75,15 @@ impl<'a> Truth<'a> {
     ) -> ShardResult<Option<VoterRow>> {
         let row = self.place.shard.voter(slice, poll, voter).await;
         self.still(row).await
+    }
+
+    pub(crate) async fn archive(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+    ) -> ShardResult<Option<ArchiveFile>> {
+        let file = self.place.shard.archive(slice, poll).await;
+        self.still(file).await
     }
 
     pub(crate) async fn slice_key(&self, slice: &SliceId) -> ShardResult<SliceKey> {

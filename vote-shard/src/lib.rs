@@ -5,11 +5,13 @@
 //!   shard/         the trait that every engine implements, and its words
 //!   conformance/   the one suite that every engine passes; for the tests of
 //!                  other crates behind the feature `conformance`
+//!   archive/       closed polls in Parquet files, beside whichever engine
 //!   embedded/      the engine that needs nothing but a directory
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod archive;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod embedded;

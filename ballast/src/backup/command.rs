@@ -65,7 +65,7 @@ impl Verb {
             }
             Self::Verify { backup } => {
                 let manifest = Manifest::read(&backup)?;
-                let problems = verify::verify(&backup, &manifest);
+                let problems = verify::verify(&backup, &manifest).await;
                 if screen.json {
                     let body = serde_json::json!({ "manifest": manifest, "problems": problems });
                     tell(screen, &serde_json::to_string_pretty(&body)?)?;

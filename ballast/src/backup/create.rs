@@ -16,6 +16,7 @@ use ballast_domain::{Clock, ShardId};
 use ballast_vote_shard::embedded::disk::{Disk, RealDisk};
 use ballast_vote_shard::embedded::inspect::{Inspection, inspect, needed};
 
+use super::archives;
 use super::manifest::{FORMAT, FileCopy, Manifest, NAME, RegistryCopy, ShardCopy};
 use crate::machine::SystemClock;
 use crate::up::{CERTIFICATE_KEY, EXECUTIONS, KnownShards};
@@ -43,7 +44,7 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
     let after = loop {
         for shard in &before.shards {
             if stale.contains(&shard.shard_id) {
-                let made = shard_copy(data_dir, destination, shard)?;
+                let made = shard_copy(data_dir, destination, shard).await?;
                 copies.retain(|copy| copy.shard_id != made.shard_id);
                 copies.push(made);
             }
@@ -178,7 +179,11 @@ fn moved_between(before: &Contents, after: &Contents) -> Vec<ShardId> {
 }
 
 /// Copies a shard and says what is in the copy.
-fn shard_copy(data_dir: &Path, destination: &Path, shard: &Shard) -> anyhow::Result<ShardCopy> {
+async fn shard_copy(
+    data_dir: &Path,
+    destination: &Path,
+    shard: &Shard,
+) -> anyhow::Result<ShardCopy> {
     let Some(directory) = shard.url.strip_prefix("file:") else {
         bail!(
             "{} is at {}: only file: shards are backed up from here",
@@ -197,8 +202,14 @@ fn shard_copy(data_dir: &Path, destination: &Path, shard: &Shard) -> anyhow::Res
             from.display()
         );
     }
-    let (files, seen) =
-        copy_shard(&from, &to).with_context(|| format!("copy {}", shard.shard_id))?;
+    // One that is made anew names other files.
+    let archived = archives::directory(destination, &shard.shard_id);
+    if archived.exists() {
+        fs::remove_dir_all(archived)?;
+    }
+    let (files, seen, archive) = copy_all(data_dir, destination, &shard.shard_id, &from, &to)
+        .await
+        .with_context(|| format!("copy {}", shard.shard_id))?;
     Ok(ShardCopy {
         shard_id: shard.shard_id.clone(),
         directory,
@@ -209,6 +220,7 @@ fn shard_copy(data_dir: &Path, destination: &Path, shard: &Shard) -> anyhow::Res
         votes: seen.votes,
         digest: seen.digest,
         files,
+        archive,
     })
 }
 
@@ -222,6 +234,32 @@ fn remove_database(path: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Copies a shard and then the files of closed polls that its copy names. A file
+/// may be removed meanwhile, when its poll leaves or is written anew: then the
+/// shard's next copy names it no more.
+async fn copy_all(
+    data_dir: &Path,
+    destination: &Path,
+    shard: &ShardId,
+    from: &Path,
+    to: &Path,
+) -> anyhow::Result<(Vec<FileCopy>, Inspection, Vec<FileCopy>)> {
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        let (files, seen) = copy_shard(from, to)?;
+        match archives::copy(data_dir, destination, shard, &seen.archives).await {
+            Ok(archive) => return Ok((files, seen, archive)),
+            Err(error) => last = Some(error),
+        }
+        let copied = archives::directory(destination, shard);
+        if copied.exists() {
+            fs::remove_dir_all(copied)?;
+        }
+    }
+    Err(last.unwrap_or_else(|| anyhow::anyhow!("nothing was copied")))
+        .context("a file of a closed poll is missing or damaged")
 }
 
 /// Copies a shard's files until the copy is whole: the shard may be removing

@@ -9,7 +9,8 @@ use ballast_domain::{ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// What this program writes; it reads the earlier ones too. With 2 came the
-/// executions, with 3 the key that certificates are signed with.
+/// executions, with 3 the files of closed polls and the key that certificates
+/// are signed with.
 pub(super) const FORMAT: u32 = 3;
 pub(super) const NAME: &str = "manifest.json";
 
@@ -57,6 +58,9 @@ pub(super) struct ShardCopy {
     /// Equal data, equal digest.
     pub(super) digest: String,
     pub(super) files: Vec<FileCopy>,
+    /// The files of its closed polls, by their paths in its archive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) archive: Vec<FileCopy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

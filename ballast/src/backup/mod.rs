@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   create   shards first (each: newest checkpoint, sorted files, log after
-//!            it), then the registry, then the manifest
+//!            it; then the files of the closed polls that the copy names), then
+//!            the registry, then the manifest
 //!   verify   every checksum, every row, and the counts of the manifest
 //!   restore  into an empty directory; every epoch is raised, so that routers
 //!            of the old world are fenced
@@ -11,6 +12,7 @@
 //! copies of the shards. All of it works on files, so it needs no running
 //! instance and does not mind one.
 
+mod archives;
 mod command;
 mod create;
 mod manifest;

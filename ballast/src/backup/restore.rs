@@ -19,6 +19,7 @@ use ballast_vote_shard::At;
 use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
 
+use super::archives;
 use super::create::{REGISTRY, make_empty};
 use super::manifest::Manifest;
 use super::verify::verify;
@@ -44,7 +45,7 @@ const TENANTS_AT_ONCE: u32 = 1_000;
 /// Verifies the backup, copies it, and raises every epoch.
 pub(super) async fn restore(backup: &Path, data_dir: &Path) -> anyhow::Result<Manifest> {
     let manifest = Manifest::read(backup)?;
-    let problems = verify(backup, &manifest);
+    let problems = verify(backup, &manifest).await;
     if !problems.is_empty() {
         bail!("the backup is damaged: {}", problems.join("; "));
     }
@@ -64,6 +65,7 @@ pub(super) async fn restore(backup: &Path, data_dir: &Path) -> anyhow::Result<Ma
             copy(&from.join(&file.name), &to.join(&file.name))?;
         }
         File::open(&to)?.sync_all()?;
+        archives::restore(backup, data_dir, &shard.shard_id, &shard.archive)?;
     }
     let owned = raise_registry(&data_dir.join(REGISTRY), &manifest).await?;
     for shard in &manifest.shards {

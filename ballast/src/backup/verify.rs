@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ballast_domain::PollId;
 use ballast_vote_shard::embedded::disk::{Disk, RealDisk};
 use ballast_vote_shard::embedded::inspect::inspect;
+use ballast_vote_shard::shard::ArchiveFile;
 
+use super::archives;
 use super::manifest::{FileCopy, Manifest, ShardCopy};
 
 /// Reads everything; says what is wrong, nothing when all is well.
-pub(super) fn verify(backup: &Path, manifest: &Manifest) -> Vec<String> {
+pub(super) async fn verify(backup: &Path, manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
     check_file(backup, &manifest.registry.file, &mut problems);
     let others = [&manifest.executions, &manifest.certificate_key];
@@ -22,9 +25,14 @@ pub(super) fn verify(backup: &Path, manifest: &Manifest) -> Vec<String> {
         for file in &shard.files {
             check_file(&directory, file, &mut problems);
         }
+        let archive = archives::directory(backup, &shard.shard_id);
+        for file in &shard.archive {
+            check_file(&archive, file, &mut problems);
+        }
         // What rotted was told; its rows would only say it again.
         if problems.len() == before && !shard.files.is_empty() {
-            check_rows(&directory, shard, &mut problems);
+            let named = check_rows(&directory, shard, &mut problems);
+            archives::verify(backup, &shard.shard_id, &named, &mut problems).await;
         }
     }
     problems
@@ -48,14 +56,22 @@ fn check_file(directory: &Path, expected: &FileCopy, problems: &mut Vec<String>)
     }
 }
 
-fn check_rows(directory: &Path, shard: &ShardCopy, problems: &mut Vec<String>) {
+/// Says which files of closed polls the shard names.
+fn check_rows(
+    directory: &Path,
+    shard: &ShardCopy,
+    problems: &mut Vec<String>,
+) -> Vec<(PollId, ArchiveFile)> {
     let seen = RealDisk::read_only(directory).and_then(|disk| {
         let disk: Arc<dyn Disk> = Arc::new(disk);
         inspect(&disk, true)
     });
     let id = &shard.shard_id;
     match seen {
-        Err(error) => problems.push(format!("{id}: {error}")),
+        Err(error) => {
+            problems.push(format!("{id}: {error}"));
+            Vec::new()
+        }
         Ok(seen) => {
             let found = (
                 seen.last_group,
@@ -81,6 +97,7 @@ fn check_rows(directory: &Path, shard: &ShardCopy, problems: &mut Vec<String>) {
                     .iter()
                     .map(|problem| format!("{id}: {problem}")),
             );
+            seen.archives
         }
     }
 }

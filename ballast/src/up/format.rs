@@ -8,12 +8,16 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 /// What this program writes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const NAME: &str = "format";
 /// What came with each format.
 const CHANGES: &[(u32, &str)] = &[
     (1, "every shard gets a directory with its log under shards/"),
     (2, "executions of workflows are kept in executions.db"),
+    (
+        3,
+        "the votes of closed polls may be in files under archive/",
+    ),
 ];
 
 /// Checks the directory; says what taking it over changes, if anything.
@@ -78,17 +82,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         assert_eq!(check(path).unwrap(), None);
-        assert_eq!(fs::read_to_string(path.join(NAME)).unwrap(), "2\n");
-        fs::write(path.join(NAME), "3\n").unwrap();
-        let error = check(path).unwrap_err().to_string();
-        assert!(error.contains("format 3"), "{error}");
         assert_eq!(fs::read_to_string(path.join(NAME)).unwrap(), "3\n");
+        fs::write(path.join(NAME), "4\n").unwrap();
+        let error = check(path).unwrap_err().to_string();
+        assert!(error.contains("format 4"), "{error}");
+        assert_eq!(fs::read_to_string(path.join(NAME)).unwrap(), "4\n");
         fs::write(path.join(NAME), "x").unwrap();
         assert!(check(path).is_err());
         fs::remove_file(path.join(NAME)).unwrap();
         fs::write(path.join("registry.db"), "").unwrap();
         let told = check(path).unwrap().unwrap();
-        assert!(told.contains("from format 0 to 2"), "{told}");
+        assert!(told.contains("from format 0 to 3"), "{told}");
         assert_eq!(check(path).unwrap(), None);
     }
 }

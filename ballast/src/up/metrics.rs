@@ -43,6 +43,8 @@ struct ShardGauges {
     polls: Family<ShardLabels, Gauge>,
     voters: Family<ShardLabels, Gauge>,
     bytes: Family<ShardLabels, Gauge>,
+    archived: Family<ShardLabels, Gauge>,
+    archive_bytes: Family<ShardLabels, Gauge>,
 }
 
 /// Shards are few, and an operator names them.
@@ -130,6 +132,16 @@ impl Default for Metrics {
                 "What the shard takes on disk",
                 &shards.bytes,
             ),
+            (
+                "shard_polls_archived",
+                "Closed polls whose votes are in files",
+                &shards.archived,
+            ),
+            (
+                "shard_archive_bytes",
+                "What these files take",
+                &shards.archive_bytes,
+            ),
         ] {
             registry.register(name, help, gauge.clone());
         }
@@ -195,8 +207,10 @@ impl Metrics {
             polls,
             voters,
             bytes,
+            archived,
+            archive_bytes,
         } = &*self.shards;
-        for family in [up, polls, voters, bytes] {
+        for family in [up, polls, voters, bytes, archived, archive_bytes] {
             family.clear();
         }
         for (id, usage) in usages {
@@ -210,6 +224,8 @@ impl Metrics {
             set(polls, usage.polls);
             set(voters, usage.voters_in_memory);
             set(bytes, usage.disk_bytes);
+            set(archived, usage.polls_archived);
+            set(archive_bytes, usage.archive_bytes);
         }
     }
 

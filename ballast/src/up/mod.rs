@@ -31,6 +31,7 @@ pub(crate) use args::UpArgs;
 pub(crate) use certificate_key::FILE as CERTIFICATE_KEY;
 pub(crate) use format::{known as known_format, mark as mark_format};
 pub(crate) use known_shards::KnownShards;
+pub(crate) use parts::ARCHIVE;
 pub(crate) use reset::reset_token;
 pub(crate) use workflows::FILE as EXECUTIONS;
 

@@ -10,12 +10,17 @@ use ballast_control_plane::{ControlPlane, Settings, keeper};
 use ballast_domain::routes::RouteSource;
 use ballast_domain::shard::PressureThresholds;
 use ballast_router as router;
+use ballast_vote_shard::archive::LocalArchives;
 use tokio::task::AbortHandle;
 
 use super::shards::LocalShards;
 use super::workflows::Running;
 use crate::config::Config;
 use crate::machine::{SystemClock, SystemEntropy};
+
+/// Where the files of closed polls are, under the data directory: a directory
+/// for each shard.
+pub(crate) const ARCHIVE: &str = "archive";
 
 /// What runs.
 pub(crate) struct Parts {
@@ -126,6 +131,7 @@ impl Parts {
             entropy: Arc::new(SystemEntropy),
             source: Arc::new(routes.clone()),
             shards: shards.clone(),
+            archives: Arc::new(LocalArchives::new(data_dir.join(ARCHIVE))),
             view: Arc::new(router::MemoryView::default()),
         };
         let settings = router_settings(config, router::KeyPlaces(places?), &public_url);

@@ -194,6 +194,9 @@ codes! {
     ShardFull "shard-full" Unavailable
         "The shard can take no more voters"
         "Try again later; the operator should add memory, close polls, or move tenants away."
+    ArchiveUnavailable "archive-unavailable" Unavailable
+        "The file with a closed poll's votes cannot be read"
+        "Results still work. An operator finds the file and what is wrong with it in the log."
     ShardDown "shard-down" Unavailable
         "The shard is down"
         "Try again when Retry-After says; the operator can bring it back (shard state)."

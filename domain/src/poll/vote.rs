@@ -104,6 +104,9 @@ pub enum Refusal {
     ImportsUsedUp,
     /// The tenant has as many polls as it can have.
     TooManyPolls,
+    /// The voter's row is in an archive, and the shard cannot tell. Nobody is
+    /// told so unless the archive cannot be read.
+    Archived,
 }
 
 impl From<Refusal> for Error {
@@ -111,6 +114,7 @@ impl From<Refusal> for Error {
         let error = Self::new(refusal.code(), refusal.detail());
         match refusal {
             Refusal::ShardFull => error.retry_after(30),
+            Refusal::Archived => error.retry_after(1),
             _ => error,
         }
     }
@@ -130,6 +134,7 @@ impl Refusal {
             Self::Changed { .. } => ErrorCode::Changed,
             Self::ShardFull => ErrorCode::ShardFull,
             Self::ImportsUsedUp | Self::TooManyPolls => ErrorCode::TooMany,
+            Self::Archived => ErrorCode::ArchiveUnavailable,
         }
     }
 
@@ -152,6 +157,7 @@ impl Refusal {
             Self::Changed { revision } => {
                 format!("the voter's vote is at revision {revision}, not at the one demanded")
             }
+            Self::Archived => "the archive of the poll's votes cannot be read".to_owned(),
             Self::ShardFull => "the shard cannot remember more voters in open polls".to_owned(),
             Self::TooManyPolls => {
                 format!("the tenant has {POLLS_PER_SLICE_MAX} polls, which is all it can have")

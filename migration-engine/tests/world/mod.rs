@@ -302,6 +302,7 @@ impl World {
             version,
             carried: vec![0, 0],
             imports: Vec::new(),
+            archived: None,
         };
         vec![Change::Poll(poll), Change::Voter(row)]
     }

@@ -54,7 +54,7 @@ impl State {
         voter: &VoterId,
     ) -> ShardResult<Option<VoterRow>> {
         let slice = &place.at.slice;
-        let own = async { place.read().await?.voter(slice, poll, voter).await };
+        let own = self.row(place, poll, voter);
         let Some((beside, window)) = self.beside(place) else {
             return own.await;
         };

@@ -112,6 +112,11 @@ impl Rows {
         Ok((rows, there_is_more))
     }
 
+    /// The voter whose row was handed out last.
+    pub(crate) fn last(&self) -> Option<VoterPrint> {
+        self.last
+    }
+
     /// The owner's next page, if one is needed.
     async fn read(&self, place: Place) -> ShardResult<Read> {
         let known = self.reading.as_ref();

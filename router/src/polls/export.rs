@@ -1,19 +1,23 @@
 //! `GET /polls/{poll}/export`: who voted for what, one line per voter.
 //!
 //! Pages are read from the shard as fast as the client takes them, and none is
-//! kept. A vote that was counted before the export began is in it.
+//! kept. A vote that was counted before the export began is in it. The rows of
+//! an archived poll are read from its file, group by group; a poll that is
+//! archived meanwhile goes on there, since both have the same order.
 
 use axum::body::{Body, Bytes};
 use axum::extract::State as Given;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp, VoterId};
-use ballast_vote_shard::shard::{VoterName, VoterRow};
+use ballast_vote_shard::ShardResult;
+use ballast_vote_shard::shard::{VoterName, VoterPrint, VoterRow};
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
 
 use crate::admit::{Access, Allowed, ToExport};
-use crate::deliver::Target;
+use crate::archived::File;
+use crate::deliver::{Place, Target};
 use crate::dual::Rows;
 use crate::request::PollPath;
 use crate::{RouterError, State};
@@ -55,7 +59,10 @@ pub(crate) async fn export(
     let begin = Reading {
         state,
         access,
+        poll,
         rows: Rows::of(poll),
+        last: None,
+        file: None,
     };
     // So are rows that cannot be read.
     let (lines, rest) = begin.next().await?;
@@ -72,16 +79,61 @@ pub(crate) async fn export(
 struct Reading {
     state: State,
     access: Access,
+    poll: PollId,
     rows: Rows,
+    /// The last voter whose row was handed out.
+    last: Option<VoterPrint>,
+    /// The file that holds the rows, if one does.
+    file: Option<File>,
 }
+
+/// Rows of a file, and whose the last is; none when there are no more.
+type OfFile = (File, Option<(VoterPrint, Vec<VoterRow>)>);
 
 impl Reading {
     /// The lines of the next page, and what is to be read after it.
     async fn next(mut self) -> Result<(Bytes, Option<Self>)> {
         crate::admit::still(&self.state, &self.access).await?;
-        let (rows, there_is_more) = self.rows.next(&self.state, &self.access).await?;
-        let lines = lines(&rows)?;
-        Ok((lines, there_is_more.then_some(self)))
+        let mut of_file = self.of_file().await?;
+        let mut page = None;
+        if of_file.is_none() {
+            page = Some(self.rows.next(&self.state, &self.access).await?);
+            // The rows may have left the shard just before they were read.
+            of_file = self.of_file().await?;
+        }
+        match (of_file, page) {
+            (Some((_, None)), _) | (None, None) => Ok((Bytes::new(), None)),
+            (Some((file, Some((last, rows)))), _) => {
+                let lines = lines(&rows)?;
+                (self.last, self.file) = (Some(last), Some(file));
+                Ok((lines, Some(self)))
+            }
+            (None, Some((rows, there_is_more))) => {
+                let lines = lines(&rows)?;
+                self.last = self.rows.last();
+                Ok((lines, there_is_more.then_some(self)))
+            }
+        }
+    }
+
+    /// The next rows of the poll's file, if one has them.
+    async fn of_file(&self) -> Result<Option<OfFile>> {
+        let target = Target::Poll(self.poll);
+        let reading = self
+            .state
+            .deliver(&self.access, &target, |place| async move {
+                self.rows_of_file(&place).await
+            });
+        reading.await
+    }
+
+    async fn rows_of_file(&self, place: &Place) -> ShardResult<Option<OfFile>> {
+        let open = self.file.as_ref();
+        let Some(file) = self.state.file(place, self.poll, open).await? else {
+            return Ok(None);
+        };
+        let rows = file.after(self.last).await?;
+        Ok(Some((file, rows)))
     }
 }
 

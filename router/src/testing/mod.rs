@@ -21,6 +21,7 @@ use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute}
 use ballast_domain::shard::ShardState;
 use ballast_domain::tenant::{Epoch, Slice, TenantStatus};
 use ballast_domain::{Clock, Entropy, KeyId, ShardId, TenantId, Timestamp};
+use ballast_vote_shard::archive::{Archive, Archives, LocalArchives};
 use ballast_vote_shard::embedded::disk::SimulatedDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
 use ballast_vote_shard::testing::ManualClock;
@@ -212,6 +213,7 @@ pub(crate) fn ports(clock: Arc<dyn Clock>, source: Arc<FakeSource>) -> Ports {
         entropy: Arc::new(Seed(7.into())),
         source,
         shards: Arc::new(NoShards),
+        archives: Arc::new(NoShards),
         view: Arc::new(MemoryView::default()),
     }
 }
@@ -220,6 +222,12 @@ struct NoShards;
 
 impl Shards for NoShards {
     fn shard(&self, _: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
+        Err(ShardError::unavailable("there is none"))
+    }
+}
+
+impl Archives for NoShards {
+    fn archive(&self, _: &ShardId) -> ShardResult<Archive> {
         Err(ShardError::unavailable("there is none"))
     }
 }
@@ -264,6 +272,9 @@ pub(crate) struct House<S = OneShard> {
     pub(crate) state: State,
     pub(crate) source: Arc<FakeSource>,
     pub(crate) shards: Arc<S>,
+    pub(crate) archives: Arc<LocalArchives>,
+    /// Where archives are.
+    pub(crate) directory: tempfile::TempDir,
     pub(crate) key: String,
 }
 
@@ -304,14 +315,19 @@ impl House {
         });
         let mut settings = settings();
         change(&mut settings);
+        let directory = tempfile::tempdir().unwrap();
+        let archives = Arc::new(LocalArchives::new(directory.path().to_owned()));
         let ports = Ports {
             shards: shards.clone(),
+            archives: archives.clone(),
             ..ports(clock, source.clone())
         };
         Self {
             state: State::new(settings, ports),
             source,
             shards,
+            archives,
+            directory,
             key,
         }
     }
@@ -370,7 +386,7 @@ impl<S> House<S> {
         answered(direct.answer(&self.state, request).await).await
     }
 
-    fn request(&self, method: &str, path: &str, body: &str) -> Request<Body> {
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> Request<Body> {
         Request::builder()
             .method(method)
             .uri(path)
@@ -386,10 +402,15 @@ async fn answered(response: Response) -> Answered {
     // The framework adds it on one way in, the server on the other.
     parts.headers.remove("content-length");
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    // Lines are no JSON value, and are compared as they are.
+    let text = || match &*String::from_utf8_lossy(&bytes) {
+        "" => Value::Null,
+        text => Value::String(text.to_owned()),
+    };
     Answered {
         status: parts.status.as_u16(),
         headers: parts.headers,
-        body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+        body: serde_json::from_slice(&bytes).unwrap_or_else(|_| text()),
     }
 }
 

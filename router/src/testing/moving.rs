@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use ballast_domain::moving::{Moving, Phase, Route};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{ShardId, Timestamp};
+use ballast_vote_shard::archive::LocalArchives;
 use ballast_vote_shard::embedded::disk::SimulatedDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
 use ballast_vote_shard::shard::{Cursor, MoveId, Order};
@@ -113,8 +114,11 @@ impl Town {
         let house = |seed: u64| {
             let mut settings = settings();
             change(&mut settings);
+            let directory = tempfile::tempdir().unwrap();
+            let archives = Arc::new(LocalArchives::new(directory.path().to_owned()));
             let ports = Ports {
                 shards: shards.clone(),
+                archives: archives.clone(),
                 // Requests get names of their own, in each router others.
                 entropy: Arc::new(Seed(seed.into())),
                 ..ports(clock.clone(), source.clone())
@@ -123,6 +127,8 @@ impl Town {
                 state: State::new(settings, ports),
                 source: source.clone(),
                 shards: shards.clone(),
+                archives,
+                directory,
                 key: key.clone(),
             }
         };

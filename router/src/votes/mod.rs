@@ -143,7 +143,10 @@ async fn cast_group(
     state
         .deliver_heavy(access, &target, bytes, |place| {
             let ballots = group.ballots.clone();
-            async move { place.shard.cast(&place.at, &ballots).await }
+            async move {
+                let verdicts = place.shard.cast(&place.at, &ballots).await?;
+                state.settle(&place, &ballots, verdicts).await
+            }
         })
         .await
 }
@@ -161,7 +164,10 @@ async fn cast_one(state: &State, access: &Access, ballot: Ballot) -> Result<Verd
     let verdicts = state
         .deliver(access, &target, |place| {
             let ballots = ballots.clone();
-            async move { place.shard.cast(&place.at, &ballots).await }
+            async move {
+                let verdicts = place.shard.cast(&place.at, &ballots).await?;
+                state.settle(&place, &ballots, verdicts).await
+            }
         })
         .await?;
     let lost = || Error::new(ErrorCode::Internal, "the shard gave no verdict");

@@ -16,6 +16,7 @@
 //! | [`repeats`] | P10: repeated requests, revisions, choices, one register per voter |
 //! | [`polls`] | P11: polls, closings and lanes |
 //! | [`digests`] | P15: what digests and lanes are sums of |
+//! | [`archives`] | P11, P15, P16: closed polls whose rows are in files |
 //! | [`times`] | P16: opening, expiry, and time that never runs backwards |
 //! | [`tallies`] | counts, marks, usage |
 //! | [`votes`] | batches, limits, rows |
@@ -25,6 +26,7 @@
 //! [`vote_shard_gate_suite!`]: crate::vote_shard_gate_suite
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod archives;
 pub mod copies;
 pub mod digests;
 pub mod durable;

@@ -104,6 +104,7 @@ pub(super) fn poll_row(poll: Poll, version: Version) -> PollRow {
     PollRow {
         carried: vec![0; poll.spec.items.len()],
         imports: Vec::new(),
+        archived: None,
         poll,
         version,
     }

@@ -80,6 +80,13 @@ macro_rules! vote_shard_suite {
                 the_order_of_rows_does_not_matter
                 every_poll_has_a_digest
             }
+            archives {
+                only_the_rows_of_a_closed_poll_give_way_to_a_file
+                an_archived_poll_keeps_its_counts
+                a_shard_does_not_guess_what_a_file_holds
+                a_poll_is_archived_once
+                an_archived_poll_moves_with_its_reference
+            }
             times {
                 a_scheduled_poll_opens_in_time
                 a_vote_is_judged_by_its_arrival_within_the_allowance
@@ -157,6 +164,7 @@ mod tests {
     fn every_case_is_listed() {
         let listed = include_str!("suite.rs");
         for source in [
+            include_str!("archives.rs"),
             include_str!("copies.rs"),
             include_str!("digests.rs"),
             include_str!("durable.rs"),

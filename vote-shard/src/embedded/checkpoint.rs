@@ -26,7 +26,7 @@ use super::disk::{Disk, read_all};
 use super::record::{self, Counters, PollNo, PollRecord, Record, SliceRecord, Unreadable};
 use super::runs::RunSet;
 use super::state::State;
-use crate::shard::{PollRow, SliceKey, Version};
+use crate::shard::{ArchiveFile, Archived, PollRow, SliceKey, Version};
 
 const MAGIC: &[u8; 8] = b"BALLASTC";
 const VERSION: u32 = 1;
@@ -64,6 +64,7 @@ struct CapturedPoll {
     version: Version,
     carried: Vec<u64>,
     imports: Vec<RequestId>,
+    archive: Option<Arc<ArchiveFile>>,
     counters: Counters,
 }
 
@@ -99,6 +100,17 @@ pub enum CheckpointError {
     },
 }
 
+impl CapturedPoll {
+    fn archived(&self) -> Option<Box<Archived>> {
+        let archived = self.archive.as_deref().map(|file| Archived {
+            file: file.clone(),
+            voting: self.counters.voting,
+            lanes: self.counters.lanes.clone(),
+        });
+        archived.map(Box::new)
+    }
+}
+
 fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> CheckpointError {
     move |source| CheckpointError::Disk { doing, source }
 }
@@ -122,6 +134,7 @@ impl Captured {
                 version: poll.version,
                 carried: poll.carried.clone(),
                 imports: poll.imports.clone(),
+                archive: poll.archive.clone(),
                 counters: poll.counters(),
             };
             (poll.number, captured)
@@ -135,9 +148,11 @@ impl Captured {
         }
     }
 
-    /// The key of a poll that was there.
+    /// The key of a poll that was there and had rows here.
     pub(super) fn key_of(&self, poll: PollNo) -> Option<SliceKey> {
-        self.polls.get(&poll).map(|poll| poll.key)
+        let poll = self.polls.get(&poll);
+        poll.filter(|poll| poll.archive.is_none())
+            .map(|poll| poll.key)
     }
 
     /// The records, as they are read back.
@@ -156,6 +171,7 @@ impl Captured {
                     version: poll.version,
                     carried: poll.carried.clone(),
                     imports: poll.imports.clone(),
+                    archived: poll.archived(),
                 },
             };
             put(&Record::Poll(*number, Box::new(record)));

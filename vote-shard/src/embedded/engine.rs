@@ -4,7 +4,7 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
+use ballast_domain::poll::{Ballot, Poll, Refusal, RequestId, Verdict};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Clock, Entropy, PollId, VoterId};
 
@@ -19,8 +19,8 @@ use super::runs::RunError;
 use super::shared::Shared;
 use super::stepped::{KeepSteps, LogSteps};
 use crate::shard::{
-    At, Change, Cursor, Digest, Fence, Order, Page, PollRow, ShardError, ShardResult, SliceKey,
-    Tally, Usage, VoteShard, VoterRow,
+    ArchiveFile, At, Change, Cursor, Digest, Fence, Order, Page, PollRow, ShardError, ShardResult,
+    SliceKey, Tally, Usage, VoteShard, VoterRow,
 };
 
 /// Which part of the largest group may wait for the disk before callers have
@@ -237,6 +237,13 @@ impl EmbeddedShard {
         self.decide(|core| core.rot(slice, poll, voter, now)).await
     }
 
+    /// Whether a poll's rows are in a file by now: then it means nothing that
+    /// one was not found here.
+    async fn is_archived(&self, slice: &SliceId, poll: PollId) -> ShardResult<bool> {
+        let file = self.read(|core| core.archive(slice, poll)).await?;
+        Ok(file.is_some())
+    }
+
     fn now(&self) -> ballast_domain::Timestamp {
         self.shared.clock.now()
     }
@@ -316,6 +323,20 @@ impl VoteShard for EmbeddedShard {
             .await
     }
 
+    async fn archive_poll(&self, at: &At, poll: PollId, file: ArchiveFile) -> ShardResult<Poll> {
+        let now = self.now();
+        self.decide(|core| core.archive_poll(at, poll, file, now))
+            .await
+    }
+
+    async fn archive(&self, slice: &SliceId, poll: PollId) -> ShardResult<Option<ArchiveFile>> {
+        self.read(|core| core.archive(slice, poll)).await
+    }
+
+    async fn archives(&self, slice: &SliceId) -> ShardResult<Vec<PollRow>> {
+        self.read(|core| core.archives(slice)).await
+    }
+
     async fn cast(&self, at: &At, ballots: &[Ballot]) -> ShardResult<Vec<Verdict>> {
         let now = self.now();
         let mut cast = self.decide(|core| core.cast(at, ballots, now)).await?;
@@ -325,15 +346,20 @@ impl VoteShard for EmbeddedShard {
                 let runs = store.runs();
                 let judge = |(place, stored): (usize, Stored)| {
                     let row = runs.get(stored.key)?;
-                    Ok((place, stored.judge(row.as_ref().map(|stored| &stored.row))))
+                    let verdict = stored.judge(row.as_ref().map(|stored| &stored.row));
+                    Ok((place, row.is_some(), verdict))
                 };
                 cast.stored
                     .into_iter()
                     .map(judge)
                     .collect::<Result<Vec<_>, RunError>>()
             });
-            for (place, verdict) in judged.await? {
-                cast.verdicts[place] = verdict;
+            for (place, has_row, verdict) in judged.await? {
+                let poll = ballots[place].poll;
+                cast.verdicts[place] = match has_row || !self.is_archived(&at.slice, poll).await? {
+                    true => verdict,
+                    false => Verdict::Refused(Refusal::Archived),
+                };
             }
         }
         Ok(cast.verdicts)
@@ -361,6 +387,9 @@ impl VoteShard for EmbeddedShard {
             Found::Stored(key) => {
                 let store = self.shared.store();
                 let row = self.stored(move || store.runs().get(key)).await?;
+                if row.is_none() && self.is_archived(slice, poll).await? {
+                    return Err(Refusal::Archived.into());
+                }
                 Ok(row.map(|row| export::of_stored(poll, row)))
             }
         }
@@ -375,10 +404,17 @@ impl VoteShard for EmbeddedShard {
         let store = self.shared.store();
         let disk_bytes = self.page(move || Ok(store.disk_bytes())).await;
         let core = self.shared.lock();
+        let files = core.state.polls.values();
+        let files = files.filter_map(|poll| poll.archive.as_deref());
+        let (polls_archived, archive_bytes) = files.fold((0, 0), |(files, bytes), file| {
+            (files + 1, bytes + file.bytes)
+        });
         Usage {
             trouble: core.trouble.clone(),
             slices: core.state.owned(),
             polls: core.state.polls.len() as u64,
+            polls_archived,
+            archive_bytes,
             voters_in_memory: core.state.voters,
             voters_in_memory_max: core.limits.voters_max,
             disk_bytes: disk_bytes.unwrap_or(0),

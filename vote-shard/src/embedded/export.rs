@@ -50,6 +50,10 @@ pub(super) fn rows(
     let tail = Tail::read(subject, &store.log, first, store.flushed(), position)?;
     let runs = store.runs();
     for (poll, number) in numbers.range(first..) {
+        // What is still in runs is there until they are merged.
+        if own.get(poll).is_some_and(|own| own.archived.is_some()) {
+            continue;
+        }
         let resumed = after.filter(|(last, _)| last == poll);
         let from = Key {
             poll: *number,
@@ -160,8 +164,10 @@ pub(super) fn scrub(
     let mut digests = Vec::new();
     for (number, poll) in &subject.polls {
         let mut digest = Digest::default();
+        let own = rows.get(poll);
+        let archived = own.is_some_and(|own| own.archived.is_some());
         let mut stored = runs.from(Key::first_of(*number)).map_err(unreadable)?;
-        while let Some(row) = stored.next_row().map_err(unreadable)? {
+        while !archived && let Some(row) = stored.next_row().map_err(unreadable)? {
             if row.key.poll != *number {
                 break;
             }
@@ -173,7 +179,7 @@ pub(super) fn scrub(
             let items = row.row.items.as_slice();
             digest.add(subject.key.row(*poll, voter, items, row.row.version));
         }
-        if let Some(row) = rows.get(poll) {
+        if let Some(row) = own {
             digest.add(subject.key.poll(row));
         }
         digests.push((*poll, digest));

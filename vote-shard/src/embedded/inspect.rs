@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ballast_domain::Timestamp;
+use ballast_domain::{PollId, Timestamp};
 use serde::Serialize;
 
 use super::checkpoint;
@@ -17,7 +17,7 @@ use super::open::load_rows;
 use super::record::{self, PollNo, Record};
 use super::runs::{self, Key, Run, RunSet};
 use super::state::State;
-use crate::shard::Digest;
+use crate::shard::{ArchiveFile, Digest};
 
 /// What is in a shard's directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -35,6 +35,13 @@ pub struct Inspection {
     pub slices: u64,
     /// Its polls.
     pub polls: u64,
+    /// Those of them whose rows are in files.
+    pub polls_archived: u64,
+    /// Bytes of these files.
+    pub archive_bytes: u64,
+    /// The files, with the polls whose rows they hold.
+    #[serde(skip)]
+    pub archives: Vec<(PollId, ArchiveFile)>,
     /// Voters in all polls.
     pub voters: u64,
     /// Votes in all polls.
@@ -137,6 +144,14 @@ pub fn inspect(disk: &Arc<dyn Disk>, deep: bool) -> std::io::Result<Inspection> 
     seen.slices = state.slices.len() as u64;
     seen.polls = state.polls.len() as u64;
     seen.voters = state.polls.values().map(|poll| poll.voting).sum();
+    let files = state.polls.values().filter_map(|poll| {
+        let file = poll.archive.as_deref()?;
+        Some((poll.poll.poll_id, file.clone()))
+    });
+    seen.archives = files.collect();
+    seen.archives.sort_by_key(|(poll, _)| *poll);
+    seen.polls_archived = seen.archives.len() as u64;
+    seen.archive_bytes = seen.archives.iter().map(|(_, file)| file.bytes).sum();
     let totals = state.polls.values().map(|poll| poll.lanes.totals());
     seen.votes = totals.flatten().sum();
     seen.as_of = (state.time > 0).then(|| Timestamp::from_unix_ms(state.time));
@@ -328,7 +343,8 @@ fn compare(state: &State, runs: &RunSet, since: Rows, seen: &mut Inspection) {
             }
         }
     }
-    for poll in state.polls.values() {
+    let kept = state.polls.values().filter(|poll| poll.archive.is_none());
+    for poll in kept {
         let found = digests.get(&poll.number).copied().unwrap_or_default();
         if found != poll.digest {
             let (id, counted) = (poll.poll.poll_id, poll.digest);

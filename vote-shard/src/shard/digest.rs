@@ -36,7 +36,7 @@ impl std::hash::Hash for VoterPrint {
 }
 
 /// The digest of a set of rows.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Digest {
     /// How many rows.
     pub rows: u64,

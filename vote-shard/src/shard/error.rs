@@ -54,6 +54,11 @@ pub enum Fenced {
 }
 
 impl ShardError {
+    /// Whether a poll's rows are in a file, so that the shard cannot tell.
+    pub fn is_archived(&self) -> bool {
+        matches!(self, Self::Refused(Refusal::Archived))
+    }
+
     /// Not now, because of this.
     pub fn unavailable(why: impl Into<String>) -> Self {
         Self::Unavailable { why: why.into() }

@@ -84,6 +84,12 @@ pub enum Unfit {
     /// The shard has never heard of the slice.
     #[error("the shard has never held the slice")]
     Unknown,
+    /// Only a closed poll is archived.
+    #[error("the poll is open")]
+    PollOpen,
+    /// A file holds other rows than the shard.
+    #[error("the file does not hold the poll's rows")]
+    OtherRows,
 }
 
 impl Fence {

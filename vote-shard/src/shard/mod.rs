@@ -4,8 +4,10 @@
 //!   fence.rs    who owns a slice: the record a shard keeps of it for ever
 //!   rows.rs     what is exported and imported: polls and voters' rows
 //!   digest.rs   what proves that two copies are equal
+//!   archived.rs what is kept of a poll whose rows are in a file
 //! ```
 
+mod archived;
 mod digest;
 mod directory;
 mod error;
@@ -19,6 +21,7 @@ use ballast_domain::VoterId;
 use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
 use ballast_domain::tenant::{Epoch, SliceId};
 
+pub use archived::{ArchiveFile, Archived};
 pub use digest::{Digest, Hash, SliceKey, VoterPrint};
 pub use directory::Shards;
 pub use error::{Fenced, ShardError};
@@ -73,10 +76,26 @@ pub trait VoteShard: Send + Sync + 'static {
         votes: &[u64],
     ) -> ShardResult<Tally>;
 
+    /// Lets a file take the place of a closed poll's rows, in one step: from
+    /// then on the shard has the file's name and the final counts, and the rows
+    /// are no rows of the shard any more. Only if the file's number and digest
+    /// of rows are the shard's own. The same file again changes nothing; one
+    /// of a higher generation with the same rows takes the place of the first.
+    async fn archive_poll(&self, at: &At, poll: PollId, file: ArchiveFile) -> ShardResult<Poll>;
+
+    /// The file that holds a poll's rows; `None` while the shard does.
+    async fn archive(&self, slice: &SliceId, poll: PollId) -> ShardResult<Option<ArchiveFile>>;
+
+    /// A slice's polls whose rows are in files, in the order of their ids.
+    async fn archives(&self, slice: &SliceId) -> ShardResult<Vec<PollRow>>;
+
     // --- votes -------------------------------------------------------------
 
     /// Judges and counts ballots, in their order; at most
-    /// [`ballast_domain::bounds::BALLOTS_MAX`].
+    /// [`ballast_domain::bounds::BALLOTS_MAX`]. Those for a poll whose rows are
+    /// in a file are refused with
+    /// [`Archived`](ballast_domain::poll::Refusal::Archived): who has the file
+    /// can judge them.
     async fn cast(&self, at: &At, ballots: &[Ballot]) -> ShardResult<Vec<Verdict>>;
 
     /// A poll's counts.
@@ -85,7 +104,8 @@ pub trait VoteShard: Send + Sync + 'static {
     /// A poll's counts lane by lane: for each item the votes in each lane.
     async fn lanes(&self, slice: &SliceId, poll: PollId) -> ShardResult<Vec<Vec<u64>>>;
 
-    /// A voter's row; `None` when there is none.
+    /// A voter's row; `None` when there is none. Refused when the poll's rows
+    /// are in a file.
     async fn voter(
         &self,
         slice: &SliceId,
@@ -210,6 +230,10 @@ pub struct Usage {
     pub slices: u64,
     /// Polls it holds.
     pub polls: u64,
+    /// Those of them whose rows are in files.
+    pub polls_archived: u64,
+    /// Bytes of these files.
+    pub archive_bytes: u64,
     /// Voters of open polls, which are in memory.
     pub voters_in_memory: u64,
     /// How many there may be.

@@ -6,6 +6,7 @@ use ballast_domain::tenant::Epoch;
 use ballast_domain::{PollId, Timestamp, VoterId};
 use serde::{Deserialize, Serialize};
 
+use super::archived::Archived;
 use super::digest::VoterPrint;
 
 /// Which of two copies of a row is newer. Given by the owner, copied verbatim.
@@ -39,6 +40,9 @@ pub struct PollRow {
     /// The requests that brought them: a repetition brings nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<RequestId>,
+    /// Where its voters' rows are, when they are not rows of the shard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<Box<Archived>>,
 }
 
 /// A voter's row.

@@ -54,6 +54,13 @@ pub(crate) fn text(screen: &Screen, directory: &Path, seen: &Inspection, deep: b
         number(seen.votes),
         number(seen.last_group),
     ));
+    if seen.polls_archived > 0 {
+        text.push_str(&format!(
+            "{} polls have their rows in files of {} bytes, which were not read\n",
+            number(seen.polls_archived),
+            number(seen.archive_bytes),
+        ));
+    }
     for problem in &seen.problems {
         text.push_str(&format!("{} {problem}\n", screen.red("problem:")));
     }

@@ -8,7 +8,9 @@ use ballast_domain::{PollId, Timestamp};
 use super::{Answer, Core};
 use crate::embedded::record::{PollNo, PollRecord, Record};
 use crate::embedded::state::PollState;
-use crate::shard::{At, Holding, PollRow, ShardResult, Tally, Version};
+use crate::shard::{
+    ArchiveFile, Archived, At, Holding, PollRow, ShardResult, Tally, Unfit, Version,
+};
 
 impl Core {
     /// Creates a poll, or finds the one that the same request created.
@@ -38,6 +40,7 @@ impl Core {
         let row = PollRow {
             carried: vec![0; poll.spec.items.len()],
             imports: Vec::new(),
+            archived: None,
             poll: poll.clone(),
             version: Version {
                 epoch: at.epoch,
@@ -156,6 +159,67 @@ impl Core {
             })?;
         }
         self.tally(&at.slice, poll)
+    }
+
+    /// Lets a file take the place of a closed poll's rows.
+    pub(in crate::embedded) fn archive_poll(
+        &mut self,
+        at: &At,
+        poll: PollId,
+        file: ArchiveFile,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<Poll>> {
+        self.check()?;
+        self.state.admit(&at.slice, at.epoch)?;
+        let known = self.known(&at.slice, poll)?;
+        if known.poll.closed_at.is_none() {
+            return Err(Unfit::PollOpen.into());
+        }
+        let (rows, fits) = match known.archive.as_deref() {
+            None => (known.digest, true),
+            Some(there) => (
+                there.digest,
+                *there == file || there.generation < file.generation,
+            ),
+        };
+        if !fits || file.digest != rows {
+            return Err(Unfit::OtherRows.into());
+        }
+        let archived = Archived {
+            file,
+            voting: known.voting,
+            lanes: known.lanes.by_item(),
+        };
+        self.change_poll(at, poll, clock, |row, _| {
+            row.archived = Some(Box::new(archived));
+        })
+    }
+
+    /// The file that holds a poll's rows.
+    pub(in crate::embedded) fn archive(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+    ) -> ShardResult<Answer<Option<ArchiveFile>>> {
+        let known = self.known(slice, poll)?;
+        let file = known.archive.as_deref().cloned();
+        Ok(self.after(known.changed_in, file))
+    }
+
+    /// A slice's polls whose rows are in files.
+    pub(in crate::embedded) fn archives(
+        &self,
+        slice: &SliceId,
+    ) -> ShardResult<Answer<Vec<PollRow>>> {
+        self.check()?;
+        let Some(slice) = self.state.slices.get(slice) else {
+            return Ok(self.after(0, Vec::new()));
+        };
+        let polls = slice.polls.values();
+        let polls = polls.filter_map(|number| self.state.polls.get(number));
+        let archived = polls.filter(|poll| poll.archive.is_some());
+        let rows = archived.map(PollState::row).collect();
+        Ok(self.after(slice.changed_in, rows))
     }
 
     fn change_poll(

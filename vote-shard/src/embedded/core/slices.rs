@@ -252,8 +252,8 @@ impl Core {
             return Err(ShardError::Unavailable { why });
         };
         // It was closed while it was owned here, so all its rows are there, and
-        // they do not change: only memory has let them go.
-        if poll.cold {
+        // they do not change: only memory has let them go, or a file has them.
+        if poll.cold || poll.archive.is_some() {
             return Ok(());
         }
         let voter = match &row.voter {

@@ -140,7 +140,7 @@ impl Core {
                 *print = poll.key.print(ballot.voter.as_str());
             }
             poll.voters.touch(&prints[..block.len()]);
-            if poll.cold {
+            if poll.cold && poll.archive.is_none() {
                 cast.put_aside(poll, block, &prints);
             }
             for (ballot, print) in block.iter().zip(prints) {
@@ -247,6 +247,9 @@ impl Core {
         voter: &VoterId,
     ) -> ShardResult<Answer<Found>> {
         let poll = self.known(slice, poll)?;
+        if poll.archive.is_some() {
+            return Err(Refusal::Archived.into());
+        }
         let print = poll.key.print(voter.as_str());
         if poll.cold {
             let key = Key {
@@ -281,6 +284,9 @@ fn judged(
     let item = poll
         .item(ballot.item)
         .ok_or(Verdict::Refused(Refusal::ItemNotFound))?;
+    if poll.archive.is_some() {
+        return Err(Verdict::Refused(Refusal::Archived));
+    }
     let seen = poll.seen(&print);
     let revision = seen.map_or(0, |seen| seen.version().revision);
     let asked = Asked {

@@ -9,6 +9,8 @@
 //!     4 row     number epoch revision items requests time voter   (any other)
 //!     5 gone    number        a poll was removed with its rows
 //!     6 counts  number voting digest lanes   (in checkpoints only)
+//!     7 archived number JSON  a poll whose rows are in a file; a tag of its own,
+//!               so that a program which knows of no files stops here
 //! ```
 //! Numbers are LEB128, times are relative to the group's, JSON and voters have
 //! their length before them. A poll's number is the shard's own, given once
@@ -34,6 +36,7 @@ const VOTE: u8 = 3;
 const ROW: u8 = 4;
 const GONE: u8 = 5;
 const COUNTERS: u8 = 6;
+const ARCHIVED: u8 = 7;
 
 /// A poll's number within its shard.
 pub(super) type PollNo = u32;
@@ -136,7 +139,10 @@ pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) 
             to.json(record);
         }
         Record::Poll(number, record) => {
-            to.byte(POLL);
+            to.byte(match record.row.archived {
+                Some(_) => ARCHIVED,
+                None => POLL,
+            });
             to.number(u64::from(*number));
             to.json(record);
         }
@@ -245,7 +251,7 @@ impl<'a> Records<'a> {
         let from = &mut self.from;
         match from.byte()? {
             SLICE => Ok(Record::Slice(from.json()?)),
-            POLL => Ok(Record::Poll(from.short()?, Box::new(from.json()?))),
+            POLL | ARCHIVED => Ok(Record::Poll(from.short()?, Box::new(from.json()?))),
             VOTE => self.vote().map(Record::Vote),
             ROW => self.row().map(Record::Row),
             GONE => Ok(Record::Gone(from.short()?)),

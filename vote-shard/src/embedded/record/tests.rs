@@ -5,6 +5,7 @@ use ballast_domain::{PollId, TenantId};
 use proptest::prelude::*;
 
 use super::*;
+use crate::shard::{ArchiveFile, Archived};
 
 fn time(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(ms)
@@ -56,6 +57,7 @@ fn examples() -> Vec<Record<'static>> {
                     version: version(1, 2),
                     carried: vec![5],
                     imports: vec![RequestId(9)],
+                    archived: None,
                 },
             }),
         ),
@@ -123,6 +125,36 @@ fn the_format_is_pinned() {
         return;
     }
     assert_eq!(hex, golden.trim());
+}
+
+/// A program that knows of no archives must not take its rows for lost.
+#[test]
+fn an_archived_poll_has_a_record_of_its_own() {
+    let mut records = examples();
+    let Record::Poll(_, record) = &mut records[1] else {
+        panic!("the examples are others")
+    };
+    record.row.archived = Some(Box::new(Archived {
+        file: ArchiveFile {
+            path: "acme/0/202611/file-1.parquet".to_owned(),
+            generation: 1,
+            digest: Digest {
+                rows: 2,
+                sum: [1, 2, 3, u64::MAX],
+            },
+            bytes: 1_000,
+            tail_bytes: 100,
+            checksum: "ab".to_owned(),
+        },
+        voting: 2,
+        lanes: vec![vec![1, 1]],
+    }));
+    let own = [records[1].clone()];
+    let payload = group(&own);
+    assert_eq!(payload[9], 7, "the tag");
+    assert_eq!(group(&examples()[1..2])[9], 2, "that of one with rows");
+    let (_, back) = read(&payload).unwrap();
+    assert_eq!(back.map(Result::unwrap).collect::<Vec<_>>(), own);
 }
 
 #[test]

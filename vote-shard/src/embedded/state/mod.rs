@@ -159,7 +159,7 @@ impl State {
             Holding::Retired => poll.version.epoch >= fence.epoch,
             Holding::Owner | Holding::Sealed | Holding::Gone => false,
         });
-        poll.poll.closed_at.is_none() || more_can_come
+        poll.archive.is_none() && (poll.poll.closed_at.is_none() || more_can_come)
     }
 
     /// Whether there are rows in memory that a checkpoint would let go.
@@ -213,7 +213,9 @@ impl State {
                 if let Some(expires) = poll.expires() {
                     self.expiring.remove(&(expires, number));
                 }
+                let before = poll.voters.len();
                 poll.change(record.row.clone());
+                self.voters -= (before - poll.voters.len()) as u64;
                 poll
             }
             std::collections::hash_map::Entry::Vacant(free) => {

@@ -12,7 +12,7 @@ use ballast_domain::tenant::SliceId;
 use super::lanes::Lanes;
 use super::voters::{Row, Seen, Voters};
 use crate::embedded::record::{Counters, PollNo, VoteRecord};
-use crate::shard::{Digest, PollRow, SliceKey, Tally, Version, VoterPrint};
+use crate::shard::{ArchiveFile, Archived, Digest, PollRow, SliceKey, Tally, Version, VoterPrint};
 
 #[derive(Debug)]
 pub(in crate::embedded) struct PollState {
@@ -27,6 +27,8 @@ pub(in crate::embedded) struct PollState {
     pub(in crate::embedded) voters: Voters,
     /// Its rows are only on disk: it is closed, and they do not change.
     pub(in crate::embedded) cold: bool,
+    /// The file that holds its rows: then it has none here.
+    pub(in crate::embedded) archive: Option<Arc<ArchiveFile>>,
     /// Voters whose row holds at least one item.
     pub(in crate::embedded) voting: u64,
     /// Of the voters' rows.
@@ -58,6 +60,7 @@ impl PollState {
             lanes: Lanes::new(count, poll.spec.options.lanes),
             voters: Voters::new(poll.created_at),
             cold: false,
+            archive: None,
             voting: 0,
             digest: Digest::default(),
             changed_in: 0,
@@ -66,6 +69,7 @@ impl PollState {
             poll,
         };
         state.carry(row.carried);
+        state.archive(row.archived);
         state
     }
 
@@ -76,6 +80,37 @@ impl PollState {
         self.version = row.version;
         self.imports = row.imports;
         self.carry(row.carried);
+        self.archive(row.archived);
+    }
+
+    /// A file took the place of the rows: they are no part of the digest any
+    /// more, since the poll's own row names the file. The counts stay.
+    fn archive(&mut self, archived: Option<Box<Archived>>) {
+        let Some(archived) = archived else {
+            return;
+        };
+        let Archived {
+            file,
+            voting,
+            lanes,
+        } = *archived;
+        self.set_counters(&Counters {
+            voting,
+            digest: Digest::default(),
+            lanes,
+        });
+        self.archive = Some(Arc::new(file));
+        self.forget_rows();
+    }
+
+    /// Where the rows are, and the counts.
+    pub(in crate::embedded) fn archived(&self) -> Option<Box<Archived>> {
+        let archived = self.archive.as_deref().map(|file| Archived {
+            file: file.clone(),
+            voting: self.voting,
+            lanes: self.lanes.by_item(),
+        });
+        archived.map(Box::new)
     }
 
     fn carry(&mut self, carried: Vec<u64>) {
@@ -164,6 +199,7 @@ impl PollState {
             version: self.version,
             carried: self.carried.clone(),
             imports: self.imports.clone(),
+            archived: self.archived(),
         }
     }
 
@@ -173,6 +209,7 @@ impl PollState {
             version: self.version,
             carried: self.carried.clone(),
             imports: self.imports.clone(),
+            archived: self.archived(),
         }
     }
 
@@ -207,6 +244,7 @@ pub(in crate::embedded) struct SharedPoll {
     version: Version,
     carried: Vec<u64>,
     imports: Vec<RequestId>,
+    archived: Option<Box<Archived>>,
 }
 
 impl From<SharedPoll> for PollRow {
@@ -216,6 +254,7 @@ impl From<SharedPoll> for PollRow {
             version: shared.version,
             carried: shared.carried,
             imports: shared.imports,
+            archived: shared.archived,
         }
     }
 }

@@ -1,0 +1,313 @@
+//! Bytes become rows, a group at a time. Nothing is read of bytes whose
+//! checksum is wrong.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ballast_domain::poll::RequestId;
+use ballast_domain::tenant::Epoch;
+use ballast_domain::{PollId, Timestamp, VoterId};
+use bytes::{Buf as _, Bytes};
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{ByteArrayType, DataType, FixedLenByteArrayType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::properties::ReaderProperties;
+use parquet::file::reader::{ChunkReader, Length, RowGroupReader};
+use parquet::file::serialized_reader::SerializedRowGroupReader;
+
+use super::schema;
+use crate::shard::{ArchiveFile, SliceKey, Version, VoterName, VoterPrint, VoterRow};
+
+/// What stands after the rows, checked and read.
+pub(in crate::archive) struct Tail {
+    metadata: ParquetMetaData,
+    checksums: Vec<String>,
+    poll: PollId,
+}
+
+/// A row, and whose it is.
+pub(in crate::archive) type Entry = (VoterPrint, VoterRow);
+
+/// Not the file that is meant.
+fn other(what: impl Into<String>) -> ParquetError {
+    ParquetError::General(what.into())
+}
+
+impl Tail {
+    /// Reads the tail of a file.
+    pub(in crate::archive) fn read(file: &ArchiveFile, poll: PollId, tail: Bytes) -> Result<Self> {
+        if blake3::hash(&tail).to_hex().as_str() != file.checksum {
+            return Err(other("its tail has another checksum"));
+        }
+        let piece = Piece {
+            bytes: tail,
+            at: file.bytes - file.tail_bytes,
+        };
+        let metadata = ParquetMetaDataReader::new()
+            .with_page_index_policy(PageIndexPolicy::Skip)
+            .parse_and_finish(&piece)?;
+        let pairs = metadata.file_metadata().key_value_metadata();
+        let told = |key: &str| {
+            let pair = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == key));
+            pair.and_then(|pair| pair.value.clone()).unwrap_or_default()
+        };
+        match told(schema::FORMAT).parse::<u32>() {
+            Ok(found) if found <= schema::VERSION => {}
+            Ok(found) => {
+                let known = schema::VERSION;
+                return Err(other(format!(
+                    "it has format {found}; this program knows {known}"
+                )));
+            }
+            Err(_) => return Err(other("it does not say which format it has")),
+        }
+        let sum = file.digest.sum.map(|limb| format!("{limb:016x}")).join("");
+        if told(schema::POLL) != poll.to_string() {
+            return Err(other("it is the file of another poll"));
+        }
+        if (told(schema::ROWS), told(schema::DIGEST)) != (file.digest.rows.to_string(), sum) {
+            return Err(other("it does not hold the rows that the shard names"));
+        }
+        let groups = told(schema::GROUPS);
+        let checksums: Vec<String> = groups
+            .split(',')
+            .filter(|sum| !sum.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if checksums.len() != metadata.num_row_groups() {
+            return Err(other("it has not a checksum for every group"));
+        }
+        Ok(Self {
+            metadata,
+            checksums,
+            poll,
+        })
+    }
+
+    pub(in crate::archive) fn groups(&self) -> usize {
+        self.checksums.len()
+    }
+
+    /// Where a group is.
+    pub(in crate::archive) fn range(&self, group: usize) -> Range<u64> {
+        let ranges = self.metadata.row_group(group).columns().iter();
+        let ranges = ranges.map(|column| column.byte_range());
+        let (start, end) = ranges.fold((u64::MAX, 0), |(first, last), (start, length)| {
+            (first.min(start), last.max(start + length))
+        });
+        start..end.max(start)
+    }
+
+    /// The last print of a group, as its statistics say.
+    pub(in crate::archive) fn last(&self, group: usize) -> Option<VoterPrint> {
+        let column = self.metadata.row_group(group).column(schema::PRINT);
+        print_of(column.statistics()?.max_bytes_opt()?)
+    }
+
+    /// Checks the bytes of a group.
+    pub(in crate::archive) fn check(&self, group: usize, bytes: &[u8]) -> Result<()> {
+        match schema::group_checksum(bytes) == self.checksums[group] {
+            true => Ok(()),
+            false => Err(other(format!("group {group} has another checksum"))),
+        }
+    }
+
+    /// Checks and reads a group.
+    pub(in crate::archive) fn rows(
+        &self,
+        group: usize,
+        bytes: Bytes,
+        key: &SliceKey,
+    ) -> Result<Vec<Entry>> {
+        self.check(group, &bytes)?;
+        let at = self.range(group).start;
+        let metadata = self.metadata.row_group(group);
+        let count = usize::try_from(metadata.num_rows())?;
+        let reader = SerializedRowGroupReader::new(
+            Arc::new(Piece { bytes, at }),
+            metadata,
+            self.metadata.page_index_for_row_group(group),
+            Arc::new(ReaderProperties::builder().build()),
+        )?;
+        Columns::read(&reader, count)?.rows(self.poll, key)
+    }
+}
+
+/// The columns of a group, row by row.
+struct Columns {
+    prints: Vec<VoterPrint>,
+    voters: Vec<Option<String>>,
+    items: Vec<Vec<i32>>,
+    epochs: Vec<i64>,
+    revisions: Vec<i32>,
+    requests: Vec<Vec<i64>>,
+    request_revisions: Vec<Vec<i32>>,
+    times: Vec<i64>,
+}
+
+impl Columns {
+    fn read(group: &dyn RowGroupReader, count: usize) -> Result<Self> {
+        let prints = plain::<FixedLenByteArrayType>(group, schema::PRINT, count)?;
+        let prints = prints.iter().map(|print| print_of(print.data()));
+        let (names, def, _) = leaf::<ByteArrayType>(group, schema::VOTER, count)?;
+        let mut names = names.into_iter();
+        let voters = def.iter().map(|def| match def {
+            0 => Ok(None),
+            _ => {
+                let name = names.next().ok_or_else(|| other("a name is missing"))?;
+                let name = name.as_utf8()?.to_owned();
+                Ok(Some(name))
+            }
+        });
+        Ok(Self {
+            voters: voters.collect::<Result<_>>()?,
+            prints: prints
+                .collect::<Option<_>>()
+                .ok_or_else(|| other("a print has another length"))?,
+            items: lists::<Int32Type>(group, schema::ITEMS, count)?,
+            epochs: plain::<Int64Type>(group, schema::EPOCH, count)?,
+            revisions: plain::<Int32Type>(group, schema::REVISION, count)?,
+            requests: lists::<Int64Type>(group, schema::REQUESTS, count)?,
+            request_revisions: lists::<Int32Type>(group, schema::REQUEST_REVISIONS, count)?,
+            times: plain::<Int64Type>(group, schema::VOTED_AT, count)?,
+        })
+    }
+
+    fn rows(self, poll: PollId, key: &SliceKey) -> Result<Vec<Entry>> {
+        let mut rows: Vec<Entry> = Vec::with_capacity(self.prints.len());
+        for (place, print) in self.prints.into_iter().enumerate() {
+            let voter = match &self.voters[place] {
+                None => VoterName::Erased(print),
+                // The print is taken from the name anew: another slice's key
+                // shows.
+                Some(name) if key.print(name) != print => {
+                    return Err(other("a voter has another print"));
+                }
+                Some(name) => {
+                    let name = VoterId::new(name.as_str());
+                    VoterName::Named(name.map_err(|bad| other(bad.to_string()))?)
+                }
+            };
+            if rows.last().is_some_and(|(last, _)| *last >= print) {
+                return Err(other("its rows are not in order"));
+            }
+            let requests = self.requests[place].iter();
+            let revisions = self.request_revisions[place].iter();
+            let row = VoterRow {
+                poll,
+                voter,
+                items: self.items[place].iter().map(|item| *item as u16).collect(),
+                version: Version {
+                    epoch: Epoch(self.epochs[place] as u64),
+                    revision: self.revisions[place] as u32,
+                },
+                requests: requests
+                    .zip(revisions)
+                    .map(|(id, revision)| (RequestId(*id as u64), *revision as u32))
+                    .collect(),
+                voted_at: Timestamp::from_unix_ms(self.times[place]),
+            };
+            rows.push((print, row));
+        }
+        Ok(rows)
+    }
+}
+
+/// The values of a column, and what tells its rows apart.
+#[allow(clippy::type_complexity)]
+fn leaf<T: DataType>(
+    group: &dyn RowGroupReader,
+    column: usize,
+    count: usize,
+) -> Result<(Vec<T::T>, Vec<i16>, Vec<i16>)> {
+    let mut reader = get_typed_column_reader::<T>(group.get_column_reader(column)?);
+    let (mut values, mut def, mut rep) = (Vec::new(), Vec::new(), Vec::new());
+    let mut read = 0;
+    while read < count {
+        let (more, ..) =
+            reader.read_records(count - read, Some(&mut def), Some(&mut rep), &mut values)?;
+        if more == 0 {
+            return Err(other("a column has too few rows"));
+        }
+        read += more;
+    }
+    Ok((values, def, rep))
+}
+
+fn plain<T: DataType>(
+    group: &dyn RowGroupReader,
+    column: usize,
+    count: usize,
+) -> Result<Vec<T::T>> {
+    let (values, ..) = leaf::<T>(group, column, count)?;
+    match values.len() == count {
+        true => Ok(values),
+        false => Err(other("a column has another number of rows")),
+    }
+}
+
+fn lists<T: DataType>(
+    group: &dyn RowGroupReader,
+    column: usize,
+    count: usize,
+) -> Result<Vec<Vec<T::T>>> {
+    let (values, def, rep) = leaf::<T>(group, column, count)?;
+    let mut values = values.into_iter();
+    let mut lists: Vec<Vec<T::T>> = Vec::with_capacity(count);
+    for (def, rep) in def.into_iter().zip(rep) {
+        if rep == 0 {
+            lists.push(Vec::new());
+        }
+        if def > 0
+            && let Some(list) = lists.last_mut()
+        {
+            list.extend(values.next());
+        }
+    }
+    match lists.len() == count && values.next().is_none() {
+        true => Ok(lists),
+        false => Err(other("a column has another number of rows")),
+    }
+}
+
+fn print_of(bytes: &[u8]) -> Option<VoterPrint> {
+    let (high, low) = bytes.split_first_chunk::<8>()?;
+    let low: &[u8; 8] = low.try_into().ok()?;
+    Some(VoterPrint([
+        u64::from_be_bytes(*high),
+        u64::from_be_bytes(*low),
+    ]))
+}
+
+/// A piece of a file, at its place.
+struct Piece {
+    bytes: Bytes,
+    at: u64,
+}
+
+impl Length for Piece {
+    fn len(&self) -> u64 {
+        self.at + self.bytes.len() as u64
+    }
+}
+
+impl ChunkReader for Piece {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T> {
+        let length = self.len().saturating_sub(start);
+        Ok(self.get_bytes(start, usize::try_from(length)?)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let outside = || other("a place outside of what was read");
+        let start = start.checked_sub(self.at).ok_or_else(outside)?;
+        let start = usize::try_from(start)?;
+        let end = start.checked_add(length).ok_or_else(outside)?;
+        match end <= self.bytes.len() {
+            true => Ok(self.bytes.slice(start..end)),
+            false => Err(outside()),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Reading back what is stored.
+
+use ballast_domain::PollId;
+use ballast_domain::tenant::SliceId;
+
+use super::error::{ArchiveError, ArchiveResult};
+use super::pace::Pace;
+use super::place::Archive;
+use super::reader::{Found, Reader};
+use crate::VoteShard;
+use crate::shard::{ArchiveFile, Archived, PollRow, SliceKey};
+
+/// A file that is not what the shard names.
+#[derive(Debug)]
+pub struct Damage {
+    /// Which poll's.
+    pub poll: PollId,
+    /// What is wrong.
+    pub error: ArchiveError,
+}
+
+/// Reads every file that a shard names for a slice, whole, and compares it
+/// with its checksums, its digest and the final counts.
+pub async fn read_back(
+    shard: &dyn VoteShard,
+    archive: &Archive,
+    slice: &SliceId,
+    pace: &mut dyn Pace,
+) -> ArchiveResult<Vec<Damage>> {
+    let key = shard.slice_key(slice).await?;
+    let mut damages = Vec::new();
+    for row in shard.archives(slice).await? {
+        let Some(archived) = &row.archived else {
+            continue;
+        };
+        match whole(archive, &row, archived, &key).await {
+            Ok(()) => {}
+            Err(error @ (ArchiveError::Missing { .. } | ArchiveError::Damaged { .. })) => {
+                let poll = row.poll.poll_id;
+                damages.push(Damage { poll, error });
+            }
+            Err(error) => return Err(error),
+        }
+        pace.went_on(archived.file.bytes).await?;
+    }
+    Ok(damages)
+}
+
+/// Compares every byte of one file with the checksums that a shard keeps; says
+/// how many bytes there are.
+pub async fn check(archive: &Archive, file: &ArchiveFile, poll: PollId) -> ArchiveResult<u64> {
+    Reader::open(archive, file, poll).await?.check().await
+}
+
+async fn whole(
+    archive: &Archive,
+    row: &PollRow,
+    archived: &Archived,
+    key: &SliceKey,
+) -> ArchiveResult<()> {
+    let reader = Reader::open(archive, &archived.file, row.poll.poll_id).await?;
+    let found = reader.read_all(key).await?;
+    match fits(row, archived, &found) {
+        true => Ok(()),
+        false => {
+            let what = "its rows come to other counts than the poll has";
+            Err(ArchiveError::damaged(&archived.file.path, what))
+        }
+    }
+}
+
+/// Whether rows and what was carried over come to the counts.
+fn fits(row: &PollRow, archived: &Archived, found: &Found) -> bool {
+    let items = archived.lanes.iter().enumerate().all(|(item, lanes)| {
+        let rows = found.counts.get(item).copied().unwrap_or(0);
+        let carried = row.carried.get(item).copied().unwrap_or(0);
+        rows + carried == lanes.iter().sum::<u64>()
+    });
+    items && found.voting == archived.voting && found.counts.len() <= archived.lanes.len()
+}

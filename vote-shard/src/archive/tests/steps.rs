@@ -1,0 +1,291 @@
+//! Backfill, copy, compare, remove, read back.
+
+use std::sync::Arc;
+
+use ballast_domain::Timestamp;
+use ballast_domain::poll::{Poll, Refusal};
+
+use super::world::{Store, World, closed};
+use crate::VoteShard as _;
+use crate::archive::{
+    Archive, ArchiveError, Damage, FullSpeed, Reader, Report, backfill, copy_files, equal, judge,
+    read_back, remove_files, sweep,
+};
+use crate::conformance::Shard;
+use crate::conformance::words::*;
+use crate::shard::{Change, Cursor, VoterRow};
+
+/// Later than anything was written.
+pub(super) fn later() -> Timestamp {
+    Timestamp::from_unix_ms(i64::MAX)
+}
+
+/// The rows of a poll as the shard has them.
+pub(super) async fn rows_of(shard: &Shard, poll: ballast_domain::PollId) -> Vec<VoterRow> {
+    let (mut rows, mut cursor) = (Vec::new(), Cursor::Start);
+    while !matches!(cursor, Cursor::Changes { .. }) {
+        let page = shard.export(&slice(), &cursor, 10_000).await.unwrap();
+        rows.extend(page.changes.into_iter().filter_map(|change| match change {
+            Change::Voter(row) if row.poll == poll => Some(row),
+            _ => None,
+        }));
+        cursor = page.next;
+    }
+    rows
+}
+
+/// The rows of a poll as its file has them.
+pub(super) async fn archived_rows(
+    shard: &Shard,
+    archive: &Archive,
+    poll: ballast_domain::PollId,
+) -> Vec<VoterRow> {
+    let file = shard.archive(&slice(), poll).await.unwrap().unwrap();
+    let key = shard.slice_key(&slice()).await.unwrap();
+    let reader = Reader::open(archive, &file, poll).await.unwrap();
+    let (mut rows, mut after) = (Vec::new(), None);
+    while let Some((last, more)) = reader.after(after, &key).await.unwrap() {
+        rows.extend(more);
+        after = Some(last);
+    }
+    rows
+}
+
+async fn damages(shard: &Shard, archive: &Archive) -> Vec<Damage> {
+    let found = read_back(&**shard, archive, &slice(), &mut FullSpeed).await;
+    found.unwrap()
+}
+
+#[tokio::test]
+async fn closed_polls_are_archived_with_all_their_rows() {
+    let mut world = World::voted(1_200).await;
+    let shard = world.shard();
+    let mut before = Vec::new();
+    for poll in closed() {
+        let tally = shard.tally(&slice(), poll).await.unwrap();
+        before.push((poll, rows_of(&shard, poll).await, tally));
+    }
+    let store = Arc::new(Store::default());
+    let archive = store.archive();
+    let report = backfill(&*shard, &archive, &at(1), &mut FullSpeed).await;
+    let report = report.unwrap();
+    assert_eq!((report.polls, report.rows), (2, 2_400));
+    assert!(report.bytes > 0);
+    // Once more there is nothing to do.
+    let again = backfill(&*shard, &archive, &at(1), &mut FullSpeed).await;
+    assert_eq!(again.unwrap(), Report::default());
+    assert_eq!(store.names().await.len(), 2);
+    drop(shard);
+    world.crash();
+    let shard = world.shard();
+    for (poll, rows, tally) in before {
+        assert_eq!(rows.len(), 1_200);
+        assert_eq!(rows_of(&shard, poll).await, []);
+        assert_eq!(archived_rows(&shard, &archive, poll).await, rows);
+        let now = shard.tally(&slice(), poll).await.unwrap();
+        assert_eq!((now.counts, now.voters), (tally.counts, tally.voters));
+    }
+    assert!(damages(&shard, &archive).await.is_empty());
+    // The open one is as it was.
+    assert_eq!(rows_of(&shard, poll(4).poll_id).await.len(), 1_200);
+}
+
+#[tokio::test]
+async fn the_rows_leave_the_disk_when_runs_are_merged() {
+    let world = World::voted(2_000).await;
+    let shard = world.shard.clone().unwrap();
+    shard.checkpoint().await.unwrap();
+    let before = shard.usage().await;
+    let store = Arc::new(Store::default());
+    let archive = store.archive();
+    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+        .await
+        .unwrap();
+    // Votes come in, and the keeper does its usual work.
+    for round in 0..4 {
+        let batch: Vec<_> = (0..2_000)
+            .map(|n| ballot(&poll(4), &format!("late-{round}-{n}"), 0, 1))
+            .collect();
+        for batch in batch.chunks(500) {
+            shard.cast(&at(1), batch).await.unwrap();
+        }
+        shard.checkpoint().await.unwrap();
+    }
+    let disk: Arc<dyn crate::embedded::disk::Disk> = Arc::new(world.disk.clone());
+    let seen = crate::embedded::inspect::inspect(&disk, true).unwrap();
+    assert_eq!(seen.problems, Vec::<String>::new());
+    let newest = &seen.checkpoints[0].runs;
+    let named = seen.runs.iter().filter(|run| newest.contains(&run.name));
+    let rows: u64 = named.map(|run| run.rows).sum();
+    assert_eq!(rows, 2_000 + 8_000, "those of the open poll");
+    assert_eq!(before.polls_archived, 0);
+    let after = shard.usage().await;
+    assert_eq!(after.polls_archived, 2);
+}
+
+#[tokio::test]
+async fn a_late_ballot_is_judged_by_the_file_as_it_was_by_the_shard() {
+    let world = World::voted(30).await;
+    let shard = world.shard();
+    let polls: [Poll; 2] = [changeable(1), choices(2, 3, true)];
+    let mut ballots = Vec::new();
+    for poll in &polls {
+        for n in [0, 1, 2, 29, 500] {
+            let name = format!("voter-{n}");
+            for item in 0..3 {
+                ballots.push(ballot(poll, &name, item, n));
+                ballots.push(ballot(poll, &name, item, 77));
+                ballots.push(withdrawal(poll, &name, item, 78));
+                ballots.push(demanding(1, ballot(poll, &name, item, 79)));
+            }
+        }
+    }
+    let before = shard.cast(&at(1), &ballots).await.unwrap();
+    let store = Arc::new(Store::default());
+    let archive = store.archive();
+    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+        .await
+        .unwrap();
+    let key = shard.slice_key(&slice()).await.unwrap();
+    let verdicts = shard.cast(&at(1), &ballots).await.unwrap();
+    for ((ballot, before), verdict) in ballots.iter().zip(before).zip(verdicts) {
+        assert_eq!(verdict, refused(Refusal::Archived));
+        let file = shard.archive(&slice(), ballot.poll).await.unwrap().unwrap();
+        let poll = shard.poll(&slice(), ballot.poll).await.unwrap();
+        let reader = Reader::open(&archive, &file, ballot.poll).await.unwrap();
+        let print = key.print(ballot.voter.as_str());
+        let row = reader.find(print, &key).await.unwrap();
+        assert_eq!(judge(&poll, row.as_ref(), ballot), before, "{ballot:?}");
+    }
+}
+
+/// Moves the slice's rows, not its files.
+async fn copied(source: &Shard, target: &Shard) {
+    let key = source.slice_key(&slice()).await.unwrap();
+    let m = order("m", 1);
+    target.prepare(&at(2), &m, key).await.unwrap();
+    let mut cursor = Cursor::Start;
+    while !matches!(cursor, Cursor::Changes { .. }) {
+        let page = source.export(&slice(), &cursor, 10_000).await.unwrap();
+        target.import(&slice(), &m, &page.changes).await.unwrap();
+        cursor = page.next;
+    }
+}
+
+#[tokio::test]
+async fn files_are_copied_compared_and_removed() {
+    let (one, two) = (World::voted(300).await, World::new());
+    let (source, target) = (one.shard(), two.shard());
+    let (here, there) = (Arc::new(Store::default()), Arc::new(Store::default()));
+    let (from, to) = (here.archive(), there.archive());
+    backfill(&*source, &from, &at(1), &mut FullSpeed)
+        .await
+        .unwrap();
+    copied(&source, &target).await;
+    let differences = equal(&*source, &*target, &to, &slice()).await.unwrap();
+    let polls: Vec<_> = differences.iter().map(|one| one.poll).collect();
+    assert_eq!(polls, closed(), "the files are not there yet");
+    let report = copy_files(&*source, &from, &to, &slice(), &mut FullSpeed).await;
+    assert_eq!(report.unwrap().polls, 2);
+    assert_eq!(equal(&*source, &*target, &to, &slice()).await.unwrap(), []);
+    assert_eq!(here.names().await, there.names().await);
+    assert!(damages(&target, &to).await.is_empty());
+    // What is there is not copied again; what rotted or is gone, is.
+    let names = there.names().await;
+    there.rot(&names[0], 40).await;
+    let report = copy_files(&*source, &from, &to, &slice(), &mut FullSpeed).await;
+    assert_eq!(
+        report.unwrap(),
+        Report::default(),
+        "rows rotted, not the tail"
+    );
+    assert_eq!(damages(&target, &to).await.len(), 1);
+    remove_files(&to, &slice()).await.unwrap();
+    assert!(there.names().await.is_empty());
+    let gone = damages(&target, &to).await;
+    assert!(matches!(gone[0].error, ArchiveError::Missing { .. }));
+    let report = copy_files(&*source, &from, &to, &slice(), &mut FullSpeed).await;
+    assert_eq!(report.unwrap().polls, 2);
+}
+
+#[tokio::test]
+async fn a_rotten_file_is_named_and_not_copied() {
+    let world = World::voted(300).await;
+    let shard = world.shard();
+    let store = Arc::new(Store::default());
+    let archive = store.archive();
+    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+        .await
+        .unwrap();
+    let names = store.names().await;
+    store.rot(&names[1], 1_000).await;
+    let found = damages(&shard, &archive).await;
+    assert_eq!(found.len(), 1);
+    assert!(found[0].error.to_string().contains(&names[1]), "{found:?}");
+    let other = Arc::new(Store::default());
+    let to = other.archive();
+    let copied = copy_files(&*shard, &archive, &to, &slice(), &mut FullSpeed).await;
+    let error = copied.unwrap_err().to_string();
+    assert!(error.contains(&names[1]), "{error}");
+    assert!(!other.names().await.contains(&names[1]));
+}
+
+/// A disk that writes something else is noticed before the rows are given up.
+#[tokio::test]
+async fn nothing_takes_the_place_of_rows_before_it_was_read_back() {
+    let world = World::voted(300).await;
+    let shard = world.shard();
+    let store = Arc::new(Store::default());
+    let archive = store.archive();
+    store.set_lying(true);
+    let outcome = backfill(&*shard, &archive, &at(1), &mut FullSpeed).await;
+    assert!(
+        matches!(outcome, Err(ArchiveError::Damaged { .. })),
+        "{outcome:?}"
+    );
+    assert_eq!(shard.archives(&slice()).await.unwrap(), []);
+    assert_eq!(rows_of(&shard, poll(1).poll_id).await.len(), 300);
+    // Nor is it copied.
+    store.set_lying(false);
+    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+        .await
+        .unwrap();
+    let there = Arc::new(Store::default());
+    there.set_lying(true);
+    let to = there.archive();
+    let copied = copy_files(&*shard, &archive, &to, &slice(), &mut FullSpeed).await;
+    assert!(matches!(copied, Err(ArchiveError::Damaged { .. })));
+    let named = |name: &String| !name.ends_with(".new");
+    assert!(!there.names().await.iter().any(named));
+}
+
+#[tokio::test]
+async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
+    use object_store::ObjectStoreExt as _;
+    let world = World::voted(10).await;
+    let shard = world.shard();
+    let directory = tempfile::tempdir().unwrap();
+    let archive = Archive::local(directory.path()).unwrap();
+    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+        .await
+        .unwrap();
+    let folder = "acme/0/202611";
+    let litter = [
+        format!("{folder}/{}-9.parquet", poll(1).poll_id),
+        format!("{folder}/{}-2.parquet.new", poll(1).poll_id),
+    ];
+    for path in &litter {
+        let path = object_store::path::Path::from(path.as_str());
+        archive.store().put(&path, "x".into()).await.unwrap();
+    }
+    let half = directory.path().join(folder).join("half.parquet.new#1");
+    std::fs::write(&half, "x").unwrap();
+    let early = sweep(&*shard, &archive, &at(1), Timestamp::from_unix_ms(1)).await;
+    assert_eq!(early.unwrap(), 0, "they may be about to be named");
+    assert!(sweep(&*shard, &archive, &at(2), later()).await.is_err());
+    assert_eq!(sweep(&*shard, &archive, &at(1), later()).await.unwrap(), 3);
+    assert!(!half.exists());
+    assert!(damages(&shard, &archive).await.is_empty());
+    assert_eq!(remove_files(&archive, &slice()).await.unwrap(), 2);
+    assert!(!directory.path().join("acme/0").exists());
+}

@@ -1,0 +1,117 @@
+//! Writing a poll's rows into a file, group by group.
+
+use ballast_domain::PollId;
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{MultipartUpload, ObjectStoreExt as _};
+
+use super::error::{ArchiveError, ArchiveResult};
+use super::format::{Encoded, Encoder, ROWS_PER_GROUP};
+use super::place::Archive;
+use crate::shard::{SliceKey, VoterRow};
+
+/// Stores want parts of at least this, but for the last.
+const PART_BYTES: usize = 5 << 20;
+
+/// A draft that is being written. Dropped, it leaves nothing that is named.
+pub(super) struct Draft {
+    path: String,
+    upload: Box<dyn MultipartUpload>,
+    /// Not handed to the store yet.
+    waiting: Vec<u8>,
+}
+
+impl Draft {
+    pub(super) async fn begin(archive: &Archive, path: &str) -> ArchiveResult<Self> {
+        let upload = archive.store().put_multipart(&Path::from(path)).await;
+        Ok(Self {
+            path: path.to_owned(),
+            upload: upload.map_err(ArchiveError::store("begin", path))?,
+            waiting: Vec::new(),
+        })
+    }
+
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> ArchiveResult<()> {
+        self.waiting.extend_from_slice(bytes);
+        match self.waiting.len() >= PART_BYTES {
+            true => self.hand_over().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn hand_over(&mut self) -> ArchiveResult<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let part = Bytes::from(std::mem::take(&mut self.waiting));
+        let put = self.upload.put_part(part.into()).await;
+        put.map_err(ArchiveError::store("write", &self.path))
+    }
+
+    /// Makes it a file; it is durable when this returns.
+    pub(super) async fn finish(mut self) -> ArchiveResult<()> {
+        self.hand_over().await?;
+        let completed = self.upload.complete().await;
+        completed
+            .map(drop)
+            .map_err(ArchiveError::store("finish", &self.path))
+    }
+
+    /// Gives it up.
+    pub(super) async fn abort(mut self) {
+        // What is left of it has no name, and is swept.
+        let _ = self.upload.abort().await;
+    }
+}
+
+/// Takes rows in the order of their prints and makes a file of them.
+pub(super) struct Writer {
+    draft: Draft,
+    encoder: Encoder,
+    rows: Vec<VoterRow>,
+}
+
+impl Writer {
+    pub(super) async fn begin(
+        archive: &Archive,
+        path: &str,
+        poll: PollId,
+        key: SliceKey,
+    ) -> ArchiveResult<Self> {
+        Ok(Self {
+            encoder: Encoder::new(poll, key).map_err(ArchiveError::parquet(path))?,
+            draft: Draft::begin(archive, path).await?,
+            rows: Vec::new(),
+        })
+    }
+
+    pub(super) async fn push(&mut self, row: VoterRow) -> ArchiveResult<()> {
+        self.rows.push(row);
+        match self.rows.len() >= ROWS_PER_GROUP {
+            true => self.group().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn group(&mut self) -> ArchiveResult<()> {
+        let group = self.encoder.group(&self.rows);
+        let bytes = group.map_err(ArchiveError::parquet(&self.draft.path))?;
+        self.rows.clear();
+        self.draft.write(&bytes).await
+    }
+
+    pub(super) async fn finish(mut self) -> ArchiveResult<Encoded> {
+        if !self.rows.is_empty() {
+            self.group().await?;
+        }
+        let finished = self.encoder.finish();
+        let (bytes, encoded) = finished.map_err(ArchiveError::parquet(&self.draft.path))?;
+        self.draft.write(&bytes).await?;
+        self.draft.finish().await?;
+        Ok(encoded)
+    }
+
+    pub(super) async fn abort(self) {
+        self.draft.abort().await;
+    }
+}
