@@ -388,3 +388,88 @@ async fn a_watch_and_a_move_outlive_kill_9() {
     assert_eq!(it.get("/certificate-key").await, key);
     assert_eq!(done["certificate"]["publicKey"], key["publicKey"]);
 }
+
+#[tokio::test]
+async fn a_shard_is_drained_and_a_drain_called_off() {
+    let it = Instance::start().await;
+    for n in 0..6 {
+        it.tenant(&format!("tenant-{n}")).await;
+    }
+    voted(&it, "acme", 20).await;
+    let shard = shard_of(&it, "acme").await;
+    let drain = format!("/shards/{shard}/drain");
+    // Without --yes it is only shown.
+    let held = it.get(&format!("/shards/{shard}")).await["slices"]
+        .as_u64()
+        .unwrap();
+    let shown = run(&it, &["shard", "drain", &shard]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.stdout.contains("acme"), "{shown:?}");
+    assert!(shown.stderr.contains("--yes"), "{shown:?}");
+    let plan = it.get(&drain).await;
+    assert_eq!(plan["status"], "no");
+    assert_eq!(plan["plan"]["movesTotal"], held);
+    assert!(plan["plan"]["price"]["rows"].as_u64().unwrap() >= 20);
+    assert_eq!(it.all("/migrations").await.len(), 0);
+    // One that is called off begins nothing further; what is under way goes on.
+    let begin = ["shard", "drain", &shard, "--yes", "--concurrency", "1"];
+    let begun = run(&it, &[&begin[..], &["--reason", "new disks"]].concat()).await;
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    eventually("a move in its window", async || {
+        let open = it.all("/migrations?open=true").await;
+        let windows = open.iter().filter(|one| one["phase"] == "MonitorDualRead");
+        (windows.count() == 1).then_some(())
+    })
+    .await;
+    assert_eq!(it.get(&drain).await["status"], "running");
+    let shown = run(&it, &["shard", "show", &shard]).await;
+    assert!(shown.stdout.contains("draining"), "{shown:?}");
+    let gone = it.call("DELETE", &format!("/shards/{shard}")).send().await;
+    gone.refused(409, "shard-not-empty");
+    let off = run(&it, &["shard", "drain", &shard, "--cancel"]).await;
+    assert!(off.stdout.contains("takes slices again"), "{off:?}");
+    assert_eq!(it.get(&drain).await["status"], "stopping");
+    let open = it.all("/migrations?open=true").await;
+    assert_eq!(open[0]["reason"], "new disks");
+    let id = text(&open[0]["migrationID"]);
+    it.act(&format!("/migrations/{id}/complete")).await;
+    assert_eq!(over(&it, &id).await["status"], "completed");
+    eventually("the drain ends", async || {
+        (it.get(&drain).await["status"] == "no").then_some(())
+    })
+    .await;
+    assert_eq!(it.all("/migrations").await.len(), 1);
+    // To its end, after which the shard can be taken out.
+    let begin = ["shard", "drain", &shard, "--yes", "--window", "0s"];
+    let begun = run(&it, &begin).await;
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    eventually("it is empty", async || {
+        (it.get(&drain).await["status"] == "empty").then_some(())
+    })
+    .await;
+    assert_eq!(
+        it.all("/migrations?status=completed").await.len() as u64,
+        held
+    );
+    let gone = it.call("DELETE", &format!("/shards/{shard}")).send().await;
+    assert_eq!(gone.status, 204, "{}", gone.text);
+    // Whoever comes back to a shard that is in the fleet again is moved there.
+    let again = json!({"shardID": shard, "url": "file:shards/another"});
+    it.create("/shards", &again).await;
+    let due = it.get("/rebalance").await["plan"]["movesTotal"]
+        .as_u64()
+        .unwrap();
+    assert!(due > 0, "somebody belongs there");
+    let shown = run(&it, &["rebalance"]).await;
+    assert!(shown.stdout.contains("where they belong"), "{shown:?}");
+    let begun = run(&it, &["rebalance", "--yes", "--window", "0s", "--json"]).await;
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    eventually("all are where they belong", async || {
+        let body = it.get("/rebalance").await;
+        let left = body["plan"]["movesTotal"] == 0 && body["plan"]["movingTotal"] == 0;
+        (left && body["executionID"].is_null()).then_some(())
+    })
+    .await;
+    assert_eq!(it.get("/placement/drift").await["movesTotal"], 0);
+    assert_eq!(shard_of(&it, "acme").await, shard);
+}
