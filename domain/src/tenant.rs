@@ -171,6 +171,25 @@ impl Slice {
         self.last_move = route.last;
     }
 
+    /// Raises every epoch, as after a restore. A move is not gone on with: what
+    /// it had begun is undone, and what it had done is finished.
+    pub fn restore(&mut self, raise: u64) {
+        let raised = |epoch: Epoch| Epoch(epoch.0.saturating_add(raise));
+        let spent = self.route().spent;
+        self.epoch = raised(self.epoch);
+        if self.spent_epoch.is_some() {
+            self.spent_epoch = Some(raised(spent));
+        }
+        self.sealing_since = None;
+        if let Some(moving) = &mut self.moving {
+            moving.prepared = raised(moving.prepared);
+            moving.phase = match moving.phase {
+                Phase::Copying | Phase::Sealing { .. } | Phase::Aborting => Phase::Aborting,
+                Phase::Window | Phase::Cleaning => Phase::Cleaning,
+            };
+        }
+    }
+
     /// The shard whose copy is read beside the owner's, while a move's window
     /// is open.
     #[must_use]

@@ -1,5 +1,6 @@
 //! Making a backup, while votes arrive.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -8,10 +9,10 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ballast_control_plane::registry::sqlite::{SqliteRegistry, copy_to};
 use ballast_control_plane::registry::typed;
-use ballast_domain::Clock;
 use ballast_domain::registry::{Kind, RecordQuery, Registry};
 use ballast_domain::shard::Shard;
-use ballast_domain::tenant::Tenant;
+use ballast_domain::tenant::{Epoch, SliceId, Tenant};
+use ballast_domain::{Clock, ShardId};
 use ballast_vote_shard::embedded::disk::{Disk, RealDisk};
 use ballast_vote_shard::embedded::inspect::{Inspection, inspect, needed};
 
@@ -31,59 +32,55 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
     }
     crate::up::known_format(data_dir)?;
     make_empty(destination)?;
-    // Which shards there are is read from a first copy; what is kept is made
-    // after the shards' own.
+    let mut copies: Vec<ShardCopy> = Vec::new();
     let draft = destination.join("registry.draft.db");
+    let copy = destination.join(REGISTRY);
     copy_to(&registry, &draft).await?;
-    let (shards, ..) = contents(&draft).await?;
+    let mut before = contents(&draft).await?;
     remove_database(&draft)?;
-    let mut copies = Vec::new();
-    for shard in shards {
-        let Some(directory) = shard.url.strip_prefix("file:") else {
+    let mut stale: Vec<ShardId> = before.shards.iter().map(|s| s.shard_id.clone()).collect();
+    let mut attempt = 0;
+    let after = loop {
+        for shard in &before.shards {
+            if stale.contains(&shard.shard_id) {
+                let made = shard_copy(data_dir, destination, shard)?;
+                copies.retain(|copy| copy.shard_id != made.shard_id);
+                copies.push(made);
+            }
+        }
+        // What is kept is copied after the shards, so that every tenant's votes
+        // have a tenant. A slice that was cut over meanwhile may be whole on
+        // neither copy: those two are made anew.
+        remove_database(&copy)?;
+        copy_to(&registry, &copy).await?;
+        let after = contents(&copy).await?;
+        stale = moved_between(&before, &after);
+        if stale.is_empty() {
+            break after;
+        }
+        attempt += 1;
+        if attempt >= ATTEMPTS {
             bail!(
-                "{} is at {}: only file: shards are backed up from here",
-                shard.shard_id,
-                shard.url
-            );
-        };
-        let from = data_dir.join(directory);
-        // Always within the backup, wherever the shard itself is.
-        let directory = format!("shards/{}", shard.shard_id);
-        let to = destination.join(&directory);
-        let (from, to) = (from.as_path(), to.as_path());
-        if !from.exists() && KnownShards::of(data_dir).knows(&shard.shard_id) {
-            bail!(
-                "the files of {} are gone: {}",
-                shard.shard_id,
-                from.display()
+                "slices kept moving to and from {}: pause the moves (ballast migration pause), then try again",
+                stale
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
             );
         }
-        let (files, seen) =
-            copy_shard(from, to).with_context(|| format!("copy {}", shard.shard_id))?;
-        copies.push(ShardCopy {
-            shard_id: shard.shard_id,
-            directory,
-            position: seen.last_group,
-            as_of: seen.as_of,
-            polls: seen.polls,
-            voters: seen.voters,
-            votes: seen.votes,
-            digest: seen.digest,
-            files,
-        });
-    }
+        before = after;
+    };
+    copies.sort_by(|one, two| one.shard_id.cmp(&two.shard_id));
     let executions = copy_executions(data_dir, destination).await?;
-    let copy = destination.join(REGISTRY);
-    copy_to(&registry, &copy).await?;
-    let (_, revision, tenants) = contents(&copy).await?;
     let manifest = Manifest {
         format: FORMAT,
         program: env!("CARGO_PKG_VERSION").to_owned(),
         created_at: SystemClock.now(),
         registry: RegistryCopy {
             file: FileCopy::of(&copy, REGISTRY)?,
-            revision,
-            tenants,
+            revision: after.revision,
+            tenants: after.tenants,
         },
         shards: copies,
         executions,
@@ -131,18 +128,88 @@ pub(super) fn make_empty(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The shards, the last revision and the number of tenants of a registry.
-async fn contents(path: &Path) -> anyhow::Result<(Vec<Shard>, u64, u64)> {
+/// What a registry says.
+struct Contents {
+    shards: Vec<Shard>,
+    revision: u64,
+    tenants: u64,
+    /// Who owns which slice, at which epoch.
+    owners: BTreeMap<SliceId, (ShardId, Epoch)>,
+}
+
+async fn contents(path: &Path) -> anyhow::Result<Contents> {
     let registry = SqliteRegistry::open(path, Arc::new(SystemClock)).await?;
     let query = RecordQuery::all(Kind::Shard, u32::MAX);
     let shards = typed::list::<Shard>(&registry, &query).await?;
     let revision = registry.revision().await?;
     let tenants =
         typed::list::<Tenant>(&registry, &RecordQuery::all(Kind::Tenant, u32::MAX)).await?;
-    let count = tenants.len() as u64;
     registry.close().await;
-    let shards = shards.into_iter().map(|shard| shard.value).collect();
-    Ok((shards, revision, count))
+    let owners = tenants.iter().flat_map(|tenant| {
+        let tenant_id = &tenant.value.tenant_id;
+        tenant.value.slices.iter().map(move |slice| {
+            let id = SliceId {
+                tenant_id: tenant_id.clone(),
+                slice: slice.slice,
+            };
+            (id, (slice.shard_id.clone(), slice.epoch))
+        })
+    });
+    Ok(Contents {
+        owners: owners.collect(),
+        tenants: tenants.len() as u64,
+        shards: shards.into_iter().map(|shard| shard.value).collect(),
+        revision,
+    })
+}
+
+/// The shards of slices whose owner changed, and those that are new.
+fn moved_between(before: &Contents, after: &Contents) -> Vec<ShardId> {
+    let moved = after.owners.iter().filter_map(|(slice, now)| {
+        let was = before.owners.get(slice)?;
+        (was != now).then(|| [was.0.clone(), now.0.clone()])
+    });
+    let known = |id: &ShardId| before.shards.iter().any(|shard| shard.shard_id == *id);
+    let new = after.shards.iter().map(|shard| shard.shard_id.clone());
+    let mut stale: Vec<_> = moved.flatten().chain(new.filter(|id| !known(id))).collect();
+    stale.sort();
+    stale.dedup();
+    stale
+}
+
+/// Copies a shard and says what is in the copy.
+fn shard_copy(data_dir: &Path, destination: &Path, shard: &Shard) -> anyhow::Result<ShardCopy> {
+    let Some(directory) = shard.url.strip_prefix("file:") else {
+        bail!(
+            "{} is at {}: only file: shards are backed up from here",
+            shard.shard_id,
+            shard.url
+        );
+    };
+    let from = data_dir.join(directory);
+    // Always within the backup, wherever the shard itself is.
+    let directory = format!("shards/{}", shard.shard_id);
+    let to = destination.join(&directory);
+    if !from.exists() && KnownShards::of(data_dir).knows(&shard.shard_id) {
+        bail!(
+            "the files of {} are gone: {}",
+            shard.shard_id,
+            from.display()
+        );
+    }
+    let (files, seen) =
+        copy_shard(&from, &to).with_context(|| format!("copy {}", shard.shard_id))?;
+    Ok(ShardCopy {
+        shard_id: shard.shard_id.clone(),
+        directory,
+        position: seen.last_group,
+        as_of: seen.as_of,
+        polls: seen.polls,
+        voters: seen.voters,
+        votes: seen.votes,
+        digest: seen.digest,
+        files,
+    })
 }
 
 fn remove_database(path: &Path) -> anyhow::Result<()> {

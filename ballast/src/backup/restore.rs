@@ -12,7 +12,7 @@ use ballast_domain::Clock;
 use ballast_domain::ShardId;
 use ballast_domain::registry::{Kind, RecordQuery, Registry};
 use ballast_domain::shard::Shard;
-use ballast_domain::tenant::{Epoch, SliceId, Tenant};
+use ballast_domain::tenant::{SliceId, Tenant};
 use ballast_state_machines::engine::cancel_open;
 use ballast_state_machines::store::SqliteStore;
 use ballast_vote_shard::At;
@@ -103,7 +103,7 @@ async fn raise_registry(path: &Path, manifest: &Manifest) -> anyhow::Result<Vec<
         let mut writes = Vec::new();
         for mut tenant in tenants {
             for slice in &mut tenant.value.slices {
-                slice.epoch = Epoch(slice.epoch.0 + raise);
+                slice.restore(raise);
                 let at = At {
                     slice: SliceId {
                         tenant_id: tenant.value.tenant_id.clone(),

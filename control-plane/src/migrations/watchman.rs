@@ -59,7 +59,7 @@ pub async fn round(plane: &ControlPlane, clock: &Arc<dyn Clock>) -> Result<()> {
     for migration in open.into_iter().map(|found| found.value) {
         // One that is stuck does not keep the others waiting.
         if let Err(error) = worker.unseal_overdue(&migration, most).await {
-            tracing::warn!(id = %migration.migration_id, %error, "a slice stays sealed for now");
+            tracing::warn!(id = %migration.migration_id, %error, "whether its slice is sealed cannot be looked at now");
         }
         if let Err(error) = take_over(plane, &migration).await {
             tracing::warn!(id = %migration.migration_id, %error, "a move is not worked on for now");

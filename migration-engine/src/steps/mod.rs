@@ -151,7 +151,7 @@ impl Steps {
         Job {
             move_id: migration.migration_id.clone(),
             slice: migration.slice_id(),
-            lease: context.lease(),
+            lease: lease(migration.run, context.lease()),
             seal_max_ms: None,
         }
     }
@@ -180,6 +180,13 @@ impl Steps {
     fn now_ms(&self) -> i64 {
         self.clock.now().unix_ms()
     }
+}
+
+/// A later execution of a move counts its leases from the beginning; what it
+/// orders must not be taken for late.
+fn lease(run: u32, lease: u64) -> u64 {
+    const LEASES: u64 = 1 << 10;
+    u64::from(run) * LEASES + lease.min(LEASES - 1)
 }
 
 fn move_id(given: &Given, context: &TaskContext) -> MoveId {

@@ -156,6 +156,18 @@ impl EmbeddedShard {
         self.decide(|core| core.adopt(at, key, now)).await
     }
 
+    /// Has a voter's row rot behind the shard's back: a fault that tests plant.
+    #[cfg(any(test, feature = "faults"))]
+    pub async fn rot(
+        &self,
+        slice: &SliceId,
+        poll: PollId,
+        voter: &ballast_domain::VoterId,
+    ) -> ShardResult<()> {
+        let now = self.now();
+        self.decide(|core| core.rot(slice, poll, voter, now)).await
+    }
+
     fn now(&self) -> ballast_domain::Timestamp {
         self.shared.clock.now()
     }

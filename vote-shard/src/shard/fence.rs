@@ -215,16 +215,17 @@ impl Fence {
         Self::under(Holding::Gone, known, order)
     }
 
-    /// The same at a higher epoch, as after a restore: whoever knows the old
-    /// one is fenced.
-    pub fn raised(&self, epoch: Epoch) -> Result<Self, Unfit> {
-        if epoch <= self.epoch {
-            return Err(self.unfit());
+    /// The owner at a higher epoch, as after a restore: whoever knows the old
+    /// one is fenced, and a move that had sealed it is not gone on with.
+    pub fn restored(&self, epoch: Epoch) -> Result<Self, Unfit> {
+        match self.holding {
+            Holding::Owner | Holding::Sealed if epoch > self.epoch => Ok(Self {
+                epoch,
+                holding: Holding::Owner,
+                ..self.clone()
+            }),
+            _ => Err(self.unfit()),
         }
-        Ok(Self {
-            epoch,
-            ..self.clone()
-        })
     }
 
     fn under(holding: Holding, epoch: Epoch, order: &Order) -> Self {

@@ -13,6 +13,8 @@
 //! from the log.
 
 mod polls;
+#[cfg(any(test, feature = "faults"))]
+mod rot;
 mod slices;
 mod votes;
 

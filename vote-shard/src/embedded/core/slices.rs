@@ -45,7 +45,7 @@ impl Core {
         self.check()?;
         let (fence, key) = match self.state.slices.get(&at.slice) {
             None => (Fence::founded(at.epoch), fresh),
-            Some(known) => (known.fence.raised(at.epoch)?, known.key),
+            Some(known) => (known.fence.restored(at.epoch)?, known.key),
         };
         self.write_slice(at, fence, key, clock);
         Ok(self.after(self.open.sequence, ()))
