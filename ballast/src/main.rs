@@ -54,7 +54,7 @@ enum Command {
     /// Create, list, change, rotate, revoke and identify API keys
     #[command(subcommand)]
     Key(cli::key::Verb),
-    /// Add, list, show, change and remove shards; inspect and verify their files
+    /// Add, list, show, change, drain and remove shards; inspect and verify their files
     #[command(subcommand)]
     Shard(cli::shard::Verb),
     /// Create, list, read, close and import polls of a tenant, with its API key
@@ -66,6 +66,9 @@ enum Command {
     /// List, watch, pause, cancel, reverse and certify moves of tenants between shards
     #[command(subcommand)]
     Migration(cli::migration::Verb),
+    /// Move every slice where it belongs; shows the plan, and does it with --yes
+    #[command(after_help = cli::help::REBALANCE)]
+    Rebalance(cli::drain::RebalanceArgs),
     /// List what was changed: who, when, why
     #[command(subcommand)]
     Event(cli::event::Verb),
@@ -115,6 +118,7 @@ impl Command {
             Self::Shard(cli::shard::Verb::Running(verb)) => verb.run(&remote()?).await,
             Self::Poll(verb) => verb.run(globals, screen).await,
             Self::Placement(verb) => verb.run(&remote()?).await,
+            Self::Rebalance(args) => args.run(&remote()?).await,
             Self::Event(verb) => verb.run(&remote()?).await,
             Self::Token(cli::token::Verb::Running(verb)) => verb.run(&remote()?).await,
         }

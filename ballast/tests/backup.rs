@@ -228,6 +228,9 @@ async fn what_ran_is_known_and_does_not_go_on() {
     told(&["restore"], &[&backup, &home.path().join("data")]).await;
     std::fs::copy(token_file(it.home()), token_file(home.path())).unwrap();
     let restored = Instance::within(home, Options::default()).await;
+    // Certificates of the restored world are signed with the same key.
+    let key = restored.get("/certificate-key").await;
+    assert_eq!(key, it.get("/certificate-key").await);
     let ended = restored.call("GET", "/executions/asking:open/watch").send();
     let ended = ended.await.text;
     assert!(ended.contains("event: end"), "{ended}");

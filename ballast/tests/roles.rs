@@ -34,6 +34,8 @@ struct Named {
     key: String,
     secret: String,
     token: String,
+    /// A move that is over.
+    migration: String,
 }
 
 /// Every operation, with things that exist in the place of its parameters.
@@ -49,6 +51,7 @@ async fn operations(it: &Instance, named: &Named) -> Vec<Operation> {
                 .replace("{shardID}", &named.shard)
                 .replace("{keyID}", &named.key)
                 .replace("{tokenID}", &named.token)
+                .replace("{migrationID}", &named.migration)
                 .replace("{workflow}", "trial")
                 .replace("{executionID}", "trial:ended");
             assert!(!path.contains('{'), "{path}: an unknown parameter");
@@ -72,6 +75,7 @@ fn body(operation: &Operation, named: &Named) -> Value {
         ("post", "/placement/preview") => json!({ "remove": named.shard }),
         ("post", "/keys/identify") => json!({ "key": named.secret }),
         ("put", "/workflows/trial") => trial(),
+        ("post", "/tenants/acme/move") => json!({ "toShardID": named.shard }),
         ("post", "/executions") => json!({ "workflow": "trial" }),
         ("post", "/executions/trial:ended/signal") => json!({ "output": 1 }),
         ("put", _) => json!({ "shardID": named.shard }),
@@ -93,6 +97,23 @@ async fn run_a_trial(it: &Instance) {
     assert!(end.text.contains("event: end"), "{}", end.text);
 }
 
+/// A move of `acme` that has ended; returns where the tenant is, and the move.
+async fn move_it(it: &Instance, from: &str) -> (String, String) {
+    let to = if from == "shard-1" {
+        "shard-2"
+    } else {
+        "shard-1"
+    };
+    let call = it.call("POST", "/tenants/acme/move");
+    let body = json!({ "toShardID": to, "windowMs": 0 });
+    let begun = call.json(&body).send().await.expect(202);
+    let id = text(&begun["migrationID"]);
+    let watch = it.call("GET", &format!("/migrations/{id}/watch"));
+    let end = watch.send().await.text;
+    assert!(end.contains("event: end"), "{end}");
+    (to.to_owned(), id)
+}
+
 fn sent(call: Call, operation: &Operation, named: &Named) -> Call {
     if operation.method == "get" {
         call
@@ -109,12 +130,14 @@ async fn every_operation_asks_for_a_role() {
     let (_, viewer) = it.new_token("viewer").await;
     let (token, operator) = it.new_token("operator").await;
     run_a_trial(&it).await;
+    let (shard, migration) = move_it(&it, &shard).await;
     let before = it.newest_event().await;
     let named = Named {
         shard,
         key,
         secret,
         token,
+        migration,
     };
     let all = operations(&it, &named).await;
     for operation in &all {

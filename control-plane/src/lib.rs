@@ -7,6 +7,7 @@
 //!             notes which shards are filling up, forgets old replies
 //!   route_source ── what routers read
 //!   workflows ── what is deployed and what runs, on the engine of state-machines
+//!   migrations, drains ── moves of slices, one by one and many at once
 //! ```
 //! The API writes intent into the registry; whatever follows from it is found
 //! there by those who follow its feed. Nothing here calls a router.
@@ -16,6 +17,7 @@
 pub mod api;
 pub mod bootstrap;
 pub mod change;
+pub mod drains;
 pub mod events;
 pub mod fleet;
 pub mod idempotency;

@@ -5,6 +5,7 @@
 
 use ballast_domain::bounds::{SHARDS_MAX, SLICES_PER_SHARD_DEFAULT, ZONES_MAX};
 use ballast_domain::error::{ErrorCode, did_you_mean};
+use ballast_domain::migration::open_on;
 use ballast_domain::registry::{CommitError, Expect, Kind, pinned_to, slices_on};
 use ballast_domain::shard::{Pressure, Shard, ShardState};
 use ballast_domain::{Error, RegionId, Result, ShardId, ZoneId};
@@ -314,11 +315,24 @@ pub async fn remove(
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail)
                 .next("Take the pins away first (placement unpin)."));
         }
+        let open = plane
+            .registry()
+            .tallies(Kind::Migration, &open_on(id))
+            .await?;
+        if let Some(moves) = open.get(&open_on(id)) {
+            let detail = format!("{moves} moves from or to shard {id} are not over");
+            return Err(Error::new(ErrorCode::ShardNotEmpty, detail)
+                .next("Wait for them, or end their windows (migration list, complete)."));
+        }
         // A slice placed here meanwhile makes the tally 1 and this commit fail;
         // one placed from now on finds the fleet record changed.
         let writes = vec![typed::remove(old.version, &old.value), snapshot.touched()];
         let none = |tally| Expect::TallyBelow(Kind::Tenant, tally, 1);
-        let unused = vec![none(slices_on(id.as_str())), none(pinned_to(id.as_str()))];
+        let unused = vec![
+            none(slices_on(id.as_str())),
+            none(pinned_to(id.as_str())),
+            Expect::TallyBelow(Kind::Migration, open_on(id), 1),
+        ];
         let edit = Edit {
             old: old.version,
             value: (),

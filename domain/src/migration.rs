@@ -337,6 +337,13 @@ pub fn moves_in(region: &RegionId) -> String {
     format!("region:{region}")
 }
 
+/// The tally of the moves from or to a shard that are not over: as long as
+/// there are any it cannot be taken away.
+#[must_use]
+pub fn open_on(shard: &ShardId) -> String {
+    format!("open:{shard}")
+}
+
 /// The term of a tenant's moves.
 #[must_use]
 pub fn moves_of(tenant: &TenantId) -> String {
@@ -361,11 +368,15 @@ impl Entity for Migration {
         terms
     }
     fn tallies(&self) -> Vec<String> {
-        if self.stage != Stage::Admitted {
-            return Vec::new();
+        let shards = [&self.from, &self.to];
+        let mut tallies = Vec::new();
+        if !self.is_over() {
+            tallies.extend(shards.map(open_on));
         }
-        let shards = [&self.from, &self.to].map(moves_on);
-        let regions = self.regions.iter().map(moves_in);
-        shards.into_iter().chain(regions).collect()
+        if self.stage == Stage::Admitted {
+            tallies.extend(shards.map(moves_on));
+            tallies.extend(self.regions.iter().map(moves_in));
+        }
+        tallies
     }
 }

@@ -221,7 +221,7 @@ fn next_step(problem: &Problem) -> &str {
         "changed-meanwhile" => "show it again, and repeat with --if-match and its version now",
         "idempotency-mismatch" => "give another --idempotency-key, or leave it out",
         "shard-not-empty" => {
-            "ballast shard state ID draining, and wait until ballast shard show ID says 0 slices"
+            "ballast shard drain ID --yes, and wait until ballast shard show ID says that it is empty"
         }
         "pin-refused" => "ballast placement explain TENANT shows the shards that nothing vetoes",
         "last-admin" => "first: ballast token create --role admin --name NAME",

@@ -70,3 +70,20 @@ signed with another key.
 Examples:
   ballast migration verify-certificate acme.json
   ballast migration verify-certificate acme.json --public-key A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=";
+pub(crate) const SHARD_DRAIN: &str = "\
+Without --yes only the plan is shown: every slice, where it would go, and what that costs. With
+it the shard takes nothing new, and its slices move away, a few at a time. Until the windows of
+these moves are over the shard holds copies.
+
+Examples:
+  ballast shard drain shard-1
+  ballast shard drain shard-1 --yes --concurrency 2 --reason 'new disks'
+  ballast shard drain shard-1 --yes --window 10min
+  ballast shard drain shard-1 --cancel";
+pub(crate) const REBALANCE: &str = "\
+Without --yes only the plan is shown: the slices that are not where they belong, as ballast
+placement drift lists them, and what it costs to move them.
+
+Examples:
+  ballast rebalance
+  ballast rebalance --yes --concurrency 2 --reason 'two shards were added'";

@@ -13,6 +13,7 @@ pub(crate) mod body;
 pub(crate) mod client;
 pub(crate) mod completions;
 pub(crate) mod confirm;
+pub(crate) mod drain;
 pub(crate) mod event;
 pub(crate) mod execution;
 pub(crate) mod failure;

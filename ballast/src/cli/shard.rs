@@ -1,7 +1,8 @@
-//! `shard`: add, list, show, weight, zones, state, update, remove; and, on the
+//! `shard`: add, list, show, weight, zones, state, drain, update, remove; and, on the
 //! files of a shard, inspect and verify.
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
+use ballast_domain::shard::ShardState;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,9 +11,10 @@ use super::args::{Creation, Fields, Guard, Paging, weight};
 use super::body::ShardBody;
 use super::client::Request;
 use super::confirm::confirm;
+use super::drain::{DrainArgs, drain_of};
 use super::failure::{Failure, Verdict};
 use super::shard_files::FilesVerb;
-use super::view::{self, shards};
+use super::view::{self, drains, shards};
 use super::{Remote, help};
 
 /// What can be done with shards.
@@ -83,6 +85,9 @@ pub(crate) enum RunningVerb {
         #[command(flatten)]
         guard: Guard,
     },
+    /// Move everything off a shard; shows the plan, and does it with --yes
+    #[command(after_help = help::SHARD_DRAIN)]
+    Drain(DrainArgs),
     /// Change several things about a shard at once
     #[command(after_help = help::SHARD_UPDATE)]
     Update {
@@ -193,6 +198,12 @@ impl RunningVerb {
             Self::Show { id } => {
                 let reply = client.send(Request::get(&["shards", &id])).await?;
                 view::show(screen, &reply, shards::facts)?;
+                let shown: ShardBody = reply.read()?;
+                if shown.shard.state == ShardState::Draining && !screen.json {
+                    let drain = drain_of(remote, &id).await?.read()?;
+                    let told = format!("draining  {}", drains::progress(&drain));
+                    screen.data(told.as_bytes())?;
+                }
             }
             Self::Weight { id, weight, guard } => {
                 patched(remote, &id, json!({ "weight": weight }), guard).await?;
@@ -203,6 +214,7 @@ impl RunningVerb {
             Self::State { id, state, guard } => {
                 patched(remote, &id, json!({ "state": state }), guard).await?;
             }
+            Self::Drain(args) => return args.run(remote).await,
             Self::Update { id, patch, guard } => {
                 let fields = Fields::default()
                     .with("weight", patch.weight)

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ballast_control_plane::drains::tasks::with_drains;
 use ballast_control_plane::migrations::records::SliceRecords;
 use ballast_control_plane::migrations::{Kept, Movers};
 use ballast_control_plane::workflows::{definitions, tasks};
@@ -44,7 +45,8 @@ impl Running {
             shards: Arc::clone(&shards),
             notary: certificate_key::notary(data_dir, &SystemEntropy)?,
         });
-        let registry = steps(plane, shards).register(tasks::with_common(Registry::new()));
+        let registry = tasks::with_common(Registry::new());
+        let registry = with_drains(steps(plane, shards).register(registry), plane);
         let settings = Settings {
             worker: "up".to_owned(),
             tasks_max: config.tasks_max,

@@ -10,6 +10,7 @@
 
 mod answer;
 mod caller;
+mod drains;
 mod events;
 mod executions;
 mod keys;
@@ -68,6 +69,9 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(keys::identify))
         .routes(routes!(shards::list, shards::add))
         .routes(routes!(shards::show, shards::update, shards::remove))
+        .routes(routes!(drains::show, drains::begin))
+        .routes(routes!(drains::cancel))
+        .routes(routes!(drains::rebalance_show, drains::rebalance_begin))
         .routes(routes!(placement::show))
         .routes(routes!(placement::explain))
         .routes(routes!(placement::pin, placement::unpin))

@@ -1,5 +1,7 @@
 //! What a move would cost, from what is there and from past moves.
 
+use std::collections::BTreeMap;
+
 use ballast_domain::Result;
 use ballast_domain::migration::{Migration, Price, Status, ended_so};
 use ballast_domain::registry::{Kind, RecordQuery, slices_on};
@@ -71,6 +73,57 @@ impl Experience {
     }
 }
 
+/// Reckons what moves would cost, from what was learnt so far.
+pub(crate) struct Pricer {
+    experience: Experience,
+    slices: BTreeMap<String, u64>,
+}
+
+impl Pricer {
+    /// One who knows the past moves and how many slices are where.
+    pub(crate) async fn new(plane: &ControlPlane) -> Result<Self> {
+        let query = RecordQuery {
+            terms: vec![ended_so(Status::Completed)],
+            descending: true,
+            ..RecordQuery::all(Kind::Migration, PAST)
+        };
+        let past = typed::list::<Migration>(plane.registry(), &query).await?;
+        let past: Vec<_> = past.into_iter().map(|past| past.value).collect();
+        let registry = plane.registry();
+        Ok(Self {
+            experience: Experience::of(&past),
+            slices: registry.tallies(Kind::Tenant, &slices_on("")).await?,
+        })
+    }
+
+    /// What a move of a slice would cost.
+    pub(crate) async fn price(
+        &self,
+        plane: &ControlPlane,
+        slice: &SliceId,
+        from: &ShardId,
+        to: &ShardId,
+    ) -> Result<Price> {
+        let source = movers(plane)?.shards.shard(from).map_err(Error::from)?;
+        let digests = match source.digests(slice).await {
+            Ok(digests) => digests,
+            // Nobody has voted yet.
+            Err(ShardError::Unfit(_)) => Vec::new(),
+            Err(other) => return Err(other.into()),
+        };
+        let rows: u64 = digests.iter().map(|(_, digest)| digest.rows).sum();
+        let polls = digests.len() as u64;
+        let on = |shard: &ShardId| {
+            let tally = slices_on(shard.as_str());
+            self.slices.get(&tally).copied().unwrap_or(0)
+        };
+        let neighbours = (on(from) + on(to)).saturating_sub(1);
+        // A poll has a row of its own.
+        let rows = rows.saturating_sub(polls);
+        Ok(self.experience.price(polls, rows, neighbours))
+    }
+}
+
 /// What a move of a slice would cost.
 pub async fn price(
     plane: &ControlPlane,
@@ -78,33 +131,6 @@ pub async fn price(
     from: &ShardId,
     to: &ShardId,
 ) -> Result<Price> {
-    let source = movers(plane)?.shards.shard(from).map_err(Error::from)?;
-    let digests = match source.digests(slice).await {
-        Ok(digests) => digests,
-        // Nobody has voted yet.
-        Err(ShardError::Unfit(_)) => Vec::new(),
-        Err(other) => return Err(other.into()),
-    };
-    let rows: u64 = digests.iter().map(|(_, digest)| digest.rows).sum();
-    let polls = digests.len() as u64;
-    let query = RecordQuery {
-        terms: vec![ended_so(Status::Completed)],
-        descending: true,
-        ..RecordQuery::all(Kind::Migration, PAST)
-    };
-    let past = typed::list::<Migration>(plane.registry(), &query).await?;
-    let past: Vec<_> = past.into_iter().map(|past| past.value).collect();
-    let tallies = plane
-        .registry()
-        .tallies(Kind::Tenant, &slices_on(""))
-        .await?;
-    let on = |shard: &ShardId| {
-        tallies
-            .get(&slices_on(shard.as_str()))
-            .copied()
-            .unwrap_or(0)
-    };
-    let neighbours = (on(from) + on(to)).saturating_sub(1);
-    // A poll has a row of its own.
-    Ok(Experience::of(&past).price(polls, rows.saturating_sub(polls), neighbours))
+    let pricer = Pricer::new(plane).await?;
+    pricer.price(plane, slice, from, to).await
 }

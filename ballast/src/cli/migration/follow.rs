@@ -49,7 +49,7 @@ enum Shown<'a> {
     Nowhere,
     /// One document per line.
     Documents(String),
-    Lines(Teller),
+    Lines(Box<Teller>),
     Live(Box<Live<'a>>),
 }
 
@@ -130,7 +130,7 @@ impl Following {
         } else if screen.terminal && !is_dumb() {
             Shown::Live(Box::new(Live::new(screen)))
         } else {
-            Shown::Lines(Teller::default())
+            Shown::Lines(Box::default())
         }
     }
 

@@ -126,7 +126,7 @@ pub(crate) fn table(screen: &Screen, migrations: &[Migration]) -> String {
 fn far(migration: &Migration) -> String {
     let progress = &migration.progress;
     match progress.total.filter(|total| *total > 0) {
-        _ if migration.record.is_over() => "–".to_owned(),
+        _ if !is_telling(migration) => "–".to_owned(),
         Some(total) => percent((progress.done as f64 / total as f64).min(1.0))
             .trim_start()
             .to_owned(),
@@ -228,7 +228,10 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
         ("to", Some(record.to.to_string())),
         ("status", Some(migration.status.name().to_owned())),
         ("phase", Some(migration.phase.clone())),
-        ("progress", (!record.is_over()).then(|| progress(migration))),
+        (
+            "progress",
+            is_telling(migration).then(|| progress(migration)),
+        ),
         ("waiting for", record.waiting_for.clone()),
         ("requested", Some(moment_long(screen, record.requested_at))),
         ("by", Some(record.actor.to_string())),
@@ -304,6 +307,14 @@ fn window_ends(migration: &Migration) -> Option<ballast_domain::Timestamp> {
     ))
 }
 
+/// Whether how far it is says something of the phase that it is in: in those
+/// that copy nothing, only what they tell themselves does.
+pub(crate) fn is_telling(migration: &Migration) -> bool {
+    let told = &migration.progress;
+    let copies = ["WaitForSync", "VerifyConsistency"].contains(&migration.phase.as_str());
+    !migration.record.is_over() && (copies || told.note.is_some() || told.per_second.is_some())
+}
+
 /// How far a phase is, in words.
 pub(crate) fn progress(migration: &Migration) -> String {
     let it = &migration.progress;
@@ -339,11 +350,17 @@ pub(crate) fn moving(slice: &Slice) -> Option<String> {
 /// How a slice's last move ended, in few words.
 pub(crate) fn last_move(slice: &Slice) -> Option<String> {
     let last = slice.last_move.as_ref()?;
-    let how = match last.moved {
-        true => "was moved here",
-        false => "stayed here, a move was undone",
+    // The way back is a move of its own, named after the one it undoes.
+    let (id, back) = match last.move_id.0.strip_suffix("-back") {
+        Some(id) => (id, true),
+        None => (last.move_id.0.as_str(), false),
     };
-    Some(format!("{how} ({})", last.move_id))
+    let how = match (last.moved, back) {
+        (true, false) => "was moved here",
+        (true, true) => "was brought back here",
+        (false, _) => "stayed here, a move was undone",
+    };
+    Some(format!("{how} ({id})"))
 }
 
 #[cfg(test)]

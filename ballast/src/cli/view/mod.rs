@@ -3,6 +3,7 @@
 
 pub(crate) mod certificate;
 pub(crate) mod chart;
+pub(crate) mod drains;
 pub(crate) mod events;
 pub(crate) mod executions;
 pub(crate) mod explain;

@@ -20,6 +20,7 @@ use ballast_domain::Timestamp;
 use ballast_domain::migration::{Stage, Status};
 
 use super::certificate::times;
+use super::migrations::is_telling;
 use super::watch::bar;
 use super::watch::line::{Line, Paint};
 use super::watch::{Link, link};
@@ -197,7 +198,7 @@ impl Mark {
 fn far(migration: &Migration, columns: usize, now: Timestamp) -> Vec<Line> {
     let it = &migration.progress;
     let mut lines = Vec::new();
-    if it.total.is_some_and(|total| total > 0) || it.done > 0 {
+    if is_telling(migration) && (it.total.is_some_and(|total| total > 0) || it.done > 0) {
         let told = Progress {
             state: String::new(),
             task: 0,

@@ -114,5 +114,6 @@ fn a_pipe_is_told_each_change_once() {
     lines.extend(teller.tell(&going_back(), NOW.plus_seconds(6)));
     let end = ended("reversed", "Rollback", json!("operators asked for it"));
     lines.extend(teller.tell(&end, NOW.plus_seconds(7)));
+    lines.extend(teller.tell(&end, NOW.plus_seconds(7)));
     insta::assert_snapshot!(lines.join("\n"));
 }

@@ -7,7 +7,7 @@ use crate::cli::migration::body::Migration;
 use crate::cli::table::{clean, number};
 use crate::cli::time::span;
 use crate::cli::view::certificate::times;
-use crate::cli::view::migrations::progress;
+use crate::cli::view::migrations::{is_telling, progress};
 
 /// Progress is told again after so much of the whole, or so long.
 const SHARE_STEP: f64 = 0.05;
@@ -70,8 +70,7 @@ impl Teller {
 
     fn progress(&mut self, migration: &Migration, fresh: bool, now: Timestamp) -> Option<String> {
         let it = &migration.progress;
-        let nothing = it.done == 0 && it.total.is_none();
-        if migration.record.is_over() || nothing || migration.record.waiting_for.is_some() {
+        if !is_telling(migration) || migration.record.waiting_for.is_some() {
             return None;
         }
         let total = it.total.filter(|total| *total > 0);
@@ -124,7 +123,9 @@ fn changes(before: Option<&Migration>, now: &Migration) -> Vec<String> {
     if let Some(differences) = difference(old, new) {
         told.push(differences);
     }
-    if let Some(why) = new.ended.as_ref().and_then(|ended| ended.why.as_ref()) {
+    let was_over = old.is_some_and(|old| old.ended.is_some());
+    let ended = new.ended.as_ref().filter(|_| !was_over);
+    if let Some(why) = ended.and_then(|ended| ended.why.as_ref()) {
         told.push(format!("ended: {why}"));
     }
     told

@@ -1,0 +1,224 @@
+//! Many moves at once, for people.
+
+use ballast_domain::migration::Price;
+use serde::Deserialize;
+
+use super::certificate::took;
+use crate::cli::output::Screen;
+use crate::cli::table::{Table, clean, number};
+
+/// How the emptying of a shard stands.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Drain {
+    #[serde(rename = "shardID")]
+    shard_id: String,
+    status: String,
+    slices_left: u64,
+    leaving: u64,
+    plan: Plan,
+}
+
+/// Which slices are not where they belong.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Rebalance {
+    #[serde(rename = "executionID")]
+    execution_id: Option<String>,
+    plan: Plan,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Plan {
+    slices: Vec<Planned>,
+    moves_total: u64,
+    stuck_total: u64,
+    moving_total: u64,
+    more: bool,
+    price: Price,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Planned {
+    #[serde(rename = "tenantID")]
+    tenant_id: String,
+    slice: u32,
+    #[serde(rename = "fromShardID")]
+    from: String,
+    #[serde(rename = "toShardID")]
+    to: Option<String>,
+    stays: Option<String>,
+}
+
+fn table(screen: &Screen, plan: &Plan) -> String {
+    let mut table = Table::new(screen, &["tenant", "#slice", "from", "to"]);
+    for slice in &plan.slices {
+        let row = [
+            slice.tenant_id.clone(),
+            slice.slice.to_string(),
+            slice.from.clone(),
+            match (&slice.to, &slice.stays) {
+                (Some(to), _) => to.clone(),
+                (None, why) => format!("stays: {}", why.as_deref().unwrap_or("–")),
+            },
+        ];
+        match slice.to {
+            Some(_) => table.row(row),
+            None => table.faint(row),
+        }
+    }
+    let mut text = table.text();
+    if plan.more {
+        text.push_str(&format!("\n{}", screen.dim("… and more")));
+    }
+    text
+}
+
+/// The sum of it all.
+fn sum(plan: &Plan) -> String {
+    let price = &plan.price;
+    let mut text = format!(
+        "{} to move: {} polls, {} rows, about {} bytes; {} of copying in all, {} ms without votes each",
+        slices(plan.moves_total),
+        number(price.polls),
+        number(price.rows),
+        number(price.bytes),
+        took(price.duration_ms),
+        number(price.pause_ms)
+    );
+    if plan.stuck_total > 0 {
+        text.push_str(&format!("; {} stay", number(plan.stuck_total)));
+    }
+    if plan.moving_total > 0 {
+        text.push_str(&format!("; {} moving already", number(plan.moving_total)));
+    }
+    text
+}
+
+fn slices(count: u64) -> String {
+    match count {
+        1 => "1 slice".to_owned(),
+        count => format!("{} slices", number(count)),
+    }
+}
+
+fn planned(screen: &Screen, headline: &str, plan: &Plan) -> String {
+    let mut parts = vec![screen.bold(&clean(headline))];
+    if !plan.slices.is_empty() {
+        parts.push(table(screen, plan));
+    }
+    parts.push(sum(plan));
+    parts.join("\n")
+}
+
+/// What would be moved off a shard.
+pub(crate) fn drain_plan(screen: &Screen, drain: &Drain) -> String {
+    let headline = format!("{} would be emptied:", drain.shard_id);
+    planned(screen, &headline, &drain.plan)
+}
+
+/// That a shard is being emptied.
+pub(crate) fn draining(_: &Screen, drain: &Drain) -> String {
+    format!(
+        "{} is draining: {}",
+        clean(&drain.shard_id),
+        progress(drain)
+    )
+}
+
+/// How far the emptying of a shard is, in words.
+pub(crate) fn progress(drain: &Drain) -> String {
+    let left = slices(drain.slices_left);
+    let leaving = match drain.leaving {
+        1 => "1 move is not over".to_owned(),
+        moves => format!("{} moves are not over", number(moves)),
+    };
+    let stuck = match drain.plan.stuck_total {
+        0 => String::new(),
+        stuck => format!(", {} cannot leave", number(stuck)),
+    };
+    match drain.status.as_str() {
+        "empty" => "empty: it can be removed".to_owned(),
+        "running" => format!("{left} left{stuck}, {leaving}"),
+        "stopping" => format!("called off: {left} stay, {leaving}"),
+        "idle" => format!("{left} left{stuck}, and nobody moves them: ballast shard drain --yes"),
+        _ => format!("{left}, not being emptied"),
+    }
+}
+
+/// That it was called off.
+pub(crate) fn cancelled(_: &Screen, drain: &Drain) -> String {
+    let under_way = match drain.leaving {
+        0 => "no move is under way".to_owned(),
+        moves => format!(
+            "{} under way go on to their end (ballast migration cancel calls one off)",
+            match moves {
+                1 => "1 move".to_owned(),
+                moves => format!("{} moves", number(moves)),
+            }
+        ),
+    };
+    format!(
+        "{} takes slices again, and keeps {}; {under_way}",
+        clean(&drain.shard_id),
+        slices(drain.slices_left)
+    )
+}
+
+/// What would be moved where it belongs.
+pub(crate) fn rebalance_plan(screen: &Screen, body: &Rebalance) -> String {
+    let headline = match (&body.execution_id, body.plan.moves_total) {
+        (Some(id), _) => format!("{id} is at work; what is left:"),
+        (None, 0) => "every slice is where it belongs, or cannot be:".to_owned(),
+        (None, _) => "these slices would be moved where they belong:".to_owned(),
+    };
+    planned(screen, &headline, &body.plan)
+}
+
+/// That slices are being moved.
+pub(crate) fn rebalancing(_: &Screen, body: &Rebalance) -> String {
+    match &body.execution_id {
+        Some(id) => format!("{} moves {}", clean(id), slices(body.plan.moves_total)),
+        None => "nothing is left to be moved".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn plan() -> Value {
+        json!({"slices": [
+                {"tenantID": "acme", "slice": 0, "fromShardID": "shard-1", "toShardID": "shard-3"},
+                {"tenantID": "beta", "slice": 1, "fromShardID": "shard-1",
+                    "stays": "its tenant is pinned there"}],
+            "movesTotal": 12, "stuckTotal": 1, "movingTotal": 2, "more": true,
+            "price": {"polls": 40, "rows": 120_000, "bytes": 14_000_000, "durationMs": 3_200,
+                "pauseMs": 14, "fromMoves": 7, "neighbours": 21}})
+    }
+
+    fn drain(status: &str) -> Drain {
+        let body = json!({"shardID": "shard-1", "status": status, "executionID": "drain-shard:1",
+            "slicesLeft": 13, "leaving": 2, "plan": plan()});
+        serde_json::from_value(body).unwrap()
+    }
+
+    #[test]
+    fn what_would_be_done_and_how_far_it_is() {
+        let screen = Screen::plain();
+        let mut told = vec![drain_plan(&screen, &drain("no"))];
+        for status in ["running", "stopping", "idle", "empty", "no"] {
+            told.push(draining(&screen, &drain(status)));
+        }
+        told.push(cancelled(&screen, &drain("stopping")));
+        let body = json!({"plan": plan()});
+        let rebalance: Rebalance = serde_json::from_value(body).unwrap();
+        told.push(rebalance_plan(&screen, &rebalance));
+        told.push(rebalancing(&screen, &rebalance));
+        insta::assert_snapshot!(told.join("\n\n"));
+    }
+}
