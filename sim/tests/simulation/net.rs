@@ -9,7 +9,9 @@ use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, ShardId, VoterId};
 use ballast_vote_shard::embedded::EmbeddedShard;
-use ballast_vote_shard::shard::{Change, Cursor, Digest, Fence, Order, Page, SliceKey, VoterRow};
+use ballast_vote_shard::shard::{
+    ArchiveFile, Change, Cursor, Digest, Fence, Order, Page, PollRow, SliceKey, VoterRow,
+};
 use ballast_vote_shard::{At, ShardError, ShardResult, Shards, Tally, Usage, VoteShard};
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -155,6 +157,9 @@ wired! {
     fn polls(slice: &SliceId; after: Option<PollId>, most: usize) -> Vec<Poll>;
     fn close_poll(at: &At; poll: PollId) -> Poll;
     fn widen_lanes(at: &At; poll: PollId, lanes: u16) -> Poll;
+    fn archive_poll(at: &At; poll: PollId, file: ArchiveFile) -> Poll;
+    fn archive(slice: &SliceId; poll: PollId) -> Option<ArchiveFile>;
+    fn archives(slice: &SliceId;) -> Vec<PollRow>;
     fn cast(at: &At, ballots: &[Ballot];) -> Vec<Verdict>;
     fn tally(slice: &SliceId; poll: PollId) -> Tally;
     fn lanes(slice: &SliceId; poll: PollId) -> Vec<Vec<u64>>;

@@ -8,8 +8,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use ballast_control_plane::route_source::RegistryRoutes;
+use ballast_domain::ShardId;
 use ballast_domain::registry::Registry;
 use ballast_router::{KeyPlaces, MemoryView, Ports, Settings, State, follow, router};
+use ballast_vote_shard::archive::{Archive, Archives};
+use ballast_vote_shard::{ShardError, ShardResult};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tower::ServiceExt;
@@ -30,6 +33,15 @@ pub(crate) struct RouterProcess {
     up: Mutex<Option<(Router, Troupe)>>,
 }
 
+/// Nobody archives polls in these worlds.
+struct NoFiles;
+
+impl Archives for NoFiles {
+    fn archive(&self, _: &ShardId) -> ShardResult<Archive> {
+        Err(ShardError::unavailable("there are no files"))
+    }
+}
+
 fn settings() -> Settings {
     Settings {
         key_places: KeyPlaces::default(),
@@ -40,6 +52,9 @@ fn settings() -> Settings {
         hold_max: Duration::from_secs(5),
         held_max: 1_000,
         held_per_tenant_max: 1_000,
+        held_bytes_max: 1 << 30,
+        held_bytes_per_tenant_max: 1 << 30,
+        dual_read_sample: 2,
         viewers_max: 10,
         viewers_per_tenant_max: 10,
     }
@@ -74,6 +89,7 @@ impl RouterProcess {
             entropy: Arc::new(Drawn),
             source,
             shards: Arc::new(wires),
+            archives: Arc::new(NoFiles),
             view: Arc::new(MemoryView::default()),
         };
         let state = State::new(settings(), ports);
