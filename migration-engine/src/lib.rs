@@ -3,6 +3,7 @@
 //! ```text
 //!   protocol   what is to be done next, from what is seen: pure, and checked
 //!              by trying everything that can happen (`sim`)
+//!   audit      whether what has happened to a record is what the protocol allows
 //!   worker     looks, decides, does one thing, looks again
 //!   copy       a slice's data, page by page, resumable
 //!   ports      what a move needs of the world, besides the shards
@@ -12,6 +13,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod audit;
 pub mod copy;
 mod faults;
 pub mod ports;
