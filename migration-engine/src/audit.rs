@@ -262,7 +262,6 @@ fn is_restored<S: Clone + PartialEq>(before: &Route<S>, after: &Route<S>) -> boo
 
 #[cfg(test)]
 mod tests {
-    use ballast_domain::Timestamp;
     use ballast_domain::moving::MoveId;
     use ballast_domain::tenant::Slice;
     use serde_json::json;

@@ -161,7 +161,10 @@ impl MoveModel {
 
 /// Whether a move became its way back.
 pub(super) fn is_turned(before: &Route, after: &Route) -> bool {
-    let ids = (before.moving.map(|one| one.id), after.moving.map(|one| one.id));
+    let ids = (
+        before.moving.map(|one| one.id),
+        after.moving.map(|one| one.id),
+    );
     matches!(ids, (Some(before), Some(after)) if before != after)
 }
 

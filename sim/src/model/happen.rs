@@ -42,6 +42,8 @@ pub struct MoveModel {
     pub bounds: Bounds,
     /// The rule that is broken.
     pub rule: Rule,
+    /// Whether what no longer matters is forgotten.
+    pub(super) forgets: bool,
     /// Worlds that are known to end calm.
     pub(super) calm: Arc<Mutex<HashSet<World>>>,
 }
@@ -84,6 +86,7 @@ impl MoveModel {
         Self {
             bounds,
             rule,
+            forgets: rule == Rule::Kept,
             calm: Arc::default(),
         }
     }
@@ -165,7 +168,7 @@ impl MoveModel {
                 fence.holding = Held::Owner;
             }
         }
-        if self.rule == Rule::Kept {
+        if self.forgets {
             forget(&mut world);
         }
         Some(world.canonical())

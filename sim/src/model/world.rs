@@ -170,7 +170,8 @@ impl World {
     pub(super) fn canonical(mut self) -> Self {
         // Those that are there first.
         self.strays.sort_unstable_by(|one, two| two.cmp(one));
-        if self.column(1) < self.column(0) {
+        // So that where there is one voter, it stays the first.
+        if self.column(1) > self.column(0) {
             self.acknowledged.swap(0, 1);
             for rows in self.all_rows() {
                 rows.swap(0, 1);
