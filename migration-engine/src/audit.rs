@@ -202,7 +202,10 @@ fn told(route: &Route) -> String {
             to,
             prepared,
             phase,
-        }) => format!(", {move_id} from {from} to {to} at {} {phase:?}", prepared.0),
+        }) => format!(
+            ", {move_id} from {from} to {to} at {} {phase:?}",
+            prepared.0
+        ),
         None => String::new(),
     };
     let (owner, epoch, spent) = (&route.owner, route.epoch.0, route.spent.0);
@@ -229,7 +232,10 @@ pub fn change<S: Clone + PartialEq>(before: &Route<S>, after: &Route<S>) -> Opti
         (Change::Committed, route::commit(before, id)),
         (Change::Retreated, route::retreat(before, id)),
         (Change::Aborted, route::abort(before, id)),
-        (Change::Reversed, route::reverse(before, id, &protocol::back(id))),
+        (
+            Change::Reversed,
+            route::reverse(before, id, &protocol::back(id)),
+        ),
         (Change::Cleaning, route::clean(before, id)),
         (Change::Released, route::release(before, id)),
     ];

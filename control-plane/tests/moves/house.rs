@@ -89,11 +89,15 @@ impl Shards for Cellar {
     }
 }
 
-struct Nobody;
+/// Readers who tell of as many stragglers as they are told to.
+struct Told(Arc<AtomicU64>);
 
-impl Readers for Nobody {
+impl Readers for Told {
     fn counts(&self, _: &SliceId) -> ReadCounts {
-        ReadCounts::default()
+        ReadCounts {
+            stragglers: self.0.load(Ordering::SeqCst),
+            ..ReadCounts::default()
+        }
     }
 }
 
@@ -116,6 +120,8 @@ pub(crate) struct House {
     pub(crate) plane: ControlPlane,
     pub(crate) cellar: Arc<Cellar>,
     pub(crate) engine: Engine,
+    /// Rows that readers found on the old side alone.
+    pub(crate) stragglers: Arc<AtomicU64>,
     _home: tempfile::TempDir,
 }
 
@@ -167,11 +173,12 @@ impl House {
             shards: cellar.clone(),
             notary: Notary::from_seed(&[7; 32]).unwrap(),
         });
+        let stragglers = Arc::new(AtomicU64::new(0));
         let steps = Steps::new(
             Arc::new(SliceRecords::new(plane.clone())),
             Arc::new(Kept::new(plane.clone())),
             cellar.clone(),
-            Arc::new(Nobody),
+            Arc::new(Told(stragglers.clone())),
             clock,
         );
         let registry = steps.register(tasks::with_common(Registry::new()));
@@ -188,6 +195,7 @@ impl House {
             plane,
             cellar,
             engine,
+            stragglers,
             _home: home,
         };
         house.furnish().await;
