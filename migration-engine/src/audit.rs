@@ -10,11 +10,13 @@ use std::collections::BTreeMap;
 use ballast_domain::ShardId;
 use ballast_domain::moving::{Moving, Phase, Route};
 use ballast_domain::tenant::{Epoch, Tenant};
+use serde::Serialize;
 
 use crate::protocol::{self, route};
 
 /// What became of a slice's record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Change {
     /// It was placed.
     Placed,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use ballast_control_plane::drains::rebalance;
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::migrations::ask::Ask;
-use ballast_control_plane::migrations::begin::{NewMove, begin};
+use ballast_control_plane::migrations::begin::begin;
 use ballast_control_plane::tenants::{self, NewTenant};
 use ballast_domain::migration::{Stage, Status};
 use ballast_domain::{ShardId, TenantId};
@@ -67,10 +67,10 @@ async fn a_move_that_is_stuck_stops_no_other() {
             _ => here.clone(),
         };
         let intent = Intent::ballast("test", "because");
-        let new = NewMove { ..House::to(&to) };
+        let new = House::to(&to);
         let begun = begin(&house.plane, &intent, &tenant_id, &new).await;
-        let ended = house.ended(&begun.unwrap().migration.value.migration_id);
-        assert_eq!(ended.await.status, Status::Completed);
+        let begun = begun.unwrap().migration.value.migration_id;
+        assert_eq!(house.ended(&begun).await.status, Status::Completed);
         moved += 1;
     }
     assert!(moved > 0, "none of them could be moved");
