@@ -128,14 +128,14 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
 fn away(error: &MoveError, migration: &Migration) -> Option<String> {
     let MoveError::Shard {
         shard,
-        source: ShardError::Unavailable { .. },
+        source: source @ ShardError::Unavailable { .. },
     } = error
     else {
         return None;
     };
     Some(match *shard == migration.to {
-        true => format!("{shard}, which owns the slice, to be reached again: {error}"),
-        false => format!("{shard} to be reached again, so that its copy is kept: {error}"),
+        true => format!("{shard}, which owns the slice, to be reached again: {source}"),
+        false => format!("{shard} to be reached again, so that its copy is kept: {source}"),
     })
 }
 
