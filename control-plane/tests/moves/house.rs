@@ -19,6 +19,7 @@ use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::tenants::{self, NewTenant};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Settings, Workflows, bootstrap};
+use ballast_domain::answers::AroundCutover;
 use ballast_domain::credential::{Credential, Purpose};
 use ballast_domain::moving::MoveId;
 use ballast_domain::poll::{
@@ -89,13 +90,35 @@ impl Shards for Cellar {
     }
 }
 
-/// Readers who tell of as many stragglers as they are told to.
-struct Told(Arc<AtomicU64>);
+/// What routers would have seen.
+#[derive(Default)]
+pub(crate) struct Told {
+    calls: std::sync::Mutex<AroundCutover>,
+    stragglers: AtomicU64,
+}
+
+impl Told {
+    /// So many calls more, all of which failed.
+    pub(crate) fn failed(&self, calls: u64) {
+        self.calls.lock().unwrap().after.failed += calls;
+    }
+
+    /// So many rows on the old side alone.
+    pub(crate) fn straggle(&self, rows: u64) {
+        self.stragglers.store(rows, Ordering::SeqCst);
+    }
+}
 
 impl Readers for Told {
+    fn around_cutover(&self, _: &SliceId) -> AroundCutover {
+        *self.calls.lock().unwrap()
+    }
+
+    fn forget(&self, _: &SliceId) {}
+
     fn counts(&self, _: &SliceId) -> ReadCounts {
         ReadCounts {
-            stragglers: self.0.load(Ordering::SeqCst),
+            stragglers: self.stragglers.load(Ordering::SeqCst),
             ..ReadCounts::default()
         }
     }
@@ -120,8 +143,7 @@ pub(crate) struct House {
     pub(crate) plane: ControlPlane,
     pub(crate) cellar: Arc<Cellar>,
     pub(crate) engine: Engine,
-    /// Rows that readers found on the old side alone.
-    pub(crate) stragglers: Arc<AtomicU64>,
+    pub(crate) told: Arc<Told>,
     _home: tempfile::TempDir,
 }
 
@@ -173,12 +195,12 @@ impl House {
             shards: cellar.clone(),
             notary: Notary::from_seed(&[7; 32]).unwrap(),
         });
-        let stragglers = Arc::new(AtomicU64::new(0));
+        let told = Arc::new(Told::default());
         let steps = Steps::new(
             Arc::new(SliceRecords::new(plane.clone())),
             Arc::new(Kept::new(plane.clone())),
             cellar.clone(),
-            Arc::new(Told(stragglers.clone())),
+            told.clone(),
             clock,
         );
         let registry = steps.register(tasks::with_common(Registry::new()));
@@ -195,7 +217,7 @@ impl House {
             plane,
             cellar,
             engine,
-            stragglers,
+            told,
             _home: home,
         };
         house.furnish().await;

@@ -1,8 +1,6 @@
 //! Moves that do not get on: they say why, keep what they must, and stop
 //! nobody else.
 
-use std::sync::atomic::Ordering;
-
 use ballast_control_plane::drains::rebalance;
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::migrations::ask::Ask;
@@ -23,7 +21,7 @@ async fn a_straggler_stops_the_cleanup() {
     let house = House::new().await;
     let from = house.owner().await;
     let [to, _] = house.others().await;
-    house.stragglers.store(1, Ordering::SeqCst);
+    house.told.straggle(1);
     let begun = house.begin(&House::to(&to)).await.unwrap();
     let id = begun.migration.value.migration_id;
     // Its window has no length at all, and yet it does not end.
