@@ -4,6 +4,7 @@
 //!   protocol   what is to be done next, from what is seen: pure, and checked
 //!              by trying everything that can happen (`sim`)
 //!   worker     looks, decides, does one thing, looks again
+//!   cutter     the same for slices that are cut anew
 //!   copy       a slice's data, page by page, resumable
 //!   ports      what a move needs of the world, besides the shards
 //!   steps      what the states of the workflow `move-tenant` do
@@ -13,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod copy;
+pub mod cutter;
 mod faults;
 pub mod ports;
 pub mod protocol;
