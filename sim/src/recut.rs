@@ -25,6 +25,8 @@ use stateright::{Model, Property};
 /// How much may happen.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
+    /// Voters: the second one's poll is in the other half.
+    pub voters: u8,
     /// Cuts: a split, a merge, a split, …
     pub cuts: u8,
     /// How often a cut is called off.
@@ -42,8 +44,8 @@ pub enum Rule {
     Kept,
     /// The record is changed before the parents are sealed.
     CutBeforeSeal,
-    /// The shard cuts whatever the parents' fences say.
-    CutWithoutFence,
+    /// The shard takes votes whatever the fence says.
+    NoFence,
     /// A cut is called off at the epoch that it was sealed at.
     AbortAtSameEpoch,
     /// Who finds a cut too slow unseals without changing the record first.
@@ -273,7 +275,7 @@ impl World {
 
     fn arrive(&mut self, rule: Rule, letter: &Letter) {
         match letter {
-            Letter::Order(cut, Op::Recut) => self.cut(rule, cut),
+            Letter::Order(cut, Op::Recut) => self.cut(cut),
             Letter::Order(cut, Op::Seal(slice, epoch)) => {
                 self.step(*slice, |fence| fence.seal(*epoch, &order(cut)).ok());
             }
@@ -286,6 +288,7 @@ impl World {
                     return;
                 };
                 let admitted = Fence::admits(Some(&held.fence), *epoch).is_ok();
+                let admitted = admitted || rule == Rule::NoFence;
                 if admitted && held.range.contains(poll_of(*voter)) {
                     held.votes.insert(*voter);
                     self.acknowledged.insert(*voter);
@@ -304,7 +307,7 @@ impl World {
     }
 
     /// As the engine does it: all of it or nothing.
-    fn cut(&mut self, rule: Rule, cut: &Recut) {
+    fn cut(&mut self, cut: &Recut) {
         let known = |slice: &u32| self.shard.get(slice).map(|held| &held.fence);
         let mut children = cut.children.iter();
         if children.any(|child| known(&child.slice).is_some()) {
@@ -313,12 +316,7 @@ impl World {
         let fences: Option<Vec<Fence>> = cut
             .parents
             .iter()
-            .map(|slice| match (known(slice)?, rule) {
-                (fence, Rule::CutWithoutFence) => {
-                    Some(Fence::gone(Some(fence), cut.epoch, &order(cut)))
-                }
-                (fence, _) => fence.cut(cut.epoch, &order(cut)).ok(),
-            })
+            .map(|slice| known(slice)?.cut(cut.epoch, &order(cut)).ok())
             .collect();
         let Some(fences) = fences else { return };
         let mut votes = BTreeSet::new();
@@ -439,7 +437,7 @@ impl Model for RecutModel {
         if world.routers[1] != world.record.parts {
             actions.push(Happening::Learn(1));
         }
-        for voter in 0..2 {
+        for voter in 0..bounds.voters {
             let again = world.waiting.contains(&voter) || world.acknowledged.contains(&voter);
             if !again || world.repeated < bounds.repeats {
                 actions.extend((0..2).map(|router| Happening::Send(voter, router)));
@@ -497,19 +495,21 @@ impl Model for RecutModel {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always(Claim::NothingLost.name(), |model: &Self, world| {
+            Property::always(Claim::NothingLost.name(), |model: &Self, world: &World| {
                 world.keeps(model.rule, Claim::NothingLost)
             }),
-            Property::always(Claim::NothingDoubled.name(), |model: &Self, world| {
-                world.keeps(model.rule, Claim::NothingDoubled)
-            }),
-            Property::always(Claim::OneOwner.name(), |model: &Self, world| {
+            Property::always(
+                Claim::NothingDoubled.name(),
+                |model: &Self, world: &World| world.keeps(model.rule, Claim::NothingDoubled),
+            ),
+            Property::always(Claim::OneOwner.name(), |model: &Self, world: &World| {
                 world.keeps(model.rule, Claim::OneOwner)
             }),
-            Property::always(Claim::EveryPollHasASlice.name(), |model: &Self, world| {
-                world.keeps(model.rule, Claim::EveryPollHasASlice)
-            }),
-            Property::always(Claim::EndsCalm.name(), |model: &Self, world| {
+            Property::always(
+                Claim::EveryPollHasASlice.name(),
+                |model: &Self, world: &World| world.keeps(model.rule, Claim::EveryPollHasASlice),
+            ),
+            Property::always(Claim::EndsCalm.name(), |model: &Self, world: &World| {
                 world.keeps(model.rule, Claim::EndsCalm)
             }),
         ]

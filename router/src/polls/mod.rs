@@ -250,9 +250,13 @@ pub(crate) async fn widen(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ballast_domain::slicing::equal_cuts;
-    use ballast_domain::tenant::{Slice, slice_of};
-    use ballast_domain::{ShardId, Timestamp};
+    use ballast_domain::slicing::{Piece, equal_cuts};
+    use ballast_domain::tenant::{Epoch, Slice, SliceId, slice_of};
+    use ballast_domain::{ShardId, TenantId, Timestamp};
+    use ballast_vote_shard::shard::{Cut, MoveId, Order};
+    use ballast_vote_shard::{At, VoteShard as _};
+
+    use crate::testing::House;
 
     #[test]
     fn a_repeated_request_comes_to_the_same_slice_however_the_tenant_is_cut() {
@@ -281,6 +285,75 @@ mod tests {
                 let slice = |id| slice_of(&slices, id).unwrap().slice;
                 assert_eq!(slice(first), slice(again), "of {into}");
             }
+        }
+    }
+
+    /// The slice of a house becomes two, and its router has not heard of it.
+    async fn cut_in_two(house: &House) {
+        let tenant_id: TenantId = "acme".parse().unwrap();
+        let at = At {
+            slice: SliceId {
+                tenant_id: tenant_id.clone(),
+                slice: 0,
+            },
+            epoch: Epoch(2),
+        };
+        let order = Order {
+            move_id: MoveId("rc".to_owned()),
+            token: 1,
+        };
+        let half = equal_cuts(2)[1];
+        let piece = |slice, hash_from, hash_to| Piece {
+            slice,
+            hash_from,
+            hash_to,
+        };
+        let cut = Cut {
+            tenant_id,
+            epoch: Epoch(2),
+            parents: vec![0],
+            children: vec![piece(1, 0, half - 1), piece(2, half, u64::MAX)],
+        };
+        house.shards.shard.seal(&at, &order).await.unwrap();
+        house.shards.shard.recut(&order, &cut).await.unwrap();
+        house.source.change_route(|route| {
+            let old = route.slices.remove(0);
+            for (slice, hash_from) in [(1, 0), (2, half)] {
+                route.slices.push(Slice {
+                    slice,
+                    hash_from,
+                    epoch: Epoch(2),
+                    ..old.clone()
+                });
+            }
+        });
+    }
+
+    #[tokio::test]
+    async fn a_router_that_is_behind_finds_every_poll_after_a_split() {
+        let house = House::new(|_| {});
+        let mut made = Vec::new();
+        for number in 0..6 {
+            let (poll, vote) = house.poll().await;
+            let voter = format!(r#"{{"voterID":"v-{number}"}}"#);
+            house.ask("PATCH", &vote, &voter).await;
+            made.push((poll, vote));
+        }
+        cut_in_two(&house).await;
+        let listed = house.ask("GET", "/polls", "").await;
+        assert_eq!(listed.status, 200, "{listed:?}");
+        let items = listed.body["items"].as_array().unwrap();
+        let ids: Vec<String> = items
+            .iter()
+            .map(|poll| format!("/polls/{}", poll["pollID"].as_str().unwrap()))
+            .collect();
+        let all: Vec<String> = made.iter().map(|(poll, _)| poll.clone()).collect();
+        assert_eq!(ids, all);
+        for (poll, vote) in made {
+            let counted = house.ask("PATCH", &vote, r#"{"voterID":"late"}"#).await;
+            assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
+            let results = house.ask("GET", &format!("{poll}/votes"), "").await;
+            assert_eq!(results.body["total"], 2, "{results:?}");
         }
     }
 }
