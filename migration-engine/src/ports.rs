@@ -7,6 +7,7 @@
 //! ```
 
 use async_trait::async_trait;
+use ballast_domain::answers::AroundCutover;
 use ballast_domain::certificate::{Certificate, Signed};
 use ballast_domain::migration::Migration;
 use ballast_domain::moving::{MoveId, Route};
@@ -15,6 +16,8 @@ use ballast_domain::slicing::Layout;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ShardId, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::budget::Budget;
 
 /// The records of slices: read, and changed by compare-and-swap.
 #[async_trait]
@@ -119,13 +122,16 @@ pub enum Admission {
     },
 }
 
-/// How fast, and how long sealed, a move may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How fast, how long sealed, and how bad for its tenant a move may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
     /// Bytes per second that it may carry; any when absent.
     pub bytes_per_second: Option<u64>,
     /// How long a slice may be sealed, in milliseconds.
     pub seal_max_ms: u64,
+    /// What the tenant's calls may suffer at the target before it is brought
+    /// back.
+    pub budget: Budget,
 }
 
 /// What readers have seen while both sides of a slice were read.
@@ -143,6 +149,13 @@ pub struct ReadCounts {
 pub trait Readers: Send + Sync + 'static {
     /// What they have seen of a slice since this process began.
     fn counts(&self, slice: &SliceId) -> ReadCounts;
+
+    /// How the slice's calls were answered around its cutover, as far as this
+    /// process made them.
+    fn around_cutover(&self, slice: &SliceId) -> AroundCutover;
+
+    /// The slice's move is over: what was seen of it can be forgotten.
+    fn forget(&self, slice: &SliceId);
 }
 
 /// Why a move's own record cannot be had.

@@ -161,6 +161,7 @@ impl Parts {
             &self.data_dir,
             &self.plane,
             self.shards.clone(),
+            self.router.clone(),
             &config.workflows,
         )
         .await?;

@@ -10,9 +10,11 @@ use ballast_control_plane::migrations::{Kept, Movers};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Workflows};
 use ballast_domain::Entropy;
+use ballast_domain::answers::AroundCutover;
 use ballast_domain::tenant::SliceId;
 use ballast_migration_engine::ports::{ReadCounts, Readers};
 use ballast_migration_engine::steps::Steps;
+use ballast_router as router;
 use ballast_state_machines::engine::{Engine, Registry, Settings, SystemClock};
 use ballast_state_machines::store::SqliteStore;
 use ballast_vote_shard::Shards;
@@ -38,6 +40,7 @@ impl Running {
         data_dir: &Path,
         plane: &ControlPlane,
         shards: Arc<dyn Shards>,
+        router: router::State,
         config: &config::Workflows,
     ) -> anyhow::Result<Self> {
         let store = SqliteStore::open(&data_dir.join(FILE)).await?;
@@ -46,7 +49,7 @@ impl Running {
             notary: certificate_key::notary(data_dir, &SystemEntropy)?,
         });
         let registry = tasks::with_common(Registry::new());
-        let registry = with_drains(steps(plane, shards).register(registry), plane);
+        let registry = with_drains(steps(plane, shards, router).register(registry), plane);
         let settings = Settings {
             worker: "up".to_owned(),
             tasks_max: config.tasks_max,
@@ -96,22 +99,35 @@ impl Running {
 }
 
 /// What moves do.
-fn steps(plane: &ControlPlane, shards: Arc<dyn Shards>) -> Steps {
+fn steps(plane: &ControlPlane, shards: Arc<dyn Shards>, router: router::State) -> Steps {
     Steps::new(
         Arc::new(SliceRecords::new(plane.clone())),
         Arc::new(Kept::new(plane.clone())),
         shards,
-        Arc::new(Nobody),
+        Arc::new(Here(router)),
         Arc::new(crate::machine::SystemClock),
     )
 }
 
-/// Nobody reads both sides yet.
-struct Nobody;
+/// The router of this process.
+struct Here(router::State);
 
-impl Readers for Nobody {
-    fn counts(&self, _: &SliceId) -> ReadCounts {
-        ReadCounts::default()
+impl Readers for Here {
+    fn counts(&self, slice: &SliceId) -> ReadCounts {
+        let counts = self.0.dual_reads(slice);
+        ReadCounts {
+            compared: counts.compared,
+            differences: counts.differences,
+            stragglers: counts.stragglers,
+        }
+    }
+
+    fn around_cutover(&self, slice: &SliceId) -> AroundCutover {
+        self.0.around_cutover(slice)
+    }
+
+    fn forget(&self, slice: &SliceId) {
+        self.0.forget_window(slice);
     }
 }
 

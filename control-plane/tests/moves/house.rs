@@ -19,6 +19,7 @@ use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::tenants::{self, NewTenant};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Settings, Workflows, bootstrap};
+use ballast_domain::answers::AroundCutover;
 use ballast_domain::credential::{Credential, Purpose};
 use ballast_domain::moving::MoveId;
 use ballast_domain::poll::{
@@ -89,9 +90,24 @@ impl Shards for Cellar {
     }
 }
 
-struct Nobody;
+/// What routers would have seen.
+#[derive(Default)]
+pub(crate) struct Told(std::sync::Mutex<AroundCutover>);
 
-impl Readers for Nobody {
+impl Told {
+    /// So many calls more, all of which failed.
+    pub(crate) fn failed(&self, calls: u64) {
+        self.0.lock().unwrap().after.failed += calls;
+    }
+}
+
+impl Readers for Told {
+    fn around_cutover(&self, _: &SliceId) -> AroundCutover {
+        *self.0.lock().unwrap()
+    }
+
+    fn forget(&self, _: &SliceId) {}
+
     fn counts(&self, _: &SliceId) -> ReadCounts {
         ReadCounts::default()
     }
@@ -116,6 +132,7 @@ pub(crate) struct House {
     pub(crate) plane: ControlPlane,
     pub(crate) cellar: Arc<Cellar>,
     pub(crate) engine: Engine,
+    pub(crate) told: Arc<Told>,
     _home: tempfile::TempDir,
 }
 
@@ -167,11 +184,12 @@ impl House {
             shards: cellar.clone(),
             notary: Notary::from_seed(&[7; 32]).unwrap(),
         });
+        let told = Arc::new(Told::default());
         let steps = Steps::new(
             Arc::new(SliceRecords::new(plane.clone())),
             Arc::new(Kept::new(plane.clone())),
             cellar.clone(),
-            Arc::new(Nobody),
+            told.clone(),
             clock,
         );
         let registry = steps.register(tasks::with_common(Registry::new()));
@@ -188,6 +206,7 @@ impl House {
             plane,
             cellar,
             engine,
+            told,
             _home: home,
         };
         house.furnish().await;

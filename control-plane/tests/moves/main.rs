@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod house;
+mod window;
 
 use ballast_control_plane::migrations::ask::Ask;
 use ballast_control_plane::migrations::begin::NewMove;

@@ -6,11 +6,13 @@ use ballast_domain::PollId;
 use ballast_domain::migration::{Migration, Stage};
 use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
+use ballast_vote_shard::ShardError;
 use ballast_vote_shard::shard::Order;
 use serde_json::{Value, json};
 
 use super::verify_consistency::{damaged, told, without};
 use super::{Done, Given, Steps, alive, failed, tell};
+use crate::budget::Strikes;
 use crate::copy::Copied;
 use crate::worker::{Job, MoveError, Sides, Worker, differing};
 
@@ -33,24 +35,19 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     let migration = steps.open(given, context).await?;
     let job = steps.job(&migration, context);
     let mut back: Copied = Given::part(&given.dual_read, "back").unwrap_or_default();
-    let found = steps.worker.sides_of(&job).await.map_err(failed)?;
-    let phase = found
-        .as_ref()
-        .and_then(|(seen, _)| seen.route.moving.as_ref())
-        .map(|moving| moving.phase);
-    let (seen, sides) = match (found, phase) {
-        (Some(found), Some(Phase::Window)) => found,
-        (_, Some(Phase::Cleaning)) => return said("over", 0, &back, None),
+    let route = steps.worker.route(&job.slice).await.map_err(failed)?;
+    match route.move_of(&job.move_id).map(|moving| moving.phase) {
+        Some(Phase::Window) => {}
+        Some(Phase::Cleaning) => return said("over", 0, &back, None),
         // It is on its way back, or over.
         _ if migration.stage == Stage::Cleaning => return said("over", 0, &back, None),
         _ => return said("reverse", 0, &back, Some("it went back".to_owned())),
-    };
+    }
     if let Some(wish) = &migration.asked.back {
         let why = wish.word.reason.clone();
         let why = why.unwrap_or_else(|| format!("{} wants it back", wish.word.actor));
         return said("reverse", 0, &back, Some(why));
     }
-    let order = Worker::order(&job, &seen);
     let left = left_ms(steps, &migration);
     let note = match left {
         0 => "comparing both sides a last time".to_owned(),
@@ -65,16 +62,30 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         "s",
         note,
     );
-    let monitor = Monitor {
-        steps,
-        job: &job,
-        sides: sides.exchanged(),
-        order: &order,
-    };
-    let quiet = alive(context, monitor.stream_back(&mut back, context)).await?;
     let last = left == 0 && migration.asked.paused.is_none();
-    let found = alive(context, monitor.compare(&quiet, last, &mut back)).await;
-    let found = found.map_err(failed)?;
+    let looking = async {
+        let Some((seen, sides)) = steps.worker.sides_of(&job).await? else {
+            return Ok(Found::Nothing);
+        };
+        let monitor = Monitor {
+            steps,
+            job: &job,
+            sides: sides.exchanged(),
+            order: &Worker::order(&job, &seen),
+        };
+        let quiet = monitor.stream_back(&mut back, context).await?;
+        monitor.compare(&quiet, last, &mut back).await
+    };
+    let found = match alive(context, looking).await {
+        Err(error) => match away(&error, &migration) {
+            Some(why) => {
+                steps.waits_for(&migration, Some(&why)).await?;
+                return said("watch", ASK_AGAIN_MAX, &back, Some(why));
+            }
+            None => return Err(failed(error)),
+        },
+        Ok(found) => found,
+    };
     let noted = count(steps, &migration, &found).await?;
     match found {
         Found::Target(why) => return said("reverse", 0, &back, Some(why)),
@@ -93,6 +104,12 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         steps.waits_for(&noted, Some(&why)).await?;
         return said("watch", ASK_AGAIN_MAX, &back, Some(why));
     }
+    let mut strikes: Strikes = Given::part(&given.dual_read, "strikes").unwrap_or_default();
+    let around = steps.readers.around_cutover(&job.slice);
+    if let Some(wrong) = strikes.look(&around, &steps.moves.pace().budget) {
+        let why = format!("the tenant is worse off on {}: {wrong}", migration.to);
+        return said("reverse", 0, &back, Some(why));
+    }
     if last {
         return finish(steps, &noted, &back).await;
     }
@@ -101,7 +118,25 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     steps.waits_for(&noted, waits).await?;
     let often = (window / 100_000).clamp(1, ASK_AGAIN_MAX);
     let ask_again = left.div_ceil(1_000).clamp(1, often);
-    said("watch", ask_again, &back, None)
+    let mut said = said("watch", ask_again, &back, None)?;
+    said["strikes"] = json!(strikes);
+    Ok(said)
+}
+
+/// What to wait for when a shard cannot be reached: nothing goes back or is
+/// removed by itself meanwhile.
+fn away(error: &MoveError, migration: &Migration) -> Option<String> {
+    let MoveError::Shard {
+        shard,
+        source: source @ ShardError::Unavailable { .. },
+    } = error
+    else {
+        return None;
+    };
+    Some(match *shard == migration.to {
+        true => format!("{shard}, which owns the slice, to be reached again: {source}"),
+        false => format!("{shard} to be reached again, so that its copy is kept: {source}"),
+    })
 }
 
 fn said(verdict: &str, ask_again_seconds: u64, back: &Copied, reason: Option<String>) -> Done {
@@ -186,13 +221,13 @@ impl Monitor<'_> {
         &self,
         back: &mut Copied,
         context: &TaskContext,
-    ) -> Result<Vec<PollId>, TaskError> {
+    ) -> Result<Vec<PollId>, MoveError> {
         let slice = &self.job.slice;
-        let (before, _) = self.sides.digests(slice).await.map_err(failed)?;
+        let (before, _) = self.sides.digests(slice).await?;
         let until = self.steps.now_ms() + RUN_MS;
         loop {
             let carried = self.sides.carry(slice, self.order, back).await;
-            if carried.map_err(failed)?.caught_up {
+            if carried?.caught_up {
                 break;
             }
             if self.steps.now_ms() >= until || context.is_cancelled() {
@@ -200,7 +235,7 @@ impl Monitor<'_> {
                 return Ok(Vec::new());
             }
         }
-        let (owner, copy) = self.sides.digests(slice).await.map_err(failed)?;
+        let (owner, copy) = self.sides.digests(slice).await?;
         let in_motion = differing(&before, &owner);
         Ok(without(differing(&owner, &copy), &in_motion))
     }
