@@ -153,7 +153,8 @@ impl Sides {
             Op::Prepare(epoch) => {
                 let (from, source) = &self.from;
                 let key = source.slice_key(slice).await.map_err(failed(from))?;
-                told.prepare(&at(epoch), order, key).await
+                let range = source.slice_range(slice).await.map_err(failed(from))?;
+                told.prepare(&at(epoch), order, key, range).await
             }
             Op::Seal(epoch) => told.seal(&at(epoch), order).await,
             Op::Reinstate(epoch) => match told.unseal(&at(epoch), order).await {

@@ -2,6 +2,7 @@
 //! the lanes add up to what the rows say.
 
 use ballast_domain::poll::Poll;
+use ballast_domain::slicing::HashRange;
 
 use super::ledger::Random;
 use super::picture::{digest, picture, read_out, rows};
@@ -138,7 +139,10 @@ pub async fn the_order_of_rows_does_not_matter<F: Fixture>() {
     let m = order("m", 1);
     for missing in [0, 1] {
         let (_two, target) = start::<F>().await;
-        target.prepare(&at(2), &m, key).await.unwrap();
+        target
+            .prepare(&at(2), &m, key, HashRange::WHOLE)
+            .await
+            .unwrap();
         // Polls first, then all rows backwards.
         changes.sort_by_key(|change| match change {
             Change::Poll(_) => 0,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ballast_domain::Timestamp;
 use ballast_domain::poll::{Poll, Refusal};
+use ballast_domain::slicing::HashRange;
 
 use super::world::{Store, World, closed};
 use crate::VoteShard as _;
@@ -163,7 +164,10 @@ async fn a_late_ballot_is_judged_by_the_file_as_it_was_by_the_shard() {
 async fn copied(source: &Shard, target: &Shard) {
     let key = source.slice_key(&slice()).await.unwrap();
     let m = order("m", 1);
-    target.prepare(&at(2), &m, key).await.unwrap();
+    target
+        .prepare(&at(2), &m, key, HashRange::WHOLE)
+        .await
+        .unwrap();
     let mut cursor = Cursor::Start;
     while !matches!(cursor, Cursor::Changes { .. }) {
         let page = source.export(&slice(), &cursor, 10_000).await.unwrap();

@@ -6,12 +6,14 @@
 
 mod lanes;
 mod poll;
+mod recut;
 mod voters;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
 
 use ballast_domain::poll::RequestId;
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
@@ -29,6 +31,8 @@ pub(super) use self::voters::{Row, Seen, remember};
 pub(super) struct SliceState {
     pub(super) fence: Fence,
     pub(super) key: SliceKey,
+    /// Which polls it holds.
+    pub(super) range: HashRange,
     pub(super) polls: BTreeMap<PollId, PollNo>,
     /// For quick look-ups while voting.
     numbers: HashMap<PollId, PollNo, BuildHasherDefault<Number>>,
@@ -58,6 +62,22 @@ impl SliceState {
     pub(super) fn poll_no(&self, poll: PollId) -> Option<PollNo> {
         self.numbers.get(&poll).copied()
     }
+
+    /// Whether all these polls are the slice's.
+    pub(super) fn admits_polls(&self, polls: impl Iterator<Item = PollId>) -> Result<(), Fenced> {
+        // Nearly every slice holds all polls of its tenant, and a poll that is
+        // known here needs no hash.
+        let mut others = polls.filter(|poll| self.poll_no(*poll).is_none());
+        if self.range.is_whole()
+            || others.all(|poll| self.range.contains(poll))
+            || faults::has(Fault::FenceIgnored)
+        {
+            return Ok(());
+        }
+        Err(Fenced::Moved {
+            epoch: Some(self.fence.epoch),
+        })
+    }
 }
 
 impl State {
@@ -69,6 +89,19 @@ impl State {
             admitted?;
         }
         state.ok_or(Fenced::Moved { epoch: None })
+    }
+
+    /// The same for a write about a poll, which must be one of the slice's: a
+    /// router that sends it here knows an old route.
+    pub(super) fn admit_poll(
+        &self,
+        slice: &SliceId,
+        epoch: Epoch,
+        poll: PollId,
+    ) -> Result<&SliceState, Fenced> {
+        let state = self.admit(slice, epoch)?;
+        state.admits_polls(std::iter::once(poll))?;
+        Ok(state)
     }
 
     pub(super) fn poll(&self, slice: &SliceId, poll: PollId) -> Option<&PollState> {
@@ -119,6 +152,7 @@ impl State {
                     poll.set_counters(counters);
                 }
             }
+            Record::Recut(record) => self.apply_recut(sequence, record),
         }
     }
 
@@ -191,6 +225,7 @@ impl State {
             .or_insert_with(|| SliceState {
                 fence: record.fence.clone(),
                 key: record.key,
+                range: record.range,
                 polls: BTreeMap::new(),
                 numbers: HashMap::default(),
                 requests: HashMap::new(),
@@ -198,6 +233,7 @@ impl State {
             });
         slice.fence = record.fence.clone();
         slice.key = record.key;
+        slice.range = record.range;
         slice.changed_in = sequence;
     }
 
