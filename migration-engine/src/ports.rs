@@ -97,6 +97,8 @@ pub struct Pace {
     pub bytes_per_second: Option<u64>,
     /// How long a slice may be sealed, in milliseconds.
     pub seal_max_ms: u64,
+    /// Closed polls with fewer rows are not archived.
+    pub archive_rows_min: u64,
 }
 
 /// What readers have seen while both sides of a slice were read.
@@ -112,8 +114,12 @@ pub struct ReadCounts {
 
 /// Those who read both sides while a window is open.
 pub trait Readers: Send + Sync + 'static {
-    /// What they have seen of a slice since this process began.
+    /// What they have seen of a slice since its cutover, or since this process
+    /// began.
     fn counts(&self, slice: &SliceId) -> ReadCounts;
+
+    /// The window is over: what they have seen is written down.
+    fn forget(&self, slice: &SliceId);
 }
 
 /// Why a move's own record cannot be had.

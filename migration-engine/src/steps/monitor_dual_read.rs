@@ -9,25 +9,20 @@ use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::shard::Order;
 use serde_json::{Value, json};
 
-use super::verify_consistency::{damaged, told, without};
+use super::judge_sides::{Found, Judge};
+use super::paced::{Counted, Paced};
+use super::verify_consistency::without;
 use super::{Done, Given, Steps, alive, failed, tell};
 use crate::copy::Copied;
-use crate::worker::{Job, MoveError, Sides, Worker, differing};
+use crate::ports::ReadCounts;
+use crate::worker::{Job, Sides, Worker, differing};
 
 /// One run streams back for so long at the most.
 const RUN_MS: i64 = 5_000;
+/// What is done when nobody can say which side is right.
+const UNCLEAR: &str = "both sides are kept until somebody has looked";
 /// Both sides are compared at least so often, in seconds.
 const ASK_AGAIN_MAX: u64 = 5;
-
-/// What was found by comparing.
-enum Found {
-    /// Both are as they should be.
-    Nothing,
-    /// The target has stored something else than was written: back.
-    Target(String),
-    /// The source's copy was not right, and was copied anew.
-    Source(String),
-}
 
 pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
     let migration = steps.open(given, context).await?;
@@ -52,44 +47,32 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     }
     let order = Worker::order(&job, &seen);
     let left = left_ms(steps, &migration);
-    let note = match left {
-        0 => "comparing both sides a last time".to_owned(),
-        left => format!("both sides are kept for {} s more", left.div_ceil(1_000)),
-    };
     let window = migration.terms.window_ms;
-    let seconds = |ms: u64| ms.div_ceil(1_000);
-    tell(
-        context,
-        seconds(window.saturating_sub(left)),
-        Some(seconds(window)),
-        "s",
-        note,
-    );
+    tell_how_long(context, window, left);
     let monitor = Monitor {
         steps,
+        context,
         job: &job,
         sides: sides.exchanged(),
         order: &order,
     };
-    let quiet = alive(context, monitor.stream_back(&mut back, context)).await?;
+    let unequal = alive(context, monitor.stream_back(&mut back)).await?;
     let last = left == 0 && migration.asked.paused.is_none();
-    let found = alive(context, monitor.compare(&quiet, last, &mut back)).await;
-    let found = found.map_err(failed)?;
-    let noted = count(steps, &migration, &found).await?;
-    match found {
-        Found::Target(why) => return said("reverse", 0, &back, Some(why)),
-        Found::Source(why) => {
-            tracing::warn!(id = %migration.migration_id, why, "the source's copy was made anew");
-            return said("watch", 1, &back, Some(why));
-        }
-        Found::Nothing => {}
+    let reads = steps.readers.counts(&job.slice);
+    let read_differs = reads.differences > migration.figures.differences;
+    let sealed = migration.proved.as_ref();
+    let sealed = sealed.map(|proved| proved.source_digest.as_str());
+    let found = match last || read_differs || !unequal.is_empty() {
+        true => monitor.judge(&unequal, sealed, &mut back).await?,
+        false => Found::Nothing,
+    };
+    let noted = count(steps, &migration, &found, reads).await?;
+    match acted_on(steps, &noted, &monitor.sides, &found).await? {
+        Some(Verdict::Back(why)) => return said("reverse", 0, &back, Some(why)),
+        Some(Verdict::Again(why)) => return said("watch", 1, &back, Some(why)),
+        None => {}
     }
-    let seen = steps.readers.counts(&job.slice);
-    if seen.stragglers > 0 && migration.asked.complete.is_none() {
-        let why = format!(
-            "somebody to look: {} rows were found on {} alone, which should not be; reverse or complete the move",
-            seen.stragglers, migration.from
-        );
+    if let Some(why) = straggler(&noted) {
         steps.waits_for(&noted, Some(&why)).await?;
         return said("watch", ASK_AGAIN_MAX, &back, Some(why));
     }
@@ -116,6 +99,17 @@ fn said(verdict: &str, ask_again_seconds: u64, back: &Copied, reason: Option<Str
     Ok(said)
 }
 
+/// Tells how much of the window is over.
+fn tell_how_long(context: &TaskContext, window: u64, left: u64) {
+    let note = match left {
+        0 => "comparing both sides a last time".to_owned(),
+        left => format!("both sides are kept for {} s more", left.div_ceil(1_000)),
+    };
+    let seconds = |ms: u64| ms.div_ceil(1_000);
+    let gone = seconds(window.saturating_sub(left));
+    tell(context, gone, Some(seconds(window)), "s", note);
+}
+
 /// How much of the window is left, in milliseconds.
 fn left_ms(steps: &Steps, migration: &Migration) -> u64 {
     if migration.asked.complete.is_some() {
@@ -128,6 +122,60 @@ fn left_ms(steps: &Steps, migration: &Migration) -> u64 {
         .terms
         .window_ms
         .saturating_sub(gone.unsigned_abs())
+}
+
+/// What is to be done after what was found.
+enum Verdict {
+    /// The slice goes back.
+    Back(String),
+    /// The window goes on, and is looked at again soon.
+    Again(String),
+}
+
+/// Writes down which side is wrong, and says what follows.
+async fn acted_on(
+    steps: &Steps,
+    migration: &Migration,
+    sides: &Sides,
+    found: &Found,
+) -> Result<Option<Verdict>, TaskError> {
+    let (owner, copy) = (&sides.from.0, &sides.to.0);
+    let (shard, told, then) = match found {
+        Found::Nothing => return Ok(None),
+        Found::Owner(told) => (owner, told, "the slice goes back"),
+        Found::Copy(told) => (copy, told, "copied anew"),
+        Found::Unclear(told) => (owner, told, UNCLEAR),
+    };
+    let why = format!("{shard} is wrong: {}", told.line());
+    let waits = matches!(found, Found::Unclear(_)).then(|| {
+        format!("somebody to look: {owner} and {copy} differ, and nobody can say which is right")
+    });
+    if waits.is_some() && migration.waiting_for == waits {
+        // It was told, and is so still.
+        return Ok(Some(Verdict::Again(why)));
+    }
+    let edit = move |migration: &mut Migration| {
+        migration.waiting_for.clone_from(&waits);
+    };
+    let place = ("MonitorDualRead", shard);
+    steps.found(migration, place, told, then, edit).await?;
+    Ok(Some(match found {
+        Found::Owner(_) => Verdict::Back(why),
+        _ => Verdict::Again(why),
+    }))
+}
+
+/// A vote that only the source has should not be: the source is kept until
+/// somebody has looked.
+fn straggler(migration: &Migration) -> Option<String> {
+    let seen = migration.figures.stragglers;
+    let waits = seen > 0 && migration.asked.complete.is_none();
+    waits.then(|| {
+        format!(
+            "somebody to look: {seen} times a vote was read on {} that {} lacks, which should not be; reverse or complete the move",
+            migration.from, migration.to
+        )
+    })
 }
 
 /// The window ends, unless somebody wanted the slice back at the same moment:
@@ -146,33 +194,40 @@ async fn finish(steps: &Steps, migration: &Migration, back: &Copied) -> Done {
     }
 }
 
+/// Counts the comparison, and what readers have seen.
 async fn count(
     steps: &Steps,
     migration: &Migration,
     found: &Found,
+    reads: ReadCounts,
 ) -> Result<Migration, TaskError> {
     let differed = !matches!(found, Found::Nothing);
-    if !differed && migration.figures.compared > 0 {
+    let figures = &migration.figures;
+    let news = differed
+        || reads.differences > figures.differences
+        || reads.stragglers > figures.stragglers;
+    if !news && figures.compared > 0 {
         // Not each of very many comparisons is worth an entry.
-        let often = migration.figures.compared;
         let now = steps.now_ms();
-        let since = migration.figures.cut_over_at.map_or(now, |at| at.unix_ms());
-        let due = (now - since).max(0).unsigned_abs() / 60_000 >= often;
+        let since = figures.cut_over_at.map_or(now, |at| at.unix_ms());
+        let due = (now - since).max(0).unsigned_abs() / 60_000 >= figures.compared;
         if !due && migration.asked.complete.is_none() {
             return Ok(migration.clone());
         }
     }
-    let reads = steps.readers.counts(&migration.slice_id());
     let edit = move |migration: &mut Migration| {
-        migration.figures.compared += 1;
-        migration.figures.differences += u64::from(differed);
-        migration.figures.differences = migration.figures.differences.max(reads.differences);
+        let figures = &mut migration.figures;
+        figures.compared += 1;
+        figures.differences += u64::from(differed);
+        figures.differences = figures.differences.max(reads.differences);
+        figures.stragglers = figures.stragglers.max(reads.stragglers);
     };
     steps.note(migration, "migration.compared", edit).await
 }
 
 struct Monitor<'a> {
     steps: &'a Steps,
+    context: &'a TaskContext,
     job: &'a Job,
     /// From the owner to where it was.
     sides: Sides,
@@ -182,11 +237,7 @@ struct Monitor<'a> {
 impl Monitor<'_> {
     /// Streams back what was written; the polls in which nobody voted meanwhile
     /// differ on neither side, or else are returned.
-    async fn stream_back(
-        &self,
-        back: &mut Copied,
-        context: &TaskContext,
-    ) -> Result<Vec<PollId>, TaskError> {
+    async fn stream_back(&self, back: &mut Copied) -> Result<Vec<PollId>, TaskError> {
         let slice = &self.job.slice;
         let (before, _) = self.sides.digests(slice).await.map_err(failed)?;
         let until = self.steps.now_ms() + RUN_MS;
@@ -195,7 +246,7 @@ impl Monitor<'_> {
             if carried.map_err(failed)?.caught_up {
                 break;
             }
-            if self.steps.now_ms() >= until || context.is_cancelled() {
+            if self.steps.now_ms() >= until || self.context.is_cancelled() {
                 // Not caught up: nothing can be said yet.
                 return Ok(Vec::new());
             }
@@ -205,45 +256,24 @@ impl Monitor<'_> {
         Ok(without(differing(&owner, &copy), &in_motion))
     }
 
-    /// Says which side is wrong. Everything stored is read back when something
-    /// differs, and before the window ends.
-    async fn compare(
+    /// Says which side is wrong, if one is.
+    async fn judge(
         &self,
         unequal: &[PollId],
-        last: bool,
+        sealed: Option<&str>,
         back: &mut Copied,
-    ) -> Result<Found, MoveError> {
-        if unequal.is_empty() && !last {
-            return Ok(Found::Nothing);
-        }
-        let (owner, copy) = (&self.sides.from, &self.sides.to);
-        let shard_failed = |id: &ballast_domain::ShardId| {
-            let shard = id.clone();
-            move |source| MoveError::Shard { shard, source }
+    ) -> Result<Found, TaskError> {
+        let note = "reading both sides' files back".to_owned();
+        let (steps, context, owner) = (self.steps, self.context, &self.sides.from);
+        let mut pace = Paced::steady(steps, context, owner, Counted::Bytes, note);
+        let judge = Judge {
+            job: self.job,
+            sides: &self.sides,
+            order: self.order,
+            sealed,
         };
-        let wrong = damaged(&*owner.1, self.job).await;
-        let wrong = wrong.map_err(shard_failed(&owner.0))?;
-        if !wrong.is_empty() {
-            let exchanged = self.sides.exchanged();
-            let told = told(&exchanged, self.job, &wrong, &wrong).await?;
-            return Ok(Found::Target(format!("{} is wrong: {told}", owner.0)));
-        }
-        let copied_wrong = damaged(&*copy.1, self.job).await;
-        let mut polls = copied_wrong.map_err(shard_failed(&copy.0))?;
-        polls.extend(unequal);
-        polls.sort_unstable();
-        polls.dedup();
-        if polls.is_empty() {
-            return Ok(Found::Nothing);
-        }
-        let told = told(&self.sides, self.job, &polls, &polls).await?;
-        for poll in &polls {
-            let discarded = copy.1.discard(&self.job.slice, self.order, *poll).await;
-            discarded.map_err(shard_failed(&copy.0))?;
-        }
-        // Everything is offered once more; what is there stays as it is.
-        *back = Copied::default();
-        Ok(Found::Source(format!("{} is wrong: {told}", copy.0)))
+        let found = alive(context, judge.judge(unequal, back, &mut pace)).await;
+        found.map_err(|error| pace.failed(error))
     }
 }
 
