@@ -50,7 +50,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     };
     let done = work.await;
     let done = done.map_err(|error| pace.failed(sides.archive_failed(from, error)))?;
-    faults::point("archived", done.polls);
+    faults::point("archived", "polls");
     Ok(json!({"polls": done.polls, "rows": done.rows, "bytes": done.bytes}))
 }
 

@@ -97,7 +97,7 @@ impl Copying<'_> {
         let slice = &self.job.slice;
         let brought = self.sides.bring_files(slice, &self.order, &mut pace).await;
         copied.add(&brought.map_err(|error| pace.failed(error))?);
-        faults::point("brought", copied.files);
+        faults::point("brought", "files");
         Ok(())
     }
 
