@@ -8,10 +8,12 @@
 //!   ports      what a move needs of the world, besides the shards
 //!   steps      what the states of the workflow `move-tenant` do
 //!   throttle   how fast a copy may be, by what it does to others
+//!   budget     whether a slice is worse off where it came to than it may be
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod budget;
 pub mod copy;
 mod faults;
 pub mod ports;

@@ -6,6 +6,7 @@
 //! ```
 
 use async_trait::async_trait;
+use ballast_domain::answers::AroundCutover;
 use ballast_domain::certificate::{Certificate, Signed};
 use ballast_domain::migration::Migration;
 use ballast_domain::moving::{MoveId, Route};
@@ -13,6 +14,8 @@ use ballast_domain::registry::StoreError;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::budget::Budget;
 
 /// The records of slices: read, and changed by compare-and-swap.
 #[async_trait]
@@ -90,8 +93,8 @@ pub enum Admission {
     },
 }
 
-/// How fast, and how long sealed, a move may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How fast, how long sealed, and how bad for its tenant a move may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pace {
     /// Bytes per second that it may carry; any when absent.
     pub bytes_per_second: Option<u64>,
@@ -99,6 +102,9 @@ pub struct Pace {
     pub seal_max_ms: u64,
     /// Closed polls with fewer rows are not archived.
     pub archive_rows_min: u64,
+    /// What the tenant's calls may suffer at the target before it is brought
+    /// back.
+    pub budget: Budget,
 }
 
 /// What readers have seen while both sides of a slice were read.
@@ -118,7 +124,11 @@ pub trait Readers: Send + Sync + 'static {
     /// began.
     fn counts(&self, slice: &SliceId) -> ReadCounts;
 
-    /// The window is over: what they have seen is written down.
+    /// How the slice's calls were answered around its cutover, as far as this
+    /// process made them.
+    fn around_cutover(&self, slice: &SliceId) -> AroundCutover;
+
+    /// The slice's move is over: what was seen of it can be forgotten.
     fn forget(&self, slice: &SliceId);
 }
 

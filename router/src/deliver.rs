@@ -152,7 +152,7 @@ impl State {
                 Ok(place) => {
                     let called = {
                         let _permit = held.permit().await;
-                        in_time(call(place.clone())).await
+                        self.noting(&place, in_time(call(place.clone()))).await
                     };
                     match called {
                         Ok(answer) => {

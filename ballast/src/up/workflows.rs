@@ -10,6 +10,7 @@ use ballast_control_plane::migrations::{Kept, Movers};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Workflows};
 use ballast_domain::Entropy;
+use ballast_domain::answers::AroundCutover;
 use ballast_domain::tenant::SliceId;
 use ballast_migration_engine::ports::{ReadCounts, Readers};
 use ballast_migration_engine::steps::Steps;
@@ -125,16 +126,20 @@ struct OwnRouter(router::State);
 
 impl Readers for OwnRouter {
     fn counts(&self, slice: &SliceId) -> ReadCounts {
-        let seen = self.0.dual_reads(slice);
+        let counts = self.0.dual_reads(slice);
         ReadCounts {
-            compared: seen.compared,
-            differences: seen.differences,
-            stragglers: seen.stragglers,
+            compared: counts.compared,
+            differences: counts.differences,
+            stragglers: counts.stragglers,
         }
     }
 
+    fn around_cutover(&self, slice: &SliceId) -> AroundCutover {
+        self.0.around_cutover(slice)
+    }
+
     fn forget(&self, slice: &SliceId) {
-        self.0.forget_dual_reads(slice);
+        self.0.forget_window(slice);
     }
 }
 

@@ -59,8 +59,11 @@ pub async fn ask(
             at: plane.now(),
         };
         let asked = asked(&old.value, ask, word)?;
+        let turns = asked.back.is_some() && old.value.asked.back.is_none();
         let value = Migration {
             asked,
+            // Whatever it was that it waited for, it does not any more.
+            waiting_for: old.value.waiting_for.clone().filter(|_| !turns),
             ..old.value.clone()
         };
         let writes = match value == old.value {

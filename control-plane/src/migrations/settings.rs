@@ -1,6 +1,7 @@
 //! What an operator may set about moves.
 
 use ballast_domain::maintenance::MaintenanceWindow;
+use ballast_migration_engine::budget::Budget;
 
 /// What an operator may set about moves.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,9 @@ pub struct MoveSettings {
     pub approval_above_rows: Option<u64>,
     /// When moves may begin to copy; at any time when there is none.
     pub maintenance: Vec<MaintenanceWindow>,
+    /// What a tenant's calls may suffer in the window before the slice is
+    /// brought back.
+    pub budget: Budget,
 }
 
 impl Default for MoveSettings {
@@ -38,6 +42,10 @@ impl Default for MoveSettings {
             archive_rows_min: 1,
             approval_above_rows: None,
             maintenance: Vec::new(),
+            budget: Budget {
+                failed_share: Some(0.05),
+                p99_ms: Some(1_000),
+            },
         }
     }
 }

@@ -277,14 +277,14 @@ async fn a_straggler_keeps_the_source() {
         differences: 1,
         stragglers: 2,
     };
-    house.readers.have_seen(seen);
+    house.told.have_seen(seen);
     let waits = |shown: &MigrationBody| {
         let why = shown.migration.value.waiting_for.as_deref();
         why.is_some_and(|why| why.contains("2 times a vote was read"))
     };
     house.until(&id, "waits", waits).await;
     // It is remembered, also when the process that saw it is gone.
-    house.readers.have_seen(ReadCounts::default());
+    house.told.have_seen(ReadCounts::default());
     house.until(&id, "still waits", waits).await;
     house.ask(&id, Ask::Reverse).await.unwrap();
     let ended = house.ended(&id).await;

@@ -19,6 +19,7 @@ use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::tenants::{self, NewTenant};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Settings, Workflows, bootstrap};
+use ballast_domain::answers::AroundCutover;
 use ballast_domain::credential::{Credential, Purpose};
 use ballast_domain::moving::MoveId;
 use ballast_domain::poll::{
@@ -90,19 +91,32 @@ impl Shards for Cellar {
     }
 }
 
-/// Those who read both sides: they have seen what a test says.
+/// What routers would have seen: what a test says.
 #[derive(Default)]
-pub(crate) struct Told(std::sync::Mutex<ReadCounts>);
+pub(crate) struct Told {
+    around: std::sync::Mutex<AroundCutover>,
+    counts: std::sync::Mutex<ReadCounts>,
+}
 
 impl Told {
+    /// So many calls more, all of which failed.
+    pub(crate) fn failed(&self, calls: u64) {
+        self.around.lock().unwrap().after.failed += calls;
+    }
+
+    /// What they have seen by reading both sides.
     pub(crate) fn have_seen(&self, counts: ReadCounts) {
-        *self.0.lock().unwrap() = counts;
+        *self.counts.lock().unwrap() = counts;
     }
 }
 
 impl Readers for Told {
+    fn around_cutover(&self, _: &SliceId) -> AroundCutover {
+        *self.around.lock().unwrap()
+    }
+
     fn counts(&self, _: &SliceId) -> ReadCounts {
-        *self.0.lock().unwrap()
+        *self.counts.lock().unwrap()
     }
 
     fn forget(&self, _: &SliceId) {
@@ -129,7 +143,7 @@ pub(crate) struct House {
     pub(crate) plane: ControlPlane,
     pub(crate) cellar: Arc<Cellar>,
     pub(crate) engine: Engine,
-    pub(crate) readers: Arc<Told>,
+    pub(crate) told: Arc<Told>,
     pub(crate) home: tempfile::TempDir,
 }
 
@@ -181,13 +195,13 @@ impl House {
             shards: cellar.clone(),
             notary: Notary::from_seed(&[7; 32]).unwrap(),
         });
-        let readers = Arc::new(Told::default());
+        let told = Arc::new(Told::default());
         let steps = Steps::new(
             Arc::new(SliceRecords::new(plane.clone())),
             Arc::new(Kept::new(plane.clone())),
             cellar.clone(),
             Arc::new(LocalArchives::new(home.path().join("archive"))),
-            readers.clone(),
+            told.clone(),
             clock,
         );
         let registry = steps.register(tasks::with_common(Registry::new()));
@@ -204,7 +218,7 @@ impl House {
             plane,
             cellar,
             engine,
-            readers,
+            told,
             home,
         };
         house.furnish().await;

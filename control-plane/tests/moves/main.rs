@@ -5,6 +5,7 @@
 
 mod archived;
 mod house;
+mod window;
 
 use ballast_control_plane::migrations::ask::Ask;
 use ballast_control_plane::migrations::begin::NewMove;

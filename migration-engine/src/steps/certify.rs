@@ -37,9 +37,9 @@ pub(super) async fn ended(
         let certificate = certificate(migration, &route, status, now);
         migration.certificate = steps.moves.sign(certificate);
     };
-    let noted = steps.note(migration, "migration.end", edit).await?;
+    let ended = steps.note(migration, "migration.end", edit).await?;
     steps.readers.forget(&migration.slice_id());
-    Ok(noted)
+    Ok(ended)
 }
 
 /// What a move proves: pure.

@@ -6,6 +6,8 @@ use ballast_domain::PollId;
 use ballast_domain::migration::{Migration, Stage};
 use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
+use ballast_vote_shard::ShardError;
+use ballast_vote_shard::archive::ArchiveError;
 use ballast_vote_shard::shard::Order;
 use serde_json::{Value, json};
 
@@ -13,9 +15,10 @@ use super::judge_sides::{Found, Judge};
 use super::paced::{Counted, Paced};
 use super::verify_consistency::without;
 use super::{Done, Given, Steps, alive, failed, tell};
+use crate::budget::Strikes;
 use crate::copy::Copied;
 use crate::ports::ReadCounts;
-use crate::worker::{Job, Sides, Worker, differing};
+use crate::worker::{Job, MoveError, Sides, Worker, differing};
 
 /// One run streams back for so long at the most.
 const RUN_MS: i64 = 5_000;
@@ -28,46 +31,43 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     let migration = steps.open(given, context).await?;
     let job = steps.job(&migration, context);
     let mut back: Copied = Given::part(&given.dual_read, "back").unwrap_or_default();
-    let found = steps.worker.sides_of(&job).await.map_err(failed)?;
-    let phase = found
-        .as_ref()
-        .and_then(|(seen, _)| seen.route.moving.as_ref())
-        .map(|moving| moving.phase);
-    let (seen, sides) = match (found, phase) {
-        (Some(found), Some(Phase::Window)) => found,
-        (_, Some(Phase::Cleaning)) => return said("over", 0, &back, None),
+    let route = steps.worker.route(&job.slice).await.map_err(failed)?;
+    match route.move_of(&job.move_id).map(|moving| moving.phase) {
+        Some(Phase::Window) => {}
+        Some(Phase::Cleaning) => return said("over", 0, &back, None),
         // It is on its way back, or over.
         _ if migration.stage == Stage::Cleaning => return said("over", 0, &back, None),
         _ => return said("reverse", 0, &back, Some("it went back".to_owned())),
-    };
+    }
     if let Some(wish) = &migration.asked.back {
         let why = wish.word.reason.clone();
         let why = why.unwrap_or_else(|| format!("{} wants it back", wish.word.actor));
         return said("reverse", 0, &back, Some(why));
     }
-    let order = Worker::order(&job, &seen);
     let left = left_ms(steps, &migration);
     let window = migration.terms.window_ms;
     tell_how_long(context, window, left);
-    let monitor = Monitor {
-        steps,
-        context,
-        job: &job,
-        sides: sides.exchanged(),
-        order: &order,
-    };
-    let unequal = alive(context, monitor.stream_back(&mut back)).await?;
     let last = left == 0 && migration.asked.paused.is_none();
     let reads = steps.readers.counts(&job.slice);
-    let read_differs = reads.differences > migration.figures.differences;
-    let sealed = migration.proved.as_ref();
-    let sealed = sealed.map(|proved| proved.source_digest.as_str());
-    let found = match last || read_differs || !unequal.is_empty() {
-        true => monitor.judge(&unequal, sealed, &mut back).await?,
-        false => Found::Nothing,
+    let look = Look {
+        steps,
+        context,
+        migration: &migration,
+        job: &job,
+        thorough: last || reads.differences > migration.figures.differences,
+    };
+    let found = match look.look(&mut back).await {
+        Err(error) => match away(&error, &migration) {
+            Some(why) => {
+                steps.waits_for(&migration, Some(&why)).await?;
+                return said("watch", ASK_AGAIN_MAX, &back, Some(why));
+            }
+            None => return Err(failed(error)),
+        },
+        Ok(found) => found,
     };
     let noted = count(steps, &migration, &found, reads).await?;
-    match acted_on(steps, &noted, &monitor.sides, &found).await? {
+    match acted_on(steps, &noted, &found).await? {
         Some(Verdict::Back(why)) => return said("reverse", 0, &back, Some(why)),
         Some(Verdict::Again(why)) => return said("watch", 1, &back, Some(why)),
         None => {}
@@ -75,6 +75,12 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     if let Some(why) = straggler(&noted) {
         steps.waits_for(&noted, Some(&why)).await?;
         return said("watch", ASK_AGAIN_MAX, &back, Some(why));
+    }
+    let mut strikes: Strikes = Given::part(&given.dual_read, "strikes").unwrap_or_default();
+    let around = steps.readers.around_cutover(&job.slice);
+    if let Some(wrong) = strikes.look(&around, &steps.moves.pace().budget) {
+        let why = format!("the tenant is worse off on {}: {wrong}", migration.to);
+        return said("reverse", 0, &back, Some(why));
     }
     if last {
         return finish(steps, &noted, &back).await;
@@ -84,7 +90,29 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     steps.waits_for(&noted, waits).await?;
     let often = (window / 100_000).clamp(1, ASK_AGAIN_MAX);
     let ask_again = left.div_ceil(1_000).clamp(1, often);
-    said("watch", ask_again, &back, None)
+    let mut said = said("watch", ask_again, &back, None)?;
+    said["strikes"] = json!(strikes);
+    Ok(said)
+}
+
+/// What to wait for when a shard cannot be reached: nothing goes back or is
+/// removed by itself meanwhile.
+fn away(error: &MoveError, migration: &Migration) -> Option<String> {
+    let shard = match error {
+        MoveError::Shard {
+            shard,
+            source: ShardError::Unavailable { .. },
+        }
+        | MoveError::Archive {
+            shard,
+            source: ArchiveError::Store { .. },
+        } => shard,
+        _ => return None,
+    };
+    Some(match *shard == migration.to {
+        true => format!("{shard}, which owns the slice, to be reached again: {error}"),
+        false => format!("{shard} to be reached again, so that its copy is kept: {error}"),
+    })
 }
 
 fn said(verdict: &str, ask_again_seconds: u64, back: &Copied, reason: Option<String>) -> Done {
@@ -136,10 +164,9 @@ enum Verdict {
 async fn acted_on(
     steps: &Steps,
     migration: &Migration,
-    sides: &Sides,
     found: &Found,
 ) -> Result<Option<Verdict>, TaskError> {
-    let (owner, copy) = (&sides.from.0, &sides.to.0);
+    let (owner, copy) = (&migration.to, &migration.from);
     let (shard, told, then) = match found {
         Found::Nothing => return Ok(None),
         Found::Owner(told) => (owner, told, "the slice goes back"),
@@ -225,55 +252,63 @@ async fn count(
     steps.note(migration, "migration.compared", edit).await
 }
 
-struct Monitor<'a> {
+/// One look at both sides.
+struct Look<'a> {
     steps: &'a Steps,
     context: &'a TaskContext,
+    migration: &'a Migration,
     job: &'a Job,
-    /// From the owner to where it was.
-    sides: Sides,
-    order: &'a Order,
+    /// Whether everything is read back, also if nothing seems to differ.
+    thorough: bool,
 }
 
-impl Monitor<'_> {
+impl Look<'_> {
+    /// Streams back what was written, and says which side is wrong, if one is.
+    async fn look(&self, back: &mut Copied) -> Result<Found, MoveError> {
+        let Some((seen, sides)) = self.steps.worker.sides_of(self.job).await? else {
+            return Ok(Found::Nothing);
+        };
+        // From the owner to where it was.
+        let sides = sides.exchanged();
+        let order = Worker::order(self.job, &seen);
+        let streaming = self.stream_back(&sides, &order, back);
+        let unequal = alive(self.context, streaming).await?;
+        if unequal.is_empty() && !self.thorough {
+            return Ok(Found::Nothing);
+        }
+        let note = "reading both sides' files back".to_owned();
+        let (steps, context) = (self.steps, self.context);
+        let mut pace = Paced::steady(steps, context, &sides.from, Counted::Bytes, note);
+        let sealed = self.migration.proved.as_ref();
+        let judge = Judge {
+            job: self.job,
+            sides: &sides,
+            order: &order,
+            sealed: sealed.map(|proved| proved.source_digest.as_str()),
+        };
+        alive(context, judge.judge(&unequal, back, &mut pace)).await
+    }
+
     /// Streams back what was written; the polls in which nobody voted meanwhile
     /// differ on neither side, or else are returned.
-    async fn stream_back(&self, back: &mut Copied) -> Result<Vec<PollId>, TaskError> {
+    async fn stream_back(
+        &self,
+        sides: &Sides,
+        order: &Order,
+        back: &mut Copied,
+    ) -> Result<Vec<PollId>, MoveError> {
         let slice = &self.job.slice;
-        let (before, _) = self.sides.digests(slice).await.map_err(failed)?;
+        let (before, _) = sides.digests(slice).await?;
         let until = self.steps.now_ms() + RUN_MS;
-        loop {
-            let carried = self.sides.carry(slice, self.order, back).await;
-            if carried.map_err(failed)?.caught_up {
-                break;
-            }
+        while !sides.carry(slice, order, back).await?.caught_up {
             if self.steps.now_ms() >= until || self.context.is_cancelled() {
                 // Not caught up: nothing can be said yet.
                 return Ok(Vec::new());
             }
         }
-        let (owner, copy) = self.sides.digests(slice).await.map_err(failed)?;
+        let (owner, copy) = sides.digests(slice).await?;
         let in_motion = differing(&before, &owner);
         Ok(without(differing(&owner, &copy), &in_motion))
-    }
-
-    /// Says which side is wrong, if one is.
-    async fn judge(
-        &self,
-        unequal: &[PollId],
-        sealed: Option<&str>,
-        back: &mut Copied,
-    ) -> Result<Found, TaskError> {
-        let note = "reading both sides' files back".to_owned();
-        let (steps, context, owner) = (self.steps, self.context, &self.sides.from);
-        let mut pace = Paced::steady(steps, context, owner, Counted::Bytes, note);
-        let judge = Judge {
-            job: self.job,
-            sides: &self.sides,
-            order: self.order,
-            sealed,
-        };
-        let found = alive(context, judge.judge(unequal, back, &mut pace)).await;
-        found.map_err(|error| pace.failed(error))
     }
 }
 

@@ -46,17 +46,18 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         Stage::Asked | Stage::Admitted => format!("leaving the slice on {from}, emptying {to}"),
         _ => format!("bringing the slice back to {from}"),
     };
-    tell(context, 0, None, "", note);
+    tell(context, 0, None, "", note.clone());
     let job = steps.job(&migration, context);
     let mut notes = Notes::default();
-    let turning = steps.worker.work(&job, Goal::Turned, &mut notes);
-    let reversed = match alive(context, turning).await.map_err(failed)? {
-        Reached::Goal => {
-            way_back(steps, given, context, &migration, &job, &mut notes).await?;
-            true
+    let turned = turn(steps, given, context, &migration, &job, &mut notes).await;
+    let reversed = match turned {
+        Ok(reversed) => reversed,
+        Err(error) => {
+            // It is tried again; meanwhile people see what it waits for.
+            let why = format!("this to pass: {} ({note})", error.cause);
+            steps.waits_for(&migration, Some(&why)).await?;
+            return Err(error);
         }
-        Reached::Over { moved, back } => moved && back,
-        Reached::Unknown | Reached::PutOff => false,
     };
     let pause = notes.pause.ms.map(i64::unsigned_abs);
     let edit = move |migration: &mut Migration| {
@@ -71,6 +72,26 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     };
     ended(steps, &noted, status, "Rollback", Some(reason.clone())).await?;
     Ok(json!({"reversed": reversed, "reason": reason}))
+}
+
+/// Has the slice be where it was; whether it had to be brought back.
+async fn turn(
+    steps: &Steps,
+    given: &Given,
+    context: &TaskContext,
+    migration: &Migration,
+    job: &Job,
+    notes: &mut Notes,
+) -> Result<bool, TaskError> {
+    let turning = steps.worker.work(job, Goal::Turned, notes);
+    match alive(context, turning).await.map_err(failed)? {
+        Reached::Goal => {
+            way_back(steps, given, context, migration, job, notes).await?;
+            Ok(true)
+        }
+        Reached::Over { moved, back } => Ok(moved && back),
+        Reached::Unknown | Reached::PutOff => Ok(false),
+    }
 }
 
 /// Brings the slice back: copies while the owner takes votes, mends what
