@@ -156,7 +156,7 @@ async fn closed_polls_are_the_same_wherever_they_are_and_whenever_the_process_di
             "{place}: {ended}"
         );
         assert_eq!(votes["present"], polls.len() * VOTES, "{place}: {ended}");
-        assert_eq!(files(&it, &from), [PathBuf::new(); 0], "{place}");
+        assert!(files(&it, &from).is_empty(), "{place}");
         let whole = files(&it, &to).into_iter().filter(|file| !is_litter(file));
         assert_eq!(whole.count(), polls.len(), "{place}");
     }

@@ -11,6 +11,7 @@ use ballast_domain::moving::MoveId;
 use ballast_domain::{PollId, ShardId, VoterId};
 use ballast_migration_engine::ports::ReadCounts;
 use ballast_vote_shard::VoteShard as _;
+use ballast_vote_shard::shard::{Change, Order, VoterName, VoterRow};
 
 use crate::house::{House, poll_id, slice};
 
@@ -253,6 +254,50 @@ async fn what_is_wrong_on_both_sides_is_kept_and_told() {
     assert_eq!(shown.status, Status::Waiting);
     assert_eq!(house.owner().await, to);
     assert!(house.row(&from, "v0-2").await.is_some());
+}
+
+/// A row that only the source has may be a vote that somebody was promised: it
+/// is neither removed nor gone back to, until somebody has looked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_only_the_source_has_is_kept_until_somebody_has_looked() {
+    let house = House::new().await;
+    let voting = house.voting(2);
+    voting.more(20).await;
+    let votes = voting.stop().await;
+    let from = house.owner().await;
+    let [to, _] = house.others().await;
+    let id = begun(&house, &to, None).await;
+    cut_over(&house, &id).await;
+    // Behind everybody's back.
+    let source = house.cellar.embedded(&from);
+    let fence = source.fence(&slice()).await.unwrap().unwrap();
+    let order = Order {
+        move_id: id.clone(),
+        token: fence.token,
+    };
+    let row = VoterRow {
+        voter: VoterName::Named(VoterId::new("promised").unwrap()),
+        ..house.row(&from, "v0-2").await.unwrap()
+    };
+    let changes = [Change::Voter(row)];
+    source.import(&slice(), &order, &changes).await.unwrap();
+    house.ask(&id, Ask::Complete).await.unwrap();
+    let waits = |shown: &MigrationBody| {
+        let why = shown.migration.value.waiting_for.as_deref();
+        why.is_some_and(|why| why.contains("which is right"))
+    };
+    let shown = house.until(&id, "waits", waits).await;
+    let what = &shown.migration.value.findings[0].what;
+    assert!(what.contains("promised"), "{what}");
+    assert!(house.row(&from, "promised").await.is_some());
+    assert_eq!(house.owner().await, to);
+    // Somebody has looked.
+    house.ask(&id, Ask::Complete).await.unwrap();
+    let ended = house.ended(&id).await;
+    assert_eq!(ended.status, Status::Completed, "{ended:#?}");
+    let signed = ended.migration.value.certificate.unwrap().certificate;
+    assert!(signed.differences > 0, "{signed:?}");
+    house.holds(&to, &votes).await;
 }
 
 /// What readers have seen stops the cleanup, and is on the certificate.

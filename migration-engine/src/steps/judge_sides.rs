@@ -117,7 +117,11 @@ impl Judge<'_> {
         let (owner, copy) = (&self.sides.from, &self.sides.to);
         let slice = &self.job.slice;
         let told = told(owner, copy, slice, polls, &[]).await;
-        if !told.unclear {
+        if told.ahead {
+            // It may be a vote that somebody was promised.
+            return Ok(Differ::Unclear(told));
+        }
+        if !told.forged {
             return Ok(Differ::Behind);
         }
         let compared = self.sides.compare(slice).await?;

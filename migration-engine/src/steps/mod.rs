@@ -274,7 +274,7 @@ fn failed(error: MoveError) -> TaskError {
         MoveError::Different { .. } => DIFFERENT,
         MoveError::NoSlice(_) => REFUSED,
         MoveError::Records(_) => UNAVAILABLE,
-        MoveError::Archive { source, .. } => match source {
+        MoveError::Archive { source, .. } => match &**source {
             // It does not become whole by itself.
             ArchiveError::Missing { .. } | ArchiveError::Damaged { .. } => DIFFERENT,
             ArchiveError::Store { .. } | ArchiveError::Shard(_) | ArchiveError::Stopped(_) => {

@@ -102,11 +102,10 @@ fn away(error: &MoveError, migration: &Migration) -> Option<String> {
         MoveError::Shard {
             shard,
             source: ShardError::Unavailable { .. },
-        }
-        | MoveError::Archive {
-            shard,
-            source: ArchiveError::Store { .. },
         } => shard,
+        MoveError::Archive { shard, source } if matches!(**source, ArchiveError::Store { .. }) => {
+            shard
+        }
         _ => return None,
     };
     Some(match *shard == migration.to {
@@ -175,8 +174,11 @@ async fn acted_on(
     };
     let why = format!("{shard} is wrong: {}", told.line());
     let waits = matches!(found, Found::Unclear(_)).then(|| {
-        format!("somebody to look: {owner} and {copy} differ, and nobody can say which is right")
+        format!("somebody to look: {owner} and {copy} differ, and nobody can say which is right; to complete the move then keeps what {owner} has")
     });
+    if waits.is_some() && has_looked(migration, &told.line()) {
+        return Ok(None);
+    }
     if waits.is_some() && migration.waiting_for == waits {
         // It was told, and is so still.
         return Ok(Some(Verdict::Again(why)));
@@ -190,6 +192,15 @@ async fn acted_on(
         Found::Owner(_) => Verdict::Back(why),
         _ => Verdict::Again(why),
     }))
+}
+
+/// Whether somebody wanted the window to end after it was told what differs.
+fn has_looked(migration: &Migration, what: &str) -> bool {
+    let mut findings = migration.findings.iter().rev();
+    let told = findings.find(|one| one.then == UNCLEAR && one.what == what);
+    let asked = migration.asked.complete.as_ref();
+    told.zip(asked)
+        .is_some_and(|(told, word)| word.at > told.at)
 }
 
 /// A vote that only the source has should not be: the source is kept until

@@ -92,7 +92,7 @@ impl<'a> Paced<'a> {
     pub(super) fn failed(self, error: MoveError) -> TaskError {
         match (&error, self.ended) {
             (MoveError::Archive { source, .. }, Some(ended))
-                if matches!(source, ArchiveError::Stopped(_)) =>
+                if matches!(**source, ArchiveError::Stopped(_)) =>
             {
                 ended
             }

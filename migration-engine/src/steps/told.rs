@@ -15,9 +15,11 @@ pub(super) struct Told {
     words: Vec<String>,
     /// Rows, and files.
     pub(super) count: u64,
-    /// Whether the side that is told of has what the other lacks, or something
-    /// else under the same version.
-    pub(super) unclear: bool,
+    /// Whether the side that is told of has something that the other lacks, or
+    /// newer.
+    pub(super) ahead: bool,
+    /// Whether something is another under the same version.
+    pub(super) forged: bool,
 }
 
 impl Told {
@@ -56,7 +58,7 @@ pub(super) async fn told(
     damaged: &[PollId],
 ) -> Told {
     let mut told = Told::default();
-    for poll in polls.iter().take(NAMED_MAX) {
+    for (place, poll) in polls.iter().enumerate() {
         let found = difference::of(&*right.1, &*wrong.1, slice, *poll).await;
         let words = match found {
             Ok(Difference { count: 0, .. }) if damaged.contains(poll) => {
@@ -66,7 +68,8 @@ pub(super) async fn told(
             }
             Ok(difference) => {
                 told.count += difference.count as u64;
-                told.unclear |= difference.ahead || difference.forged;
+                told.ahead |= difference.ahead;
+                told.forged |= difference.forged;
                 difference.told()
             }
             Err(error) => {
@@ -74,9 +77,10 @@ pub(super) async fn told(
                 format!("poll {poll}: its rows cannot be read: {error}")
             }
         };
-        told.words.push(words);
+        if place < NAMED_MAX {
+            told.words.push(words);
+        }
     }
     told.more(polls.len(), "polls");
-    told.count += polls.len().saturating_sub(NAMED_MAX) as u64;
     told
 }

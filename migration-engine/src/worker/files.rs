@@ -202,7 +202,10 @@ impl Sides {
         let shard = shard.clone();
         match error {
             ArchiveError::Shard(source) => MoveError::Shard { shard, source },
-            source => MoveError::Archive { shard, source },
+            source => MoveError::Archive {
+                shard,
+                source: Box::new(source),
+            },
         }
     }
 }

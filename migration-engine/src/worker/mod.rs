@@ -63,7 +63,7 @@ pub enum MoveError {
         shard: ShardId,
         /// What is wrong.
         #[source]
-        source: ArchiveError,
+        source: Box<ArchiveError>,
     },
     /// The copy does not become equal to what it was made from.
     #[error("the copy on {target} differs from {from} in {polls} polls")]

@@ -23,6 +23,8 @@ use crate::shard::{
 
 /// How much is read of a shard at once.
 const PAGE_BYTES: usize = 1 << 20;
+/// About what a row is; a small poll is read with little of the next.
+const ROW_BYTES: usize = 96;
 /// How often polls are looked for: one that closes while its last votes are
 /// being read is archived the next time.
 const ROUNDS: usize = 3;
@@ -143,7 +145,7 @@ impl Backfill<'_> {
         let (path, generation) = self.free_name(due).await?;
         let draft = format!("{path}{DRAFT_SUFFIX}");
         let mut writer = Writer::begin(self.archive, &draft, due.poll, self.key).await?;
-        if let Err(error) = self.copy_rows(due.poll, &mut writer, pace).await {
+        if let Err(error) = self.copy_rows(due, &mut writer, pace).await {
             writer.abort().await;
             return Err(error);
         }
@@ -188,18 +190,24 @@ impl Backfill<'_> {
     /// Reads the rows of one poll in their order.
     async fn copy_rows(
         &self,
-        poll: PollId,
+        due: &Due,
         writer: &mut Writer,
         pace: &mut dyn Pace,
     ) -> ArchiveResult<()> {
+        let poll = due.poll;
+        // The poll itself, its rows, and one of the next.
+        let rows = usize::try_from(due.rows).unwrap_or(usize::MAX);
+        let bytes = rows.saturating_add(2).saturating_mul(ROW_BYTES);
+        let bytes = bytes.min(PAGE_BYTES);
         let before = poll.number().checked_sub(1).map(PollId::from_number);
         let mut cursor = Cursor::Snapshot {
             position: self.position,
             after: before.map(|before| (before, VoterPrint([u64::MAX; 2]))),
         };
         loop {
-            let page = self.shard.export(&self.at.slice, &cursor, PAGE_BYTES);
+            let page = self.shard.export(&self.at.slice, &cursor, bytes);
             let page = page.await?;
+            let read = (page.changes.len() * ROW_BYTES) as u64;
             let mut beyond = !matches!(page.next, Cursor::Snapshot { .. });
             for change in page.changes {
                 match change {
@@ -208,7 +216,7 @@ impl Backfill<'_> {
                     Change::Poll(row) => beyond |= row.poll.poll_id > poll,
                 }
             }
-            pace.went_on(PAGE_BYTES as u64).await?;
+            pace.went_on(read).await?;
             if beyond {
                 return Ok(());
             }
