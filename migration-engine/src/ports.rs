@@ -129,6 +129,8 @@ pub struct Pace {
     pub bytes_per_second: Option<u64>,
     /// How long a slice may be sealed, in milliseconds.
     pub seal_max_ms: u64,
+    /// Closed polls with fewer rows are not archived.
+    pub archive_rows_min: u64,
     /// What the tenant's calls may suffer at the target before it is brought
     /// back.
     pub budget: Budget,
@@ -147,7 +149,8 @@ pub struct ReadCounts {
 
 /// Those who read both sides while a window is open.
 pub trait Readers: Send + Sync + 'static {
-    /// What they have seen of a slice since this process began.
+    /// What they have seen of a slice since its cutover, or since this process
+    /// began.
     fn counts(&self, slice: &SliceId) -> ReadCounts;
 
     /// How the slice's calls were answered around its cutover, as far as this

@@ -273,6 +273,7 @@ pub(super) async fn written(
             run: 0,
             price: Some(price),
             figures: Figures::default(),
+            findings: Vec::new(),
             proved: None,
             ended: None,
             certificate: None,

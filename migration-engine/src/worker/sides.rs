@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ballast_domain::certificate::VotesProved;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId};
+use ballast_vote_shard::archive::Archives;
 use ballast_vote_shard::shard::{Digest, Fence, Order, Unfit};
 use ballast_vote_shard::{At, ShardError, Shards, VoteShard};
 
@@ -15,13 +16,18 @@ use crate::protocol::Op;
 /// Polls that one purge removes.
 const PURGED_AT_ONCE: usize = 100;
 
+/// One shard of a move, with its name.
+pub type Side = (ShardId, Arc<dyn VoteShard>);
+
 /// Both shards of a move.
 #[derive(Clone)]
 pub struct Sides {
     /// The one that the slice leaves.
-    pub from: (ShardId, Arc<dyn VoteShard>),
+    pub from: Side,
     /// The one that it comes to.
-    pub to: (ShardId, Arc<dyn VoteShard>),
+    pub to: Side,
+    /// Where their files are, if those can be reached from here.
+    pub(super) archives: Option<Arc<dyn Archives>>,
 }
 
 /// What both sides hold, beside each other.
@@ -58,7 +64,12 @@ impl Compared {
 
 impl Sides {
     /// Finds both.
-    pub fn find(shards: &dyn Shards, from: &ShardId, to: &ShardId) -> Result<Self, MoveError> {
+    pub fn find(
+        shards: &dyn Shards,
+        archives: Option<Arc<dyn Archives>>,
+        from: &ShardId,
+        to: &ShardId,
+    ) -> Result<Self, MoveError> {
         let find = |id: &ShardId| {
             let found = shards.shard(id).map_err(failed(id))?;
             Ok::<_, MoveError>((id.clone(), found))
@@ -66,6 +77,7 @@ impl Sides {
         Ok(Self {
             from: find(from)?,
             to: find(to)?,
+            archives,
         })
     }
 
@@ -75,6 +87,7 @@ impl Sides {
         Self {
             from: self.to.clone(),
             to: self.from.clone(),
+            archives: self.archives.clone(),
         }
     }
 
@@ -117,7 +130,7 @@ impl Sides {
         })
     }
 
-    /// Carries one page over.
+    /// Carries one page over, and before it the files that it names.
     pub async fn carry(
         &self,
         slice: &SliceId,
@@ -125,11 +138,14 @@ impl Sides {
         copied: &mut Copied,
     ) -> Result<Carried, MoveError> {
         let (from, to) = (&self.from, &self.to);
-        let done = copy::page(&*from.1, &*to.1, slice, order, copied).await;
-        done.map_err(|failure| match failure {
-            copy::PageError::Source(source) => failed(&from.0)(source),
-            copy::PageError::Target(source) => failed(&to.0)(source),
-        })
+        let page = copy::read(&*from.1, slice, copied).await;
+        let page = page.map_err(failed(&from.0))?;
+        let files = self.bring_named(slice, order, &page.changes).await?;
+        copied.add(&files);
+        let done = copy::write(&*to.1, slice, order, page, copied).await;
+        let mut carried = done.map_err(failed(&to.0))?;
+        carried.bytes += files.bytes;
+        Ok(carried)
     }
 
     /// Tells one of them something.
@@ -179,10 +195,7 @@ impl Sides {
 /// The digests of a slice's polls, in their order.
 pub type Digests = Vec<(PollId, Digest)>;
 
-async fn digests(
-    (id, shard): &(ShardId, Arc<dyn VoteShard>),
-    slice: &SliceId,
-) -> Result<Digests, MoveError> {
+async fn digests((id, shard): &Side, slice: &SliceId) -> Result<Digests, MoveError> {
     let mut found = match shard.digests(slice).await {
         Ok(found) => found,
         // It holds nothing of it yet.
