@@ -140,7 +140,8 @@ impl World {
     }
 
     async fn claim(&self) -> Result<(), NotNow> {
-        let claim = self.cutter.claim(&tenant(), &name(), &[0], &equal_cuts(2));
+        let (tenant, name, cuts) = (tenant(), name(), equal_cuts(2));
+        let claim = self.cutter.claim(&tenant, &name, &[0], &cuts);
         claim.await
     }
 
