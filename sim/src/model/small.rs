@@ -359,6 +359,28 @@ pub(super) fn admits(fence: Option<Fence>, epoch: u8) -> bool {
     })
 }
 
+/// Whether the product asks the record about what it reads under this fence.
+pub(super) fn must_be_confirmed(fence: Option<Fence>) -> bool {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<Option<Fence>, bool>> = RefCell::default();
+    }
+    remembered(&KNOWN, fence, || {
+        let whole = fence.map(|fence| fence.whole());
+        shard::Fence::must_be_confirmed(whole.as_ref())
+    })
+}
+
+/// Whether the product reads at an epoch.
+pub(super) fn serves(fence: Option<Fence>, epoch: u8) -> bool {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<(Option<Fence>, u8), bool>> = RefCell::default();
+    }
+    remembered(&KNOWN, (fence, epoch), || {
+        let whole = fence.map(|fence| fence.whole());
+        shard::Fence::serves(whole.as_ref(), large(epoch)).is_ok()
+    })
+}
+
 type Memory<K, V> = std::thread::LocalKey<RefCell<HashMap<K, V>>>;
 
 fn remembered<K: Eq + Hash + Copy, V: Copy>(
