@@ -62,6 +62,19 @@ pub enum PageError {
     Target(ShardError),
 }
 
+/// A page that was read while the one before it was taken in. It is only to
+/// save time: whoever loses it reads it again.
+#[derive(Debug, Default)]
+pub struct Ahead(Option<(Cursor, Page)>);
+
+impl Ahead {
+    /// The page after a cursor, if that is the one.
+    fn take(&mut self, cursor: &Cursor) -> Option<Page> {
+        let (after, page) = self.0.take()?;
+        (after == *cursor).then_some(page)
+    }
+}
+
 /// Carries one page from a shard to another.
 pub async fn page(
     source: &dyn VoteShard,
@@ -70,6 +83,45 @@ pub async fn page(
     order: &Order,
     copied: &mut Copied,
 ) -> Result<Carried, PageError> {
+    let page = read(source, slice, copied).await?;
+    take_in(target, slice, order, &page).await?;
+    Ok(copied.after(page))
+}
+
+/// The same, with the next page read meanwhile.
+pub async fn page_ahead(
+    source: &dyn VoteShard,
+    target: &dyn VoteShard,
+    slice: &SliceId,
+    order: &Order,
+    copied: &mut Copied,
+    ahead: &mut Ahead,
+) -> Result<Carried, PageError> {
+    let page = match ahead.take(&copied.cursor) {
+        Some(page) => page,
+        None => read(source, slice, copied).await?,
+    };
+    let read_next = async {
+        // What comes after the last page has not happened yet.
+        if page.caught_up {
+            return None;
+        }
+        let next = source.export(slice, &page.next, PAGE_BYTES).await;
+        // One that fails is read again, and its failure told then.
+        Some((page.next.clone(), next.ok()?))
+    };
+    let (taken_in, next) = tokio::join!(take_in(target, slice, order, &page), read_next);
+    taken_in?;
+    ahead.0 = next;
+    Ok(copied.after(page))
+}
+
+/// The next page; the first one if what follows is no longer kept.
+async fn read(
+    source: &dyn VoteShard,
+    slice: &SliceId,
+    copied: &mut Copied,
+) -> Result<Page, PageError> {
     let page = match source.export(slice, &copied.cursor, PAGE_BYTES).await {
         Err(ShardError::CursorTooOld) => {
             copied.cursor = Cursor::Start;
@@ -78,28 +130,38 @@ pub async fn page(
         }
         other => other,
     };
-    let Page {
-        changes,
-        next,
-        caught_up,
-    } = page.map_err(PageError::Source)?;
-    faults::point("page", &next);
-    if !changes.is_empty() {
-        let imported = target.import(slice, order, &changes).await;
+    page.map_err(PageError::Source)
+}
+
+async fn take_in(
+    target: &dyn VoteShard,
+    slice: &SliceId,
+    order: &Order,
+    page: &Page,
+) -> Result<(), PageError> {
+    faults::point("page", &page.next);
+    if !page.changes.is_empty() {
+        let imported = target.import(slice, order, &page.changes).await;
         imported.map_err(PageError::Target)?;
     }
-    faults::point("paged", &next);
-    // Only now: what is on the page is durable on the other side.
-    copied.cursor = next;
-    let rows = changes.iter().filter(|change| is_row(change)).count() as u64;
-    let bytes = changes.iter().map(weight).sum();
-    copied.rows += rows;
-    copied.bytes += bytes;
-    Ok(Carried {
-        rows,
-        bytes,
-        caught_up,
-    })
+    faults::point("paged", &page.next);
+    Ok(())
+}
+
+impl Copied {
+    /// A page is durable on the other side, and only now behind.
+    fn after(&mut self, page: Page) -> Carried {
+        let rows = page.changes.iter().filter(|change| is_row(change)).count() as u64;
+        let bytes = page.changes.iter().map(weight).sum();
+        self.cursor = page.next;
+        self.rows += rows;
+        self.bytes += bytes;
+        Carried {
+            rows,
+            bytes,
+            caught_up: page.caught_up,
+        }
+    }
 }
 
 fn is_row(change: &Change) -> bool {

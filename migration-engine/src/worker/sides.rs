@@ -5,11 +5,11 @@ use std::sync::Arc;
 use ballast_domain::certificate::VotesProved;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId};
-use ballast_vote_shard::shard::{Digest, Fence, Order, Unfit};
+use ballast_vote_shard::shard::{Digest, Fence, Order, SliceDigest, Unfit};
 use ballast_vote_shard::{At, ShardError, Shards, VoteShard};
 
 use super::MoveError;
-use crate::copy::{self, Carried, Copied};
+use crate::copy::{self, Ahead, Carried, Copied, PageError};
 use crate::protocol::Op;
 
 /// Polls that one purge removes.
@@ -25,32 +25,34 @@ pub struct Sides {
 }
 
 /// What both sides hold, beside each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compared {
-    /// Polls whose digests differ, or that only one side has.
-    pub differing: usize,
-    /// All rows of the source.
-    pub source: Digest,
-    /// All rows of the target.
-    pub target: Digest,
-    /// The source's polls.
-    pub polls: usize,
+    /// All of the source.
+    pub source: SliceDigest,
+    /// All of the target.
+    pub target: SliceDigest,
 }
 
 impl Compared {
+    /// Whether both hold the same polls and rows.
+    #[must_use]
+    pub fn is_equal(&self) -> bool {
+        self.source == self.target
+    }
+
     /// What this proves, if the source is sealed.
     #[must_use]
     pub fn proved(&self, sealed_epoch: Epoch) -> VotesProved {
-        let polls = self.polls as u64;
+        let (source, target) = (&self.source, &self.target);
         VotesProved {
-            acknowledged: self.source.rows.saturating_sub(polls),
-            present: self.target.rows.saturating_sub(polls),
+            acknowledged: source.votes(),
+            present: target.votes(),
             // A row is found by its poll and voter: there cannot be two. What
             // is there beyond what was acknowledged would be one too many.
-            duplicates: self.target.rows.saturating_sub(self.source.rows),
-            polls,
-            source_digest: self.source.hex(),
-            target_digest: self.target.hex(),
+            duplicates: target.votes().saturating_sub(source.votes()),
+            polls: source.polls,
+            source_digest: source.rows.hex(),
+            target_digest: target.rows.hex(),
             sealed_epoch,
         }
     }
@@ -97,23 +99,22 @@ impl Sides {
         Ok((source, target))
     }
 
-    /// Compares what both hold.
+    /// Compares what both hold, by its sums: that takes as long as what has
+    /// changed since they were last compared. The source is read first.
     pub async fn compare(&self, slice: &SliceId) -> Result<Compared, MoveError> {
-        let (source, target) = self.digests(slice).await?;
         Ok(Compared {
-            differing: differing(&source, &target).len(),
-            source: sum(&source),
-            target: sum(&target),
-            polls: source.len(),
+            source: digest(&self.from, slice).await?,
+            target: digest(&self.to, slice).await?,
         })
     }
 
     /// That they differ, as an error.
     pub(super) async fn difference(&self, slice: &SliceId) -> Result<MoveError, MoveError> {
+        let (source, target) = self.digests(slice).await?;
         Ok(MoveError::Different {
             from: self.from.0.clone(),
             target: self.to.0.clone(),
-            polls: self.compare(slice).await?.differing,
+            polls: differing(&source, &target).len(),
         })
     }
 
@@ -126,10 +127,27 @@ impl Sides {
     ) -> Result<Carried, MoveError> {
         let (from, to) = (&self.from, &self.to);
         let done = copy::page(&*from.1, &*to.1, slice, order, copied).await;
-        done.map_err(|failure| match failure {
-            copy::PageError::Source(source) => failed(&from.0)(source),
-            copy::PageError::Target(source) => failed(&to.0)(source),
-        })
+        done.map_err(|failure| self.failed_page(failure))
+    }
+
+    /// The same, with the next page read meanwhile: for a copy that is long.
+    pub async fn carry_ahead(
+        &self,
+        slice: &SliceId,
+        order: &Order,
+        copied: &mut Copied,
+        ahead: &mut Ahead,
+    ) -> Result<Carried, MoveError> {
+        let (from, to) = (&self.from.1, &self.to.1);
+        let done = copy::page_ahead(&**from, &**to, slice, order, copied, ahead).await;
+        done.map_err(|failure| self.failed_page(failure))
+    }
+
+    fn failed_page(&self, failure: PageError) -> MoveError {
+        match failure {
+            PageError::Source(source) => failed(&self.from.0)(source),
+            PageError::Target(source) => failed(&self.to.0)(source),
+        }
     }
 
     /// Tells one of them something.
@@ -192,6 +210,17 @@ async fn digests(
     Ok(found)
 }
 
+async fn digest(
+    (id, shard): &(ShardId, Arc<dyn VoteShard>),
+    slice: &SliceId,
+) -> Result<SliceDigest, MoveError> {
+    match shard.digest(slice).await {
+        // It holds nothing of it yet.
+        Err(ShardError::Unfit(_)) => Ok(SliceDigest::default()),
+        other => other.map_err(failed(id)),
+    }
+}
+
 /// The polls that differ between two lists, each in the order of the polls.
 #[must_use]
 pub fn differing(one: &Digests, two: &Digests) -> Vec<PollId> {
@@ -217,14 +246,6 @@ pub fn differing(one: &Digests, two: &Digests) -> Vec<PollId> {
             (Some(_), None) | (None, None) => return found,
         }
     }
-}
-
-fn sum(digests: &Digests) -> Digest {
-    let mut all = Digest::default();
-    for (_, digest) in digests {
-        all.merge(digest);
-    }
-    all
 }
 
 pub(super) fn failed(shard: &ShardId) -> impl FnOnce(ShardError) -> MoveError + use<'_> {

@@ -172,14 +172,15 @@ pub async fn a_slice_is_purged_in_portions<F: Fixture>() {
     assert_eq!(shard.usage().await.voters_in_memory, 0);
 }
 
-/// P4: what is owned takes no import, and neither does what is retired.
+/// P4: what is owned takes no import, and neither does what is gone. What is
+/// retired takes only what the move that left it brings back.
 pub async fn only_an_importing_slice_is_imported_into<F: Fixture>() {
-    for holding in [
-        Holding::Owner,
-        Holding::Sealed,
-        Holding::Retired,
-        Holding::Gone,
-    ] {
+    let (_fixture, shard) = in_holding::<F>(Holding::Retired).await;
+    let refused = unfit(shard.import(&slice(), &order("other", 5), &[]).await);
+    assert_eq!(refused, Unfit::OtherMove);
+    let back = shard.import(&slice(), &order("m", 5), &[]).await;
+    back.unwrap();
+    for holding in [Holding::Owner, Holding::Sealed, Holding::Gone] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
         let refused = unfit(shard.import(&slice(), &order("m", 5), &[]).await);
         let epoch = Epoch(2);

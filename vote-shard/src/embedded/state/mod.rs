@@ -6,10 +6,13 @@
 
 mod lanes;
 mod poll;
+mod sums;
 mod voters;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 
 use ballast_domain::poll::RequestId;
 use ballast_domain::tenant::{Epoch, SliceId};
@@ -36,6 +39,10 @@ pub(super) struct SliceState {
     pub(super) requests: HashMap<RequestId, PollId>,
     /// The last group that changed it.
     pub(super) changed_in: u64,
+    sum: sums::Sum,
+    /// Its polls by their numbers, for those who export it; made when it is
+    /// needed, and kept while no poll comes or goes.
+    by_number: OnceCell<Arc<BTreeMap<PollNo, PollId>>>,
 }
 
 /// Everything.
@@ -57,6 +64,15 @@ impl SliceState {
     /// The number of a poll.
     pub(super) fn poll_no(&self, poll: PollId) -> Option<PollNo> {
         self.numbers.get(&poll).copied()
+    }
+
+    /// Its polls in the order of their numbers.
+    pub(super) fn by_number(&self) -> Arc<BTreeMap<PollNo, PollId>> {
+        let made = self.by_number.get_or_init(|| {
+            let polls = self.polls.iter().map(|(id, number)| (*number, *id));
+            Arc::new(polls.collect())
+        });
+        Arc::clone(made)
     }
 }
 
@@ -117,6 +133,7 @@ impl State {
             Record::Counters(number, counters) => {
                 if let Some(poll) = self.polls.get_mut(number) {
                     poll.set_counters(counters);
+                    sums::note(&mut self.slices, poll);
                 }
             }
         }
@@ -128,6 +145,7 @@ impl State {
             let before = poll.voters.len();
             poll.first_vote(print, vote);
             poll.changed_in = sequence;
+            sums::note(&mut self.slices, poll);
             self.voters += (poll.voters.len() - before) as u64;
         }
     }
@@ -195,6 +213,8 @@ impl State {
                 numbers: HashMap::default(),
                 requests: HashMap::new(),
                 changed_in: sequence,
+                sum: sums::Sum::default(),
+                by_number: OnceCell::new(),
             });
         slice.fence = record.fence.clone();
         slice.key = record.key;
@@ -220,6 +240,7 @@ impl State {
             }
             std::collections::hash_map::Entry::Vacant(free) => {
                 let id = record.row.poll.poll_id;
+                slice.by_number = OnceCell::new();
                 slice.polls.insert(id, number);
                 slice.numbers.insert(id, number);
                 slice.requests.insert(record.row.poll.request, id);
@@ -231,6 +252,7 @@ impl State {
         if let Some(expires) = poll.expires() {
             self.expiring.insert((expires, number));
         }
+        sums::note(&mut self.slices, poll);
     }
 
     fn apply_row(&mut self, sequence: u64, record: &RowRecord<'_>) {
@@ -240,6 +262,7 @@ impl State {
         let before = poll.voters.len();
         poll.replace(record.voter.print(&poll.key), Row::of(record));
         poll.changed_in = sequence;
+        sums::note(&mut self.slices, poll);
         self.voters += (poll.voters.len() - before) as u64;
     }
 
@@ -253,6 +276,8 @@ impl State {
         }
         if let Some(slice) = self.slices.get_mut(&poll.slice) {
             slice.changed_in = sequence;
+            sums::leave(slice, &poll);
+            slice.by_number = OnceCell::new();
             slice.polls.remove(&poll.poll.poll_id);
             slice.numbers.remove(&poll.poll.poll_id);
             slice.requests.remove(&poll.poll.request);
