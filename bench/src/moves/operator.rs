@@ -26,8 +26,6 @@ pub(super) struct Moved {
     pub(super) pause_ms: u64,
     /// How long all of it took.
     pub(super) took_ms: u64,
-    /// Rows that were carried.
-    pub(super) rows: u64,
     /// How often the cutover was put off.
     pub(super) put_off: u64,
 }
@@ -97,7 +95,6 @@ fn moved(shown: &Value) -> anyhow::Result<Moved> {
     Ok(Moved {
         pause_ms: number(&certificate["pauseMs"]).context("a move says its pause")?,
         took_ms: number(&certificate["durationMs"]).unwrap_or(0),
-        rows: number(&certificate["rowsCarried"]).unwrap_or(0),
         put_off: number(&shown["figures"]["putOff"]).unwrap_or(0),
     })
 }

@@ -41,7 +41,7 @@ pub(super) struct SliceState {
     pub(super) changed_in: u64,
     sum: sums::Sum,
     /// Its polls by their numbers, for those who export it; made when it is
-    /// needed, and kept while no poll comes or goes.
+    /// first needed, and kept up to date from then on.
     by_number: OnceCell<Arc<BTreeMap<PollNo, PollId>>>,
 }
 
@@ -73,6 +73,19 @@ impl SliceState {
             Arc::new(polls.collect())
         });
         Arc::clone(made)
+    }
+
+    /// Copied only while somebody reads a page by it.
+    fn came(&mut self, number: PollNo, id: PollId) {
+        if let Some(polls) = self.by_number.get_mut() {
+            Arc::make_mut(polls).insert(number, id);
+        }
+    }
+
+    fn went(&mut self, number: PollNo) {
+        if let Some(polls) = self.by_number.get_mut() {
+            Arc::make_mut(polls).remove(&number);
+        }
     }
 }
 
@@ -240,7 +253,7 @@ impl State {
             }
             std::collections::hash_map::Entry::Vacant(free) => {
                 let id = record.row.poll.poll_id;
-                slice.by_number = OnceCell::new();
+                slice.came(number, id);
                 slice.polls.insert(id, number);
                 slice.numbers.insert(id, number);
                 slice.requests.insert(record.row.poll.request, id);
@@ -277,7 +290,7 @@ impl State {
         if let Some(slice) = self.slices.get_mut(&poll.slice) {
             slice.changed_in = sequence;
             sums::leave(slice, &poll);
-            slice.by_number = OnceCell::new();
+            slice.went(number);
             slice.polls.remove(&poll.poll.poll_id);
             slice.numbers.remove(&poll.poll.poll_id);
             slice.requests.remove(&poll.poll.request);
