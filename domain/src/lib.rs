@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod actor;
+pub mod answers;
 pub mod bounds;
 pub mod certificate;
 pub mod clock;
@@ -31,6 +32,7 @@ pub mod registry;
 pub mod residency;
 pub mod routes;
 pub mod shard;
+pub mod slicing;
 pub mod tenant;
 pub mod token;
 

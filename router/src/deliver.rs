@@ -60,7 +60,7 @@ pub(crate) enum Target {
     /// Several polls, which lay in one slice when they were put together.
     /// After a split they may lie apart.
     Polls(Vec<PollId>),
-    /// A slice by its number.
+    /// A slice by its number. It may have become others.
     Slice(u32),
 }
 
@@ -74,10 +74,14 @@ impl Target {
         }
     }
 
-    /// Whether it is about several slices, by this route.
+    /// Whether it is about several slices, by this route, or about one that has
+    /// become others.
     fn lies_apart(&self, route: &TenantRoute) -> bool {
-        let Self::Polls(polls) = self else {
-            return false;
+        let polls = match self {
+            Self::Poll(_) => return false,
+            // Numbers are never given again.
+            Self::Slice(_) => return self.slice(route).is_none() && !route.slices.is_empty(),
+            Self::Polls(polls) => polls,
         };
         let slices = polls.iter().map(|poll| slice_of(&route.slices, *poll));
         let mut slices = slices.map(|slice| slice.map(|slice| slice.slice));
@@ -152,7 +156,7 @@ impl State {
                 Ok(place) => {
                     let called = {
                         let _permit = held.permit().await;
-                        in_time(call(place.clone())).await
+                        self.noting(&place, in_time(call(place.clone()))).await
                     };
                     match called {
                         Ok(answer) => {

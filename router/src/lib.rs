@@ -73,7 +73,7 @@ pub use live::{LiveView, MemoryView, Origin, Standing, Subject, Version};
 pub use openapi::document;
 pub use problem::RouterError;
 
-use crate::dual::DualReads;
+use crate::dual::{Answering, DualReads};
 use crate::held::{Gates, HeldCounters};
 use crate::limits::Limiter;
 use crate::live::{Feeds, Hub};
@@ -155,6 +155,7 @@ struct Parts {
     held_counters: HeldCounters,
     gates: Gates,
     dual_reads: DualReads,
+    answering: Answering,
     viewers: Arc<Slots>,
     /// Where this router is reached, as a header says it.
     public_url: Option<HeaderValue>,
@@ -196,6 +197,7 @@ impl State {
                 held_counters: HeldCounters::default(),
                 gates,
                 dual_reads: DualReads::default(),
+                answering: Answering::default(),
                 viewers: Slots::new(
                     Room::places(settings.viewers_max),
                     Room::places(settings.viewers_per_tenant_max),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ballast_control_plane::migrations::MoveSettings;
 use ballast_domain::maintenance::{BadWindow, MaintenanceWindow};
+use ballast_migration_engine::budget::Budget;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,12 +33,24 @@ pub(crate) struct Moves {
     /// How many bytes per second one move may carry.
     #[schemars(range(min = 1_024))]
     pub(crate) bytes_per_second: Option<u64>,
+    /// Closed polls with fewer rows than this are not archived when their slice
+    /// moves: they are copied row by row.
+    #[schemars(range(min = 1))]
+    pub(crate) archive_rows_min: u64,
     /// A slice with more rows than this is moved only once somebody approved
     /// (`ballast migration approve`).
     pub(crate) approval_above_rows: Option<u64>,
     /// When moves may begin to copy, in UTC: `daily 01:00-05:00`,
     /// `Sun 02:00-04:00`, `Mon-Fri 22:00-06:00`; at any time when none is named.
     pub(crate) maintenance: Vec<String>,
+    /// In the window: when more than this percentage of the tenant's calls fail
+    /// at the target, again and again, the slice is brought back; 0 for never.
+    #[schemars(range(min = 0.0, max = 100.0))]
+    pub(crate) reverse_failed_percent: f64,
+    /// In the window: when one in a hundred calls of the tenant takes longer than
+    /// this at the target, again and again, and did not before, the slice is
+    /// brought back; 0s for never.
+    pub(crate) reverse_latency: Human,
 }
 
 impl Default for Moves {
@@ -51,8 +64,11 @@ impl Default for Moves {
             per_shard_max: set.per_shard_max,
             per_region_max: set.per_region_max,
             bytes_per_second: set.bytes_per_second,
+            archive_rows_min: set.archive_rows_min,
             approval_above_rows: set.approval_above_rows,
             maintenance: Vec::new(),
+            reverse_failed_percent: set.budget.failed_share.unwrap_or(0.0) * 100.0,
+            reverse_latency: human(set.budget.p99_ms.unwrap_or(0)),
         }
     }
 }
@@ -71,9 +87,15 @@ impl Moves {
             per_shard_max: self.per_shard_max,
             per_region_max: self.per_region_max,
             bytes_per_second: self.bytes_per_second,
+            archive_rows_min: self.archive_rows_min,
             approval_above_rows: self.approval_above_rows,
             // What is none was refused when the file was read.
             maintenance: self.windows().unwrap_or_default(),
+            budget: Budget {
+                failed_share: Some(self.reverse_failed_percent / 100.0)
+                    .filter(|share| *share > 0.0),
+                p99_ms: Some(ms(self.reverse_latency)).filter(|ms| *ms > 0),
+            },
         }
     }
 
@@ -121,6 +143,16 @@ impl Moves {
             "moves.bytes_per_second",
             self.bytes_per_second.is_none_or(|rate| rate >= 1_024),
             "must be at least 1024",
+        )?;
+        must(
+            "moves.archive_rows_min",
+            self.archive_rows_min >= 1,
+            "must be at least 1",
+        )?;
+        must(
+            "moves.reverse_failed_percent",
+            (0.0..=100.0).contains(&self.reverse_failed_percent),
+            "must be from 0 to 100",
         )?;
         let windows = self.windows().map(drop);
         windows.map_err(|bad| ("moves.maintenance", bad.to_string()))

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ballast_domain::poll::{Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId};
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId, VoterId};
 use ballast_migration_engine::copy::{Ahead, Copied};
 use ballast_migration_engine::worker::Sides;
 use ballast_vote_shard::embedded::EmbeddedShard;
 use ballast_vote_shard::shard::{MoveId, Order};
-use ballast_vote_shard::{At, VoteShard};
+use ballast_vote_shard::{At, ShardError, ShardResult, Shards, VoteShard};
 
 use crate::sample::AT;
 use crate::votes;
@@ -32,6 +33,17 @@ pub(super) struct Moving {
     pub(super) voters: u64,
 }
 
+/// Both shards.
+struct Two([(ShardId, Arc<EmbeddedShard>); 2]);
+
+impl Shards for Two {
+    fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
+        let found = self.0.iter().find(|(own, _)| own == id);
+        let found = found.ok_or_else(|| ShardError::unavailable("there is no such shard"))?;
+        Ok(found.1.clone())
+    }
+}
+
 pub(super) fn slice() -> anyhow::Result<SliceId> {
     Ok(SliceId {
         tenant_id: "acme".parse()?,
@@ -44,13 +56,14 @@ impl Moving {
     /// that is prepared for it.
     pub(super) async fn new(directory: &Path, polls: u64, votes: u64) -> anyhow::Result<Self> {
         let source = Arc::new(votes::shard(&directory.join("source"))?);
-        let target: Arc<dyn VoteShard> = Arc::new(votes::shard(&directory.join("target"))?);
-        let id = |name: &str| name.parse::<ShardId>();
+        let target = Arc::new(votes::shard(&directory.join("target"))?);
+        let two = Two([
+            ("source".parse()?, source.clone()),
+            ("target".parse()?, target),
+        ]);
+        let [(from, _), (to, _)] = &two.0;
         let mut moving = Self {
-            sides: Sides {
-                from: (id("source")?, source.clone()),
-                to: (id("target")?, target),
-            },
+            sides: Sides::find(&two, None, from, to)?,
             source,
             order: Order {
                 move_id: MoveId("m".to_owned()),
@@ -82,7 +95,8 @@ impl Moving {
             slice: slice()?,
             epoch: Epoch(2),
         };
-        Ok(target.prepare(&at, &self.order, key).await?)
+        let whole = HashRange::WHOLE;
+        Ok(target.prepare(&at, &self.order, key, whole).await?)
     }
 
     async fn create(&mut self, polls: u64) -> anyhow::Result<()> {

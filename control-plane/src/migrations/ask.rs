@@ -59,8 +59,11 @@ pub async fn ask(
             at: plane.now(),
         };
         let asked = asked(&old.value, ask, word)?;
+        let turns = asked.back.is_some() && old.value.asked.back.is_none();
         let value = Migration {
             asked,
+            // Whatever it was that it waited for, it does not any more.
+            waiting_for: old.value.waiting_for.clone().filter(|_| !turns),
             ..old.value.clone()
         };
         let writes = match value == old.value {
@@ -121,7 +124,10 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
                 return refuse("has no window to end: it has not been cut over");
             }
             Stage::CutOver | Stage::Cleaning | Stage::Ended => {
-                asked.complete.get_or_insert(word);
+                // Said again after something was found, it is said anew.
+                let found = migration.findings.last().map(|found| found.at);
+                let before = |said: &Word| found.is_none_or(|found| said.at > found);
+                asked.complete = asked.complete.filter(before).or(Some(word));
             }
         },
     }

@@ -114,12 +114,10 @@ fn status(migration: &Migration, execution: Option<&Description>) -> Status {
     if execution.is_some_and(is_over) {
         return Status::Failed;
     }
-    // Going back waits for nothing.
-    let waits = migration.waiting_for.is_some() || migration.asked.paused.is_some();
-    if waits && migration.asked.back.is_none() {
-        return Status::Waiting;
+    match migration.waiting_for.is_some() || migration.asked.paused.is_some() {
+        true => Status::Waiting,
+        false => Status::Running,
     }
-    Status::Running
 }
 
 /// Whether an execution has ended.

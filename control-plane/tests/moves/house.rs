@@ -2,7 +2,7 @@
 //! workflow engine with the steps of moves, and voters who do not stop.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,6 +19,7 @@ use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::tenants::{self, NewTenant};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Settings, Workflows, bootstrap};
+use ballast_domain::answers::AroundCutover;
 use ballast_domain::credential::{Credential, Purpose};
 use ballast_domain::moving::MoveId;
 use ballast_domain::poll::{
@@ -31,6 +32,7 @@ use ballast_migration_engine::ports::{ReadCounts, Readers, Records};
 use ballast_migration_engine::steps::Steps;
 use ballast_state_machines::engine::{self, Engine, Registry};
 use ballast_state_machines::store::MemoryStore;
+use ballast_vote_shard::archive::LocalArchives;
 use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
 use ballast_vote_shard::shard::{Holding, VoterRow};
@@ -89,11 +91,41 @@ impl Shards for Cellar {
     }
 }
 
-struct Nobody;
+/// What routers would have seen: what a test says.
+#[derive(Default)]
+pub(crate) struct Told {
+    around: std::sync::Mutex<AroundCutover>,
+    counts: std::sync::Mutex<ReadCounts>,
+}
 
-impl Readers for Nobody {
+impl Told {
+    /// So many calls more, all of which failed.
+    pub(crate) fn failed(&self, calls: u64) {
+        self.around.lock().unwrap().after.failed += calls;
+    }
+
+    /// What they have seen by reading both sides.
+    pub(crate) fn have_seen(&self, counts: ReadCounts) {
+        *self.counts.lock().unwrap() = counts;
+    }
+
+    /// So many rows on the old side alone.
+    pub(crate) fn straggle(&self, rows: u64) {
+        self.counts.lock().unwrap().stragglers = rows;
+    }
+}
+
+impl Readers for Told {
+    fn around_cutover(&self, _: &SliceId) -> AroundCutover {
+        *self.around.lock().unwrap()
+    }
+
     fn counts(&self, _: &SliceId) -> ReadCounts {
-        ReadCounts::default()
+        *self.counts.lock().unwrap()
+    }
+
+    fn forget(&self, _: &SliceId) {
+        self.have_seen(ReadCounts::default());
     }
 }
 
@@ -116,7 +148,8 @@ pub(crate) struct House {
     pub(crate) plane: ControlPlane,
     pub(crate) cellar: Arc<Cellar>,
     pub(crate) engine: Engine,
-    _home: tempfile::TempDir,
+    pub(crate) told: Arc<Told>,
+    pub(crate) home: tempfile::TempDir,
 }
 
 fn shard(home: &Path, name: &ShardId, seed: u64) -> Arc<EmbeddedShard> {
@@ -167,11 +200,13 @@ impl House {
             shards: cellar.clone(),
             notary: Notary::from_seed(&[7; 32]).unwrap(),
         });
+        let told = Arc::new(Told::default());
         let steps = Steps::new(
             Arc::new(SliceRecords::new(plane.clone())),
             Arc::new(Kept::new(plane.clone())),
             cellar.clone(),
-            Arc::new(Nobody),
+            Arc::new(LocalArchives::new(home.path().join("archive"))),
+            told.clone(),
             clock,
         );
         let registry = steps.register(tasks::with_common(Registry::new()));
@@ -188,7 +223,8 @@ impl House {
             plane,
             cellar,
             engine,
-            _home: home,
+            told,
+            home,
         };
         house.furnish().await;
         house
@@ -336,6 +372,55 @@ impl House {
         }
         let kept = shard.digests(&slice()).await.unwrap();
         assert_eq!(shard.scrub(&slice()).await.unwrap(), kept);
+    }
+
+    /// A poll that was voted in and is closed, where the slice is.
+    pub(crate) async fn closed(&self, number: u128, votes: u64) -> PollId {
+        let owner = self.owner().await;
+        let records = SliceRecords::new(self.plane.clone());
+        let route = records.read(&slice()).await.unwrap().unwrap().route;
+        let at = At {
+            slice: slice(),
+            epoch: route.epoch,
+        };
+        let shard = self.cellar.embedded(&owner);
+        let id = PollId::from_number(number);
+        let request = RequestId(u64::try_from(number).unwrap() << 40);
+        let new = Poll {
+            poll_id: id,
+            request,
+            ..poll()
+        };
+        shard.create_poll(&at, new).await.unwrap();
+        let ballots = (0..votes).map(|voter| Ballot {
+            poll: id,
+            item: ItemId::of(id, 0),
+            ..ballot(&format!("c{voter}"), request.0 + voter)
+        });
+        let ballots: Vec<_> = ballots.collect();
+        shard.cast(&at, &ballots).await.unwrap();
+        shard.close_poll(&at, id).await.unwrap();
+        id
+    }
+
+    /// The files of a shard's closed polls.
+    pub(crate) fn files(&self, shard: &ShardId) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.home.path().join("archive").join(shard.as_str())];
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = std::fs::read_dir(folder) else {
+                continue;
+            };
+            for entry in entries {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => found.push(path),
+                }
+            }
+        }
+        found.sort();
+        found
     }
 
     pub(crate) async fn row(&self, shard: &ShardId, voter: &str) -> Option<VoterRow> {

@@ -13,6 +13,7 @@
 //! for dead, does no harm. The model checker (`sim`) tries all of that with
 //! this very code.
 
+pub mod recut;
 pub mod route;
 
 use ballast_domain::moving::{MoveId, Phase, Route};

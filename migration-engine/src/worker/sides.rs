@@ -5,23 +5,29 @@ use std::sync::Arc;
 use ballast_domain::certificate::VotesProved;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId};
+use ballast_vote_shard::archive::Archives;
 use ballast_vote_shard::shard::{Digest, Fence, Order, SliceDigest, Unfit};
 use ballast_vote_shard::{At, ShardError, Shards, VoteShard};
 
 use super::MoveError;
-use crate::copy::{self, Ahead, Carried, Copied, PageError};
+use crate::copy::{self, Ahead, Carried, Copied};
 use crate::protocol::Op;
 
 /// Polls that one purge removes.
 const PURGED_AT_ONCE: usize = 100;
 
+/// One shard of a move, with its name.
+pub type Side = (ShardId, Arc<dyn VoteShard>);
+
 /// Both shards of a move.
 #[derive(Clone)]
 pub struct Sides {
     /// The one that the slice leaves.
-    pub from: (ShardId, Arc<dyn VoteShard>),
+    pub from: Side,
     /// The one that it comes to.
-    pub to: (ShardId, Arc<dyn VoteShard>),
+    pub to: Side,
+    /// Where their files are, if those can be reached from here.
+    pub(super) archives: Option<Arc<dyn Archives>>,
 }
 
 /// What both sides hold, beside each other.
@@ -60,7 +66,12 @@ impl Compared {
 
 impl Sides {
     /// Finds both.
-    pub fn find(shards: &dyn Shards, from: &ShardId, to: &ShardId) -> Result<Self, MoveError> {
+    pub fn find(
+        shards: &dyn Shards,
+        archives: Option<Arc<dyn Archives>>,
+        from: &ShardId,
+        to: &ShardId,
+    ) -> Result<Self, MoveError> {
         let find = |id: &ShardId| {
             let found = shards.shard(id).map_err(failed(id))?;
             Ok::<_, MoveError>((id.clone(), found))
@@ -68,6 +79,7 @@ impl Sides {
         Ok(Self {
             from: find(from)?,
             to: find(to)?,
+            archives,
         })
     }
 
@@ -77,6 +89,7 @@ impl Sides {
         Self {
             from: self.to.clone(),
             to: self.from.clone(),
+            archives: self.archives.clone(),
         }
     }
 
@@ -118,7 +131,7 @@ impl Sides {
         })
     }
 
-    /// Carries one page over.
+    /// Carries one page over, and before it the files that it names.
     pub async fn carry(
         &self,
         slice: &SliceId,
@@ -126,11 +139,18 @@ impl Sides {
         copied: &mut Copied,
     ) -> Result<Carried, MoveError> {
         let (from, to) = (&self.from, &self.to);
-        let done = copy::page(&*from.1, &*to.1, slice, order, copied).await;
-        done.map_err(|failure| self.failed_page(failure))
+        let page = copy::read(&*from.1, slice, copied).await;
+        let page = page.map_err(failed(&from.0))?;
+        let files = self.bring_named(slice, order, &page.changes).await?;
+        copied.add(&files);
+        let done = copy::write(&*to.1, slice, order, page, copied).await;
+        let mut carried = done.map_err(failed(&to.0))?;
+        carried.bytes += files.bytes;
+        Ok(carried)
     }
 
-    /// The same, with the next page read meanwhile: for a copy that is long.
+    /// The same, with the next page read while this one is written: for a copy
+    /// that is long.
     pub async fn carry_ahead(
         &self,
         slice: &SliceId,
@@ -138,16 +158,28 @@ impl Sides {
         copied: &mut Copied,
         ahead: &mut Ahead,
     ) -> Result<Carried, MoveError> {
-        let (from, to) = (&self.from.1, &self.to.1);
-        let done = copy::page_ahead(&**from, &**to, slice, order, copied, ahead).await;
-        done.map_err(|failure| self.failed_page(failure))
-    }
-
-    fn failed_page(&self, failure: PageError) -> MoveError {
-        match failure {
-            PageError::Source(source) => failed(&self.from.0)(source),
-            PageError::Target(source) => failed(&self.to.0)(source),
-        }
+        let (from, to) = (&self.from, &self.to);
+        let page = match ahead.take(&copied.cursor) {
+            Some(page) => page,
+            None => {
+                let page = copy::read(&*from.1, slice, copied).await;
+                page.map_err(failed(&from.0))?
+            }
+        };
+        let files = self.bring_named(slice, order, &page.changes).await?;
+        copied.add(&files);
+        // What comes after the last page has not happened yet.
+        let next = (!page.caught_up).then(|| page.next.clone());
+        let read = async {
+            if let Some(next) = next {
+                ahead.read(&*from.1, slice, next).await;
+            }
+        };
+        let write = copy::write(&*to.1, slice, order, page, copied);
+        let (done, ()) = tokio::join!(write, read);
+        let mut carried = done.map_err(failed(&to.0))?;
+        carried.bytes += files.bytes;
+        Ok(carried)
     }
 
     /// Tells one of them something.
@@ -171,7 +203,8 @@ impl Sides {
             Op::Prepare(epoch) => {
                 let (from, source) = &self.from;
                 let key = source.slice_key(slice).await.map_err(failed(from))?;
-                told.prepare(&at(epoch), order, key).await
+                let range = source.slice_range(slice).await.map_err(failed(from))?;
+                told.prepare(&at(epoch), order, key, range).await
             }
             Op::Seal(epoch) => told.seal(&at(epoch), order).await,
             Op::Reinstate(epoch) => match told.unseal(&at(epoch), order).await {
@@ -196,10 +229,7 @@ impl Sides {
 /// The digests of a slice's polls, in their order.
 pub type Digests = Vec<(PollId, Digest)>;
 
-async fn digests(
-    (id, shard): &(ShardId, Arc<dyn VoteShard>),
-    slice: &SliceId,
-) -> Result<Digests, MoveError> {
+async fn digests((id, shard): &Side, slice: &SliceId) -> Result<Digests, MoveError> {
     let mut found = match shard.digests(slice).await {
         Ok(found) => found,
         // It holds nothing of it yet.

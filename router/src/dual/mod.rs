@@ -11,6 +11,7 @@
 //! answer, it is counted, and it is logged as a broken invariant. The previous
 //! shard being away, slow or unreadable fails no read.
 
+mod answering;
 mod compare;
 mod merge;
 mod rows;
@@ -25,6 +26,7 @@ use ballast_domain::{PollId, ShardId, VoterId};
 use ballast_vote_shard::shard::{Cursor, VoterName, VoterPrint, VoterRow};
 use ballast_vote_shard::{ShardError, ShardResult, VoteShard};
 
+pub(crate) use answering::Answering;
 pub(crate) use rows::Rows;
 pub use window::DualReadCounts;
 pub(crate) use window::DualReads;

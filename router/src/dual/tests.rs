@@ -103,7 +103,7 @@ async fn nothing_is_found_where_nothing_is_wrong() {
     town.finish();
     exported(&town, &poll).await;
     assert_eq!(town.near.state.dual_reads(&slice()), counts);
-    town.near.state.forget_dual_reads(&slice());
+    town.near.state.forget_window(&slice());
     let forgotten = town.near.state.dual_reads(&slice());
     assert_eq!(forgotten.compared, 0);
 }

@@ -155,8 +155,10 @@ impl State {
         self.parts.dual_reads.total.read()
     }
 
-    /// Forgets what was found in a slice's window: it is over.
-    pub fn forget_dual_reads(&self, slice: &SliceId) {
+    /// Forgets what was found in a slice's window, and how its calls were
+    /// answered: it is over.
+    pub fn forget_window(&self, slice: &SliceId) {
+        self.parts.answering.forget(slice);
         let windows = &self.parts.dual_reads.windows;
         let mut windows = windows.lock().unwrap_or_else(PoisonError::into_inner);
         windows.remove(slice);

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, ShardId, VoterId};
 use ballast_vote_shard::embedded::EmbeddedShard;
 use ballast_vote_shard::shard::{
-    ArchiveFile, Change, Cursor, Digest, Fence, Order, Page, PollRow, SliceDigest, SliceKey,
+    ArchiveFile, Change, Cursor, Cut, Digest, Fence, Order, Page, PollRow, SliceDigest, SliceKey,
     VoterRow,
 };
 use ballast_vote_shard::{At, ShardError, ShardResult, Shards, Tally, Usage, VoteShard};
@@ -168,13 +169,15 @@ wired! {
     fn serves(at: &At;) -> ();
     fn found(at: &At;) -> ();
     fn fence(slice: &SliceId;) -> Option<Fence>;
-    fn prepare(at: &At, order: &Order; key: SliceKey) -> ();
+    fn prepare(at: &At, order: &Order; key: SliceKey, range: HashRange) -> ();
     fn seal(at: &At, order: &Order;) -> ();
     fn unseal(at: &At, order: &Order;) -> ();
     fn activate(at: &At, order: &Order;) -> ();
     fn retire(at: &At, order: &Order;) -> ();
     fn purge(at: &At, order: &Order; most: usize) -> usize;
+    fn recut(order: &Order, cut: &Cut;) -> ();
     fn slice_key(slice: &SliceId;) -> SliceKey;
+    fn slice_range(slice: &SliceId;) -> HashRange;
     fn export(slice: &SliceId, cursor: &Cursor; bytes: usize) -> Page;
     fn discard(slice: &SliceId, order: &Order; poll: PollId) -> ();
     fn scrub(slice: &SliceId;) -> Vec<(PollId, Digest)>;

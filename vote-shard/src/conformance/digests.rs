@@ -2,6 +2,7 @@
 //! the lanes add up to what the rows say.
 
 use ballast_domain::poll::{Poll, RequestId};
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
 
 use super::ledger::Random;
@@ -139,7 +140,10 @@ pub async fn the_order_of_rows_does_not_matter<F: Fixture>() {
     let m = order("m", 1);
     for missing in [0, 1] {
         let (_two, target) = start::<F>().await;
-        target.prepare(&at(2), &m, key).await.unwrap();
+        target
+            .prepare(&at(2), &m, key, HashRange::WHOLE)
+            .await
+            .unwrap();
         // Polls first, then all rows backwards.
         changes.sort_by_key(|change| match change {
             Change::Poll(_) => 0,
@@ -202,7 +206,8 @@ pub async fn a_slice_s_digest_follows_copies_and_removals<F: Fixture>() {
     let key = source.slice_key(&slice()).await.unwrap();
     let (_two, target) = start::<F>().await;
     let m = order("m", 1);
-    target.prepare(&at(2), &m, key).await.unwrap();
+    let whole = HashRange::WHOLE;
+    target.prepare(&at(2), &m, key, whole).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, SliceDigest::default());
     let changes = read_out(&source, &slice(), &VOTERS).await;
     target.import(&slice(), &m, &changes).await.unwrap();

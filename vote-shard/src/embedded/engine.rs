@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use ballast_domain::poll::{Ballot, Poll, Refusal, RequestId, Verdict};
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Clock, Entropy, PollId, VoterId};
 
@@ -19,8 +20,8 @@ use super::runs::RunError;
 use super::shared::Shared;
 use super::stepped::{KeepSteps, LogSteps};
 use crate::shard::{
-    ArchiveFile, At, Change, Cursor, Digest, Fence, Order, Page, PollRow, ShardError, ShardResult,
-    SliceDigest, SliceKey, Tally, Usage, VoteShard, VoterRow,
+    ArchiveFile, At, Change, Cursor, Cut, Digest, Fence, Order, Page, PollRow, ShardError,
+    ShardResult, SliceDigest, SliceKey, Tally, Usage, VoteShard, VoterRow,
 };
 
 /// Which part of the largest group may wait for the disk before callers have
@@ -467,9 +468,16 @@ impl VoteShard for EmbeddedShard {
         self.read(|core| core.fence(slice)).await
     }
 
-    async fn prepare(&self, at: &At, order: &Order, key: SliceKey) -> ShardResult<()> {
+    async fn prepare(
+        &self,
+        at: &At,
+        order: &Order,
+        key: SliceKey,
+        range: HashRange,
+    ) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.prepare(at, order, key, now)).await
+        self.decide(|core| core.prepare(at, order, (key, range), now))
+            .await
     }
 
     async fn seal(&self, at: &At, order: &Order) -> ShardResult<()> {
@@ -502,8 +510,17 @@ impl VoteShard for EmbeddedShard {
             .await
     }
 
+    async fn recut(&self, order: &Order, cut: &Cut) -> ShardResult<()> {
+        let now = self.now();
+        self.decide(|core| core.recut(order, cut, now)).await
+    }
+
     async fn slice_key(&self, slice: &SliceId) -> ShardResult<SliceKey> {
         self.read(|core| core.slice_key(slice)).await
+    }
+
+    async fn slice_range(&self, slice: &SliceId) -> ShardResult<HashRange> {
+        self.read(|core| core.slice_range(slice)).await
     }
 
     async fn export(&self, slice: &SliceId, cursor: &Cursor, bytes: usize) -> ShardResult<Page> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
@@ -55,10 +56,24 @@ impl Core {
     }
 
     fn write_slice(&mut self, at: &At, fence: Fence, key: SliceKey, clock: Timestamp) {
+        let known = self.state.slices.get(&at.slice);
+        let range = known.map_or(HashRange::WHOLE, |known| known.range);
+        self.write_ranged(at, fence, key, range, clock);
+    }
+
+    fn write_ranged(
+        &mut self,
+        at: &At,
+        fence: Fence,
+        key: SliceKey,
+        range: HashRange,
+        clock: Timestamp,
+    ) {
         let record = SliceRecord {
             slice: at.slice.clone(),
             fence,
             key,
+            range,
         };
         let now = self.now(clock);
         self.write(now, &Record::Slice(record));
@@ -81,7 +96,7 @@ impl Core {
     }
 
     /// A slice that was held at some time.
-    fn held(&self, slice: &SliceId) -> ShardResult<&SliceState> {
+    pub(super) fn held(&self, slice: &SliceId) -> ShardResult<&SliceState> {
         self.check()?;
         let known = self.state.slices.get(slice);
         known.ok_or_else(|| Unfit::Unknown.into())
@@ -93,27 +108,37 @@ impl Core {
         Ok(self.after(known.changed_in, known.key))
     }
 
+    /// The polls that a slice holds.
+    pub(in crate::embedded) fn slice_range(
+        &self,
+        slice: &SliceId,
+    ) -> ShardResult<Answer<HashRange>> {
+        let known = self.held(slice)?;
+        Ok(self.after(known.changed_in, known.range))
+    }
+
     /// Importing.
     pub(in crate::embedded) fn prepare(
         &mut self,
         at: &At,
         order: &Order,
-        key: SliceKey,
+        (key, range): (SliceKey, HashRange),
         clock: Timestamp,
     ) -> ShardResult<Answer<()>> {
         self.check()?;
         let order = &heeded(order);
         let known = self.state.slices.get(&at.slice);
         let fence = Fence::prepare(known.map(|known| &known.fence), at.epoch, order)?;
-        // What is here already is known by its key.
-        if let Some(known) = known.filter(|known| known.key != key && !known.polls.is_empty()) {
+        // What is here already is known by its key, and by its range.
+        let other = |known: &&SliceState| (known.key, known.range) != (key, range);
+        if let Some(known) = known.filter(|known| other(known) && !known.polls.is_empty()) {
             return Err(Unfit::State {
                 holding: known.fence.holding,
                 epoch: known.fence.epoch,
             }
             .into());
         }
-        self.write_slice(at, fence, key, clock);
+        self.write_ranged(at, fence, key, range, clock);
         Ok(self.after(self.open.sequence, ()))
     }
 
@@ -190,6 +215,10 @@ impl Core {
             };
             let key = known.key;
             self.write_slice(&at, fence, key, clock);
+        }
+        let range = self.held(slice)?.range;
+        if changes.iter().any(|it| !range.contains(poll_of(it))) {
+            return Err(Unfit::OtherSlice.into());
         }
         for change in changes {
             match change {
@@ -345,7 +374,7 @@ impl Core {
 }
 
 /// The order as it is heeded: as it came, but for a planted fault.
-fn heeded(order: &Order) -> Cow<'_, Order> {
+pub(super) fn heeded(order: &Order) -> Cow<'_, Order> {
     if faults::has(Fault::TokensIgnored) {
         return Cow::Owned(Order {
             token: u64::MAX,

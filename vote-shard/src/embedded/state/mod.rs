@@ -6,6 +6,7 @@
 
 mod lanes;
 mod poll;
+mod recut;
 mod sums;
 mod voters;
 
@@ -15,6 +16,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use ballast_domain::poll::RequestId;
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
@@ -32,6 +34,8 @@ pub(super) use self::voters::{Row, Seen, remember};
 pub(super) struct SliceState {
     pub(super) fence: Fence,
     pub(super) key: SliceKey,
+    /// Which polls it holds.
+    pub(super) range: HashRange,
     pub(super) polls: BTreeMap<PollId, PollNo>,
     /// For quick look-ups while voting.
     numbers: HashMap<PollId, PollNo, BuildHasherDefault<Number>>,
@@ -82,10 +86,32 @@ impl SliceState {
         }
     }
 
+    /// All its polls are another's.
+    fn forget_sum(&mut self) {
+        self.sum = sums::Sum::default();
+        self.by_number = OnceCell::new();
+    }
+
     fn went(&mut self, number: PollNo) {
         if let Some(polls) = self.by_number.get_mut() {
             Arc::make_mut(polls).remove(&number);
         }
+    }
+
+    /// Whether all these polls are the slice's.
+    pub(super) fn admits_polls(&self, polls: impl Iterator<Item = PollId>) -> Result<(), Fenced> {
+        // Nearly every slice holds all polls of its tenant, and a poll that is
+        // known here needs no hash.
+        let mut others = polls.filter(|poll| self.poll_no(*poll).is_none());
+        if self.range.is_whole()
+            || others.all(|poll| self.range.contains(poll))
+            || faults::has(Fault::FenceIgnored)
+        {
+            return Ok(());
+        }
+        Err(Fenced::Moved {
+            epoch: Some(self.fence.epoch),
+        })
     }
 }
 
@@ -98,6 +124,19 @@ impl State {
             admitted?;
         }
         state.ok_or(Fenced::Moved { epoch: None })
+    }
+
+    /// The same for a write about a poll, which must be one of the slice's: a
+    /// router that sends it here knows an old route.
+    pub(super) fn admit_poll(
+        &self,
+        slice: &SliceId,
+        epoch: Epoch,
+        poll: PollId,
+    ) -> Result<&SliceState, Fenced> {
+        let state = self.admit(slice, epoch)?;
+        state.admits_polls(std::iter::once(poll))?;
+        Ok(state)
     }
 
     pub(super) fn poll(&self, slice: &SliceId, poll: PollId) -> Option<&PollState> {
@@ -149,6 +188,7 @@ impl State {
                     sums::note(&mut self.slices, poll);
                 }
             }
+            Record::Recut(record) => self.apply_recut(sequence, record),
         }
     }
 
@@ -222,6 +262,7 @@ impl State {
             .or_insert_with(|| SliceState {
                 fence: record.fence.clone(),
                 key: record.key,
+                range: record.range,
                 polls: BTreeMap::new(),
                 numbers: HashMap::default(),
                 requests: HashMap::new(),
@@ -231,6 +272,7 @@ impl State {
             });
         slice.fence = record.fence.clone();
         slice.key = record.key;
+        slice.range = record.range;
         slice.changed_in = sequence;
     }
 
