@@ -66,6 +66,26 @@ pub struct Carried {
     pub caught_up: bool,
 }
 
+/// A page that was read while the one before it was taken in. It is only to
+/// save time: whoever loses it reads it again.
+#[derive(Debug, Default)]
+pub struct Ahead(Option<(Cursor, Page)>);
+
+impl Ahead {
+    /// The page after a cursor, if that is the one.
+    pub(crate) fn take(&mut self, cursor: &Cursor) -> Option<Page> {
+        let (after, page) = self.0.take()?;
+        (after == *cursor).then_some(page)
+    }
+
+    /// Reads the page after a cursor. One that cannot be read is read again when
+    /// its turn has come, and its failure told then.
+    pub(crate) async fn read(&mut self, source: &dyn VoteShard, slice: &SliceId, after: Cursor) {
+        let page = source.export(slice, &after, PAGE_BYTES).await;
+        self.0 = page.ok().map(|page| (after, page));
+    }
+}
+
 /// Reads the next page of a shard.
 pub async fn read(
     source: &dyn VoteShard,

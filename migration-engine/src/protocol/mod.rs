@@ -161,6 +161,15 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
     }
 }
 
+/// Whether the source is sealed as the record says: only then does it mean
+/// anything that both sides are equal.
+pub fn is_sealed<S>(view: &View<S>) -> bool {
+    view.route.moving.as_ref().is_some_and(|moving| {
+        matches!(moving.phase, Phase::Sealing { epoch }
+            if holds(&view.source, Holding::Sealed, epoch, &moving.move_id))
+    })
+}
+
 /// The name of the move that brings a slice back.
 pub fn back(id: &MoveId) -> MoveId {
     MoveId(format!("{}-back", id.0))

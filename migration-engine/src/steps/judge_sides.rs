@@ -127,7 +127,10 @@ impl Judge<'_> {
         let compared = self.sides.compare(slice).await?;
         let is_sealed = |digest: Digest| self.sealed == Some(digest.hex().as_str());
         Ok(
-            match (is_sealed(compared.source), is_sealed(compared.target)) {
+            match (
+                is_sealed(compared.source.rows),
+                is_sealed(compared.target.rows),
+            ) {
                 // Nothing has been written since: who is as it was, is right.
                 (true, _) => Differ::Behind,
                 (false, true) => Differ::OwnerForged,

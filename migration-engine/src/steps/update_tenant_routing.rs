@@ -138,7 +138,8 @@ pub(super) async fn approach(
         }
     };
     let began = steps.now_ms();
-    sides.digests(&job.slice).await.map_err(failed)?;
+    // What is compared now need not be in the pause.
+    sides.compare(&job.slice).await.map_err(failed)?;
     let compared = steps.now_ms() - began;
     let expected = (round + compared + COMMITS_MS).max(0);
     Ok(Some(expected.unsigned_abs()))

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::paced::{Counted, Paced};
 use super::{Done, Given, Steps, failed, tell};
-use crate::copy::Copied;
+use crate::copy::{Ahead, Copied};
 use crate::faults;
 use crate::throttle::Throttle;
 use crate::worker::{Job, Sides, Worker};
@@ -108,6 +108,7 @@ impl Copying<'_> {
         let (mut round_began, mut rounds) = (self.steps.now_ms(), 0);
         // The first round is everything.
         let mut is_first = copied.cursor == Copied::default().cursor;
+        let mut ahead = Ahead::default();
         loop {
             self.look(given, copied).await?;
             if self.migration.asked.paused.is_some() {
@@ -115,7 +116,8 @@ impl Copying<'_> {
             }
             let began = self.steps.now_ms();
             let slice = &self.job.slice;
-            let carried = self.sides.carry(slice, &self.order, copied).await;
+            let (sides, order) = (&self.sides, &self.order);
+            let carried = sides.carry_ahead(slice, order, copied, &mut ahead).await;
             let carried = carried.map_err(failed)?;
             let now = self.steps.now_ms();
             if carried.caught_up {

@@ -226,13 +226,15 @@ impl Worker {
             put_off |= overdue && wish == Wish::Wait;
             let mut view = self.look(&job.slice, &seen, &sides, wish).await?;
             match moving.phase {
-                Phase::Sealing { epoch } => {
+                // What is not sealed yet is sealed first, equal or not.
+                Phase::Sealing { epoch } if protocol::is_sealed(&view) => {
                     let compared = sides.compare(&job.slice).await?;
-                    view.equal = compared.differing == 0;
+                    view.equal = compared.is_equal();
                     if view.equal {
                         notes.proved = Some(compared.proved(epoch));
                     }
                 }
+                Phase::Sealing { .. } => view.equal = false,
                 _ => view.equal = !matches!(goal, Goal::Prepared | Goal::Turned),
             }
             let goal_here = match (goal, is_way_back(&job.move_id)) {

@@ -6,11 +6,11 @@ use ballast_domain::certificate::VotesProved;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId};
 use ballast_vote_shard::archive::Archives;
-use ballast_vote_shard::shard::{Digest, Fence, Order, Unfit};
+use ballast_vote_shard::shard::{Digest, Fence, Order, SliceDigest, Unfit};
 use ballast_vote_shard::{At, ShardError, Shards, VoteShard};
 
 use super::MoveError;
-use crate::copy::{self, Carried, Copied};
+use crate::copy::{self, Ahead, Carried, Copied};
 use crate::protocol::Op;
 
 /// Polls that one purge removes.
@@ -31,32 +31,34 @@ pub struct Sides {
 }
 
 /// What both sides hold, beside each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compared {
-    /// Polls whose digests differ, or that only one side has.
-    pub differing: usize,
-    /// All rows of the source.
-    pub source: Digest,
-    /// All rows of the target.
-    pub target: Digest,
-    /// The source's polls.
-    pub polls: usize,
+    /// All of the source.
+    pub source: SliceDigest,
+    /// All of the target.
+    pub target: SliceDigest,
 }
 
 impl Compared {
+    /// Whether both hold the same polls and rows.
+    #[must_use]
+    pub fn is_equal(&self) -> bool {
+        self.source == self.target
+    }
+
     /// What this proves, if the source is sealed.
     #[must_use]
     pub fn proved(&self, sealed_epoch: Epoch) -> VotesProved {
-        let polls = self.polls as u64;
+        let (source, target) = (&self.source, &self.target);
         VotesProved {
-            acknowledged: self.source.rows.saturating_sub(polls),
-            present: self.target.rows.saturating_sub(polls),
+            acknowledged: source.votes(),
+            present: target.votes(),
             // A row is found by its poll and voter: there cannot be two. What
             // is there beyond what was acknowledged would be one too many.
-            duplicates: self.target.rows.saturating_sub(self.source.rows),
-            polls,
-            source_digest: self.source.hex(),
-            target_digest: self.target.hex(),
+            duplicates: target.votes().saturating_sub(source.votes()),
+            polls: source.polls,
+            source_digest: source.rows.hex(),
+            target_digest: target.rows.hex(),
             sealed_epoch,
         }
     }
@@ -110,23 +112,22 @@ impl Sides {
         Ok((source, target))
     }
 
-    /// Compares what both hold.
+    /// Compares what both hold, by its sums: that takes as long as what has
+    /// changed since they were last compared. The source is read first.
     pub async fn compare(&self, slice: &SliceId) -> Result<Compared, MoveError> {
-        let (source, target) = self.digests(slice).await?;
         Ok(Compared {
-            differing: differing(&source, &target).len(),
-            source: sum(&source),
-            target: sum(&target),
-            polls: source.len(),
+            source: digest(&self.from, slice).await?,
+            target: digest(&self.to, slice).await?,
         })
     }
 
     /// That they differ, as an error.
     pub(super) async fn difference(&self, slice: &SliceId) -> Result<MoveError, MoveError> {
+        let (source, target) = self.digests(slice).await?;
         Ok(MoveError::Different {
             from: self.from.0.clone(),
             target: self.to.0.clone(),
-            polls: self.compare(slice).await?.differing,
+            polls: differing(&source, &target).len(),
         })
     }
 
@@ -143,6 +144,39 @@ impl Sides {
         let files = self.bring_named(slice, order, &page.changes).await?;
         copied.add(&files);
         let done = copy::write(&*to.1, slice, order, page, copied).await;
+        let mut carried = done.map_err(failed(&to.0))?;
+        carried.bytes += files.bytes;
+        Ok(carried)
+    }
+
+    /// The same, with the next page read while this one is written: for a copy
+    /// that is long.
+    pub async fn carry_ahead(
+        &self,
+        slice: &SliceId,
+        order: &Order,
+        copied: &mut Copied,
+        ahead: &mut Ahead,
+    ) -> Result<Carried, MoveError> {
+        let (from, to) = (&self.from, &self.to);
+        let page = match ahead.take(&copied.cursor) {
+            Some(page) => page,
+            None => {
+                let page = copy::read(&*from.1, slice, copied).await;
+                page.map_err(failed(&from.0))?
+            }
+        };
+        let files = self.bring_named(slice, order, &page.changes).await?;
+        copied.add(&files);
+        // What comes after the last page has not happened yet.
+        let next = (!page.caught_up).then(|| page.next.clone());
+        let read = async {
+            if let Some(next) = next {
+                ahead.read(&*from.1, slice, next).await;
+            }
+        };
+        let write = copy::write(&*to.1, slice, order, page, copied);
+        let (done, ()) = tokio::join!(write, read);
         let mut carried = done.map_err(failed(&to.0))?;
         carried.bytes += files.bytes;
         Ok(carried)
@@ -206,6 +240,17 @@ async fn digests((id, shard): &Side, slice: &SliceId) -> Result<Digests, MoveErr
     Ok(found)
 }
 
+async fn digest(
+    (id, shard): &(ShardId, Arc<dyn VoteShard>),
+    slice: &SliceId,
+) -> Result<SliceDigest, MoveError> {
+    match shard.digest(slice).await {
+        // It holds nothing of it yet.
+        Err(ShardError::Unfit(_)) => Ok(SliceDigest::default()),
+        other => other.map_err(failed(id)),
+    }
+}
+
 /// The polls that differ between two lists, each in the order of the polls.
 #[must_use]
 pub fn differing(one: &Digests, two: &Digests) -> Vec<PollId> {
@@ -231,14 +276,6 @@ pub fn differing(one: &Digests, two: &Digests) -> Vec<PollId> {
             (Some(_), None) | (None, None) => return found,
         }
     }
-}
-
-fn sum(digests: &Digests) -> Digest {
-    let mut all = Digest::default();
-    for (_, digest) in digests {
-        all.merge(digest);
-    }
-    all
 }
 
 pub(super) fn failed(shard: &ShardId) -> impl FnOnce(ShardError) -> MoveError + use<'_> {

@@ -11,7 +11,8 @@ use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, ShardId, VoterId};
 use ballast_vote_shard::embedded::EmbeddedShard;
 use ballast_vote_shard::shard::{
-    ArchiveFile, Change, Cursor, Cut, Digest, Fence, Order, Page, PollRow, SliceKey, VoterRow,
+    ArchiveFile, Change, Cursor, Cut, Digest, Fence, Order, Page, PollRow, SliceDigest, SliceKey,
+    VoterRow,
 };
 use ballast_vote_shard::{At, ShardError, ShardResult, Shards, Tally, Usage, VoteShard};
 use futures::future::BoxFuture;
@@ -227,6 +228,18 @@ wired! {
             Box::pin(async move { shard.digests(&slice).await })
         });
         self.call("digests", act).await
+    }
+
+    async fn digest(&self, slice: &SliceId) -> ShardResult<SliceDigest> {
+        if self.is_worker() && bugs::has(Bug::PositionBeforeSeal) {
+            return Ok(SliceDigest::default());
+        }
+        let slice = slice.clone();
+        let act: Act<SliceDigest> = Arc::new(move |shard: Arc<EmbeddedShard>| {
+            let slice = slice.clone();
+            Box::pin(async move { shard.digest(&slice).await })
+        });
+        self.call("digest", act).await
     }
 
     async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()> {

@@ -99,6 +99,7 @@ pub async fn no_answer_precedes_the_vote_it_depends_on<F: Gate>() {
         ("the lanes", answer(shard.lanes(&slice, id))),
         ("the digests", answer(shard.digests(&slice))),
         ("who follows", answer(shard.tallies_since(mark))),
+        ("the digest", answer(shard.digest(&slice))),
     ];
     assert_wait(&mut answers).await;
     assert_wait(&mut vote).await;
@@ -112,6 +113,7 @@ pub async fn no_answer_precedes_the_vote_it_depends_on<F: Gate>() {
     assert_eq!((tally.counts.clone(), tally.voters), (vec![1, 0, 0], 1));
     assert_eq!(told[4], words(tally));
     assert_eq!(told[6], words(shard.digests(&slice).await.unwrap()));
+    assert_eq!(told[8], words(shard.digest(&slice).await.unwrap()));
 }
 
 /// P5: the same for votes that wait behind one that is on its way.
@@ -129,6 +131,7 @@ pub async fn no_answer_precedes_a_vote_that_waits_its_turn<F: Gate>() {
     answers.push(("the second again", answer(shard.cast(&one, &same))));
     answers.push(("its tally", answer(shard.tally(&slice, id))));
     answers.push(("the digests", answer(shard.digests(&slice))));
+    answers.push(("the digest", answer(shard.digest(&slice))));
     assert_wait(&mut answers).await;
     gate.release();
     let told = told(answers).await;
@@ -171,6 +174,7 @@ pub async fn no_answer_precedes_the_poll_it_depends_on<F: Gate>() {
             answer(shard.widen_lanes(&one, widened, 5)),
         ),
         ("the digests", answer(shard.digests(&slice))),
+        ("the digest", answer(shard.digest(&slice))),
     ];
     assert_wait(&mut answers).await;
     gate.release();
@@ -337,6 +341,7 @@ pub async fn no_answer_precedes_the_removal_it_depends_on<F: Gate>() {
         ("the fence", answer(shard.fence(&here))),
         ("the digests", answer(shard.digests(&here))),
         ("purging again", answer(shard.purge(&two, &m, 9))),
+        ("the digest", answer(shard.digest(&here))),
     ];
     assert_wait(&mut answers).await;
     gate.release();
@@ -431,6 +436,7 @@ pub async fn a_failed_write_is_told_to_all_who_depend_on_it<F: Gate>() {
     answers.push(("a vote behind it", answer(shard.cast(&one, &behind))));
     answers.push(("the tally", answer(shard.tally(&here, id))));
     answers.push(("the digests", answer(shard.digests(&here))));
+    answers.push(("the digest", answer(shard.digest(&here))));
     assert_wait(&mut answers).await;
     gate.fail();
     for told in told(answers).await {

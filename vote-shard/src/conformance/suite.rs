@@ -91,6 +91,8 @@ macro_rules! vote_shard_suite {
                 every_change_moves_the_digest
                 the_order_of_rows_does_not_matter
                 every_poll_has_a_digest
+                a_slice_s_digest_is_the_sum_over_its_polls
+                a_slice_s_digest_follows_copies_and_removals
             }
             archives {
                 only_the_rows_of_a_closed_poll_give_way_to_a_file

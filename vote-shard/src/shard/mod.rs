@@ -26,7 +26,7 @@ use ballast_domain::tenant::{Epoch, SliceId};
 
 pub use archived::{ArchiveFile, Archived};
 pub use cut::Cut;
-pub use digest::{Digest, Hash, SliceKey, VoterPrint};
+pub use digest::{Digest, Hash, SliceDigest, SliceKey, VoterPrint};
 pub use directory::Shards;
 pub use error::{Fenced, ShardError};
 pub use fence::{Fence, Holding, MoveId, Order, Unfit};
@@ -205,6 +205,14 @@ pub trait VoteShard: Send + Sync + 'static {
 
     /// The digests of a slice's polls, kept with every write.
     async fn digests(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;
+
+    /// The sum of these digests, for the moment at which nobody can vote: it
+    /// takes as long as what changed since it was last asked for, not as long
+    /// as what is stored. An engine that cannot do that adds them up.
+    async fn digest(&self, slice: &SliceId) -> ShardResult<SliceDigest> {
+        let digests = self.digests(slice).await?;
+        Ok(SliceDigest::of(digests.iter().map(|(_, digest)| digest)))
+    }
 
     /// The digests computed anew from what is stored.
     async fn scrub(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;

@@ -12,8 +12,8 @@ use crate::embedded::faults::{self, Fault};
 use crate::embedded::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, WrittenVoter};
 use crate::embedded::state::{SharedPoll, SliceState};
 use crate::shard::{
-    At, Change, Digest, Fence, Order, PollRow, ShardError, ShardResult, SliceKey, Unfit, VoterName,
-    VoterRow,
+    At, Change, Digest, Fence, Order, PollRow, ShardError, ShardResult, SliceDigest, SliceKey,
+    Unfit, VoterName, VoterRow,
 };
 
 /// One change of a fence.
@@ -311,22 +311,31 @@ impl Core {
         Ok(())
     }
 
-    /// What an export must know, and the slice's polls as they are.
-    pub(in crate::embedded) fn subject(
-        &self,
-        slice: &SliceId,
-    ) -> ShardResult<Answer<(Subject, Vec<SharedPoll>)>> {
+    /// What an export must know.
+    pub(in crate::embedded) fn subject(&self, slice: &SliceId) -> ShardResult<Answer<Subject>> {
         let known = self.held(slice)?;
         let subject = Subject {
             key: known.key,
-            polls: known.polls.iter().map(|(id, no)| (*no, *id)).collect(),
+            polls: known.by_number(),
         };
-        let numbers = known.polls.values();
-        let polls: Vec<_> = numbers.filter_map(|no| self.state.polls.get(no)).collect();
-        let changed_in = polls.iter().map(|poll| poll.changed_in).max();
-        let changed_in = changed_in.unwrap_or(0).max(known.changed_in);
-        let rows = polls.into_iter().map(|poll| poll.shared()).collect();
-        Ok(self.after(changed_in, (subject, rows)))
+        Ok(self.after(known.changed_in, subject))
+    }
+
+    /// At most so many of a slice's polls as they are, from an id on; whether
+    /// these are all. What a poll says of itself changes with its slice.
+    pub(in crate::embedded) fn polls_from(
+        &self,
+        slice: &SliceId,
+        first: PollId,
+        most: usize,
+    ) -> ShardResult<Answer<(Vec<SharedPoll>, bool)>> {
+        let known = self.held(slice)?;
+        let mut numbers = known.polls.range(first..).map(|(_, no)| no);
+        let polls = numbers.by_ref().take(most);
+        let polls = polls.filter_map(|no| self.state.polls.get(no));
+        let polls = polls.map(|poll| poll.shared()).collect();
+        let are_all = numbers.next().is_none();
+        Ok(self.after(known.changed_in, (polls, are_all)))
     }
 
     /// The digests of a slice's polls.
@@ -347,6 +356,20 @@ impl Core {
             })
             .collect();
         Ok(self.after(changed_in, digests))
+    }
+
+    /// The digest of a slice, brought up to date by at most so many polls:
+    /// nothing if that was not enough.
+    pub(in crate::embedded) fn digest(
+        &mut self,
+        slice: &SliceId,
+        most: usize,
+    ) -> ShardResult<Answer<Option<SliceDigest>>> {
+        self.held(slice)?;
+        Ok(match self.state.sum(slice, most) {
+            Some((sum, changed_in)) => self.after(changed_in, Some(sum)),
+            None => self.after(0, None),
+        })
     }
 }
 

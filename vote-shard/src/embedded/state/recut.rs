@@ -4,6 +4,7 @@ use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
 
 use super::State;
+use super::sums::{self, Share};
 use crate::embedded::record::{PollNo, RecutRecord};
 
 impl State {
@@ -26,6 +27,7 @@ impl State {
                 parent.polls.clear();
                 parent.numbers.clear();
                 parent.requests.clear();
+                parent.forget_sum();
             }
         }
         for number in polls {
@@ -45,10 +47,13 @@ impl State {
         };
         poll.slice = child.slice.clone();
         poll.changed_in = sequence;
+        poll.share = Share::default();
         if let Some(slice) = self.slices.get_mut(&child.slice) {
+            slice.came(number, id);
             slice.polls.insert(id, number);
             slice.numbers.insert(id, number);
             slice.requests.insert(poll.poll.request, id);
         }
+        sums::note(&mut self.slices, poll);
     }
 }
