@@ -12,7 +12,7 @@ use ballast_domain::moving::{Moving, Phase, Route};
 use ballast_domain::tenant::{Epoch, Tenant};
 use serde::Serialize;
 
-use crate::protocol::{self, route};
+use crate::protocol::{self, recut, route};
 
 /// What became of a slice's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -40,6 +40,14 @@ pub enum Change {
     Released,
     /// The registry was restored from a backup, and epochs were raised.
     Restored,
+    /// Slices were to be cut anew.
+    Cutting,
+    /// Others took their place.
+    Cut,
+    /// A cut was called off.
+    CutAborted,
+    /// A cut was over.
+    CutReleased,
 }
 
 /// Something in a history that cannot be.
@@ -123,10 +131,12 @@ impl Audit {
             let mut names: Vec<u32> = before.keys().chain(after.keys()).copied().collect();
             names.sort_unstable();
             names.dedup();
+            let cut = cut_of(&changed);
             for slice in names {
                 let known = known.entry(slice).or_default();
                 let mut faults = Vec::new();
-                let change = replay(known, before.get(&slice), after.get(&slice), &mut faults);
+                let (before, after) = (before.get(&slice), after.get(&slice));
+                let change = replay(known, before, after, cut, &mut faults);
                 *audit.changes.entry(change).or_default() += 1;
                 let version = changed.version;
                 audit.found.extend(faults.into_iter().map(|fault| Found {
@@ -149,6 +159,7 @@ fn replay(
     known: &mut Known,
     before: Option<&Route>,
     after: Option<&Route>,
+    cut: Option<Change>,
     faults: &mut Vec<Fault>,
 ) -> Change {
     if let (Some(last), Some(before)) = (&known.last, before)
@@ -158,6 +169,9 @@ fn replay(
     }
     known.last = after.cloned();
     let change = match (before, after) {
+        _ if before == after => Change::Nothing,
+        // Which slices come and go was decided with the cut as a whole.
+        _ if cut.is_some() => cut.unwrap_or(Change::Nothing),
         (Some(_), None) => {
             faults.push(Fault::Gone);
             Change::Nothing
@@ -193,6 +207,29 @@ fn replay(
         }
     }
     change
+}
+
+/// Which transition of a cut a change is, if it is one.
+fn cut_of(changed: &Changed) -> Option<Change> {
+    let (before, after) = (changed.before.as_ref()?, changed.after.as_ref()?);
+    let (before, after) = (before.layout(), after.layout());
+    let id = match (&before.recut, &after.recut) {
+        (None, Some(begun)) => {
+            let cuts: Vec<u64> = begun.children.iter().map(|child| child.hash_from).collect();
+            let claimed = recut::claim(&before, &begun.recut_id, &begun.parents, &cuts);
+            return (claimed.as_ref() == Ok(&after)).then_some(Change::Cutting);
+        }
+        (Some(recut), _) => &recut.recut_id,
+        (None, None) => return None,
+    };
+    let transitions = [
+        (Change::Cut, recut::commit(&before, id)),
+        (Change::CutAborted, recut::abort(&before, id)),
+        (Change::CutReleased, recut::release(&before, id)),
+    ];
+    let mut transitions = transitions.into_iter();
+    let found = transitions.find(|(_, then)| then.as_ref() == Ok(&after));
+    found.map(|(change, _)| change)
 }
 
 /// A record in one line.

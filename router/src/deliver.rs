@@ -77,7 +77,7 @@ pub(crate) enum Target {
     /// Several polls, which lay in one slice when they were put together.
     /// After a split they may lie apart.
     Polls(Vec<PollId>),
-    /// A slice by its number.
+    /// A slice by its number. It may have become others.
     Slice(u32),
 }
 
@@ -91,10 +91,14 @@ impl Target {
         }
     }
 
-    /// Whether it is about several slices, by this route.
+    /// Whether it is about several slices, by this route, or about one that has
+    /// become others.
     fn lies_apart(&self, route: &TenantRoute) -> bool {
-        let Self::Polls(polls) = self else {
-            return false;
+        let polls = match self {
+            Self::Poll(_) => return false,
+            // Numbers are never given again.
+            Self::Slice(_) => return self.slice(route).is_none() && !route.slices.is_empty(),
+            Self::Polls(polls) => polls,
         };
         let slices = polls.iter().map(|poll| slice_of(&route.slices, *poll));
         let mut slices = slices.map(|slice| slice.map(|slice| slice.slice));

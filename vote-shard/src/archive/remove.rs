@@ -13,7 +13,7 @@ use super::copy::named;
 use super::error::{ArchiveError, ArchiveResult};
 use super::place::{Archive, folder};
 use crate::VoteShard;
-use crate::shard::At;
+use crate::shard::{At, Holding, ShardError, Unfit};
 
 /// Removes the files of a slice that its owner does not name and that are older
 /// than `before`: what an interrupted backfill left. Younger ones may be about
@@ -45,15 +45,23 @@ pub async fn sweep(
     Ok(removed)
 }
 
-/// Removes all files of a slice. Only for one that has left the shard for
-/// good: its fence says so, and whoever calls has read that.
-pub async fn remove_files(archive: &Archive, slice: &SliceId) -> ArchiveResult<u64> {
+/// Removes all files of a slice that has left the shard for good. That is asked
+/// before each of them: a slice that comes again meanwhile keeps what it finds.
+pub async fn remove_files(
+    shard: &dyn VoteShard,
+    archive: &Archive,
+    slice: &SliceId,
+) -> ArchiveResult<u64> {
     let mut removed = 0;
     for (path, _) in list(archive, slice).await? {
+        let _turn = archive.turn().await;
+        has_left(shard, slice).await?;
         archive.remove(&path).await?;
         removed += 1;
     }
     if let Some(directory) = archive.directory() {
+        let _turn = archive.turn().await;
+        has_left(shard, slice).await?;
         let folder = folder(slice);
         match std::fs::remove_dir_all(directory.join(&folder)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -63,6 +71,17 @@ pub async fn remove_files(archive: &Archive, slice: &SliceId) -> ArchiveResult<u
         }
     }
     Ok(removed)
+}
+
+/// Whether a shard holds nothing of a slice, and never will by what was begun.
+async fn has_left(shard: &dyn VoteShard, slice: &SliceId) -> ArchiveResult<()> {
+    match shard.fence(slice).await? {
+        Some(fence) if fence.holding != Holding::Gone => {
+            let (holding, epoch) = (fence.holding, fence.epoch);
+            Err(ShardError::Unfit(Unfit::State { holding, epoch }).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A slice's files, drafts among them, and when each was written.

@@ -21,7 +21,7 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<Poll>> {
         self.check()?;
-        let slice = self.state.admit(&at.slice, at.epoch)?;
+        let slice = self.state.admit_poll(&at.slice, at.epoch, poll.poll_id)?;
         let same = slice.requests.get(&poll.request).or_else(|| {
             slice
                 .polls
@@ -142,7 +142,7 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<Tally>> {
         self.check()?;
-        self.state.admit(&at.slice, at.epoch)?;
+        self.state.admit_poll(&at.slice, at.epoch, poll)?;
         let known = self.known(&at.slice, poll)?;
         if !known.imports.contains(&request) {
             if known.poll.phase(self.now(clock)) == Phase::Closed {
@@ -170,7 +170,7 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<Poll>> {
         self.check()?;
-        self.state.admit(&at.slice, at.epoch)?;
+        self.state.admit_poll(&at.slice, at.epoch, poll)?;
         let known = self.known(&at.slice, poll)?;
         if known.poll.closed_at.is_none() {
             return Err(Unfit::PollOpen.into());
@@ -230,7 +230,7 @@ impl Core {
         change: impl FnOnce(&mut PollRow, Timestamp),
     ) -> ShardResult<Answer<Poll>> {
         self.check()?;
-        let admitted_in = self.state.admit(&at.slice, at.epoch)?.changed_in;
+        let admitted_in = self.state.admit_poll(&at.slice, at.epoch, poll)?.changed_in;
         let known = self.known(&at.slice, poll)?;
         let (number, mut row) = (known.number, known.row());
         let now = self.now(clock);
