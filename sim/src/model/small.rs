@@ -311,11 +311,14 @@ pub(super) fn next(seen: &Seen) -> Step {
     })
 }
 
+/// A fence, and what it is told.
+type Told = (Option<Fence>, Op, Order);
+
 /// What the product makes of a fence that is told something; none if it is
 /// refused.
 pub(super) fn told(fence: Option<Fence>, op: Op, order: Order) -> Option<Fence> {
     thread_local! {
-        static KNOWN: RefCell<HashMap<(Option<Fence>, Op, Order), Option<Fence>>> =
+        static KNOWN: RefCell<HashMap<Told, Option<Fence>>> =
             RefCell::default();
     }
     remembered(&KNOWN, (fence, op, order), || {
