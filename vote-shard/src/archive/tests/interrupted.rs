@@ -107,7 +107,10 @@ async fn a_copy_may_be_ended_at_every_operation() {
     let (source, target) = (world.shard(), other.shard());
     let key = source.slice_key(&slice()).await.unwrap();
     let (m, slice) = (order("m", 1), slice());
-    target.prepare(&at(2), &m, key, ballast_domain::slicing::HashRange::WHOLE).await.unwrap();
+    target
+        .prepare(&at(2), &m, key, ballast_domain::slicing::HashRange::WHOLE)
+        .await
+        .unwrap();
     let here = Arc::new(Store::default());
     let from = here.archive();
     backfill(&*source, &from, &at(1), 1, &mut FullSpeed)
