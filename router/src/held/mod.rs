@@ -224,7 +224,9 @@ impl<'a> Held<'a> {
         let timer = tokio::time::sleep(self.patience(waiting, setback));
         tokio::pin!(timer);
         loop {
+            // In this order: by chance, a simulated world would have two ends.
             tokio::select! {
+                biased;
                 () = &mut timer => {
                     if is_fenced && self.is_elsewhere_now(route, tried).await {
                         return Waited::Elsewhere;

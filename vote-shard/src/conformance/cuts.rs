@@ -111,6 +111,8 @@ async fn together(shard: &Shard, slices: &[u32]) -> Picture {
         all.lanes.extend(one.lanes);
         all.rows.extend(one.rows);
         all.digests.extend(one.digests);
+        all.digest.polls += one.digest.polls;
+        all.digest.rows.merge(&one.digest.rows);
     }
     let mut all = all.expect("there is a slice");
     let lanes = all.tallies.iter().map(|tally| tally.poll).zip(all.lanes);
