@@ -1,6 +1,10 @@
-//! From load to a plan. Not yet: this room is empty.
+//! From load to a plan. Pure: load and time arrive as data, a decision leaves
+//! with its evidence. Where measurements come from is decided elsewhere.
 //!
-//! It will turn measurements into windows, windows into hotspots, and a
-//! hotspot into a diagnosis, a cure and a plan. Its core will be pure: load
-//! and time arrive as data, a decision leaves with its evidence. Where the
-//! measurements come from will be decided at its edge.
+//! ```text
+//!   resources  what is used and what there is, in every dimension
+//! ```
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod resources;
