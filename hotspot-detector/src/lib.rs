@@ -2,9 +2,11 @@
 //! with its evidence. Where measurements come from is decided elsewhere.
 //!
 //! ```text
+//!   load       what was measured, and the windows over it
 //!   resources  what is used and what there is, in every dimension
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod load;
 pub mod resources;
