@@ -1,0 +1,1 @@
+//! What rules would have found in recorded load.
