@@ -25,14 +25,24 @@ pub(super) fn hot(fleet: &Fleet<'_>, shard: &ShardFacts<'_>, settings: &Settings
     let items = fleet.book.items(shard.book, Window::Short, &shard.short);
     let limit = settings.lane_votes_max * settings.lane_hot;
     let hot = items.iter().filter(|item| item.lane_votes() > limit);
-    hot.map(|item| too_hot(item, settings)).collect()
+    hot.map(|item| {
+        let slice = &item.name.slice;
+        let slice = fleet
+            .book
+            .slice(shard.book, slice, Window::Short, &shard.short);
+        too_hot(item, slice.map_or(0.0, |slice| slice.throttles), settings)
+    })
+    .collect()
 }
 
-fn too_hot(item: &ItemView, settings: &Settings) -> Counter {
+/// `turned_away`: the tenant's calls that were too many, per second. They come
+/// back as votes when there are lanes for them.
+fn too_hot(item: &ItemView, turned_away: f64, settings: &Settings) -> Counter {
     let from = lanes_of(item);
-    let wanted = (item.votes / (settings.lane_votes_max * settings.lane_level)).ceil();
+    let demand = item.votes + turned_away;
+    let wanted = (demand / (settings.lane_votes_max * settings.lane_level)).ceil();
     let to = (wanted as u16).clamp(from, settings.lanes_max.max(from));
-    let evidence = vec![
+    let mut evidence = vec![
         format!(
             "{} of {} gets {} votes/s",
             item.name.item,
@@ -45,6 +55,10 @@ fn too_hot(item: &ItemView, settings: &Settings) -> Counter {
             rounded(settings.lane_votes_max)
         ),
     ];
+    if turned_away >= 1.0 {
+        let many = rounded(turned_away);
+        evidence.push(format!("{many} calls/s of its tenant are turned away"));
+    }
     let (name, votes, lanes) = (item.name.clone(), item.votes, from);
     let cause = Cause::HotCounter {
         item: name.clone(),

@@ -19,6 +19,9 @@ const EPISODES_MAX: usize = 16;
 /// So many are enough to expect the next one to be like them.
 const EPISODES_MIN: usize = 3;
 
+/// In every reason that a slice is left where it is for having been moved.
+pub(super) const RESTS: &str = "was moved at";
+
 /// The number of a cure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct CureId(pub u64);
@@ -187,24 +190,18 @@ impl Memory {
         let here = [shard.clone()];
         let since_then = |past: &&PastCure| past.begun > last.begun && past.touches(&here);
         let rested = plus(last.begun, settings.rest_ms);
+        let begun = last.begun;
         if now < rested {
-            return Some(format!(
-                "{slice} was moved at {} and rests until {rested}",
-                last.begun
-            ));
+            return Some(format!("{slice} {RESTS} {begun} and rests until {rested}"));
         }
-        let is_newest = !self
+        let newer = self
             .cures
             .iter()
             .any(|past| since_then(&past) && past.cure.acts());
-        // After a day a move is no longer "in a row" with anything.
-        let is_old = now > plus(last.begun, settings.rest_ms.saturating_mul(24));
-        (is_newest && !is_old).then(|| {
-            format!(
-                "{slice} was the last to be moved ({}); another first",
-                last.begun
-            )
-        })
+        // After a day a move is no longer in a row with anything.
+        let is_old = now > plus(begun, settings.rest_ms.saturating_mul(24));
+        let said = || format!("{slice} {RESTS} {begun}, and nothing else was done here since");
+        (!newer && !is_old).then(said)
     }
 
     /// How long hotspots of a shard last, if enough were seen: nine of ten no

@@ -35,7 +35,7 @@ pub struct Inputs<'a> {
 /// finding.
 #[must_use]
 pub fn diagnose(inputs: Inputs<'_>) -> Vec<Finding> {
-    let Some(now) = inputs.book.newest() else {
+    let Some(now) = inputs.book.newest().filter(|_| !inputs.hotspots.is_empty()) else {
         return Vec::new();
     };
     let fleet = Fleet::new(inputs.book);
@@ -153,7 +153,12 @@ impl Round<'_> {
         let answer = match case.too_big() {
             Some(answer) => answer,
             None => match region::full(self.fleet, region, settings.level) {
-                Some(full) if full.fill_long > settings.level => return Some(hotspots),
+                Some(full)
+                    if full.fill_long > settings.level
+                        && self.inputs.book.is_well_known(facts.book) =>
+                {
+                    return Some(hotspots);
+                }
                 Some(_) => {
                     self.spike(facts, hotspots, None);
                     return None;
@@ -169,6 +174,7 @@ impl Round<'_> {
     /// hotspots of this shard do not usually pass before a move could end.
     fn sure(&mut self, facts: &ShardFacts<'_>, hotspots: Vec<Hotspot>, answer: Answer) {
         let level = self.inputs.settings.level;
+        let is_known = self.inputs.book.is_well_known(facts.book);
         let long_is_hot = facts
             .long
             .as_ref()
@@ -180,7 +186,9 @@ impl Round<'_> {
         let usual = self.inputs.memory.usual_ms(self.name);
         let lasted = lasted_ms(&hotspots, self.now);
         let passes_sooner = usual.filter(|usual| lasted < *usual && *usual < lasted + price_ms);
-        if !long_is_hot || passes_sooner.is_some() {
+        // What swings up and down may fill the long window too.
+        let is_young = lasted < self.inputs.book.spans().length_ms(Window::Long) / 2;
+        if !is_known || is_young || !long_is_hot || passes_sooner.is_some() {
             self.spike(facts, hotspots, Some((answer.cure.name(), price_ms)));
             return;
         }
@@ -271,9 +279,8 @@ impl Round<'_> {
         for hotspot in hotspots {
             match &hotspot.subject {
                 Subject::Slice { slice, .. } => match case.unfair(slice) {
-                    Some(answer) if answer.cure.acts() => self.sure_of_tenant(hotspot, answer),
                     Some(answer) => self.tell(vec![hotspot], answer),
-                    None => rest.push(hotspot),
+                    None => self.passing(vec![hotspot]),
                 },
                 _ => rest.push(hotspot),
             }
@@ -331,12 +338,6 @@ impl Round<'_> {
                 because: because.to_owned(),
             }],
         );
-    }
-
-    /// A tenant is moved for fairness only after the long window agrees; the
-    /// rule asks for that itself by default.
-    fn sure_of_tenant(&mut self, hotspot: Hotspot, answer: Answer) {
-        self.tell(vec![hotspot], answer);
     }
 
     fn tell(&mut self, hotspots: Vec<Hotspot>, answer: Answer) {

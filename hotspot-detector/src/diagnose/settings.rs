@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// How full a shard may be after a cure, in any dimension.
+    /// Fuller than this in any dimension a shard is too full.
     pub level: f64,
+    /// How full a shard that is relieved may be afterwards. Less than the level,
+    /// or the next gust would make it a hotspot again.
+    pub aim: f64,
     /// What a tenant may use of a shard.
     pub fair_share: f64,
     /// A tenant with this much of what a shard uses is the cause by itself.
@@ -50,6 +53,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             level: 0.75,
+            aim: 0.65,
             fair_share: 0.30,
             dominant_share: 0.5,
             key_share: 0.3,
@@ -57,7 +61,7 @@ impl Default for Settings {
             over_limit: 1.2,
             lane_votes_max: 1_000.0,
             lane_hot: 0.7,
-            lane_level: 0.5,
+            lane_level: 0.4,
             lanes_min: LANES_DEFAULT,
             lanes_max: LANES_MAX,
             sick_fill: 0.5,

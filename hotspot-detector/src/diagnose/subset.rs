@@ -29,7 +29,7 @@ pub(super) fn best(
     settings: &Settings,
 ) -> Option<Subset> {
     let capacity = from.1.book.capacity();
-    let hot = over(load, capacity, settings.level);
+    let hot = over(load, capacity, settings.aim);
     let useful = |used: &Resources| hot.iter().any(|d| used[*d] > 0.0);
     let mut by_size: Vec<_> = candidates.iter().filter(|(_, used)| useful(used)).collect();
     let size = |used: &Resources| used.fill(capacity).1;
@@ -39,7 +39,7 @@ pub(super) fn best(
     by_relief.sort_by(|a, b| relief(&b.1).total_cmp(&relief(&a.1)));
     let enough = |chosen: &[&(SliceId, Resources)]| {
         let used = sum(chosen);
-        fits(&(*load - used), capacity, settings.level).then_some(used)
+        fits(&(*load - used), capacity, settings.aim).then_some(used)
     };
     let place = |chosen: &[&(SliceId, Resources)]| place(fleet, from, chosen, settings.level);
     let few = few(&by_relief, &by_size);
@@ -82,7 +82,7 @@ fn relief(
     settings: &Settings,
 ) -> f64 {
     let shares = hot.iter().map(|d| {
-        let excess = load[*d] - capacity[*d] * settings.level;
+        let excess = load[*d] - capacity[*d] * settings.aim;
         (used[*d] / excess.max(f64::MIN_POSITIVE)).min(1.0)
     });
     shares.sum::<f64>() / (used.storage + MOVE_BYTES)

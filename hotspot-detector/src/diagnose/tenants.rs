@@ -6,11 +6,14 @@ use ballast_domain::{ShardId, Timestamp};
 use super::cure::{Cause, Cure};
 use super::facts::{Fleet, ShardFacts, fits, over};
 use super::finding::{Effect, Rejected};
-use super::memory::Memory;
+use super::memory::{Memory, RESTS};
 use super::settings::Settings;
 use super::subset::{Subset, best, place};
 use crate::resources::{Dimension, Resources};
 use crate::words::{bytes, list, percent};
+
+/// So many more parts than the fewest are tried.
+const PARTS_MORE: u32 = 14;
 
 /// A shard that is too full.
 pub(super) struct Case<'a> {
@@ -50,9 +53,10 @@ impl Case<'_> {
         if shards.iter().any(|(_, facts)| holds(facts.book.capacity())) || holds(self.capacity()) {
             return None;
         }
-        let parts_on = |capacity: &Resources| (used.fill(capacity).1 / level).ceil() as u32;
         let capacities = shards.iter().map(|(_, facts)| facts.book.capacity());
-        let parts = capacities.map(parts_on).min().unwrap_or(2).max(2);
+        let parts_on = |capacity: &Resources| (used.fill(capacity).1 / level).ceil() as u32;
+        let fewest = capacities.map(parts_on).min().unwrap_or(2).max(2);
+        let parts = self.parts(slice, used, fewest);
         let share = used.fill(self.capacity()).1;
         let after = (self.load - used.times(1.0 - 1.0 / f64::from(parts))).fill(self.capacity());
         Some(Answer {
@@ -88,6 +92,24 @@ impl Case<'_> {
                 ),
             }],
         })
+    }
+
+    /// Into how many parts, so that one can stay and the shards that are there
+    /// have room for the others. The fewest, if no number does that.
+    fn parts(&self, slice: &SliceId, used: &Resources, fewest: u32) -> u32 {
+        let good = |parts: &u32| {
+            let part = used.times(1.0 / f64::from(*parts));
+            let one = (slice.clone(), part);
+            let others: Vec<_> = (1..*parts).map(|_| &one).collect();
+            let stays = fits(
+                &(self.load - *used + part),
+                self.capacity(),
+                self.settings.level,
+            );
+            let from = (self.name, self.facts);
+            stays && place(self.fleet, from, &others, self.settings.level).is_some()
+        };
+        (fewest..=fewest + PARTS_MORE).find(good).unwrap_or(fewest)
     }
 
     /// One tenant or several: what to move.
@@ -200,7 +222,8 @@ impl Case<'_> {
         }
     }
 
-    /// A tenant has more than its part, and the shard bears it.
+    /// A tenant has more than its part, and the shard bears it. Nothing if it
+    /// has no longer.
     pub(super) fn unfair(&self, slice: &SliceId) -> Option<Answer> {
         let (dimension, _) = self.facts.short.fill()?;
         let slices = self.fleet.slices(self.facts, dimension);
@@ -208,6 +231,9 @@ impl Case<'_> {
         let (dimension, share) = used.fill(self.capacity());
         let level = self.settings.level;
         let fair = self.settings.fair_share;
+        if share <= fair {
+            return None;
+        }
         let cause = Cause::UnfairTenant {
             slice: slice.clone(),
             dimension,
@@ -337,21 +363,34 @@ impl Case<'_> {
         )
     }
 
-    /// The region has room in all, but not in one piece, or what would help
-    /// rests.
+    /// The region has room in all, but not in one piece; or what would help was
+    /// moved just now.
     fn no_room(&self, cause: Cause, evidence: Vec<String>, mut rejected: Vec<Rejected>) -> Answer {
-        if !rejected.iter().any(|rejected| rejected.cure == "move") || rejected.is_empty() {
-            let because = "no choice of tenants both levels this shard and fits on the others";
-            let because = because.to_owned();
-            rejected.push(Rejected {
-                cure: "move",
-                because,
-            });
+        let rests = |rejected: &Rejected| rejected.because.contains(RESTS);
+        if rejected.iter().any(rests) {
+            let wait_s = self.settings.judge_ms as i64 / 1_000;
+            let until = self.now.plus_seconds(wait_s);
+            return Answer {
+                cause,
+                cure: Cure::Wait { until },
+                evidence,
+                expected: Vec::new(),
+                otherwise:
+                    "If it stays so until they have rested, they are moved again or a shard \
+                            is added."
+                        .to_owned(),
+                rejected,
+            };
         }
-        let one_more = self.capacity();
-        let after = over(&self.load, one_more, self.settings.level)
+        let because = "no choice of tenants both levels this shard and fits on the others";
+        rejected.push(Rejected {
+            cure: "move",
+            because: because.to_owned(),
+        });
+        let hottest = over(&self.load, self.capacity(), self.settings.level);
+        let expected = hottest
             .first()
-            .map(|dimension| (*dimension, self.settings.level));
+            .map(|d| self.effect(Some(*d), self.settings.aim));
         Answer {
             cause,
             cure: Cure::AddShards {
@@ -359,10 +398,7 @@ impl Case<'_> {
                 count: 1,
             },
             evidence,
-            expected: after
-                .into_iter()
-                .map(|(d, level)| self.effect(Some(d), level))
-                .collect(),
+            expected: expected.into_iter().collect(),
             otherwise: "With a shard more there is room to move to; the next finding says what."
                 .to_owned(),
             rejected,

@@ -49,6 +49,7 @@ pub struct ShardBook {
     region: RegionId,
     capacity: Resources,
     takes_slices: bool,
+    first_step: u32,
     storage: Option<(f64, u32)>,
     ring: Ring<Slot>,
     slices: BTreeMap<SliceId, SliceBook>,
@@ -142,8 +143,9 @@ impl Book {
             let book = self
                 .shards
                 .entry(name)
-                .or_insert_with(|| ShardBook::new(&shard));
-            book.take(&self.spans, step, sample.interval.ms, shard);
+                .or_insert_with(|| ShardBook::new(&shard, step));
+            let ms = shard.measured_ms.unwrap_or(sample.interval.ms);
+            book.take(&self.spans, step, ms, shard);
         }
         self.newest = Some(end);
         Ok(())
@@ -175,6 +177,13 @@ impl Book {
     #[must_use]
     pub fn view(&self, shard: &ShardBook, window: Window) -> Option<ShardView> {
         shard.view(&self.spans, window, self.step())
+    }
+
+    /// Whether a shard has been known for the whole of a long window.
+    #[must_use]
+    pub fn is_well_known(&self, shard: &ShardBook) -> bool {
+        let known = u64::from(self.step().saturating_sub(shard.first_step) + 1);
+        known * self.spans.step_ms >= self.spans.length_ms(Window::Long)
     }
 
     /// The slices of a shard over a window of which `measured` is the view.
@@ -281,8 +290,9 @@ impl SliceBook {
 }
 
 impl ShardBook {
-    fn new(shard: &ShardSample) -> Self {
+    fn new(shard: &ShardSample, first_step: u32) -> Self {
         Self {
+            first_step,
             region: shard.region.clone(),
             capacity: shard.capacity,
             takes_slices: shard.takes_slices,

@@ -131,6 +131,19 @@ impl Sketch {
         None
     }
 
+    /// As in a record: how many took no time, and the buckets that hold
+    /// something.
+    #[must_use]
+    pub fn parts(&self) -> (u64, Vec<(i32, u64)>) {
+        let written = Written::from(self.clone());
+        (written.zero, written.buckets)
+    }
+
+    /// The sketch with these parts.
+    pub fn from_parts(zero: u64, buckets: Vec<(i32, u64)>) -> Result<Self, BadBucket> {
+        Self::try_from(Written { zero, buckets })
+    }
+
     /// How many numbers it keeps.
     #[must_use]
     pub fn buckets_kept(&self) -> usize {

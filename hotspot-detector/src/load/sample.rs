@@ -47,6 +47,8 @@ pub struct ShardSample {
     pub capacity: Resources,
     /// Whether slices may be moved to it.
     pub takes_slices: bool,
+    /// How much of the interval was measured, in milliseconds, if not all.
+    pub measured_ms: Option<u64>,
     /// What passed through it.
     pub flow: Flow,
     /// Bytes stored at the end, where known.
@@ -76,6 +78,7 @@ impl ShardSample {
             region,
             capacity,
             takes_slices: true,
+            measured_ms: None,
             flow: Flow::default(),
             storage: None,
             concurrency: None,

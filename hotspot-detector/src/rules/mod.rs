@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use defaults::{DEFAULTS, defaults};
 pub use expr::{Condition, Truth};
+pub(crate) use problem::did_you_mean;
 pub use problem::{Problem, Problems};
 pub use read::read;
 
