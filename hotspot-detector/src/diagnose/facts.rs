@@ -12,6 +12,8 @@ use crate::resources::{Dimension, Resources};
 /// One shard that was measured.
 pub(super) struct ShardFacts<'a> {
     pub(super) book: &'a ShardBook,
+    /// Whether it was measured of late; if not, the long window stands in.
+    pub(super) is_fresh: bool,
     pub(super) short: ShardView,
     pub(super) long: Option<ShardView>,
     /// The more of both windows, in every dimension: what it must be able to
@@ -23,31 +25,54 @@ pub(super) struct ShardFacts<'a> {
 pub(super) struct Fleet<'a> {
     pub(super) book: &'a Book,
     pub(super) shards: BTreeMap<&'a ShardId, ShardFacts<'a>>,
+    /// Those of which too little is known.
+    unseen: Vec<(&'a ShardId, &'a RegionId)>,
+}
+
+fn most(short: &ShardView, long: Option<&ShardView>) -> Resources {
+    let mut load = short.used;
+    for dimension in Dimension::ALL {
+        let before = long.map_or(0.0, |long| long.used[dimension]);
+        load[dimension] = load[dimension].max(before);
+    }
+    load
 }
 
 impl<'a> Fleet<'a> {
     pub(super) fn new(book: &'a Book) -> Self {
-        let shards = book.shards().filter_map(|(name, shard)| {
-            let short = book.view(shard, Window::Short)?;
-            let long = book.view(shard, Window::Long);
-            let mut load = short.used;
-            if let Some(long) = &long {
-                for dimension in Dimension::ALL {
-                    load[dimension] = load[dimension].max(long.used[dimension]);
-                }
-            }
-            let facts = ShardFacts {
-                book: shard,
-                short,
-                long,
-                load,
-            };
-            Some((name, facts))
-        });
-        Self {
+        let mut fleet = Self {
             book,
-            shards: shards.collect(),
+            shards: BTreeMap::new(),
+            unseen: Vec::new(),
+        };
+        for (name, shard) in book.shards() {
+            let (short, long) = (
+                book.view(shard, Window::Short),
+                book.view(shard, Window::Long),
+            );
+            let is_fresh = short.is_some();
+            match short.or_else(|| long.clone()) {
+                Some(short) => {
+                    let load = most(&short, long.as_ref());
+                    let facts = ShardFacts {
+                        book: shard,
+                        is_fresh,
+                        short,
+                        long,
+                        load,
+                    };
+                    fleet.shards.insert(name, facts);
+                }
+                None => fleet.unseen.push((name, shard.region())),
+            }
         }
+        fleet
+    }
+
+    /// A shard of a region of which nothing is known: it may have room.
+    pub(super) fn unseen_in(&self, region: &RegionId) -> Option<&'a ShardId> {
+        let unseen = self.unseen.iter().find(|(_, at)| *at == region);
+        unseen.map(|(name, _)| *name)
     }
 
     /// The slices of a shard with what they use now, the largest first.

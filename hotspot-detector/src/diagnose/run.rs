@@ -99,7 +99,7 @@ impl Round<'_> {
             return None;
         }
         let fleet = self.fleet;
-        let Some(facts) = fleet.shards.get(self.name) else {
+        let Some(facts) = fleet.shards.get(self.name).filter(|facts| facts.is_fresh) else {
             self.unmeasured(hotspots);
             return None;
         };
@@ -150,21 +150,19 @@ impl Round<'_> {
             now: self.now,
         };
         let region = facts.book.region();
-        let answer = match case.too_big() {
-            Some(answer) => answer,
-            None => match region::full(self.fleet, region, settings.level) {
-                Some(full)
-                    if full.fill_long > settings.level
-                        && self.inputs.book.is_well_known(facts.book) =>
-                {
+        let full = region::full(self.fleet, region, settings.level)
+            .filter(|_| self.fleet.unseen_in(region).is_none());
+        let answer = match (case.too_big(), full) {
+            (Some(answer), _) => answer,
+            (None, None) => case.too_full(),
+            (None, Some(full)) => {
+                let is_known = self.inputs.book.is_well_known(facts.book);
+                if full.fill_long > settings.level && is_known {
                     return Some(hotspots);
                 }
-                Some(_) => {
-                    self.spike(facts, hotspots, None);
-                    return None;
-                }
-                None => case.too_full(),
-            },
+                self.spike(facts, hotspots, None);
+                return None;
+            }
         };
         self.sure(facts, hotspots, answer);
         None
@@ -173,12 +171,10 @@ impl Round<'_> {
     /// What moves data has to be sure: the long window says so too, and
     /// hotspots of this shard do not usually pass before a move could end.
     fn sure(&mut self, facts: &ShardFacts<'_>, hotspots: Vec<Hotspot>, answer: Answer) {
-        let level = self.inputs.settings.level;
+        let settings = self.inputs.settings;
         let is_known = self.inputs.book.is_well_known(facts.book);
-        let long_is_hot = facts
-            .long
-            .as_ref()
-            .is_some_and(|long| !over(&long.used, facts.book.capacity(), level).is_empty());
+        let is_hot = |used| !over(used, facts.book.capacity(), settings.sure).is_empty();
+        let long_is_hot = facts.long.as_ref().is_some_and(|long| is_hot(&long.used));
         let price_ms = match &answer.cure {
             Cure::Move { price_ms, .. } | Cure::Split { price_ms, .. } => *price_ms,
             _ => 0,

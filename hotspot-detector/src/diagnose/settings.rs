@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Settings {
     /// Fuller than this in any dimension a shard is too full.
     pub level: f64,
+    /// How full it must be over the long window before data is moved. More than
+    /// the level, so that what swings around it moves nothing.
+    pub sure: f64,
     /// How full a shard that is relieved may be afterwards. Less than the level,
     /// or the next gust would make it a hotspot again.
     pub aim: f64,
@@ -53,6 +56,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             level: 0.75,
+            sure: 0.80,
             aim: 0.65,
             fair_share: 0.30,
             dominant_share: 0.5,

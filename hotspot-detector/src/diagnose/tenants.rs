@@ -367,7 +367,13 @@ impl Case<'_> {
     /// moved just now.
     fn no_room(&self, cause: Cause, evidence: Vec<String>, mut rejected: Vec<Rejected>) -> Answer {
         let rests = |rejected: &Rejected| rejected.because.contains(RESTS);
-        if rejected.iter().any(rests) {
+        let region = self.facts.book.region();
+        if let Some(unseen) = self.fleet.unseen_in(region) {
+            let because = format!("{unseen} was not measured of late and may have room");
+            let cure = "add shards";
+            rejected.push(Rejected { cure, because });
+        }
+        if rejected.iter().any(rests) || self.fleet.unseen_in(region).is_some() {
             let wait_s = self.settings.judge_ms as i64 / 1_000;
             let until = self.now.plus_seconds(wait_s);
             return Answer {
