@@ -27,6 +27,8 @@ pub struct Event {
     pub subject: Subject,
     /// What.
     pub change: Change,
+    /// Since when the condition held that is over now.
+    pub since: Option<Timestamp>,
     /// The numbers at that moment.
     pub evidence: Vec<Reading>,
 }
@@ -271,6 +273,7 @@ impl Round<'_> {
                 rule,
                 subject,
                 change,
+                since: before.since(),
                 evidence,
             });
         }
@@ -343,6 +346,7 @@ fn farewell(at: Timestamp, rule: Arc<str>, subject: Subject, entry: &Entry) -> O
         rule,
         subject,
         change: Change::Gone,
+        since: entry.state.since(),
         evidence,
     })
 }

@@ -109,6 +109,17 @@ impl State {
         matches!(self, Self::Firing { .. } | Self::Clearing { .. })
     }
 
+    /// Since when the condition has held, if it does.
+    #[must_use]
+    pub fn since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Quiet { .. } => None,
+            Self::Pending { since, .. }
+            | Self::Firing { since, .. }
+            | Self::Clearing { since, .. } => Some(*since),
+        }
+    }
+
     fn seen(&self) -> Option<Timestamp> {
         match self {
             Self::Quiet { .. } => None,

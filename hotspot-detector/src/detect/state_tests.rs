@@ -1,3 +1,5 @@
+//! Every transition, and what must hold for all of them.
+
 use proptest::prelude::*;
 
 use super::*;

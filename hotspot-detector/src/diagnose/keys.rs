@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use ballast_domain::TenantId;
 
 use super::cure::{Cause, Cure};
-use super::facts::{Fleet, ShardFacts};
+use super::facts::{Fleet, ShardFacts, over};
 use super::settings::Settings;
 use crate::load::{KeyView, Window};
 use crate::resources::Resources;
 use crate::words::{percent, rounded};
+
+/// So many of its calls a key may always make: it is throttled, not cut off.
+const CALLS_MIN: f64 = 0.05;
 
 /// A key that floods a shard, and what the shard would use without the flood.
 pub(super) struct Flood {
@@ -42,11 +45,12 @@ pub(super) fn floods(
         if !is_refused && !is_over {
             return None;
         }
-        let accepted = (key.calls - key.refused).max(key.calls * 0.05);
-        let to = limit
-            .map_or(accepted, |limit| limit.min(key.calls))
-            .max(1.0)
-            .ceil();
+        let accepted = (key.calls - key.refused).max(key.calls * CALLS_MIN);
+        let to = match limit {
+            Some(limit) => limit.min(key.calls),
+            None => accepted.min(bearable(fleet, shard, key, settings)),
+        };
+        let to = to.max(1.0).ceil();
         let (share, rate) = (share(key), rounded(key.calls));
         let mut evidence = vec![format!(
             "key {} of {} makes {rate} calls/s, {} of the shard's",
@@ -77,6 +81,23 @@ pub(super) fn floods(
         })
     })
     .collect()
+}
+
+/// How many of its calls the shard could bear.
+fn bearable(fleet: &Fleet<'_>, shard: &ShardFacts<'_>, key: &KeyView, settings: &Settings) -> f64 {
+    let capacity = shard.book.capacity();
+    let all = used_by(fleet, shard, key, 1.0);
+    let parts = over(&shard.short.used, capacity, settings.aim)
+        .into_iter()
+        .map(|d| {
+            let excess = shard.short.used[d] - capacity[d] * settings.aim;
+            if all[d] > 0.0 {
+                (1.0 - excess / all[d]).max(CALLS_MIN)
+            } else {
+                1.0
+            }
+        });
+    key.calls * parts.fold(1.0, f64::min)
 }
 
 /// What a part of a key's calls use: of its tenant's use, as much as they are of

@@ -70,7 +70,7 @@ fn hotspot(hotspot: &Hotspot) -> String {
         .map(|reading| format!("{} {}", reading.name, reading.shown))
         .collect();
     format!(
-        "{} is hot by rule {} since {} ({})",
+        "{}: rule {} holds since {} ({})",
         hotspot.subject,
         hotspot.rule,
         hotspot.since,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::cure::Cure;
 use super::finding::{Finding, WhyNot};
 use super::settings::Settings;
+use crate::detect::{Change, Event};
 use crate::words::duration;
 
 /// Cures that are remembered.
@@ -96,6 +97,23 @@ impl Memory {
     pub fn done(&mut self, id: CureId, at: Timestamp) {
         if let Some(cure) = self.cures.iter_mut().find(|cure| cure.id == id) {
             cure.done = Some(at);
+        }
+    }
+
+    /// Notes which hotspots are over, and how long they lasted. One that was
+    /// cured says nothing about how long the next lasts by itself.
+    pub fn remember(&mut self, events: &[Event]) {
+        for event in events
+            .iter()
+            .filter(|event| event.change == Change::Cleared)
+        {
+            let Some(since) = event.since else { continue };
+            let shard = event.subject.shard();
+            let cured = |past: &PastCure| past.begun >= since && past.touches(&[shard.clone()]);
+            if !self.cures.iter().any(cured) {
+                let lasted = event.at.unix_ms().saturating_sub(since.unix_ms());
+                self.ended(shard, u64::try_from(lasted).unwrap_or(0));
+            }
         }
     }
 

@@ -404,7 +404,7 @@ impl ShardBook {
 
     /// Drops what has left every window.
     fn forget(&mut self, spans: &Spans, step: u32) {
-        if step % spans.short_steps.max(1) != 0 {
+        if !step.is_multiple_of(spans.short_steps.max(1)) {
             return;
         }
         self.slices.retain(|_, book| {

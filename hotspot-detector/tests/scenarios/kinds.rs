@@ -154,12 +154,15 @@ fn truth(
 fn abusive_key(world: &mut World, shard: usize) -> Truth {
     let tenant = world.some_tenant_on(shard);
     let capacity = world.shards[shard].capacity;
+    let refused = world.chance.between(0.6, 0.99);
+    // What is accepted is a part of what the shard can do; the rest is refused.
+    let accepted = capacity.queries * world.chance.between(0.2, 0.5);
     let flood = Flood {
         tenant,
         key: format!("key-{tenant}-bad").parse().unwrap(),
-        calls: capacity.queries * world.chance.between(6.0, 12.0),
-        refused: world.chance.between(0.92, 0.99),
-        concurrency: capacity.concurrency * world.chance.between(0.8, 1.2),
+        calls: (accepted / (1.0 - refused)).max(capacity.votes * 0.6),
+        refused: refused.max(1.0 - accepted / (capacity.votes * 0.6)),
+        concurrency: capacity.concurrency * world.chance.between(0.9, 1.3),
         at: world.chance.between(11.0, 14.0),
         limit: None,
     };

@@ -55,6 +55,7 @@ fn play(scenario: &mut Scenario, is_closed: bool) -> Outcome {
             .iter()
             .filter(|event| event.change == Change::Fired)
             .count();
+        memory.remember(&events);
         let hotspots = detector.hotspots(&rules);
         let limits = BTreeMap::new();
         let inputs = Inputs {

@@ -1,3 +1,5 @@
+//! Records: read, written, thinned out, and refused.
+
 use super::super::{Tier, compact, downsample, header, lines};
 use super::*;
 use crate::load::Sketch;

@@ -1,3 +1,5 @@
+//! Conditions: what they say, and what is said of wrong ones.
+
 use super::*;
 use crate::rules::vars::What;
 
