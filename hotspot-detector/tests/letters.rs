@@ -1,6 +1,14 @@
 //! What an operator reads: the letter of every kind of finding, and the reasons
 //! for doing nothing.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 #[path = "scenarios/kinds.rs"]
 #[expect(dead_code, reason = "shared with the scenarios")]
 mod kinds;

@@ -4,6 +4,14 @@
 //! cargo test --release -p ballast-hotspot-detector --test speed -- --ignored --nocapture
 //! ```
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -28,7 +36,7 @@ fn sample(step: i64) -> Sample {
         let name = format!("shard-{number}").parse().unwrap();
         let mut shard = ShardSample::new(name, "eu".parse().unwrap(), capacity);
         // One shard in a hundred is hot.
-        let votes = if number % 100 == 0 {
+        let votes = if number.is_multiple_of(100) {
             98_000.0
         } else {
             40_000.0

@@ -109,7 +109,8 @@ impl Memory {
         {
             let Some(since) = event.since else { continue };
             let shard = event.subject.shard();
-            let cured = |past: &PastCure| past.begun >= since && past.touches(&[shard.clone()]);
+            let cured =
+                |past: &PastCure| past.begun >= since && past.touches(std::slice::from_ref(shard));
             if !self.cures.iter().any(cured) {
                 let lasted = event.at.unix_ms().saturating_sub(since.unix_ms());
                 self.ended(shard, u64::try_from(lasted).unwrap_or(0));

@@ -6,6 +6,14 @@
 //! BALLAST_SCENARIO_SEEDS=1000..1100 cargo test …     # others of the same kinds
 //! ```
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod kinds;
 mod world;
 
