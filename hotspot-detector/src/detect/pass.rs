@@ -73,11 +73,7 @@ impl Detector {
                 book,
                 name,
                 shard,
-                scene: ShardScene::new(
-                    book.view(shard, Window::Short),
-                    book.view(shard, Window::Long),
-                    shard.slice_count(),
-                ),
+                scene: scene(book, shard),
                 entries,
                 judged: BTreeSet::new(),
                 events: &mut events,
@@ -331,6 +327,13 @@ impl Round<'_> {
     }
 }
 
+/// A shard that is not in the newest sample is unknown, however much its windows
+/// still hold.
+fn scene(book: &Book, shard: &ShardBook) -> ShardScene {
+    let view = |window| book.view(shard, window).filter(|_| book.is_fresh(shard));
+    ShardScene::new(view(Window::Short), view(Window::Long), shard.slice_count())
+}
+
 fn slice_subject(shard: &ShardId, slice: &SliceId) -> Subject {
     Subject::Slice {
         shard: shard.clone(),
@@ -381,3 +384,7 @@ impl Verdict {
         Self { when, over, values }
     }
 }
+
+#[cfg(test)]
+#[path = "pass_tests.rs"]
+mod tests;

@@ -177,3 +177,7 @@ pub(super) fn place(
     }
     Some(placed)
 }
+
+#[cfg(test)]
+#[path = "subset_tests.rs"]
+mod tests;

@@ -50,6 +50,7 @@ pub struct ShardBook {
     capacity: Resources,
     takes_slices: bool,
     first_step: u32,
+    last_step: u32,
     storage: Option<(f64, u32)>,
     ring: Ring<Slot>,
     slices: BTreeMap<SliceId, SliceBook>,
@@ -179,6 +180,12 @@ impl Book {
         shard.view(&self.spans, window, self.step())
     }
 
+    /// Whether a shard is in the newest sample.
+    #[must_use]
+    pub fn is_fresh(&self, shard: &ShardBook) -> bool {
+        shard.last_step == self.step()
+    }
+
     /// Whether a shard has been known for the whole of a long window.
     #[must_use]
     pub fn is_well_known(&self, shard: &ShardBook) -> bool {
@@ -293,6 +300,7 @@ impl ShardBook {
     fn new(shard: &ShardSample, first_step: u32) -> Self {
         Self {
             first_step,
+            last_step: first_step,
             region: shard.region.clone(),
             capacity: shard.capacity,
             takes_slices: shard.takes_slices,
@@ -329,6 +337,7 @@ impl ShardBook {
     }
 
     fn take(&mut self, spans: &Spans, step: u32, ms: u64, sample: ShardSample) {
+        self.last_step = step;
         self.region = sample.region;
         self.capacity = sample.capacity;
         self.takes_slices = sample.takes_slices;
