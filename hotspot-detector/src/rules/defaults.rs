@@ -38,4 +38,23 @@ mod tests {
         assert_eq!(slo.for_ms, 600_000);
         assert_eq!(rules.rule("sustained-pressure").unwrap().for_ms, 300_000);
     }
+
+    #[test]
+    fn the_rule_reference_has_the_default_rules_and_every_variable() {
+        let reference = include_str!("../../../docs/hotspots.md");
+        assert!(
+            reference.contains(DEFAULTS),
+            "docs/hotspots.md has other rules"
+        );
+        for what in crate::rules::vars::What::ALL {
+            let row = format!("| `{}` |", what.name());
+            let line = reference.lines().find(|line| line.starts_with(&row));
+            let told = line.is_some_and(|line| line.contains(what.meaning()));
+            assert!(
+                told,
+                "docs/hotspots.md does not tell what {} is",
+                what.name()
+            );
+        }
+    }
 }
