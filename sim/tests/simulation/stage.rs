@@ -125,6 +125,7 @@ pub(crate) fn run<T>(main: impl Future<Output = T>) -> T {
         .start_paused(true)
         .build()
         .unwrap();
+    let _emptied = Emptied(&runtime);
     let ready = with(|stage| stage.ready.clone());
     ready.put(MAIN);
     let mut main = std::pin::pin!(main);
@@ -149,10 +150,18 @@ pub(crate) fn run<T>(main: impl Future<Output = T>) -> T {
         }
     });
     // Without a budget: that is counted over all of them together.
-    let end = runtime.block_on(tokio::task::unconstrained(playing));
-    let _guard = runtime.enter();
-    drop(STAGE.take());
-    end
+    runtime.block_on(tokio::task::unconstrained(playing))
+}
+
+/// Empties the stage when the world is over, also when it ended in a panic: who
+/// is on it may need the world's time to leave.
+struct Emptied<'a>(&'a tokio::runtime::Runtime);
+
+impl Drop for Emptied<'_> {
+    fn drop(&mut self) {
+        let _guard = self.0.enter();
+        drop(STAGE.take());
+    }
 }
 
 /// One of the tasks that can go on.
