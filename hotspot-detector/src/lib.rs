@@ -3,8 +3,12 @@
 //!
 //! ```text
 //!   resources  what is used and what there is, in every dimension
+//!   fleet      fleets and load that do not exist, for tests and figures
+//!   plan       the fewest bytes moved so that every shard is under its limits
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod fleet;
+pub mod plan;
 pub mod resources;
