@@ -39,7 +39,7 @@ pub(super) fn relieve_all(world: &mut World<'_>) {
 
 fn relieve(world: &mut World<'_>, at: u32) {
     let cause = relief_cause(world, at);
-    let all = movable(world, at);
+    let all = could_go(world, at);
     // Were it over its limit even without all that may go, moving will not help.
     if cover(&all, &excess(world, at, Level::Limit)).is_none() {
         return;
@@ -59,6 +59,24 @@ fn relieve(world: &mut World<'_>, at: u32) {
     if world.places[at as usize].is_in_trouble() {
         others_give_way(world, at, &all, &cause);
     }
+}
+
+/// Whether a shard would be under its limit without all that may go.
+pub(super) fn would_help(world: &mut World<'_>, at: u32) -> bool {
+    let all = could_go(world, at);
+    cover(&all, &excess(world, at, Level::Limit)).is_some()
+}
+
+fn could_go(world: &mut World<'_>, at: u32) -> Vec<Item> {
+    let mut all = movable(world, at);
+    all.retain(|item| !is_too_big(world, at, item));
+    all
+}
+
+/// Whether no shard could hold it. Only what fills most of its own is looked at.
+fn is_too_big(world: &mut World<'_>, at: u32, item: &Item) -> bool {
+    let share = item.amount.share_of(&world.places[at as usize].limit);
+    share > 0.5 && world.is_too_big(item.slice)
 }
 
 fn excess(world: &World<'_>, at: u32, level: Level) -> Amount {

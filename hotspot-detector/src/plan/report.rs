@@ -291,6 +291,11 @@ pub enum WhyNot {
         /// How many.
         slices: usize,
     },
+    /// Slices could go, and it would still be over its limit without them.
+    NotEnough {
+        /// How many.
+        slices: usize,
+    },
     /// Slices are pinned to it.
     Pinned {
         /// How many.

@@ -40,7 +40,13 @@ fn finding(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             percent(shard.limit_of(shard.before.measure)),
         )?;
     }
-    more(f, over.len(), SHARDS_SHOWN, "shards")
+    more(f, over.len(), SHARDS_SHOWN, "shards")?;
+    let must = |step: &&Move| matches!(step.cause, Cause::Leave { .. } | Cause::Pin { .. });
+    let waiting: usize = plan.waiting.iter().map(|waiting| waiting.slices).sum();
+    match plan.moves.iter().filter(must).count() + waiting {
+        0 => Ok(()),
+        leaving => writeln!(f, "  {} must leave where they are", count(leaving, "slice")),
+    }
 }
 
 fn cure(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,7 +75,7 @@ fn cure(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         .filter(|step| step.needs_approval.is_some());
     match approvals.count() {
         0 => {}
-        waits => writeln!(f, "  {} of them wait for an approval.", waits)?,
+        waits => writeln!(f, "  Approval is needed for {waits} of them.")?,
     }
     if totals.money > 0.0 {
         writeln!(f, "Price: {:.2} by the price list.", totals.money)?;
@@ -152,7 +158,12 @@ fn effect(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             shard.after.measure.name(),
         )?;
     }
-    more(f, changed.len(), SHARDS_SHOWN, "shards")
+    more(f, changed.len(), SHARDS_SHOWN, "shards")?;
+    writeln!(
+        f,
+        "If it does not help: take moves back while their windows are open \
+         (ballast migration reverse MOVE), and plan again on what is measured then."
+    )
 }
 
 fn not_helped(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -234,9 +245,14 @@ fn why_not(why: &WhyNot) -> String {
             "{} could go, and no shard that may hold them has the room. Add shards.",
             count(*slices, "slice")
         ),
+        WhyNot::NotEnough { slices } => format!(
+            "{} could go, and it would be over its limit without them too: \
+             moving them will not help.",
+            count(*slices, "slice")
+        ),
         WhyNot::Pinned { slices } => format!("{} pinned there. Unpin some.", are(*slices)),
         WhyNot::Dialled { slices } => format!(
-            "{} left alone by their tenants' dial (essential, pause or stop). Turn it to active.",
+            "{} left alone by the tenant's dial (essential, pause or stop). Turn it to active.",
             are(*slices)
         ),
         WhyNot::Settling { slices, until } => format!(
@@ -249,7 +265,7 @@ fn why_not(why: &WhyNot) -> String {
         ),
         WhyNot::Moving { slices } => format!("{} on the way already. Wait.", are(*slices)),
         WhyNot::Closed { slices } => {
-            format!("{} of closed tenants. Purge them.", are(*slices))
+            format!("{} kept for closed tenants. Purge them.", are(*slices))
         }
         WhyNot::OwnLoad { share } => format!(
             "it uses {} of its capacity for no tenant at all: no move helps. Look at the machine.",

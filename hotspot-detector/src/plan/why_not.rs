@@ -83,6 +83,8 @@ pub(super) fn unhelped(world: &mut World<'_>, put_off: usize) -> Vec<Unhelped> {
 
 #[derive(Default)]
 struct Tally {
+    /// Whether it would be under its limit without all that may go.
+    helps: bool,
     no_room: usize,
     pinned: usize,
     dialled: usize,
@@ -114,6 +116,7 @@ fn reasons(world: &mut World<'_>, at: u32) -> Vec<WhyNot> {
     }
     let own = Amount::of(&world.fleet.shards[world.places[at as usize].input].overhead);
     let own_share = (!own.within(&limit)).then(|| worst(world, at, &own).1);
+    tally.helps = super::relief::would_help(world, at);
     tally.reasons(own_share)
 }
 
@@ -153,6 +156,7 @@ impl Tally {
             }
         };
         let Self {
+            helps,
             no_room,
             pinned,
             dialled,
@@ -160,7 +164,15 @@ impl Tally {
             closed,
             ..
         } = self;
-        many(no_room, WhyNot::NoRoom { slices: no_room });
+        let slices = no_room;
+        many(
+            slices,
+            if helps {
+                WhyNot::NoRoom { slices }
+            } else {
+                WhyNot::NotEnough { slices }
+            },
+        );
         many(moving, WhyNot::Moving { slices: moving });
         many(pinned, WhyNot::Pinned { slices: pinned });
         many(dialled, WhyNot::Dialled { slices: dialled });

@@ -58,7 +58,8 @@ pub(crate) fn slice(name: &str, on: usize, demand: Resources) -> Slice {
         },
         shard_id: shard_id(on),
         demand,
-        bytes: demand.storage as u64,
+        // Storage is counted in MiB here.
+        bytes: (demand.storage as u64) << 20,
         home_region: region(0),
         residency: Residency::Strict,
         zones: Vec::new(),
