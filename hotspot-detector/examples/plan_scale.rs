@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut numbers = std::env::args().skip(1).map(|word| word.parse::<f64>());
     let tenants = numbers.next().transpose()?.unwrap_or(100_000.0) as u64;
     let shards = numbers.next().transpose()?.unwrap_or(100.0) as u32;
-    let fill = numbers.next().transpose()?.unwrap_or(0.55);
+    let fill = numbers.next().transpose()?.unwrap_or(0.40);
+    let skew = numbers.next().transpose()?.unwrap_or(0.5);
     let shape = Shape {
         tenants,
         shards,
@@ -26,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         zoned: 0.1,
         permitted: 0.1,
         dialled: 0.02,
-        heavy_shards: 0.2,
+        skew,
         spread: Spread::AtRandom,
         ..Shape::default()
     };
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .plus_seconds((26 * 7 * 24 + 3 * 24 + 14) * 3_600);
     let begun = Instant::now();
     let fleet = Generator::new(shape)?.fleet(at);
-    println!("fleet     {tenants} tenants, {shards} shards, fill {fill}");
+    println!("fleet     {tenants} tenants, {shards} shards, fill {fill}, skew {skew}");
     println!("made in   {:?}, {} MiB", begun.elapsed(), memory_mib());
     let begun = Instant::now();
     let made = plan(&fleet, &Terms::default());

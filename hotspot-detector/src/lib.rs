@@ -5,6 +5,7 @@
 //!   resources  what is used and what there is, in every dimension
 //!   fleet      fleets and load that do not exist, for tests and figures
 //!   plan       the fewest bytes moved so that every shard is under its limits
+//!   whatif     a change tried on a copy, and what came of it for real
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -12,3 +13,4 @@
 pub mod fleet;
 pub mod plan;
 pub mod resources;
+pub mod whatif;

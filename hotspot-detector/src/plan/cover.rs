@@ -19,7 +19,7 @@ const CORE: usize = 28;
 /// Of the greedy set, how many are up for exchange.
 const LOOSE: usize = 10;
 /// How many sets are looked at.
-const NODES_MAX: u32 = 3_000;
+const NODES_MAX: u32 = 1_500;
 
 /// A slice that may leave.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +37,11 @@ pub(super) fn cover(items: &[Item], excess: &Amount) -> Option<Vec<Item>> {
     let greedy = greedy(items, excess)?;
     let chosen = without_needless(greedy, excess);
     Some(search(items, chosen, excess))
+}
+
+/// Whether all of them together take `excess` away.
+pub(super) fn can_cover(items: &[Item], excess: &Amount) -> bool {
+    excess.within(&sum(items))
 }
 
 /// How much of what is too much a slice takes away, each lane counting as one.
@@ -256,34 +261,38 @@ fn sum(items: &[Item]) -> Amount {
         .fold(Amount::default(), |sum, item| sum.plus(&item.amount))
 }
 
-/// What any set costs at least: in each lane as if the last slice could be
-/// taken in part, and the dearest lane of all.
+/// What any set costs at least: in each lane, and in all lanes added up, as if
+/// the last slice could be taken in part. The dearest of these counts.
 pub(super) fn at_least(items: &[Item], excess: &Amount) -> f64 {
-    let mut most: f64 = 0.0;
-    for lane in 0..LANES {
-        if excess.0[lane] <= 0 {
-            continue;
+    let lanes = (0..LANES).filter(|lane| excess.0[*lane] > 0);
+    let alone = lanes.clone().map(|lane| {
+        let gives = |item: &Item| item.amount.0[lane] as f64 / excess.0[lane] as f64;
+        in_part(items, gives, 1.0)
+    });
+    let together = |item: &Item| relief(&item.amount, excess, excess);
+    let all = in_part(items, together, lanes.clone().count() as f64);
+    alone.fold(all, f64::max)
+}
+
+/// The cost of the cheapest slices that give as much as is needed, the last one
+/// in part.
+fn in_part(items: &[Item], gives: impl Fn(&Item) -> f64, mut needed: f64) -> f64 {
+    let mut priced: Vec<(f64, f64, u64)> = items
+        .iter()
+        .map(|item| (gives(item), item.cost))
+        .filter(|(gives, _)| *gives > 0.0)
+        .map(|(gives, cost)| (cost as f64 / gives, gives, cost))
+        .collect();
+    priced.sort_by(|one, two| one.0.total_cmp(&two.0));
+    let mut sum = 0.0;
+    for (price, gives, cost) in priced {
+        if gives >= needed {
+            return sum + price * needed;
         }
-        let mut useful: Vec<&Item> = items
-            .iter()
-            .filter(|item| item.amount.0[lane] > 0)
-            .collect();
-        let price = |item: &Item| item.cost as f64 / item.amount.0[lane] as f64;
-        useful.sort_by(|one, two| price(one).total_cmp(&price(two)));
-        let mut left = excess.0[lane];
-        let mut sum = 0.0;
-        for item in useful {
-            let gives = item.amount.0[lane];
-            if gives >= left {
-                sum += price(item) * left as f64;
-                break;
-            }
-            left -= gives;
-            sum += item.cost as f64;
-        }
-        most = most.max(sum);
+        needed -= gives;
+        sum += cost as f64;
     }
-    most
+    sum
 }
 
 #[cfg(test)]

@@ -49,6 +49,9 @@ use world::{Step, World};
 
 /// The most rounds of looking again; each but the last finds a move.
 const ROUNDS_MAX: usize = 32;
+/// How often room is made in one round: it is for the few that can go nowhere
+/// else, not for a fleet that is full.
+const ROOM_TRIES: u32 = 1_000;
 
 /// Plans for a fleet.
 #[must_use]
@@ -59,6 +62,7 @@ pub fn plan(fleet: &Fleet, terms: &Terms) -> Plan {
     // may be what another one lacked.
     for _ in 0..ROUNDS_MAX {
         let before = world.steps.len();
+        world.room_tries = ROOM_TRIES;
         leave::leave(&mut world, &musts);
         relief::relieve_all(&mut world);
         if terms.follow_weights {

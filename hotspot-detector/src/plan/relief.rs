@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use super::amount::Amount;
-use super::cover::{Item, cover};
+use super::cover::{Item, can_cover, cover};
 use super::report::Cause;
 use super::room::{make_room, movable};
 use super::why_not::worst;
@@ -16,6 +16,9 @@ use super::world::{Level, World};
 
 /// How often a set is chosen anew because some of it found no place.
 const ROUNDS: usize = 12;
+/// It is not when more than one in so many found none: the fleet is too full
+/// for another choice to fare better.
+const MOST_FOUND_ONE: usize = 4;
 /// For how many slices of one shard room is made elsewhere.
 const ROOM_TRIES: usize = 16;
 
@@ -41,7 +44,7 @@ fn relieve(world: &mut World<'_>, at: u32) {
     let cause = relief_cause(world, at);
     let all = could_go(world, at);
     // Were it over its limit even without all that may go, moving will not help.
-    if cover(&all, &excess(world, at, Level::Limit)).is_none() {
+    if !can_cover(&all, &excess(world, at, Level::Limit)) {
         return;
     }
     let room = world.most_room();
@@ -64,7 +67,7 @@ fn relieve(world: &mut World<'_>, at: u32) {
 /// Whether a shard would be under its limit without all that may go.
 pub(super) fn would_help(world: &mut World<'_>, at: u32) -> bool {
     let all = could_go(world, at);
-    cover(&all, &excess(world, at, Level::Limit)).is_some()
+    can_cover(&all, &excess(world, at, Level::Limit))
 }
 
 fn could_go(world: &mut World<'_>, at: u32) -> Vec<Item> {
@@ -121,6 +124,9 @@ fn to_level(
             return true;
         }
         world.undo_to(mark);
+        if without_place.len() * MOST_FOUND_ONE > chosen.len().max(MOST_FOUND_ONE) {
+            return false;
+        }
         candidates.retain(|item| !without_place.contains(&item.slice));
     }
     false

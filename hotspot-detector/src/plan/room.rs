@@ -41,7 +41,11 @@ fn give_way(world: &mut World<'_>, slice: u32, to: u32) -> Option<u64> {
         .load
         .plus(&world.demand[slice as usize])
         .above(&place.limit);
-    let set = cover(&movable(world, to), &excess)?;
+    world.room_tries = world.room_tries.checked_sub(1)?;
+    let room = world.most_room();
+    let mut items = movable(world, to);
+    items.retain(|item| item.amount.within(&room));
+    let set = cover(&items, &excess)?;
     let reason = world.fleet.slices[slice as usize].id.clone();
     let mut cost = 0;
     for item in set {

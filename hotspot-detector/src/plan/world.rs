@@ -89,6 +89,8 @@ pub(super) struct World<'a> {
     pub(super) moved: Vec<bool>,
     pub(super) steps: Vec<Step>,
     pub(super) classes: Classes<'a>,
+    /// How often room may yet be made in this round.
+    pub(super) room_tries: u32,
     index: HashMap<&'a ShardId, u32>,
     /// The slices that were on each place at first, one place after the other.
     residents: Vec<u32>,
@@ -106,6 +108,7 @@ impl<'a> World<'a> {
             moved: vec![false; fleet.slices.len()],
             steps: Vec::new(),
             classes: Classes::default(),
+            room_tries: 0,
             residents: Vec::new(),
             residents_from: Vec::new(),
             places,
