@@ -1,5 +1,7 @@
 //! Plans for fleets of which the right plan is known, and how they read.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod support;
 
 use ballast_domain::clock::Timestamp;

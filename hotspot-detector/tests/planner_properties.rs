@@ -1,5 +1,7 @@
 //! What holds for every plan of every fleet.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +12,7 @@ use ballast_domain::clock::Timestamp;
 use ballast_domain::id::ShardId;
 use ballast_domain::placement::{self, ShardView, Why, allowed, decide};
 use ballast_domain::residency::Standing;
-use ballast_domain::shard::ShardState;
+use ballast_domain::shard::{Pressure, ShardState};
 use ballast_domain::tenant::SliceId;
 use ballast_hotspot_detector::plan::{Cause, Dial, Fleet, Move, Plan, Shard, Slice, Terms, plan};
 use ballast_hotspot_detector::resources::{Dimension, Resources};
@@ -289,11 +291,12 @@ proptest! {
     #[test]
     fn with_room_the_planner_says_what_placement_says(
         on in prop::collection::vec(0usize..8, 1..20),
-        weights in prop::collection::vec(0.5f64..4.0, 8),
+        weights in prop::collection::vec((0.5f64..4.0, any::<bool>()), 8),
     ) {
         let mut all: Vec<Shard> = (0..8).map(shard).collect();
-        for (shard, weight) in all.iter_mut().zip(weights) {
+        for (shard, (weight, busy)) in all.iter_mut().zip(weights) {
             shard.record.weight = weight;
+            shard.record.pressure = if busy { Pressure::Busy } else { Pressure::Calm };
         }
         all[0].record.state = ShardState::Draining;
         let held = on.iter().enumerate();
@@ -309,5 +312,26 @@ proptest! {
         }
         let leaving = on.iter().filter(|on| **on == 0).count();
         prop_assert_eq!(made.moves.len(), leaving);
+    }
+
+    /// With the shards that are said to be missing, nothing is over its limit.
+    #[test]
+    fn the_shards_that_are_missing_are_the_ones_that_help(
+        on in prop::collection::vec((0usize..4, 1.0f64..20.0, 1.0f64..20.0), 20..80),
+    ) {
+        let held = on.iter().enumerate();
+        let held = held.map(|(n, (on, load, stored))| {
+            slice(&format!("tenant-{n}"), *on, votes(*load, stored.round()))
+        });
+        let full = fleet((0..4).map(shard).collect(), held.collect());
+        let made = plan(&full, &Terms::default());
+        let missing: usize = made.missing.iter().map(|kind| kind.shards).sum();
+        prop_assert_eq!(missing == 0, made.unhelped.is_empty());
+        let with = |more: usize| {
+            let mut grown = full.clone();
+            grown.shards.extend((0..more).map(|n| shard(10 + n)));
+            plan(&grown, &Terms::default())
+        };
+        prop_assert_eq!(with(missing).totals.over_after, 0, "{}", made);
     }
 }

@@ -1,5 +1,7 @@
 //! What-if questions of which the answer is known.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod support;
 
 use std::collections::BTreeMap;

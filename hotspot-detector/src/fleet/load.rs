@@ -93,7 +93,7 @@ impl Generator {
         let wave = 1.0 - self.shape.swing * (TAU * (hours - phase) / DAY_HOURS).cos();
         // The start is a Sunday.
         let day = (hours / DAY_HOURS).floor().rem_euclid(7.0);
-        let weekend = day < 1.0 || day >= 6.0;
+        let weekend = !(1.0..6.0).contains(&day);
         wave * if weekend { WEEKEND } else { 1.0 }
     }
 

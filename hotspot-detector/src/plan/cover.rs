@@ -34,9 +34,13 @@ pub(super) struct Item {
 /// The cheapest set found that takes away `excess`; `None` when all of them
 /// together do not.
 pub(super) fn cover(items: &[Item], excess: &Amount) -> Option<Vec<Item>> {
-    let greedy = greedy(items, excess)?;
-    let chosen = without_needless(greedy, excess);
+    let chosen = cover_roughly(items, excess)?;
     Some(search(items, chosen, excess))
+}
+
+/// A cheap set that takes away `excess`, without searching for a cheaper one.
+pub(super) fn cover_roughly(items: &[Item], excess: &Amount) -> Option<Vec<Item>> {
+    Some(without_needless(greedy(items, excess)?, excess))
 }
 
 /// Whether all of them together take `excess` away.

@@ -72,14 +72,14 @@ pub(super) fn leave(world: &mut World<'_>, musts: &[Must]) {
         .filter(|must| can_go(world, must))
         .partition(|must| must.to.is_some());
     // By name, so that the order of listing plays no part.
-    pinned.sort_by_cached_key(|must| world.fleet.slices[must.slice as usize].hash());
+    pinned.sort_by_cached_key(|must| world.hash[must.slice as usize]);
     follow_pins(world, &pinned);
     // The large ones first: they are the ones that find no room later.
     free.sort_by_cached_key(|must| {
         let place = &world.places[world.at[must.slice as usize] as usize];
         let share = world.demand[must.slice as usize].share_of(&place.limit);
-        let slice = &world.fleet.slices[must.slice as usize];
-        (std::cmp::Reverse((share * 1e9) as u64), slice.hash())
+        let tie = world.hash[must.slice as usize];
+        (std::cmp::Reverse((share * 1e9) as u64), tie)
     });
     let room = world.most_room();
     for must in free {
@@ -198,10 +198,7 @@ fn rings<'m>(world: &World<'_>, stuck: &[&'m Must]) -> Vec<Vec<&'m Must>> {
 /// passed. All of them arrive, or nothing is done.
 fn step_aside(world: &mut World<'_>, ring: &[&Must]) {
     let mut by_cost = ring.to_vec();
-    by_cost.sort_by_key(|must| {
-        let slice = &world.fleet.slices[must.slice as usize];
-        (world.cost(must.slice), slice.hash())
-    });
+    by_cost.sort_by_key(|must| (world.cost(must.slice), world.hash[must.slice as usize]));
     for first in by_cost {
         let (Some(home), Some(aside)) = (first.to, world.best_place(first.slice, Level::Limit))
         else {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use ballast_domain::id::{RegionId, ShardId, ZoneId};
 
 use super::amount::Amount;
-use super::cover::cover;
+use super::cover::cover_roughly;
 use super::leave::Must;
+use super::relief::could_go;
 use super::report::Missing;
-use super::room::movable;
 use super::world::{Level, World};
 
 /// The shards that would have to be added.
@@ -39,28 +39,26 @@ fn homeless(world: &mut World<'_>, musts: &[Must]) -> Vec<u32> {
         })
         .map(|must| must.slice)
         .collect();
-    for at in (0u32..).take(world.places.len()) {
-        if !world.places[at as usize].is_in_trouble() {
-            continue;
-        }
-        // A tenant that no shard could hold is not helped by more of them.
-        let mut items = movable(world, at);
-        items.retain(|item| !world.is_too_big(item.slice));
-        let place = &world.places[at as usize];
-        let over = |level| place.load.above(place.ceiling(level));
-        let set = cover(&items, &over(Level::Goal)).or_else(|| cover(&items, &over(Level::Limit)));
-        found.extend(set.into_iter().flatten().map(|item| item.slice));
-    }
-    found.sort_by_key(|slice| {
-        let share = world.fleet.slices[*slice as usize].hash();
-        (share, *slice)
-    });
-    found.dedup();
+    // A tenant that no shard could hold is not helped by more of them.
     found.retain(|slice| {
         let list = world.allowed(*slice);
         let none = list.home.is_empty() && list.secondary.is_empty();
         none || !world.is_too_big(*slice)
     });
+    for at in (0u32..).take(world.places.len()) {
+        if !world.places[at as usize].is_in_trouble() {
+            continue;
+        }
+        let items = could_go(world, at);
+        let place = &world.places[at as usize];
+        let over = |level| place.load.above(place.ceiling(level));
+        let set = [Level::Goal, Level::Limit]
+            .into_iter()
+            .find_map(|level| cover_roughly(&items, &over(level)));
+        found.extend(set.into_iter().flatten().map(|item| item.slice));
+    }
+    found.sort_by_key(|slice| (world.hash[*slice as usize], *slice));
+    found.dedup();
     found
 }
 

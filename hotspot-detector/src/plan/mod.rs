@@ -51,7 +51,7 @@ use world::{Step, World};
 const ROUNDS_MAX: usize = 32;
 /// How often room is made in one round: it is for the few that can go nowhere
 /// else, not for a fleet that is full.
-const ROOM_TRIES: u32 = 1_000;
+const ROOM_TRIES: u32 = 500;
 
 /// Plans for a fleet.
 #[must_use]

@@ -86,7 +86,7 @@ impl<'a> World<'a> {
     }
 
     fn highest(&self, slice: u32, shards: &[u32], level: Level) -> Option<u32> {
-        let hash = self.fleet.slices[slice as usize].hash();
+        let hash = self.hash[slice as usize];
         let from = self.at[slice as usize];
         let amount = &self.demand[slice as usize];
         let mut best: Option<(u32, f64)> = None;
@@ -111,7 +111,7 @@ impl<'a> World<'a> {
     /// The shards that would win the slice by weight alone from the one it goes
     /// to. They are kept with it, so that placement does not call it back.
     pub(super) fn passed_over(&mut self, slice: u32, to: u32) -> Vec<ShardId> {
-        let hash = self.fleet.slices[slice as usize].hash();
+        let hash = self.hash[slice as usize];
         let class = self.class_of(slice);
         let winner = &self.places[to as usize].view;
         let own = score(winner.weight, draw(hash, winner.hash));
@@ -135,7 +135,7 @@ impl<'a> World<'a> {
     /// The allowed shards for a slice, the highest score first, whatever room
     /// they have.
     pub(super) fn by_score(&mut self, slice: u32, at_most: usize) -> Vec<u32> {
-        let hash = self.fleet.slices[slice as usize].hash();
+        let hash = self.hash[slice as usize];
         let from = self.at[slice as usize];
         let class = self.class_of(slice);
         let list = &self.classes.lists[class];

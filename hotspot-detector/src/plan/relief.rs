@@ -19,6 +19,8 @@ const ROUNDS: usize = 12;
 /// It is not when more than one in so many found none: the fleet is too full
 /// for another choice to fare better.
 const MOST_FOUND_ONE: usize = 4;
+/// After how many slices in a row without a place no more are tried.
+const IN_VAIN_MAX: usize = 100;
 /// For how many slices of one shard room is made elsewhere.
 const ROOM_TRIES: usize = 16;
 
@@ -70,7 +72,8 @@ pub(super) fn would_help(world: &mut World<'_>, at: u32) -> bool {
     can_cover(&all, &excess(world, at, Level::Limit))
 }
 
-fn could_go(world: &mut World<'_>, at: u32) -> Vec<Item> {
+/// What may go and could be held elsewhere, had it the room.
+pub(super) fn could_go(world: &mut World<'_>, at: u32) -> Vec<Item> {
     let mut all = movable(world, at);
     all.retain(|item| !is_too_big(world, at, item));
     all
@@ -105,6 +108,9 @@ fn to_level(
     cause: &Cause,
 ) -> bool {
     let excess = excess(world, at, level);
+    if !excess.within(&world.all_room(level)) {
+        return false;
+    }
     for _ in 0..ROUNDS {
         let Some(mut chosen) = cover(&candidates, &excess) else {
             return false;
@@ -144,15 +150,21 @@ fn large_first(world: &World<'_>, at: u32, items: &mut [Item]) {
 /// One after the other, the most relief per byte first, while it is over its
 /// limit.
 fn as_far_as_it_goes(world: &mut World<'_>, at: u32, candidates: &[Item], cause: &Cause) {
+    let mut in_vain = 0;
     for item in by_use(candidates, &excess(world, at, Level::Limit)) {
         let left = excess(world, at, Level::Limit);
-        if left.is_zero() {
+        if left.is_zero() || in_vain == IN_VAIN_MAX {
             return;
         }
-        if helps(&item, &left)
-            && let Some(to) = world.best_place(item.slice, Level::Limit)
-        {
-            world.commit(item.slice, to, cause.clone());
+        if !helps(&item, &left) {
+            continue;
+        }
+        match world.best_place(item.slice, Level::Limit) {
+            Some(to) => {
+                world.commit(item.slice, to, cause.clone());
+                in_vain = 0;
+            }
+            None => in_vain += 1,
         }
     }
 }
@@ -162,7 +174,7 @@ fn others_give_way(world: &mut World<'_>, at: u32, all: &[Item], cause: &Cause) 
     let mut tries = ROOM_TRIES;
     for item in by_use(all, &excess(world, at, Level::Limit)) {
         let left = excess(world, at, Level::Limit);
-        if left.is_zero() || tries == 0 {
+        if left.is_zero() || tries == 0 || world.room_tries == 0 {
             return;
         }
         if helps(&item, &left) && !world.moved[item.slice as usize] {
@@ -178,7 +190,6 @@ fn helps(item: &Item, left: &Amount) -> bool {
 }
 
 fn by_use(items: &[Item], excess: &Amount) -> Vec<Item> {
-    let mut items = items.to_vec();
     let rating = |item: &Item| {
         let lanes = item.amount.0.iter().zip(excess.0);
         let gives: f64 = lanes
@@ -187,9 +198,7 @@ fn by_use(items: &[Item], excess: &Amount) -> Vec<Item> {
             .sum();
         gives / item.cost.max(1) as f64
     };
-    items.sort_by(|one, two| {
-        let order = rating(two).total_cmp(&rating(one));
-        order.then(one.tie.cmp(&two.tie))
-    });
-    items
+    let mut rated: Vec<(f64, &Item)> = items.iter().map(|item| (rating(item), item)).collect();
+    rated.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.tie.cmp(&two.1.tie)));
+    rated.into_iter().map(|(_, item)| *item).collect()
 }

@@ -10,6 +10,10 @@ const SHARDS_TRIED: usize = 6;
 
 /// Moves a slice to the shard where making room costs least. Whether it could.
 pub(super) fn make_room(world: &mut World<'_>, slice: u32, cause: &Cause) -> bool {
+    if world.room_tries == 0 || !world.demand[slice as usize].within(&world.all_room(Level::Limit))
+    {
+        return false;
+    }
     let mut best: Option<(u64, u32)> = None;
     for to in world.by_score(slice, SHARDS_TRIED) {
         let mark = world.steps.len();
@@ -71,6 +75,6 @@ pub(super) fn item(world: &World<'_>, slice: u32) -> Item {
         slice,
         amount: world.demand[slice as usize],
         cost: world.cost(slice),
-        tie: world.fleet.slices[slice as usize].hash(),
+        tie: world.hash[slice as usize],
     }
 }

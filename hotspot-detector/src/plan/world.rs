@@ -10,7 +10,7 @@ use ballast_domain::placement::ShardView;
 use ballast_domain::shard::ShardState;
 
 use super::amount::Amount;
-use super::input::{Dial, Fleet};
+use super::input::{Dial, Fleet, Slice};
 use super::places::Classes;
 use super::report::Cause;
 use super::terms::Terms;
@@ -84,6 +84,8 @@ pub(super) struct World<'a> {
     /// In the order of their ids, as placement has them.
     pub(super) places: Vec<Place>,
     pub(super) demand: Vec<Amount>,
+    /// The hash of each slice's name.
+    pub(super) hash: Vec<u64>,
     /// The place of each slice now.
     pub(super) at: Vec<u32>,
     pub(super) moved: Vec<bool>,
@@ -104,6 +106,7 @@ impl<'a> World<'a> {
             fleet,
             terms,
             demand: Vec::with_capacity(fleet.slices.len()),
+            hash: fleet.slices.iter().map(Slice::hash).collect(),
             at: Vec::with_capacity(fleet.slices.len()),
             moved: vec![false; fleet.slices.len()],
             steps: Vec::new(),
@@ -252,6 +255,15 @@ impl<'a> World<'a> {
         self.terms
             .frozen(&slice.id.tenant_id, self.fleet.at)
             .map(Hold::Frozen)
+    }
+
+    /// The room of all shards in service together, lane by lane. What is more
+    /// than that cannot be placed, however it is divided.
+    pub(super) fn all_room(&self, level: Level) -> Amount {
+        let active = self.places.iter().filter(|place| place.is_active());
+        active.fold(Amount::default(), |sum, place| {
+            sum.plus(&place.ceiling(level).above(&place.load))
+        })
     }
 
     /// The most room that any shard in service has, lane by lane. What is more
