@@ -3,6 +3,7 @@
 //! ```sh
 //! cargo run --release -p ballast-hotspot-detector --example plan_scale -- 1000000 1000
 //! ```
+//! With `add-shard` behind the numbers, what one more shard would change.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
@@ -10,10 +11,14 @@
 use std::time::Instant;
 
 use ballast_hotspot_detector::fleet::{Generator, Shape, Spread};
-use ballast_hotspot_detector::plan::{Terms, plan};
+use ballast_hotspot_detector::plan::{Fleet, Terms, plan};
+use ballast_hotspot_detector::whatif::{Change, what_if};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut numbers = std::env::args().skip(1).map(|word| word.parse::<f64>());
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let adds = words.iter().any(|word| word == "add-shard");
+    let numbers = words.iter().filter(|word| *word != "add-shard");
+    let mut numbers = numbers.map(|word| word.parse::<f64>());
     let tenants = numbers.next().transpose()?.unwrap_or(100_000.0) as u64;
     let shards = numbers.next().transpose()?.unwrap_or(100.0) as u32;
     let fill = numbers.next().transpose()?.unwrap_or(0.40);
@@ -28,7 +33,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         permitted: 0.1,
         dialled: 0.02,
         skew,
-        spread: Spread::AtRandom,
+        spread: if adds {
+            Spread::ByScore
+        } else {
+            Spread::AtRandom
+        },
         ..Shape::default()
     };
     // A Wednesday, two in the afternoon, after half a year.
@@ -39,6 +48,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fleet = Generator::new(shape)?.fleet(at);
     println!("fleet     {tenants} tenants, {shards} shards, fill {fill}, skew {skew}");
     println!("made in   {:?}, {} MiB", begun.elapsed(), memory_mib());
+    if adds {
+        return add_shard(&fleet);
+    }
     let begun = Instant::now();
     let made = plan(&fleet, &Terms::default());
     let took = begun.elapsed();
@@ -63,6 +75,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "again     {} moves, {:?} with a copy of the fleet",
         again.moves.len(),
         begun.elapsed()
+    );
+    Ok(())
+}
+
+fn add_shard(fleet: &Fleet) -> Result<(), Box<dyn std::error::Error>> {
+    let change = Change::AddShard {
+        shard_id: "shard-new".parse()?,
+        like: fleet.shards[0].id().clone(),
+        region: None,
+    };
+    let begun = Instant::now();
+    let answer = what_if(fleet, &Terms::default(), &[change])?;
+    println!(
+        "what if   {:?}, {} MiB at most",
+        begun.elapsed(),
+        memory_mib()
+    );
+    println!(
+        "moves     {} without, {} with",
+        answer.without.moves, answer.plan.totals.moves
     );
     Ok(())
 }

@@ -40,6 +40,16 @@ fn draining_a_shard_moves_its_own_and_no_other() {
         [0]
     );
     assert_eq!(now, four_shards(), "the fleet itself is untouched");
+    let letter = answer.to_string();
+    let first: Vec<&str> = letter.lines().take(2).collect();
+    assert_eq!(
+        first,
+        [
+            "What if shard-2 were drained?",
+            "Without it: 0 moves, 0 shards over a limit afterwards. \
+             With it: 50 moves, 0 shards over a limit afterwards."
+        ]
+    );
 }
 
 #[test]
@@ -63,7 +73,7 @@ fn a_new_shard_and_a_weight_draw_tenants_by_score_alone() {
         like: shard_id(0),
         region: None,
     };
-    let answer = what_if(&placed, &Terms::default(), &[add.clone()]).unwrap();
+    let answer = what_if(&placed, &Terms::default(), std::slice::from_ref(&add)).unwrap();
     let moves = &answer.plan.moves;
     // A fifth of 200, within what chance allows.
     assert!((20..=60).contains(&moves.len()), "{}", moves.len());

@@ -6,7 +6,7 @@
 //!                                                                  └► outlook: days until full
 //!   calendar ─► lanes to widen before a poll opens, moves frozen around it
 //! ```
-//! Seasons are found by `augurs`; the trend is the median of slopes, which a
+//! Seasons are found by `augurs-mstl`; the trend is the median of slopes, which a
 //! flash crowd or a purge does not turn.
 
 mod calendar;
@@ -16,8 +16,8 @@ mod trend;
 pub use calendar::{Event, Preparation, Readiness, freezes, preparations};
 pub use outlook::{Days, Needed, Outlook, outlook, shards_needed};
 
-use augurs::mstl::MSTLModel;
-use augurs::prelude::*;
+use augurs_core::{Fit, Predict};
+use augurs_mstl::MSTLModel;
 
 use ballast_domain::clock::Timestamp;
 
@@ -169,7 +169,7 @@ fn continued(
         let line = trend::Line::through(values);
         return Ok((1..=steps).map(|step| line.at(step, sureness)).collect());
     }
-    let failed = |error: augurs::mstl::Error| NoForecast::Seasons(error.to_string());
+    let failed = |error: augurs_mstl::Error| NoForecast::Seasons(error.to_string());
     let model = MSTLModel::new(seasons, trend::TheilSen).fit(values);
     let forecast = model
         .map_err(failed)?

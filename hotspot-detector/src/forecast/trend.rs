@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::error::Error;
 
-use augurs::mstl::{FittedTrendModel, TrendModel};
-use augurs::{Forecast, ForecastIntervals};
+use augurs_core::{Forecast, ForecastIntervals};
+use augurs_mstl::{FittedTrendModel, TrendModel};
 
 /// Up to so many measurements every pair has its slope; beyond, pairs half the
 /// series apart.

@@ -325,6 +325,11 @@ pub enum WhyNot {
         /// How many.
         slices: usize,
     },
+    /// Moves of before are bringing slices to it.
+    Arriving {
+        /// How many.
+        slices: usize,
+    },
     /// Slices of closed tenants wait to be purged.
     Closed {
         /// How many.

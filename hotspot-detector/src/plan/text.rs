@@ -264,6 +264,10 @@ fn why_not(why: &WhyNot) -> String {
             are(*slices)
         ),
         WhyNot::Moving { slices } => format!("{} on the way already. Wait.", are(*slices)),
+        WhyNot::Arriving { slices } => format!(
+            "{} on the way to it by earlier moves. Cancel some (ballast migration cancel MOVE).",
+            are(*slices)
+        ),
         WhyNot::Closed { slices } => {
             format!("{} kept for closed tenants. Purge them.", are(*slices))
         }

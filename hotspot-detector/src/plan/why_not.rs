@@ -89,6 +89,7 @@ struct Tally {
     pinned: usize,
     dialled: usize,
     moving: usize,
+    arriving: usize,
     closed: usize,
     settling: Option<(usize, Timestamp)>,
     frozen: Option<(usize, Timestamp)>,
@@ -116,6 +117,7 @@ fn reasons(world: &mut World<'_>, at: u32) -> Vec<WhyNot> {
     }
     let own = Amount::of(&world.fleet.shards[world.places[at as usize].input].overhead);
     let own_share = (!own.within(&limit)).then(|| worst(world, at, &own).1);
+    tally.arriving = world.places[at as usize].arriving;
     tally.helps = super::relief::would_help(world, at);
     tally.reasons(own_share)
 }
@@ -161,6 +163,7 @@ impl Tally {
             pinned,
             dialled,
             moving,
+            arriving,
             closed,
             ..
         } = self;
@@ -174,6 +177,7 @@ impl Tally {
             },
         );
         many(moving, WhyNot::Moving { slices: moving });
+        many(arriving, WhyNot::Arriving { slices: arriving });
         many(pinned, WhyNot::Pinned { slices: pinned });
         many(dialled, WhyNot::Dialled { slices: dialled });
         many(closed, WhyNot::Closed { slices: closed });

@@ -34,6 +34,8 @@ pub(super) struct Place {
     pub(super) load: Amount,
     pub(super) limit: Amount,
     pub(super) goal: Amount,
+    /// Slices that moves of before are bringing to it.
+    pub(super) arriving: usize,
 }
 
 impl Place {
@@ -135,6 +137,7 @@ impl<'a> World<'a> {
             {
                 let place = &mut self.places[to as usize];
                 place.load = place.load.plus(&amount);
+                place.arriving += 1;
             }
             self.demand.push(amount);
             self.at.push(at);
@@ -293,6 +296,7 @@ fn places(fleet: &Fleet) -> (Vec<Place>, HashMap<&ShardId, u32>) {
             input,
             before: overhead,
             load: overhead,
+            arriving: 0,
             limit: Amount::ceiling(&shard.capacity, shard.limit, slices_max),
             // Were the goal above the limit, the limit would be the goal.
             goal: Amount::ceiling(&shard.capacity, shard.goal.min(shard.limit), slices_max),

@@ -11,6 +11,8 @@ mod outcome;
 
 pub use outcome::{Outcome, ShardOutcome};
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use ballast_domain::bounds::{WEIGHT_MAX, WEIGHT_MIN};
@@ -193,4 +195,52 @@ pub fn what_if(fleet: &Fleet, terms: &Terms, changes: &[Change]) -> Result<Answe
         without,
         plan: plan(&changed, &terms),
     })
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for change in &self.changes {
+            writeln!(f, "What if {change}?")?;
+        }
+        let (with, without) = (&self.plan.totals, &self.without);
+        writeln!(
+            f,
+            "Without it: {} moves, {} shards over a limit afterwards. \
+             With it: {} moves, {} shards over a limit afterwards.",
+            without.moves, without.over_after, with.moves, with.over_after
+        )?;
+        fmt::Display::fmt(&self.plan, f)
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AddShard {
+                shard_id,
+                like,
+                region,
+            } => {
+                write!(f, "there were a shard {shard_id} like {like}")?;
+                match region {
+                    Some(region) => write!(f, " in {region}"),
+                    None => Ok(()),
+                }
+            }
+            Self::Weight { shard_id, weight } => write!(f, "{shard_id} had the weight {weight}"),
+            Self::Drain { shard_id } => write!(f, "{shard_id} were drained"),
+            Self::Rules {
+                shard_id,
+                limit,
+                goal,
+            } => {
+                match shard_id {
+                    Some(shard_id) => write!(f, "{shard_id}")?,
+                    None => write!(f, "every shard")?,
+                }
+                let (limit, goal) = (limit * 100.0, goal * 100.0);
+                write!(f, " had the limit {limit:.0} % and the goal {goal:.0} %")
+            }
+        }
+    }
 }
