@@ -48,7 +48,7 @@ enum Command {
     /// Run Ballast: router, admin API and embedded shards in one process
     #[command(after_help = cli::help::UP)]
     Up(up::UpArgs),
-    /// Create, list, show, change, move, suspend, resume and close tenants
+    /// Create, list, show, change, move, split, merge, suspend, resume and close tenants
     #[command(subcommand)]
     Tenant(cli::tenant::Verb),
     /// Create, list, change, rotate, revoke and identify API keys

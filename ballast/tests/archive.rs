@@ -46,7 +46,7 @@ async fn archive(data: &Path, shard: &str) {
         epoch: Epoch::FIRST,
     };
     let archive = archives.archive(&id).unwrap();
-    let report = backfill(&opened, &archive, &at, &mut FullSpeed).await;
+    let report = backfill(&opened, &archive, &at, 1, &mut FullSpeed).await;
     let report = report.unwrap();
     assert_eq!((report.polls, report.rows), (1, 3));
 }

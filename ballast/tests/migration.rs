@@ -328,6 +328,16 @@ async fn the_command_line_moves_follows_and_verifies() {
     let listed = parsed(&run(&it, &["migration", "list", "--json"]).await);
     assert_eq!(listed["items"][0], shown);
 
+    // All that has happened is what may happen.
+    let audited = run(&it, &["migration", "audit", "--json"]).await;
+    assert_eq!(audited.code, Some(0), "{audited:?}");
+    let audited = parsed(&audited);
+    let of = |member: &str| audited["items"][0][member].clone();
+    assert_eq!(of("faults"), json!([]), "{audited}");
+    assert_eq!(of("changes")["committed"], 1, "{audited}");
+    let unknown = run(&it, &["migration", "audit", "nobody"]).await;
+    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+
     // Its certificate is believed, and one that was changed is not.
     let printed = run(&it, &["migration", "certificate", &id]).await;
     let file = it.home().join("certificate.json");

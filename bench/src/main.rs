@@ -8,6 +8,7 @@
 //!   cargo run --release -p ballast-bench -- votes --stored 1000000,10000000
 //!   cargo run --release -p ballast-bench -- workflow
 //!   cargo build --release && cargo run --release -p ballast-bench -- http
+//!   cargo build --release && cargo run --release -p ballast-bench -- moves
 //! ```
 //! One file per benchmark. They measure; nothing here is asserted.
 
@@ -16,6 +17,7 @@
 
 mod http;
 mod keys;
+mod moves;
 mod options;
 mod placement;
 mod registry;
@@ -53,6 +55,7 @@ async fn main() -> anyhow::Result<()> {
             Benchmark::Votes => votes::run(&options).await?,
             Benchmark::Workflow => workflow::run(&options).await?,
             Benchmark::Http => http::run().await?,
+            Benchmark::Moves => moves::run(&options).await?,
         }
     }
     Ok(())

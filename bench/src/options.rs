@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 
+use crate::moves::Size;
+
 /// What `--help` prints.
 pub(crate) const USAGE: &str = "\
 Usage: ballast-bench [BENCHMARK]... [OPTIONS]
@@ -16,17 +18,35 @@ Benchmarks (all of them when none is named):
                   and PostgreSQL, and with many votes stored already
   workflow       durable steps of workflows, beside one sync of the disk
   http           a running ballast (cargo build --release) beside bare axum
+  moves          a tenant changes shard under votes, on a running ballast and
+                 on bare engines
 
 Options:
   --tenants N    how many tenants are many [default: 1000000]
   --stored N,N   votes stored already [default: 1000000,10000000,50000000]
   --part NAME    of votes only this: shapes, spread or stored;
-                 of workflow only this: steps, history or waiting
+                 of workflow only this: steps, history or waiting;
+                 of moves only this: pause, neighbours, copy or inside
+  --sizes N:M,N  tenants that move: votes, and how often each is moved
+                 [default: 10000:100,1000000:20; 10000000:5 is left out]
   --keep DIR     put registries and shards there and leave those that are large
   -h, --help     print this";
 
-/// The parts of `votes` and of `workflow`.
-const PARTS: [&str; 6] = ["shapes", "spread", "stored", "steps", "history", "waiting"];
+/// The parts of `votes`, of `workflow` and of `moves`.
+const PARTS: [&str; 10] = [
+    "shapes",
+    "spread",
+    "stored",
+    "steps",
+    "history",
+    "waiting",
+    "pause",
+    "neighbours",
+    "copy",
+    "inside",
+];
+/// How often a tenant is moved when it is not said.
+const MOVES: usize = 20;
 
 /// A benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,16 +57,18 @@ pub(crate) enum Benchmark {
     Votes,
     Workflow,
     Http,
+    Moves,
 }
 
 impl Benchmark {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Placement,
         Self::Keys,
         Self::Registry,
         Self::Votes,
         Self::Workflow,
         Self::Http,
+        Self::Moves,
     ];
 
     fn name(self) -> &'static str {
@@ -57,6 +79,7 @@ impl Benchmark {
             Self::Votes => "votes",
             Self::Workflow => "workflow",
             Self::Http => "http",
+            Self::Moves => "moves",
         }
     }
 }
@@ -67,6 +90,7 @@ pub(crate) struct Options {
     pub(crate) benchmarks: Vec<Benchmark>,
     pub(crate) tenants: usize,
     pub(crate) stored: Vec<u64>,
+    pub(crate) sizes: Vec<Size>,
     pub(crate) part: Option<String>,
     pub(crate) keep: Option<PathBuf>,
     /// What a process that a benchmark started of this program is to do.
@@ -89,6 +113,7 @@ impl Options {
             benchmarks: Vec::new(),
             tenants: 1_000_000,
             stored: vec![1_000_000, 10_000_000, 50_000_000],
+            sizes: sizes("10000:100,1000000:20")?,
             part: None,
             keep: None,
             inner: None,
@@ -106,6 +131,7 @@ impl Options {
                     let sizes = sizes.split(',').map(str::parse);
                     options.stored = sizes.collect::<Result<_, _>>().context("read --stored")?;
                 }
+                "--sizes" => options.sizes = sizes(&value()?).context("read --sizes")?,
                 "--inner" => match value()?.as_str() {
                     "reopen" => options.inner = Some(Inner::Reopen(value()?.into())),
                     "reopen-workflows" => {
@@ -129,4 +155,19 @@ impl Options {
         }
         Ok(Some(options))
     }
+}
+
+/// Tenants that move, and how often.
+fn sizes(text: &str) -> anyhow::Result<Vec<Size>> {
+    let one = |text: &str| {
+        let (votes, moves) = match text.split_once(':') {
+            Some((votes, moves)) => (votes, moves.parse()?),
+            None => (text, MOVES),
+        };
+        Ok(Size {
+            votes: votes.parse()?,
+            moves,
+        })
+    };
+    text.split(',').map(one).collect()
 }

@@ -77,6 +77,9 @@ pub(crate) fn tenant(n: usize, shards: &[Shard]) -> anyhow::Result<Tenant> {
         cors_origins: Vec::new(),
         slices: vec![Slice::placed(0, shard.shard_id.clone(), AT)],
         pin: None,
+        next_slice: None,
+        slicing: None,
+        last_slicing: None,
         created_at: AT,
     })
 }

@@ -8,6 +8,7 @@
 //!   route_source ── what routers read
 //!   workflows ── what is deployed and what runs, on the engine of state-machines
 //!   migrations, drains ── moves of slices, one by one and many at once
+//!   slicing ── tenants cut into more slices, and joined again
 //! ```
 //! The API writes intent into the registry; whatever follows from it is found
 //! there by those who follow its feed. Nothing here calls a router.
@@ -30,6 +31,7 @@ pub mod plane;
 pub mod registry;
 pub mod route_source;
 pub mod shards;
+pub mod slicing;
 pub mod tenants;
 #[cfg(test)]
 mod testing;

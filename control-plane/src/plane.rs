@@ -92,6 +92,11 @@ impl ControlPlane {
         self.parts.clock.now()
     }
 
+    /// The clock.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.parts.clock)
+    }
+
     /// Chance.
     pub fn entropy(&self) -> &dyn Entropy {
         &*self.parts.entropy

@@ -26,6 +26,9 @@ pub const WEIGHT_MAX: f64 = 1_000_000.0;
 pub const SLICES_PER_SHARD_DEFAULT: u64 = 1_000_000;
 /// Largest density limit that can be set on a shard.
 pub const SLICES_PER_SHARD_MAX: u64 = 100_000_000;
+/// Slices that a tenant can be cut into: a power of two. Polls that are made
+/// with a name are given ids by it (`router`), so it never grows smaller.
+pub const SLICES_PER_TENANT_MAX: u32 = 64;
 /// Zones on one shard or one tenant.
 pub const ZONES_MAX: usize = 32;
 /// Approved secondary regions of one tenant.

@@ -69,6 +69,9 @@ pub struct Migration {
     /// What was measured.
     #[serde(default)]
     pub figures: Figures,
+    /// What was not as it should be, the newest last; of many the newest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// What was found on both sides at the cutover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proved: Option<VotesProved>,
@@ -220,7 +223,32 @@ pub struct Figures {
     /// How often they differed.
     #[serde(default)]
     pub differences: u64,
+    /// How often a reader found a vote on the source that the target lacks:
+    /// there should be none, and as long as there is one the source is kept.
+    #[serde(default)]
+    pub stragglers: u64,
 }
+
+/// Something that was not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// When it was found.
+    pub at: Timestamp,
+    /// In which state of the workflow.
+    pub phase: String,
+    /// Whose copy is wrong.
+    #[serde(rename = "shardID")]
+    pub shard: ShardId,
+    /// What is wrong with it: polls, and the voters whose rows they are, or
+    /// files.
+    pub what: String,
+    /// What was done about it.
+    pub then: String,
+}
+
+/// Findings that are kept of a move.
+pub const FINDINGS_MAX: usize = 20;
 
 /// How a move ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -305,6 +333,13 @@ impl Migration {
             0 => self.migration_id.0.clone(),
             later => format!("{}.{later}", self.migration_id),
         }
+    }
+
+    /// Keeps what was found.
+    pub fn found(&mut self, finding: Finding) {
+        let spare = (self.findings.len() + 1).saturating_sub(FINDINGS_MAX);
+        self.findings.drain(..spare);
+        self.findings.push(finding);
     }
 
     /// Whether it is over.

@@ -412,6 +412,9 @@ pub fn pinned_to(shard: &str) -> String {
     format!("pinned:{shard}")
 }
 
+/// The term of tenants that are to have another number of slices.
+pub const SLICING: &str = "slicing";
+
 /// The tally of admin tokens that are not revoked.
 pub const TOKENS: &str = "tokens";
 
@@ -426,10 +429,14 @@ impl Entity for Tenant {
         self.tenant_id.as_str()
     }
     fn terms(&self) -> Vec<String> {
-        vec![
+        let mut terms = vec![
             format!("region:{}", self.home_region),
             format!("status:{}", self.status.name()),
-        ]
+        ];
+        if self.slicing.is_some() {
+            terms.push(SLICING.to_owned());
+        }
+        terms
     }
     fn tallies(&self) -> Vec<String> {
         // Once per slice: a shard's density counts slices, not tenants. A

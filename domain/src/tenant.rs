@@ -20,6 +20,7 @@ use crate::limits::Limits;
 use crate::moving::{Ended, Moving, Phase, Route};
 use crate::poll::PollId;
 use crate::residency::Residency;
+use crate::slicing::{Layout, Part, RecutPhase, Sliced, Slicing};
 
 /// A tenant, as the registry keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -50,8 +51,75 @@ pub struct Tenant {
     /// The shard an operator pinned it to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<Pin>,
+    /// The number of its next slice, once it was cut: none is given twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_slice: Option<u32>,
+    /// That it is to have another number of slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slicing: Option<Slicing>,
+    /// How that ended the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_slicing: Option<Sliced>,
     /// When it was created.
     pub created_at: Timestamp,
+}
+
+impl Tenant {
+    /// Its slices as cuts see them.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        let mut parts: Vec<Part> = self.slices.iter().map(Slice::part).collect();
+        parts.sort_by_key(|part| part.hash_from);
+        let highest = parts.iter().map(|part| part.slice).max();
+        let after = highest.map_or(0, |highest| highest.saturating_add(1));
+        Layout {
+            parts,
+            next_slice: self.next_slice.unwrap_or(0).max(after),
+            recut: self.slicing.as_ref().and_then(|it| it.recut.clone()),
+        }
+    }
+
+    /// Takes over what a cut has made of its slices at `now`.
+    pub fn set_layout(&mut self, layout: Layout, now: Timestamp) {
+        let recut = layout.recut.as_ref();
+        let sealing = recut.filter(|recut| recut.phase == RecutPhase::Sealing);
+        let old = std::mem::take(&mut self.slices);
+        let mut slices: Vec<Slice> = Vec::with_capacity(layout.parts.len());
+        for part in &layout.parts {
+            let known = old.iter().find(|slice| slice.slice == part.slice);
+            let mut slice = known.cloned().unwrap_or_else(|| Slice {
+                hash_from: part.hash_from,
+                ..Slice::placed(part.slice, part.owner.clone(), now)
+            });
+            slice.epoch = part.epoch;
+            if part.spent > part.epoch || slice.spent_epoch.is_some() || known.is_none() {
+                slice.spent_epoch = Some(part.spent);
+            }
+            if layout.cut_of(part.slice).is_some() || slice.moving.is_none() {
+                let sealed = sealing.is_some_and(|recut| recut.parents.contains(&part.slice));
+                slice.sealing_since = match sealed {
+                    true => Some(slice.sealing_since.unwrap_or(now)),
+                    false => None,
+                };
+            }
+            slices.push(slice);
+        }
+        self.slices = slices;
+        self.next_slice = Some(layout.next_slice);
+        if let Some(slicing) = &mut self.slicing {
+            slicing.recut = layout.recut;
+        }
+    }
+
+    /// Raises every epoch, as after a restore. What was being cut is not: its
+    /// parents are as they were. A backup is never made between a cut and the
+    /// moment at which its shard has heard of it.
+    pub fn restore(&mut self, raise: u64) {
+        for slice in &mut self.slices {
+            slice.restore(raise);
+        }
+        self.slicing = None;
+    }
 }
 
 /// Whether a tenant is served.
@@ -132,6 +200,20 @@ impl Slice {
             moving: None,
             sealing_since: None,
             last_move: None,
+        }
+    }
+
+    /// What cuts know of it.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        let route = self.route();
+        Part {
+            slice: self.slice,
+            hash_from: self.hash_from,
+            owner: route.owner,
+            epoch: route.epoch,
+            spent: route.spent,
+            moving: route.moving.map(|moving| moving.move_id),
         }
     }
 

@@ -3,8 +3,9 @@
 //! does not start it over.
 
 use ballast_domain::tenant::SliceId;
+use ballast_vote_shard::archive::Report;
 use ballast_vote_shard::shard::{Change, Cursor, Order, Page, VoterName};
-use ballast_vote_shard::{ShardError, VoteShard};
+use ballast_vote_shard::{ShardError, ShardResult, VoteShard};
 use serde::{Deserialize, Serialize};
 
 use crate::faults;
@@ -19,11 +20,15 @@ const PAGE_BYTES: usize = 1 << 20;
 pub struct Copied {
     /// Where it goes on.
     pub cursor: Cursor,
-    /// Rows that were carried so far, some of them more than once.
+    /// Rows that were carried so far, some of them more than once; with those in
+    /// files.
     pub rows: u64,
     /// About how many bytes that was.
     #[serde(default)]
     pub bytes: u64,
+    /// Files that were brought.
+    #[serde(default)]
+    pub files: u64,
     /// How often it began anew, because what it would have gone on from was no
     /// longer kept.
     pub restarts: u32,
@@ -35,8 +40,18 @@ impl Default for Copied {
             cursor: Cursor::Start,
             rows: 0,
             bytes: 0,
+            files: 0,
             restarts: 0,
         }
+    }
+}
+
+impl Copied {
+    /// These files were brought, too.
+    pub fn add(&mut self, files: &Report) {
+        self.files += files.polls;
+        self.rows += files.rows;
+        self.bytes += files.bytes;
     }
 }
 
@@ -51,42 +66,59 @@ pub struct Carried {
     pub caught_up: bool,
 }
 
-/// Which side failed.
-#[derive(Debug, thiserror::Error)]
-pub enum PageError {
-    /// The one that is copied from.
-    #[error(transparent)]
-    Source(ShardError),
-    /// The one that is copied to.
-    #[error(transparent)]
-    Target(ShardError),
+/// A page that was read while the one before it was taken in. It is only to
+/// save time: whoever loses it reads it again.
+#[derive(Debug, Default)]
+pub struct Ahead(Option<(Cursor, Page)>);
+
+impl Ahead {
+    /// The page after a cursor, if that is the one.
+    pub(crate) fn take(&mut self, cursor: &Cursor) -> Option<Page> {
+        let (after, page) = self.0.take()?;
+        (after == *cursor).then_some(page)
+    }
+
+    /// Reads the page after a cursor. One that cannot be read is read again when
+    /// its turn has come, and its failure told then.
+    pub(crate) async fn read(&mut self, source: &dyn VoteShard, slice: &SliceId, after: Cursor) {
+        let page = source.export(slice, &after, PAGE_BYTES).await;
+        self.0 = page.ok().map(|page| (after, page));
+    }
 }
 
-/// Carries one page from a shard to another.
-pub async fn page(
+/// Reads the next page of a shard.
+pub async fn read(
     source: &dyn VoteShard,
-    target: &dyn VoteShard,
     slice: &SliceId,
-    order: &Order,
     copied: &mut Copied,
-) -> Result<Carried, PageError> {
+) -> ShardResult<Page> {
     let page = match source.export(slice, &copied.cursor, PAGE_BYTES).await {
         Err(ShardError::CursorTooOld) => {
             copied.cursor = Cursor::Start;
             copied.restarts += 1;
-            source.export(slice, &copied.cursor, PAGE_BYTES).await
+            source.export(slice, &copied.cursor, PAGE_BYTES).await?
         }
-        other => other,
+        other => other?,
     };
+    faults::point("page", &page.next);
+    Ok(page)
+}
+
+/// Writes a page to the other.
+pub async fn write(
+    target: &dyn VoteShard,
+    slice: &SliceId,
+    order: &Order,
+    page: Page,
+    copied: &mut Copied,
+) -> ShardResult<Carried> {
     let Page {
         changes,
         next,
         caught_up,
-    } = page.map_err(PageError::Source)?;
-    faults::point("page", &next);
+    } = page;
     if !changes.is_empty() {
-        let imported = target.import(slice, order, &changes).await;
-        imported.map_err(PageError::Target)?;
+        target.import(slice, order, &changes).await?;
     }
     faults::point("paged", &next);
     // Only now: what is on the page is durable on the other side.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Records   who owns a slice and what becomes of it: decides
+//!   Layouts   which slices a tenant has, and what is cut of them: decides
 //!   Moves     what was asked of a move, and what is kept of it: tells
 //! ```
 
@@ -11,8 +12,9 @@ use ballast_domain::certificate::{Certificate, Signed};
 use ballast_domain::migration::Migration;
 use ballast_domain::moving::{MoveId, Route};
 use ballast_domain::registry::StoreError;
+use ballast_domain::slicing::Layout;
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{ShardId, Timestamp};
+use ballast_domain::{ShardId, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
@@ -38,6 +40,33 @@ pub struct Seen {
     /// Its version: another one means that it has changed.
     pub version: u64,
     /// Since when the slice is being sealed, if it is.
+    pub sealing_since: Option<Timestamp>,
+}
+
+/// The tenants' records as cuts see them: read, and changed by
+/// compare-and-swap.
+#[async_trait]
+pub trait Layouts: Send + Sync + 'static {
+    /// A tenant's slices as they are now, not as a cache remembers them; `None`
+    /// if there is no such tenant.
+    async fn read(&self, tenant: &TenantId) -> Result<Option<SeenLayout>, StoreError>;
+
+    /// Changes them if they are still what was seen; whether they were. An
+    /// error says that the store failed, not whether it happened.
+    async fn swap(
+        &self,
+        tenant: &TenantId,
+        seen: &SeenLayout,
+        then: &Layout,
+    ) -> Result<bool, StoreError>;
+}
+
+/// A tenant's slices as they were seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenLayout {
+    /// What the record says.
+    pub layout: Layout,
+    /// Since when slices are being sealed, if they are.
     pub sealing_since: Option<Timestamp>,
 }
 
@@ -100,6 +129,8 @@ pub struct Pace {
     pub bytes_per_second: Option<u64>,
     /// How long a slice may be sealed, in milliseconds.
     pub seal_max_ms: u64,
+    /// Closed polls with fewer rows are not archived.
+    pub archive_rows_min: u64,
     /// What the tenant's calls may suffer at the target before it is brought
     /// back.
     pub budget: Budget,
@@ -118,7 +149,8 @@ pub struct ReadCounts {
 
 /// Those who read both sides while a window is open.
 pub trait Readers: Send + Sync + 'static {
-    /// What they have seen of a slice since this process began.
+    /// What they have seen of a slice since its cutover, or since this process
+    /// began.
     fn counts(&self, slice: &SliceId) -> ReadCounts;
 
     /// How the slice's calls were answered around its cutover, as far as this

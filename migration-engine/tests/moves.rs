@@ -7,11 +7,16 @@ mod world;
 
 use std::time::Duration;
 
-use ballast_domain::moving::MoveId;
+use ballast_domain::migration::Migration;
+use ballast_domain::moving::{MoveId, Phase};
+use ballast_domain::tenant::Epoch;
+use ballast_migration_engine::ports::Records;
+use ballast_migration_engine::protocol::route;
 use ballast_migration_engine::worker::{ClaimError, Goal, MoveError, Notes, Reached, claim};
 use ballast_vote_shard::VoteShard;
-use ballast_vote_shard::shard::{Holding, Order};
-use world::{SOURCE, TARGET, World, id, slice};
+use ballast_vote_shard::shard::{Fence, Holding, Order};
+use serde_json::json;
+use world::{SOURCE, TARGET, World, at, id, slice};
 
 const MOVED: Reached = Reached::Over {
     moved: true,
@@ -196,4 +201,91 @@ async fn a_late_worker_is_refused() {
     assert_eq!(reached.unwrap(), Reached::Goal);
     let fence = world.shard(SOURCE).fence(&slice()).await.unwrap().unwrap();
     assert_eq!(fence.holding, Holding::Retired);
+}
+
+async fn fence(world: &World, name: &str) -> Fence {
+    let found = world.shard(name).fence(&slice()).await.unwrap();
+    found.unwrap()
+}
+
+/// When its time is over, a cutover is not carried out: votes are taken again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cutover_that_lasts_is_put_off() {
+    let world = World::start().await;
+    let voting = world.voting(2);
+    world.acknowledged(20).await;
+    world.claim("m1", TARGET).await.unwrap();
+    let mut job = world.job("m1", 1);
+    job.seal_max_ms = Some(0);
+    let mut notes = Notes::default();
+    let reached = world.worker().work(&job, Goal::CutOver, &mut notes).await;
+    assert_eq!(reached.unwrap(), Reached::PutOff);
+    let seen = world.records().read(&slice()).await.unwrap().unwrap();
+    assert_eq!(seen.route.owner, id(SOURCE));
+    let phase = seen.route.moving.map(|moving| moving.phase);
+    assert_eq!(phase, Some(Phase::Copying));
+    let owner = fence(&world, SOURCE).await;
+    assert_eq!(
+        (owner.holding, owner.epoch),
+        (Holding::Owner, seen.route.epoch)
+    );
+    assert!(owner.epoch > Epoch::FIRST);
+    let more = voting.acknowledged() + 20;
+    world.acknowledged(more).await;
+    // With time enough it goes on where it was.
+    assert_eq!(world.work("m1", 1, Goal::Finished).await.unwrap(), MOVED);
+    let votes = voting.stop().await;
+    world.holds(TARGET, &votes).await;
+}
+
+/// Whoever sealed is gone: anybody who sees it has votes taken again, without
+/// a lease, and what was ordered before comes too late.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_seal_that_lasts_is_undone_by_anybody() {
+    let world = World::start().await;
+    let voting = world.voting(2);
+    world.acknowledged(20).await;
+    world.claim("m1", TARGET).await.unwrap();
+    world.work("m1", 3, Goal::Prepared).await.unwrap();
+    let records = world.records();
+    let m1 = MoveId("m1".to_owned());
+    let seen = records.read(&slice()).await.unwrap().unwrap();
+    let sealing = route::seal(&seen.route, &m1).unwrap();
+    assert!(records.swap(&slice(), &seen, &sealing).await.unwrap());
+    let order = Order {
+        token: fence(&world, TARGET).await.token,
+        move_id: m1,
+    };
+    let sealed_at = at(sealing.spent);
+    world.shard(SOURCE).seal(&sealed_at, &order).await.unwrap();
+
+    let migration: Migration = serde_json::from_value(json!({
+        "migrationID": "m1",
+        "tenantID": "acme",
+        "slice": 0,
+        "fromShardID": SOURCE,
+        "toShardID": TARGET,
+        "regions": [],
+        "actor": { "name": "watchman" },
+        "requestedAt": "2026-11-16T09:30:00Z",
+        "terms": { "windowMs": 1 },
+        "stage": "admitted",
+    }))
+    .unwrap();
+    let watch = async || {
+        let worker = world.worker();
+        worker.unseal_overdue(&migration, 1_000).await.unwrap();
+        fence(&world, SOURCE).await.holding
+    };
+    assert_eq!(watch().await, Holding::Sealed, "its time is not over");
+    world.pass(1_000);
+    assert_eq!(watch().await, Holding::Owner);
+    let late = world.shard(SOURCE).seal(&sealed_at, &order).await;
+    assert!(late.is_err(), "a seal that comes late seals nothing");
+    let more = voting.acknowledged() + 20;
+    world.acknowledged(more).await;
+    // The worker whose seal it was is not shut out.
+    assert_eq!(world.work("m1", 3, Goal::Finished).await.unwrap(), MOVED);
+    let votes = voting.stop().await;
+    world.holds(TARGET, &votes).await;
 }

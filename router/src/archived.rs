@@ -186,7 +186,7 @@ mod tests {
         async fn archive(&self) {
             let archive = self.archives.archive(&"shard-1".parse().unwrap());
             let shard = &*self.shards.shard;
-            let report = backfill(shard, &archive.unwrap(), &at(), &mut FullSpeed).await;
+            let report = backfill(shard, &archive.unwrap(), &at(), 1, &mut FullSpeed).await;
             assert_eq!(report.unwrap().polls, 1);
         }
 

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   model              the protocol of a move, checked exhaustively within bounds
+//!   recut              slices cut anew, likewise
 //!   tests/simulation   the product itself in worlds from seeds, on a simulated
 //!                      clock, network and disks
 //! ```
@@ -10,3 +11,4 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod model;
+pub mod recut;

@@ -11,6 +11,7 @@ use ballast_control_plane::registry::sqlite::{SqliteRegistry, copy_to};
 use ballast_control_plane::registry::typed;
 use ballast_domain::registry::{Kind, RecordQuery, Registry};
 use ballast_domain::shard::Shard;
+use ballast_domain::slicing::RecutPhase;
 use ballast_domain::tenant::{Epoch, SliceId, Tenant};
 use ballast_domain::{Clock, ShardId};
 use ballast_vote_shard::embedded::disk::{Disk, RealDisk};
@@ -136,6 +137,8 @@ struct Contents {
     tenants: u64,
     /// Who owns which slice, at which epoch.
     owners: BTreeMap<SliceId, (ShardId, Epoch)>,
+    /// The shards on which slices were cut that they were not told of yet.
+    cutting: Vec<ShardId>,
 }
 
 async fn contents(path: &Path) -> anyhow::Result<Contents> {
@@ -146,6 +149,11 @@ async fn contents(path: &Path) -> anyhow::Result<Contents> {
     let tenants =
         typed::list::<Tenant>(&registry, &RecordQuery::all(Kind::Tenant, u32::MAX)).await?;
     registry.close().await;
+    let cuts = tenants.iter().filter_map(|tenant| {
+        let cut = tenant.value.slicing.as_ref()?.recut.as_ref()?;
+        (cut.phase == RecutPhase::Cut).then(|| cut.shard_id.clone())
+    });
+    let cutting = cuts.collect();
     let owners = tenants.iter().flat_map(|tenant| {
         let tenant_id = &tenant.value.tenant_id;
         tenant.value.slices.iter().map(move |slice| {
@@ -158,21 +166,32 @@ async fn contents(path: &Path) -> anyhow::Result<Contents> {
     });
     Ok(Contents {
         owners: owners.collect(),
+        cutting,
         tenants: tenants.len() as u64,
         shards: shards.into_iter().map(|shard| shard.value).collect(),
         revision,
     })
 }
 
-/// The shards of slices whose owner changed, and those that are new.
+/// The shards of slices whose owner changed, those on which slices were cut,
+/// and those that are new.
 fn moved_between(before: &Contents, after: &Contents) -> Vec<ShardId> {
     let moved = after.owners.iter().filter_map(|(slice, now)| {
         let was = before.owners.get(slice)?;
         (was != now).then(|| [was.0.clone(), now.0.clone()])
     });
+    // A slice that is gone became others, on the shard that it was on.
+    let gone = before.owners.iter();
+    let gone = gone.filter(|(slice, _)| !after.owners.contains_key(slice));
+    let cut = gone.map(|(_, (shard, _))| shard.clone());
+    let cut = cut.chain(after.cutting.iter().cloned());
     let known = |id: &ShardId| before.shards.iter().any(|shard| shard.shard_id == *id);
     let new = after.shards.iter().map(|shard| shard.shard_id.clone());
-    let mut stale: Vec<_> = moved.flatten().chain(new.filter(|id| !known(id))).collect();
+    let mut stale: Vec<_> = moved
+        .flatten()
+        .chain(cut)
+        .chain(new.filter(|id| !known(id)))
+        .collect();
     stale.sort();
     stale.dedup();
     stale

@@ -104,8 +104,8 @@ async fn raise_registry(path: &Path, manifest: &Manifest) -> anyhow::Result<Vec<
         query.after = Some(last.value.tenant_id.to_string());
         let mut writes = Vec::new();
         for mut tenant in tenants {
-            for slice in &mut tenant.value.slices {
-                slice.restore(raise);
+            tenant.value.restore(raise);
+            for slice in &tenant.value.slices {
                 let at = At {
                     slice: SliceId {
                         tenant_id: tenant.value.tenant_id.clone(),

@@ -112,6 +112,19 @@ Examples:
   ballast tenant update acme --votes-per-second 500 --reason 'load test'
   ballast tenant update acme --no-votes-per-second
   ballast tenant update acme --cors-origin https://acme.example --if-match 3";
+pub(crate) const TENANT_SPLIT: &str = "\
+Examples:
+  ballast tenant split acme --into 4 --dry-run
+  ballast tenant split acme --into 4 --wait --reason 'too big for one shard'
+  ballast tenant split acme --into 2 --stay
+
+The slices are cut where they are, which takes milliseconds; those that belong
+elsewhere by placement are then moved there, unless --stay is given.";
+pub(crate) const TENANT_MERGE: &str = "\
+Examples:
+  ballast tenant merge acme --dry-run
+  ballast tenant merge acme --wait
+  ballast tenant merge acme --into 2";
 pub(crate) const TENANT_SUSPEND: &str = "\
 Examples:
   ballast tenant suspend acme --reason 'invoice 4711 unpaid'";

@@ -70,6 +70,14 @@ signed with another key.
 Examples:
   ballast migration verify-certificate acme.json
   ballast migration verify-certificate acme.json --public-key A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=";
+pub(crate) const MIGRATION_AUDIT: &str = "\
+The audit log has every change of a tenant's record. Each is replayed here by the code that
+decides moves, which is also what the model checker tries: each must be a step that it allows,
+epochs never fall and are never given out twice. Exit code 1 when one is not.
+
+Examples:
+  ballast migration audit
+  ballast migration audit acme --json | jq '.items[].faults'";
 pub(crate) const SHARD_DRAIN: &str = "\
 Without --yes only the plan is shown: every slice, where it would go, and what that costs. With
 it the shard takes nothing new, and its slices move away, a few at a time. Until the windows of

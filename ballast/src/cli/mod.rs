@@ -32,6 +32,7 @@ pub(crate) mod preview;
 pub(crate) mod request;
 pub(crate) mod shard;
 pub(crate) mod shard_files;
+mod slicing;
 pub(crate) mod sse;
 pub(crate) mod stream;
 pub(crate) mod table;

@@ -93,7 +93,7 @@ impl Verb {
                     explain::text(screen, told, at, all)
                 })?;
                 if at.is_none() && !screen.json {
-                    moves_told(remote, &tenant, slice.unwrap_or(0)).await?;
+                    moves_told(remote, &tenant, slice).await?;
                 }
             }
             Self::Pin {
@@ -123,11 +123,13 @@ impl Verb {
 }
 
 /// Says whether a slice is moving, and how its last move ended.
-async fn moves_told(remote: &Remote, tenant: &str, slice: u32) -> Result<(), Failure> {
+async fn moves_told(remote: &Remote, tenant: &str, slice: Option<u32>) -> Result<(), Failure> {
     let request = Request::get(&["tenants", tenant, "placement"]);
     let placed: Versioned<Placement> = remote.client.send(request).await?.read()?;
-    let slices = placed.value.slices.iter();
-    for found in slices.filter(|found| found.slice == slice) {
+    let slices = &placed.value.slices;
+    // None named: the first, as the explanation is about that one.
+    let slice = slice.or(slices.first().map(|first| first.slice));
+    for found in slices.iter().filter(|found| Some(found.slice) == slice) {
         let told = migrations::moving(found).or_else(|| migrations::last_move(found));
         if let Some(told) = told {
             remote.screen.data(format!("\nIt {told}.").as_bytes())?;

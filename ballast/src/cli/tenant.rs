@@ -1,4 +1,4 @@
-//! `tenant`: create, list, show, change, move, suspend, resume, close.
+//! `tenant`: create, list, show, change, move, split, merge, suspend, resume, close.
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use ballast_domain::tenant::Tenant;
@@ -12,6 +12,7 @@ use super::client::{Reply, Request};
 use super::confirm::confirm;
 use super::failure::{Failure, Verdict};
 use super::migration::begin::MoveArgs;
+use super::slicing::{MergeArgs, SplitArgs};
 use super::view::{self, tenants};
 use super::{Remote, help};
 
@@ -58,6 +59,12 @@ pub(crate) enum Verb {
     /// Move a slice of a tenant to another shard while it is being voted on
     #[command(after_help = help::TENANT_MOVE)]
     Move(MoveArgs),
+    /// Divide a tenant into more slices while it is being voted on
+    #[command(after_help = help::TENANT_SPLIT)]
+    Split(SplitArgs),
+    /// Join a tenant's slices, which must be on one shard
+    #[command(after_help = help::TENANT_MERGE)]
+    Merge(MergeArgs),
     /// Refuse a tenant's keys until it is resumed; its data stays
     #[command(after_help = help::TENANT_SUSPEND)]
     Suspend {
@@ -278,6 +285,8 @@ impl Verb {
                 view::show(screen, &reply, tenants::facts)?;
             }
             Self::Move(args) => return args.run(remote).await,
+            Self::Split(args) => return args.run(remote).await,
+            Self::Merge(args) => return args.run(remote).await,
             Self::Suspend { id, guard } => turned(remote, &id, "suspend", guard).await?,
             Self::Resume { id, guard } => turned(remote, &id, "resume", guard).await?,
             Self::Close { id, yes, guard } => {

@@ -167,6 +167,10 @@ mod tests {
                 "ballast.toml:2: moves.bytes_per_second",
             ),
             (
+                "[moves]\narchive_rows_min = 0\n",
+                "ballast.toml:2: moves.archive_rows_min",
+            ),
+            (
                 "[moves]\nreverse_failed_percent = 101\n",
                 "ballast.toml:2: moves.reverse_failed_percent: must be from 0 to 100",
             ),
@@ -185,6 +189,7 @@ mod tests {
     fn what_is_set_about_moves_reaches_them() {
         let text = "[moves]\nwindow = \"30min\"\nmax_pause = \"50ms\"\nseal_max = \"1s\"\n\
                     per_shard_max = 2\nper_region_max = 3\nbytes_per_second = 4096\n\
+                    archive_rows_min = 7\n\
                     approval_above_rows = 5\nmaintenance = [\"Sun 02:00-04:00\"]\n\
                     reverse_failed_percent = 25\nreverse_latency = \"0s\"\n";
         let set = parse(Path::new("x"), text).unwrap().moves.settings();
@@ -195,6 +200,7 @@ mod tests {
             per_shard_max: 2,
             per_region_max: 3,
             bytes_per_second: Some(4_096),
+            archive_rows_min: 7,
             approval_above_rows: Some(5),
             maintenance: vec!["Sun 02:00-04:00".parse().unwrap()],
             budget: ballast_migration_engine::budget::Budget {

@@ -33,6 +33,10 @@ pub(crate) struct Moves {
     /// How many bytes per second one move may carry.
     #[schemars(range(min = 1_024))]
     pub(crate) bytes_per_second: Option<u64>,
+    /// Closed polls with fewer rows than this are not archived when their slice
+    /// moves: they are copied row by row.
+    #[schemars(range(min = 1))]
+    pub(crate) archive_rows_min: u64,
     /// A slice with more rows than this is moved only once somebody approved
     /// (`ballast migration approve`).
     pub(crate) approval_above_rows: Option<u64>,
@@ -60,6 +64,7 @@ impl Default for Moves {
             per_shard_max: set.per_shard_max,
             per_region_max: set.per_region_max,
             bytes_per_second: set.bytes_per_second,
+            archive_rows_min: set.archive_rows_min,
             approval_above_rows: set.approval_above_rows,
             maintenance: Vec::new(),
             reverse_failed_percent: set.budget.failed_share.unwrap_or(0.0) * 100.0,
@@ -82,6 +87,7 @@ impl Moves {
             per_shard_max: self.per_shard_max,
             per_region_max: self.per_region_max,
             bytes_per_second: self.bytes_per_second,
+            archive_rows_min: self.archive_rows_min,
             approval_above_rows: self.approval_above_rows,
             // What is none was refused when the file was read.
             maintenance: self.windows().unwrap_or_default(),
@@ -137,6 +143,11 @@ impl Moves {
             "moves.bytes_per_second",
             self.bytes_per_second.is_none_or(|rate| rate >= 1_024),
             "must be at least 1024",
+        )?;
+        must(
+            "moves.archive_rows_min",
+            self.archive_rows_min >= 1,
+            "must be at least 1",
         )?;
         must(
             "moves.reverse_failed_percent",

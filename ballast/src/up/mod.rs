@@ -22,6 +22,8 @@ mod metrics;
 mod parts;
 mod reload;
 mod reset;
+#[cfg(feature = "faults")]
+mod rot;
 mod router_metrics;
 mod shards;
 mod traces;

@@ -14,7 +14,7 @@ use ballast_vote_shard::archive::LocalArchives;
 use tokio::task::AbortHandle;
 
 use super::shards::LocalShards;
-use super::workflows::Running;
+use super::workflows::{Reach, Running};
 use crate::config::Config;
 use crate::machine::{SystemClock, SystemEntropy};
 
@@ -33,6 +33,7 @@ pub(crate) struct Parts {
     public_url: String,
     /// The shards of this process.
     pub(crate) shards: Arc<LocalShards>,
+    archives: Arc<LocalArchives>,
     /// Whether spans go anywhere.
     pub(crate) traced: bool,
     registry: SqliteRegistry,
@@ -126,12 +127,14 @@ impl Parts {
             Arc::new(SystemClock),
             Arc::new(SystemEntropy),
         ));
+        // One for all: it keeps those apart who name and remove files.
+        let archives = Arc::new(LocalArchives::new(data_dir.join(ARCHIVE)));
         let ports = router::Ports {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             source: Arc::new(routes.clone()),
             shards: shards.clone(),
-            archives: Arc::new(LocalArchives::new(data_dir.join(ARCHIVE))),
+            archives: archives.clone(),
             view: Arc::new(router::MemoryView::default()),
         };
         let settings = router_settings(config, router::KeyPlaces(places?), &public_url);
@@ -142,6 +145,7 @@ impl Parts {
             router,
             public_url,
             shards,
+            archives,
             traced: config.traces.otlp_endpoint.is_some(),
             registry,
             routes,
@@ -157,16 +161,17 @@ impl Parts {
     pub(crate) async fn start(&self, config: &Config) -> anyhow::Result<(Tasks, Running)> {
         // From here on every change is heard: nothing is kept from before.
         let revision = self.routes.revision().await?;
-        let workflows = Running::start(
-            &self.data_dir,
-            &self.plane,
-            self.shards.clone(),
-            self.router.clone(),
-            &config.workflows,
-        )
-        .await?;
+        let reach = Reach {
+            shards: self.shards.clone(),
+            archives: self.archives.clone(),
+            router: self.router.clone(),
+        };
+        let workflows =
+            Running::start(&self.data_dir, &self.plane, &reach, &config.workflows).await?;
         let keep = config.workflows.keep_ended.0;
         let forget = Running::forget(workflows.engine().clone(), self.plane.clone(), keep);
+        #[cfg(feature = "faults")]
+        tokio::spawn(super::rot::watch(self.shards.clone()));
         let tasks = Tasks(vec![
             tokio::spawn(keeper::keep(self.plane.clone())).abort_handle(),
             tokio::spawn(self.shards.clone().follow(Arc::new(self.registry.clone())))

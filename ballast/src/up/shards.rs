@@ -213,6 +213,19 @@ impl LocalShards {
         usages
     }
 
+    /// The shards that are open, and where they are.
+    #[cfg(feature = "faults")]
+    pub(crate) fn open_here(&self) -> Vec<(PathBuf, Arc<EmbeddedShard>)> {
+        let slots = self.read();
+        let open = slots.iter().filter_map(|(id, slot)| match slot {
+            Slot::Open(shard) => Some((id, shard.clone())),
+            Slot::Starting | Slot::Failed(_) => None,
+        });
+        let shards = self.data_dir.join("shards");
+        open.map(|(id, shard)| (shards.join(id.as_str()), shard))
+            .collect()
+    }
+
     /// Closes all of them: what was gathered is still written.
     pub(crate) async fn close(self: Arc<Self>) {
         let slots = std::mem::take(&mut *self.write());

@@ -18,6 +18,7 @@ use ballast_router as router;
 use ballast_state_machines::engine::{Engine, Registry, Settings, SystemClock};
 use ballast_state_machines::store::SqliteStore;
 use ballast_vote_shard::Shards;
+use ballast_vote_shard::archive::Archives;
 
 use super::certificate_key;
 use crate::config;
@@ -27,6 +28,17 @@ use crate::machine::SystemEntropy;
 pub(crate) const FILE: &str = "executions.db";
 /// How often executions that ended long ago are looked for.
 const SWEEP: Duration = Duration::from_secs(600);
+
+/// What moves reach in this process.
+#[derive(Clone)]
+pub(crate) struct Reach {
+    /// The shards.
+    pub(crate) shards: Arc<dyn Shards>,
+    /// The files of their closed polls.
+    pub(crate) archives: Arc<dyn Archives>,
+    /// The router, which reads both sides while a window is open.
+    pub(crate) router: router::State,
+}
 
 /// The engine and the file it writes.
 pub(crate) struct Running {
@@ -39,17 +51,16 @@ impl Running {
     pub(crate) async fn start(
         data_dir: &Path,
         plane: &ControlPlane,
-        shards: Arc<dyn Shards>,
-        router: router::State,
+        reach: &Reach,
         config: &config::Workflows,
     ) -> anyhow::Result<Self> {
         let store = SqliteStore::open(&data_dir.join(FILE)).await?;
         plane.move_slices(Movers {
-            shards: Arc::clone(&shards),
+            shards: Arc::clone(&reach.shards),
             notary: certificate_key::notary(data_dir, &SystemEntropy)?,
         });
         let registry = tasks::with_common(Registry::new());
-        let registry = with_drains(steps(plane, shards, router).register(registry), plane);
+        let registry = with_drains(steps(plane, reach).register(registry), plane);
         let settings = Settings {
             worker: "up".to_owned(),
             tasks_max: config.tasks_max,
@@ -99,20 +110,21 @@ impl Running {
 }
 
 /// What moves do.
-fn steps(plane: &ControlPlane, shards: Arc<dyn Shards>, router: router::State) -> Steps {
+fn steps(plane: &ControlPlane, reach: &Reach) -> Steps {
     Steps::new(
         Arc::new(SliceRecords::new(plane.clone())),
         Arc::new(Kept::new(plane.clone())),
-        shards,
-        Arc::new(Here(router)),
+        Arc::clone(&reach.shards),
+        Arc::clone(&reach.archives),
+        Arc::new(OwnRouter(reach.router.clone())),
         Arc::new(crate::machine::SystemClock),
     )
 }
 
-/// The router of this process.
-struct Here(router::State);
+/// The router of this process, which reads both sides while a window is open.
+struct OwnRouter(router::State);
 
-impl Readers for Here {
+impl Readers for OwnRouter {
     fn counts(&self, slice: &SliceId) -> ReadCounts {
         let counts = self.0.dual_reads(slice);
         ReadCounts {

@@ -11,6 +11,7 @@
 
 mod documents;
 mod house;
+mod invariants;
 mod markdown;
 mod paths;
 mod rooms;

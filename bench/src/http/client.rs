@@ -12,19 +12,19 @@ use tokio::net::TcpStream;
 use crate::stopwatch::{Samples, Stopwatch};
 
 /// More than a connection asks in a round.
-pub(super) const NUMBERS_PER_CONNECTION: u64 = 100_000;
+pub(crate) const NUMBERS_PER_CONNECTION: u64 = 100_000;
 
 /// A connection that is kept.
-pub(super) struct Connection {
-    pub(super) stream: TcpStream,
+pub(crate) struct Connection {
+    pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 /// What a load came to.
-pub(super) struct Measured {
-    pub(super) per_second: f64,
-    pub(super) p50: Duration,
-    pub(super) p99: Duration,
+pub(crate) struct Measured {
+    pub(crate) per_second: f64,
+    pub(crate) p50: Duration,
+    pub(crate) p99: Duration,
 }
 
 /// Where the body of an answer begins, and how long it is. The client shares
@@ -44,7 +44,7 @@ fn head(buffer: &[u8]) -> Option<(usize, usize)> {
 }
 
 impl Connection {
-    pub(super) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
+    pub(crate) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self {
@@ -55,7 +55,7 @@ impl Connection {
 
     /// Sends a request and reads its answer's body; anything but 2xx is an
     /// error.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Vec<u8>> {
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Vec<u8>> {
         let (start, end) = self.exchange(request).await?;
         Ok(self.buffer[start..end].to_vec())
     }
@@ -81,7 +81,7 @@ impl Connection {
 
     /// Sends a body in pieces while the answer is read; counts its lines that
     /// say "counted".
-    pub(super) async fn stream(&mut self, head: &[u8], body: &[u8]) -> anyhow::Result<u64> {
+    pub(crate) async fn stream(&mut self, head: &[u8], body: &[u8]) -> anyhow::Result<u64> {
         let (mut reading, mut writing) = self.stream.split();
         let send = async {
             writing.write_all(head).await?;
@@ -111,7 +111,7 @@ impl Connection {
 }
 
 /// What a request's own number is written over.
-pub(super) const NUMBER: &str = "000000000";
+pub(crate) const NUMBER: &str = "000000000";
 
 /// A request with a number of its own.
 struct Numbered {
@@ -141,7 +141,7 @@ impl Numbered {
 
 /// Asks over many connections for a while. Each request has a number of its
 /// own, counted up from `first`.
-pub(super) async fn load(
+pub(crate) async fn load(
     address: SocketAddr,
     connections: usize,
     time: Duration,

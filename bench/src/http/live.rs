@@ -8,7 +8,7 @@ use anyhow::bail;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::client::Connection;
-use super::server::Ballast;
+use super::server::Tenant;
 use crate::stopwatch::Stopwatch;
 use crate::table::{Table, thousands};
 
@@ -26,11 +26,11 @@ struct Seen {
 }
 
 /// Prints the table.
-pub(super) async fn run(ballast: &Ballast) -> anyhow::Result<()> {
-    let poll = ballast.poll("watched").await?;
+pub(super) async fn run(tenant: &Tenant) -> anyhow::Result<()> {
+    let poll = tenant.poll("watched").await?;
     let seen: Arc<Vec<Seen>> = Arc::new((0..VIEWERS).map(|_| Seen::default()).collect());
     for n in 0..VIEWERS {
-        let mut connection = Connection::open(ballast.address).await?;
+        let mut connection = tenant.connect().await?;
         connection.stream.write_all(&poll.watch()).await?;
         tokio::spawn(watch(connection, seen.clone(), n));
     }
@@ -45,7 +45,7 @@ pub(super) async fn run(ballast: &Ballast) -> anyhow::Result<()> {
     // When how many votes had been acknowledged.
     let truth: Arc<Mutex<Vec<(Duration, u64)>>> = Arc::default();
     let observer = tokio::spawn(observe(seen.clone(), truth.clone(), clock.clone()));
-    let mut voting = Connection::open(ballast.address).await?;
+    let mut voting = tenant.connect().await?;
     let portion = VOTES_PER_SECOND / PORTIONS;
     for n in 0..SECONDS * PORTIONS {
         let due = Duration::from_millis(n * 1_000 / PORTIONS);
@@ -53,7 +53,7 @@ pub(super) async fn run(ballast: &Ballast) -> anyhow::Result<()> {
             tokio::time::sleep(early).await;
         }
         let lines = poll.lines(n * portion, portion);
-        let counted = voting.stream(&ballast.votes_head(), &lines).await?;
+        let counted = voting.stream(&tenant.votes_head(), &lines).await?;
         if counted != portion {
             bail!("{counted} of {portion} votes were counted");
         }

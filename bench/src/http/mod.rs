@@ -3,14 +3,14 @@
 //! machine, asked by the same client over the same number of connections.
 
 pub(crate) mod bare;
-mod client;
+pub(crate) mod client;
 mod live;
-mod server;
+pub(crate) mod server;
 
 use std::time::Duration;
 
-use self::client::{Connection, NUMBER, NUMBERS_PER_CONNECTION, load};
-use self::server::{Ballast, Bare};
+use self::client::{NUMBER, NUMBERS_PER_CONNECTION, load};
+use self::server::{Ballast, Bare, Tenant};
 use crate::stopwatch::Stopwatch;
 use crate::table::{Table, ratio, thousands};
 
@@ -25,15 +25,16 @@ const ROUND: Duration = Duration::from_secs(2);
 pub(crate) async fn run() -> anyhow::Result<()> {
     let ballast = Ballast::start().await?;
     let bare = Bare::start().await?;
-    requests(&ballast, &bare).await?;
-    stream(&ballast).await?;
-    live::run(&ballast).await?;
+    let tenant = ballast.tenant("acme").await?;
+    requests(&ballast, &tenant, &bare).await?;
+    stream(&tenant).await?;
+    live::run(&tenant).await?;
     ballast.stop().await
 }
 
 /// Single requests beside the bare handler.
-async fn requests(ballast: &Ballast, bare: &Bare) -> anyhow::Result<()> {
-    let poll = ballast.poll("single votes").await?;
+async fn requests(ballast: &Ballast, tenant: &Tenant, bare: &Bare) -> anyhow::Result<()> {
+    let poll = tenant.poll("single votes").await?;
     let mut table = Table::new(&[
         "request",
         "ballast /s",
@@ -47,7 +48,7 @@ async fn requests(ballast: &Ballast, bare: &Bare) -> anyhow::Result<()> {
     let vote = poll.vote(&format!("voter-{NUMBER}"));
     let kinds = [
         ("one vote, durable", vote, "/vote"),
-        ("resolve a key", ballast.resolve(), "/resolve"),
+        ("resolve a key", tenant.resolve(), "/resolve"),
     ];
     let mut next = 0;
     for (name, request, bare_path) in kinds {
@@ -79,18 +80,18 @@ fn middle(mut rounds: Vec<client::Measured>) -> client::Measured {
     rounds.swap_remove(rounds.len() / 2)
 }
 
-fn ms(duration: Duration) -> String {
+pub(crate) fn ms(duration: Duration) -> String {
     format!("{:.2} ms", duration.as_secs_f64() * 1_000.0)
 }
 
 /// One tenant, one poll, one stream.
-async fn stream(ballast: &Ballast) -> anyhow::Result<()> {
+async fn stream(tenant: &Tenant) -> anyhow::Result<()> {
     const VOTES: u64 = 1_000_000;
-    let poll = ballast.poll("a stream").await?;
+    let poll = tenant.poll("a stream").await?;
     let lines = poll.lines(0, VOTES);
-    let mut connection = Connection::open(ballast.address).await?;
+    let mut connection = tenant.connect().await?;
     let watch = Stopwatch::start();
-    let counted = connection.stream(&ballast.votes_head(), &lines).await?;
+    let counted = connection.stream(&tenant.votes_head(), &lines).await?;
     let seconds = watch.elapsed().as_secs_f64();
     let mut table = Table::new(&["one tenant, one poll, one connection", ""]);
     table.row(["votes counted".to_owned(), thousands(counted)]);

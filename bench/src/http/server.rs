@@ -1,7 +1,7 @@
 //! The processes that are measured.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, bail};
@@ -10,25 +10,33 @@ use tokio::process::{Child, Command};
 
 use super::client::Connection;
 
-/// A running Ballast with one tenant.
-pub(super) struct Ballast {
-    pub(super) address: SocketAddr,
-    key: String,
+/// A running Ballast.
+pub(crate) struct Ballast {
+    pub(crate) address: SocketAddr,
+    url: String,
     process: Child,
     /// Removed when it is dropped.
-    _place: tempfile::TempDir,
+    place: tempfile::TempDir,
+}
+
+/// A tenant of it.
+#[derive(Clone)]
+pub(crate) struct Tenant {
+    pub(crate) id: String,
+    address: SocketAddr,
+    key: String,
 }
 
 /// A poll of it.
-pub(super) struct Poll {
-    pub(super) id: String,
-    item: String,
+pub(crate) struct Poll {
+    pub(crate) id: String,
+    items: [String; 2],
     key: String,
 }
 
 /// A process that answers and does nothing.
-pub(super) struct Bare {
-    pub(super) address: SocketAddr,
+pub(crate) struct Bare {
+    pub(crate) address: SocketAddr,
     _process: Child,
 }
 
@@ -43,11 +51,20 @@ fn binary() -> anyhow::Result<PathBuf> {
 }
 
 impl Ballast {
-    pub(super) async fn start() -> anyhow::Result<Self> {
-        let place = tempfile::tempdir()?;
+    /// Starts one in a directory of its own, as little set as can be.
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        Self::start_with(tempfile::tempdir()?, &[]).await
+    }
+
+    /// Starts one with more arguments, in this directory.
+    pub(crate) async fn start_with(
+        place: tempfile::TempDir,
+        args: &[&str],
+    ) -> anyhow::Result<Self> {
         let (data, token) = (place.path().join("data"), place.path().join("token"));
         let mut process = Command::new(binary()?)
             .args(["up", "--json", "--listen", "127.0.0.1:0"])
+            .args(args)
             .arg("--data-dir")
             .arg(&data)
             .arg("--admin-token-file")
@@ -68,75 +85,104 @@ impl Ballast {
             .trim_start_matches("http://")
             .trim_end_matches('/')
             .parse()?;
-        let run = async |args: &[&str]| {
-            let done = Command::new(binary()?)
-                .args(["--url", &url])
-                .arg("--token-file")
-                .arg(&token)
-                .args(args)
-                .output()
-                .await?;
-            if !done.status.success() {
-                bail!("{}", String::from_utf8_lossy(&done.stderr));
-            }
-            Ok(String::from_utf8(done.stdout)?.trim().to_owned())
-        };
-        run(&["tenant", "create", "acme"]).await?;
-        let key = run(&["key", "create", "acme"]).await?;
         Ok(Self {
             address,
-            key,
+            url,
             process,
-            _place: place,
+            place,
         })
     }
 
-    pub(super) async fn poll(&self, title: &str) -> anyhow::Result<Poll> {
-        let body = format!(
-            r#"{{"title":"{title}","items":["one","two"],"expirationTime":"2099-01-01T00:00:00Z"}}"#
-        );
-        let key = &self.key;
-        let length = body.len();
-        let request = format!(
-            "POST /polls HTTP/1.1\r\nhost: b\r\nx-api-key: {key}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        );
-        let mut connection = Connection::open(self.address).await?;
-        let answer = connection.ask(request.as_bytes()).await?;
-        let poll: serde_json::Value = serde_json::from_slice(&answer)?;
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        Ok(Poll {
-            id: text(&poll["pollID"]),
-            item: text(&poll["items"][0]["itemID"]),
-            key: self.key.clone(),
+    /// The directory of the admin token and the data.
+    pub(crate) fn place(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Has an operator's command run; what it prints.
+    pub(crate) async fn run(&self, args: &[&str]) -> anyhow::Result<String> {
+        let done = Command::new(binary()?)
+            .args(["--url", &self.url])
+            .arg("--token-file")
+            .arg(self.place.path().join("token"))
+            .args(args)
+            .output()
+            .await?;
+        if !done.status.success() {
+            bail!("{}", String::from_utf8_lossy(&done.stderr));
+        }
+        Ok(String::from_utf8(done.stdout)?.trim().to_owned())
+    }
+
+    /// Creates a tenant.
+    pub(crate) async fn tenant(&self, id: &str) -> anyhow::Result<Tenant> {
+        self.run(&["tenant", "create", id]).await?;
+        Ok(Tenant {
+            id: id.to_owned(),
+            address: self.address,
+            key: self.run(&["key", "create", id]).await?,
         })
     }
 
-    /// A request that resolves the key.
-    pub(super) fn resolve(&self) -> Vec<u8> {
-        let key = &self.key;
-        format!("GET /resolve HTTP/1.1\r\nhost: b\r\nx-api-key: {key}\r\n\r\n").into_bytes()
-    }
-
-    /// The head of a request that streams votes.
-    pub(super) fn votes_head(&self) -> Vec<u8> {
-        let key = &self.key;
-        format!(
-            "POST /votes HTTP/1.1\r\nhost: b\r\nx-api-key: {key}\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n"
-        )
-        .into_bytes()
-    }
-
-    pub(super) async fn stop(mut self) -> anyhow::Result<()> {
+    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         self.process.start_kill()?;
         self.process.wait().await?;
         Ok(())
     }
 }
 
+impl Tenant {
+    /// Creates a poll with two items, whose votes may be changed.
+    pub(crate) async fn poll(&self, title: &str) -> anyhow::Result<Poll> {
+        let body = format!(
+            r#"{{"title":"{title}","items":["one","two"],"voteChangeable":true,"expirationTime":"2099-01-01T00:00:00Z"}}"#
+        );
+        let key = &self.key;
+        let length = body.len();
+        let request = format!(
+            "POST /polls HTTP/1.1\r\nhost: b\r\nx-api-key: {key}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        let mut connection = self.connect().await?;
+        let answer = connection.ask(request.as_bytes()).await?;
+        let poll: serde_json::Value = serde_json::from_slice(&answer)?;
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(Poll {
+            id: text(&poll["pollID"]),
+            items: [0, 1].map(|place| text(&poll["items"][place]["itemID"])),
+            key: self.key.clone(),
+        })
+    }
+
+    /// A connection of its own.
+    pub(crate) async fn connect(&self) -> anyhow::Result<Connection> {
+        Connection::open(self.address).await
+    }
+
+    /// A request that resolves the key.
+    pub(crate) fn resolve(&self) -> Vec<u8> {
+        let key = &self.key;
+        format!("GET /resolve HTTP/1.1\r\nhost: b\r\nx-api-key: {key}\r\n\r\n").into_bytes()
+    }
+
+    /// The head of a request that streams votes.
+    pub(crate) fn votes_head(&self) -> Vec<u8> {
+        let key = &self.key;
+        format!(
+            "POST /votes HTTP/1.1\r\nhost: b\r\nx-api-key: {key}\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        .into_bytes()
+    }
+}
+
 impl Poll {
-    /// A request that votes.
-    pub(super) fn vote(&self, voter: &str) -> Vec<u8> {
-        let Self { id, item, key } = self;
+    /// A request that votes for the first item.
+    pub(crate) fn vote(&self, voter: &str) -> Vec<u8> {
+        self.vote_for(0, voter)
+    }
+
+    /// A request that votes for one of the two items.
+    pub(crate) fn vote_for(&self, item: usize, voter: &str) -> Vec<u8> {
+        let Self { id, items, key } = self;
+        let item = &items[item];
         let body = format!(r#"{{"voterID":"{voter}"}}"#);
         let length = body.len();
         format!(
@@ -146,8 +192,8 @@ impl Poll {
     }
 
     /// Lines that vote, one voter each.
-    pub(super) fn lines(&self, first: u64, votes: u64) -> Vec<u8> {
-        let Self { id, item, .. } = self;
+    pub(crate) fn lines(&self, first: u64, votes: u64) -> Vec<u8> {
+        let (id, item) = (&self.id, &self.items[0]);
         let mut lines = String::new();
         for n in first..first + votes {
             let line = format!(
@@ -159,7 +205,7 @@ impl Poll {
     }
 
     /// A request that watches.
-    pub(super) fn watch(&self) -> Vec<u8> {
+    pub(crate) fn watch(&self) -> Vec<u8> {
         let Self { id, key, .. } = self;
         format!("GET /polls/{id}/votes/live HTTP/1.1\r\nhost: b\r\nx-api-key: {key}\r\n\r\n")
             .into_bytes()
@@ -167,7 +213,7 @@ impl Poll {
 }
 
 impl Bare {
-    pub(super) async fn start() -> anyhow::Result<Self> {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg("--bare")
             .stdout(Stdio::piped())
@@ -181,7 +227,7 @@ impl Bare {
     }
 
     /// The same request to another path.
-    pub(super) fn request(&self, path: &str, request: &[u8]) -> Vec<u8> {
+    pub(crate) fn request(&self, path: &str, request: &[u8]) -> Vec<u8> {
         let text = String::from_utf8_lossy(request);
         let mut parts = text.splitn(3, ' ');
         let (method, _, rest) = (parts.next(), parts.next(), parts.next());

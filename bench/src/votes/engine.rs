@@ -109,7 +109,8 @@ pub(super) async fn reopen(directory: &Path) -> anyhow::Result<(EmbeddedShard, u
     Ok((shard, voters))
 }
 
-fn shard(directory: &Path) -> anyhow::Result<EmbeddedShard> {
+/// A shard in a directory.
+pub(crate) fn shard(directory: &Path) -> anyhow::Result<EmbeddedShard> {
     let disk = Arc::new(RealDisk::open(directory)?);
     Ok(EmbeddedShard::open(
         "bench",

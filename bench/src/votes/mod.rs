@@ -23,6 +23,7 @@ mod work;
 
 use crate::options::Options;
 
+pub(crate) use engine::shard;
 pub(crate) use stored::reopen;
 
 /// Items that votes are spread over.

@@ -17,7 +17,7 @@ pub(super) fn tagged<T: Serialize>(version: u64, body: &T) -> Response {
     with_tag(StatusCode::OK, version, body)
 }
 
-fn with_tag<T: Serialize>(status: StatusCode, version: u64, body: &T) -> Response {
+pub(super) fn with_tag<T: Serialize>(status: StatusCode, version: u64, body: &T) -> Response {
     let mut response = (status, Json(body)).into_response();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
         response.headers_mut().insert(header::ETAG, tag);

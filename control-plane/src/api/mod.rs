@@ -20,6 +20,7 @@ mod openapi;
 mod placement;
 mod request;
 mod shards;
+mod slicing;
 mod tenants;
 mod tokens;
 mod watch;
@@ -61,6 +62,8 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(tenants::resume))
         .routes(routes!(tenants::close))
         .routes(routes!(migrations::begin))
+        .routes(routes!(slicing::split))
+        .routes(routes!(slicing::merge))
         .routes(routes!(keys::create))
         .routes(routes!(keys::list))
         .routes(routes!(keys::show, keys::update))

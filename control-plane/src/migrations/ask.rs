@@ -124,7 +124,10 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
                 return refuse("has no window to end: it has not been cut over");
             }
             Stage::CutOver | Stage::Cleaning | Stage::Ended => {
-                asked.complete.get_or_insert(word);
+                // Said again after something was found, it is said anew.
+                let found = migration.findings.last().map(|found| found.at);
+                let before = |said: &Word| found.is_none_or(|found| said.at > found);
+                asked.complete = asked.complete.filter(before).or(Some(word));
             }
         },
     }

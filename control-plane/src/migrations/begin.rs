@@ -21,7 +21,7 @@ use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::workflows::engine;
-use crate::{shards, tenants, validate};
+use crate::{shards, slicing, tenants, validate};
 
 /// How often it is decided anew because something changed meanwhile.
 const ATTEMPTS: usize = 16;
@@ -93,6 +93,7 @@ pub struct PlannedAction {
 /// Says what a move would do; refuses what would be refused.
 pub async fn plan(plane: &ControlPlane, id: &TenantId, new: &NewMove) -> Result<MovePlan> {
     let tenant = tenants::get(plane, id).await?;
+    let new = &of_slice(&tenant.value, new);
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
     let from = checked(plane, &snapshot, &tenant.value, new)?;
     let slice = slice_id(id, new);
@@ -108,6 +109,18 @@ pub async fn plan(plane: &ControlPlane, id: &TenantId, new: &NewMove) -> Result<
         terms,
         price,
     })
+}
+
+/// A tenant that was cut has no slice 0 any more: when it has one slice only,
+/// that is the one that is meant.
+fn of_slice(tenant: &Tenant, new: &NewMove) -> NewMove {
+    let mut new = new.clone();
+    if let [only] = tenant.slices.as_slice()
+        && new.slice == 0
+    {
+        new.slice = only.slice;
+    }
+    new
 }
 
 fn slice_id(id: &TenantId, new: &NewMove) -> SliceId {
@@ -219,8 +232,9 @@ pub(super) async fn written(
     new: &NewMove,
 ) -> Result<Versioned<Migration>> {
     if let Some(there) = typed::get::<Migration>(plane.registry(), &id.0).await? {
-        let same = there.value.tenant_id == *tenant_id
-            && (there.value.slice, &there.value.to) == (new.slice, &new.to);
+        // 0 also stands for the only slice that there was.
+        let slice = [0, there.value.slice].contains(&new.slice);
+        let same = there.value.tenant_id == *tenant_id && slice && there.value.to == new.to;
         return match same {
             true => Ok(there),
             false => Err(Error::new(
@@ -232,6 +246,7 @@ pub(super) async fn written(
     let _turn = plane.turn(tenant_id.as_str()).await;
     for _ in 0..ATTEMPTS {
         let mut tenant = tenants::get(plane, tenant_id).await?;
+        let new = &of_slice(&tenant.value, new);
         let snapshot = plane.fleet().refresh(plane.registry()).await?;
         let from = checked(plane, &snapshot, &tenant.value, new)?;
         let slice = slice_id(tenant_id, new);
@@ -258,6 +273,7 @@ pub(super) async fn written(
             run: 0,
             price: Some(price),
             figures: Figures::default(),
+            findings: Vec::new(),
             proved: None,
             ended: None,
             certificate: None,
@@ -317,9 +333,19 @@ fn checked(
     }
     let slice = slice_id(&tenant.tenant_id, new);
     let part = tenant.slices.iter().find(|part| part.slice == new.slice);
-    let part = part.ok_or_else(|| no_slice(&slice))?;
+    let part = part.ok_or_else(|| {
+        let slices = tenant.slices.iter().map(|slice| slice.slice.to_string());
+        let slices: Vec<String> = slices.collect();
+        let next = format!("Name one of its slices (--slice): {}.", slices.join(", "));
+        no_slice(&slice).next(next)
+    })?;
     if snapshot.shard(&new.to).is_none() {
         return Err(shards::not_found(plane, &new.to));
+    }
+    if slicing::is_to_be_cut(tenant, new.slice) {
+        let detail = format!("{slice} is being cut");
+        let error = Error::new(ErrorCode::MoveInProgress, detail);
+        return Err(error.next("Wait until it is done (tenant show)."));
     }
     if let Some(moving) = &part.moving {
         let refused = route::Refused::Busy(moving.move_id.clone());

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::WORKFLOW;
 use crate::plane::ControlPlane;
-use crate::registry::typed::Versioned;
+use crate::registry::typed::{self, Versioned};
 use crate::workflows::{away, engine};
 
 /// A move as it is shown.
@@ -66,6 +66,16 @@ pub(super) async fn shown(
         true => None,
         false => engine(plane)?.get(&execution_id).await.map_err(away)?,
     };
+    // Its end is written before its execution's: it may have come between the
+    // two readings, and is no failure.
+    let migration = match execution.as_ref().is_some_and(is_over) {
+        true => {
+            let id = &migration.value.migration_id.0;
+            let again = typed::get::<Migration>(plane.registry(), id).await?;
+            again.unwrap_or(migration)
+        }
+        false => migration,
+    };
     Ok(MigrationBody {
         status: status(&migration.value, execution.as_ref()),
         phase: phase(&migration.value, execution.as_ref()),
@@ -101,15 +111,21 @@ fn status(migration: &Migration, execution: Option<&Description>) -> Status {
     if let Some(ended) = &migration.ended {
         return ended.status;
     }
-    let is_over = execution
-        .is_some_and(|found| !matches!(found.summary.status, Running::Pending | Running::Running));
-    if is_over {
+    if execution.is_some_and(is_over) {
         return Status::Failed;
     }
     match migration.waiting_for.is_some() || migration.asked.paused.is_some() {
         true => Status::Waiting,
         false => Status::Running,
     }
+}
+
+/// Whether an execution has ended.
+fn is_over(execution: &Description) -> bool {
+    !matches!(
+        execution.summary.status,
+        Running::Pending | Running::Running
+    )
 }
 
 fn phase(migration: &Migration, execution: Option<&Description>) -> String {

@@ -106,6 +106,7 @@ impl Moves for Kept {
         Pace {
             bytes_per_second: settings.moves.bytes_per_second,
             seal_max_ms: settings.moves.seal_max_ms,
+            archive_rows_min: settings.moves.archive_rows_min,
             budget: settings.moves.budget,
         }
     }

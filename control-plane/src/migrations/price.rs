@@ -22,6 +22,13 @@ const PAUSE_MS: u64 = 20;
 /// What every move takes besides its rows.
 const AT_LEAST_MS: u64 = 200;
 
+/// What a slice has in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Files {
+    rows: u64,
+    bytes: u64,
+}
+
 /// What is known of past moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Experience {
@@ -60,11 +67,14 @@ impl Experience {
         }
     }
 
-    fn price(self, polls: u64, rows: u64, neighbours: u64) -> Price {
+    /// What it costs to carry so many polls and rows, and files.
+    fn price(self, polls: u64, rows: u64, files: Files, neighbours: u64) -> Price {
+        let bytes = rows.saturating_mul(self.bytes_per_row);
+        let rows = rows + files.rows;
         Price {
             polls,
             rows,
-            bytes: rows.saturating_mul(self.bytes_per_row),
+            bytes: bytes + files.bytes,
             duration_ms: AT_LEAST_MS + rows.saturating_mul(1_000) / self.rows_per_second,
             pause_ms: self.pause_ms,
             from_moves: self.moves,
@@ -120,7 +130,14 @@ impl Pricer {
         let neighbours = (on(from) + on(to)).saturating_sub(1);
         // A poll has a row of its own.
         let rows = rows.saturating_sub(polls);
-        Ok(self.experience.price(polls, rows, neighbours))
+        let mut files = Files::default();
+        for row in source.archives(slice).await.map_err(Error::from)? {
+            if let Some(archived) = &row.archived {
+                files.rows += archived.file.digest.rows;
+                files.bytes += archived.file.bytes;
+            }
+        }
+        Ok(self.experience.price(polls, rows, files, neighbours))
     }
 }
 

@@ -9,6 +9,7 @@ use ballast_migration_engine::ports::{Records, Seen};
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
+use crate::slicing;
 
 /// The slices' records in the registry.
 #[derive(Clone)]
@@ -66,6 +67,11 @@ impl Records for SliceRecords {
         let Some(mut tenant) = self.tenant(slice).await? else {
             return Ok(false);
         };
+        // A move and a cut claim the same record: one of them is refused.
+        let begins = seen.route.moving.is_none() && then.moving.is_some();
+        if begins && slicing::is_to_be_cut(&tenant.value, slice.slice) {
+            return Ok(false);
+        }
         let Some(part) = part(&mut tenant.value, slice.slice) else {
             return Ok(false);
         };

@@ -19,6 +19,8 @@ pub struct MoveSettings {
     pub per_region_max: u64,
     /// Bytes per second that one move may carry.
     pub bytes_per_second: Option<u64>,
+    /// Closed polls with fewer rows are not archived, but copied row by row.
+    pub archive_rows_min: u64,
     /// A slice with more rows than this is moved only once somebody approved.
     pub approval_above_rows: Option<u64>,
     /// When moves may begin to copy; at any time when there is none.
@@ -37,6 +39,7 @@ impl Default for MoveSettings {
             per_shard_max: 4,
             per_region_max: 16,
             bytes_per_second: None,
+            archive_rows_min: 1,
             approval_above_rows: None,
             maintenance: Vec::new(),
             budget: Budget {

@@ -1,5 +1,6 @@
-//! Finds moves that nobody works on, and has them gone on with; and slices
-//! that have been sealed for too long, and has them take votes again.
+//! Finds moves that nobody works on, and has them gone on with; slices that have
+//! been sealed for too long, and has them take votes again; and slices that are
+//! to be cut.
 //!
 //! A move is worked on by an execution. Should that be lost, or end without
 //! the move having ended, another one takes over: it looks at the records and
@@ -22,6 +23,7 @@ use super::movers;
 use super::records::SliceRecords;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
+use crate::slicing;
 use crate::workflows::{away, engine};
 
 /// How often it looks.
@@ -37,6 +39,9 @@ pub async fn watch(plane: ControlPlane, clock: Arc<dyn Clock>) {
     loop {
         if let Err(error) = round(&plane, &clock).await {
             tracing::debug!(%error, "moves cannot be looked after right now");
+        }
+        if let Err(error) = slicing::round(&plane, &clock).await {
+            tracing::debug!(%error, "slices cannot be cut right now");
         }
         tokio::time::sleep(ROUND).await;
     }

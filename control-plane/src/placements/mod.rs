@@ -88,7 +88,11 @@ pub async fn explained(
             )
         }
     };
-    let subject = Subject::of(&tenant, slice).ok_or_else(|| no_slice(id, slice))?;
+    // A tenant that was cut has no slice 0: then the first one is meant.
+    let first = tenant.slices.first().map(|first| first.slice);
+    let subject = Subject::of(&tenant, slice);
+    let subject = subject.or_else(|| Subject::of(&tenant, first.filter(|_| slice == 0)?));
+    let subject = subject.ok_or_else(|| no_slice(id, slice))?;
     Ok(explain(&fleet, &subject))
 }
 

@@ -121,6 +121,9 @@ fn placed(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Re
         cors_origins: new.cors_origins.clone(),
         slices: Vec::new(),
         pin: None,
+        next_slice: None,
+        slicing: None,
+        last_slicing: None,
         created_at: now,
     };
     check(&tenant, snapshot)?;

@@ -2,7 +2,7 @@
 //! workflow engine with the steps of moves, and voters who do not stop.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -32,6 +32,7 @@ use ballast_migration_engine::ports::{ReadCounts, Readers, Records};
 use ballast_migration_engine::steps::Steps;
 use ballast_state_machines::engine::{self, Engine, Registry};
 use ballast_state_machines::store::MemoryStore;
+use ballast_vote_shard::archive::LocalArchives;
 use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
 use ballast_vote_shard::shard::{Holding, VoterRow};
@@ -90,26 +91,41 @@ impl Shards for Cellar {
     }
 }
 
-/// What routers would have seen.
+/// What routers would have seen: what a test says.
 #[derive(Default)]
-pub(crate) struct Told(std::sync::Mutex<AroundCutover>);
+pub(crate) struct Told {
+    around: std::sync::Mutex<AroundCutover>,
+    counts: std::sync::Mutex<ReadCounts>,
+}
 
 impl Told {
     /// So many calls more, all of which failed.
     pub(crate) fn failed(&self, calls: u64) {
-        self.0.lock().unwrap().after.failed += calls;
+        self.around.lock().unwrap().after.failed += calls;
+    }
+
+    /// What they have seen by reading both sides.
+    pub(crate) fn have_seen(&self, counts: ReadCounts) {
+        *self.counts.lock().unwrap() = counts;
+    }
+
+    /// So many rows on the old side alone.
+    pub(crate) fn straggle(&self, rows: u64) {
+        self.counts.lock().unwrap().stragglers = rows;
     }
 }
 
 impl Readers for Told {
     fn around_cutover(&self, _: &SliceId) -> AroundCutover {
-        *self.0.lock().unwrap()
+        *self.around.lock().unwrap()
     }
 
-    fn forget(&self, _: &SliceId) {}
-
     fn counts(&self, _: &SliceId) -> ReadCounts {
-        ReadCounts::default()
+        *self.counts.lock().unwrap()
+    }
+
+    fn forget(&self, _: &SliceId) {
+        self.have_seen(ReadCounts::default());
     }
 }
 
@@ -133,7 +149,7 @@ pub(crate) struct House {
     pub(crate) cellar: Arc<Cellar>,
     pub(crate) engine: Engine,
     pub(crate) told: Arc<Told>,
-    _home: tempfile::TempDir,
+    pub(crate) home: tempfile::TempDir,
 }
 
 fn shard(home: &Path, name: &ShardId, seed: u64) -> Arc<EmbeddedShard> {
@@ -189,6 +205,7 @@ impl House {
             Arc::new(SliceRecords::new(plane.clone())),
             Arc::new(Kept::new(plane.clone())),
             cellar.clone(),
+            Arc::new(LocalArchives::new(home.path().join("archive"))),
             told.clone(),
             clock,
         );
@@ -207,7 +224,7 @@ impl House {
             cellar,
             engine,
             told,
-            _home: home,
+            home,
         };
         house.furnish().await;
         house
@@ -355,6 +372,55 @@ impl House {
         }
         let kept = shard.digests(&slice()).await.unwrap();
         assert_eq!(shard.scrub(&slice()).await.unwrap(), kept);
+    }
+
+    /// A poll that was voted in and is closed, where the slice is.
+    pub(crate) async fn closed(&self, number: u128, votes: u64) -> PollId {
+        let owner = self.owner().await;
+        let records = SliceRecords::new(self.plane.clone());
+        let route = records.read(&slice()).await.unwrap().unwrap().route;
+        let at = At {
+            slice: slice(),
+            epoch: route.epoch,
+        };
+        let shard = self.cellar.embedded(&owner);
+        let id = PollId::from_number(number);
+        let request = RequestId(u64::try_from(number).unwrap() << 40);
+        let new = Poll {
+            poll_id: id,
+            request,
+            ..poll()
+        };
+        shard.create_poll(&at, new).await.unwrap();
+        let ballots = (0..votes).map(|voter| Ballot {
+            poll: id,
+            item: ItemId::of(id, 0),
+            ..ballot(&format!("c{voter}"), request.0 + voter)
+        });
+        let ballots: Vec<_> = ballots.collect();
+        shard.cast(&at, &ballots).await.unwrap();
+        shard.close_poll(&at, id).await.unwrap();
+        id
+    }
+
+    /// The files of a shard's closed polls.
+    pub(crate) fn files(&self, shard: &ShardId) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.home.path().join("archive").join(shard.as_str())];
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = std::fs::read_dir(folder) else {
+                continue;
+            };
+            for entry in entries {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => found.push(path),
+                }
+            }
+        }
+        found.sort();
+        found
     }
 
     pub(crate) async fn row(&self, shard: &ShardId, voter: &str) -> Option<VoterRow> {

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod archived;
 mod house;
+mod stuck;
 mod window;
 
 use ballast_control_plane::migrations::ask::Ask;

@@ -212,6 +212,12 @@ codes! {
     MoveRefused "move-refused" Conflict
         "The slice may not be moved there"
         "Choose another shard, or lift what the detail names (placement explain)."
+    AlreadySliced "already-sliced" Conflict
+        "The tenant has that many slices already"
+        "Nothing has to be done; tenant show lists its slices."
+    SlicesRefused "slices-refused" Conflict
+        "The tenant's slices cannot be cut so"
+        "Do first what the detail names, then try again (docs/splitting-tenants.md)."
     WrongPhase "wrong-phase" Conflict
         "The move is not in a phase that allows that"
         "Look how far it is with migration show."

@@ -13,6 +13,7 @@
 //! for dead, does no harm. The model checker (`sim`) tries all of that with
 //! this very code.
 
+pub mod recut;
 pub mod route;
 
 use ballast_domain::moving::{MoveId, Phase, Route};
@@ -158,6 +159,15 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
             swap(route::release(route, id))
         }
     }
+}
+
+/// Whether the source is sealed as the record says: only then does it mean
+/// anything that both sides are equal.
+pub fn is_sealed<S>(view: &View<S>) -> bool {
+    view.route.moving.as_ref().is_some_and(|moving| {
+        matches!(moving.phase, Phase::Sealing { epoch }
+            if holds(&view.source, Holding::Sealed, epoch, &moving.move_id))
+    })
 }
 
 /// The name of the move that brings a slice back.

@@ -191,3 +191,116 @@ pub fn release<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
         ..route.clone()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id() -> MoveId {
+        MoveId("m".to_owned())
+    }
+
+    /// A record with the move in each phase, and without one.
+    fn records() -> [(&'static str, Route<u8>); 6] {
+        let placed = Route::placed(0);
+        let copying = claim(&placed, &id(), 1).unwrap();
+        let sealing = seal(&copying, &id()).unwrap();
+        let aborting = abort(&sealing, &id()).unwrap();
+        let window = commit(&sealing, &id()).unwrap();
+        let cleaning = clean(&window, &id()).unwrap();
+        [
+            ("none", placed),
+            ("copying", copying),
+            ("sealing", sealing),
+            ("aborting", aborting),
+            ("window", window),
+            ("cleaning", cleaning),
+        ]
+    }
+
+    fn told(changed: &Changed<u8>) -> String {
+        match changed {
+            Err(Refused::Busy(_)) => "busy".to_owned(),
+            Err(Refused::There) => "there".to_owned(),
+            Err(Refused::NotMoving | Refused::Phase(_)) => "-".to_owned(),
+            Ok(route) => {
+                let phase = match route.moving.as_ref().map(|moving| moving.phase) {
+                    None => "none",
+                    Some(Phase::Copying) => "copying",
+                    Some(Phase::Sealing { .. }) => "sealing",
+                    Some(Phase::Aborting) => "aborting",
+                    Some(Phase::Window) => "window",
+                    Some(Phase::Cleaning) => "cleaning",
+                };
+                format!(
+                    "{phase} {}@{}/{}",
+                    route.owner, route.epoch.0, route.spent.0
+                )
+            }
+        }
+    }
+
+    /// What every transition makes of every record: the phase, and owner @ epoch
+    /// / epochs spent. Of a window either `clean` or `reverse` can come, and of
+    /// what they make neither the other; of a seal either `commit` or `abort`.
+    const TABLE: &str = "\
+record   claim          seal           commit         retreat        abort          clean          reverse        release
+none     copying 0@1/2  -              -              -              -              -              -              -
+copying  busy           sealing 0@1/3  -              -              aborting 0@1/2 -              -              -
+sealing  busy           -              window 1@3/3   copying 0@4/4  aborting 0@4/4 -              -              -
+aborting busy           -              -              -              -              -              -              none 0@4/4
+window   busy           -              -              -              -              cleaning 1@3/3 copying 1@3/4  -
+cleaning busy           -              -              -              -              -              -              none 1@3/3
+";
+
+    #[test]
+    fn every_transition_of_every_record() {
+        type Transition = fn(&Route<u8>) -> Changed<u8>;
+        let transitions: [(&str, Transition); 8] = [
+            ("claim", |route| {
+                claim(route, &MoveId("n".to_owned()), 1 - route.owner)
+            }),
+            ("seal", |route| seal(route, &id())),
+            ("commit", |route| commit(route, &id())),
+            ("retreat", |route| retreat(route, &id())),
+            ("abort", |route| abort(route, &id())),
+            ("clean", |route| clean(route, &id())),
+            ("reverse", |route| {
+                reverse(route, &id(), &MoveId("b".to_owned()))
+            }),
+            ("release", |route| release(route, &id())),
+        ];
+        let heads = transitions.iter().map(|(name, _)| format!("{name:15}"));
+        let heads: String = heads.collect();
+        let mut table = format!("{:9}{}\n", "record", heads.trim_end());
+        for (name, route) in records() {
+            let cells = transitions.iter().map(|(_, transition)| {
+                let told = told(&transition(&route));
+                format!("{told:15}")
+            });
+            let cells: String = cells.collect();
+            table += &format!("{name:9}{}\n", cells.trim_end());
+        }
+        assert_eq!(table, TABLE, "\n{table}");
+    }
+
+    #[test]
+    fn nobody_elses_move_is_changed() {
+        let other = MoveId("n".to_owned());
+        for (name, route) in records() {
+            let refused = [
+                seal(&route, &other),
+                commit(&route, &other),
+                retreat(&route, &other),
+                abort(&route, &other),
+                clean(&route, &other),
+                reverse(&route, &other, &id()),
+                release(&route, &other),
+            ];
+            for (place, changed) in refused.into_iter().enumerate() {
+                assert_eq!(changed, Err(Refused::NotMoving), "{name} {place}");
+            }
+        }
+        assert_eq!(claim(&Route::placed(0), &other, 0), Err(Refused::There));
+    }
+}

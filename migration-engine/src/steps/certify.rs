@@ -70,7 +70,8 @@ fn certificate(
         rows_carried: migration.figures.rows,
         bytes_carried: migration.figures.bytes,
         compared: migration.figures.compared,
-        differences: migration.figures.differences,
+        // A vote that only the source had is the worst of differences.
+        differences: migration.figures.differences + migration.figures.stragglers,
         repaired: migration.figures.repaired,
         requested_at: migration.requested_at,
         cut_over_at: migration.figures.cut_over_at,

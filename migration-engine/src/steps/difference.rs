@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use ballast_domain::PollId;
 use ballast_domain::tenant::SliceId;
-use ballast_vote_shard::shard::{Change, Cursor, PollRow, VoterName, VoterPrint, VoterRow};
+use ballast_vote_shard::shard::{
+    Change, Cursor, PollRow, Version, VoterName, VoterPrint, VoterRow,
+};
 use ballast_vote_shard::{ShardResult, VoteShard};
 
 /// Differing rows that are named; of more, their number.
@@ -19,6 +21,12 @@ pub(super) struct Difference {
     pub(super) rows: Vec<String>,
     /// How many rows do.
     pub(super) count: usize,
+    /// Whether the second side has something that the first lacks, or newer:
+    /// then it is not what merely stayed behind.
+    pub(super) ahead: bool,
+    /// Whether something is another under the same version: then one of them is
+    /// not what was written.
+    pub(super) forged: bool,
 }
 
 impl Difference {
@@ -48,28 +56,41 @@ pub(super) async fn of(
 ) -> ShardResult<Difference> {
     let source = whole(source, slice, poll).await?;
     let target = whole(target, slice, poll).await?;
-    let mut found = Vec::new();
+    let (mut found, mut ahead, mut forged) = (Vec::new(), false, false);
+    let mut weigh = |one: Option<Version>, two: Option<Version>| {
+        ahead |= two > one;
+        forged |= two == one;
+    };
     if source.poll != target.poll {
         found.push("the poll itself".to_owned());
+        let version = |poll: &Option<PollRow>| poll.as_ref().map(|row| row.version);
+        weigh(version(&source.poll), version(&target.poll));
     }
     for (name, row) in &source.rows {
         match target.rows.get(name) {
             None => found.push(format!("voter {name} is missing")),
-            Some(other) if other != row => found.push(format!("voter {name} is another")),
+            Some(other) if other != row => {
+                found.push(format!("voter {name} is another"));
+                weigh(Some(row.version), Some(other.version));
+            }
             Some(_) => {}
         }
     }
+    let count_before = found.len();
     let strange = target
         .rows
         .keys()
         .filter(|name| !source.rows.contains_key(*name));
     found.extend(strange.map(|name| format!("voter {name} should not be there")));
+    ahead |= found.len() > count_before;
     let count = found.len();
     found.truncate(NAMED_MAX);
     Ok(Difference {
         poll,
         rows: found,
         count,
+        ahead,
+        forged,
     })
 }
 

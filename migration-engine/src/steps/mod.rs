@@ -18,9 +18,12 @@ mod detect_hotspot;
 mod difference;
 mod enable_dual_read;
 mod ensure_parquet_backfill;
+mod judge_sides;
 mod monitor_dual_read;
+mod paced;
 mod plan_move;
 mod rollback;
+mod told;
 mod update_tenant_routing;
 mod verify_consistency;
 mod wait_for_sync;
@@ -28,10 +31,11 @@ mod wait_for_sync;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_domain::Clock;
-use ballast_domain::migration::{Migration, Stage};
+use ballast_domain::migration::{Finding, Migration, Stage};
 use ballast_domain::moving::MoveId;
+use ballast_domain::{Clock, ShardId};
 use ballast_state_machines::engine::{Progress, Registry, TaskContext, TaskError};
+use ballast_vote_shard::archive::{ArchiveError, Archives};
 use ballast_vote_shard::{ShardError, Shards};
 use serde::Deserialize;
 use serde_json::Value;
@@ -39,6 +43,7 @@ use serde_json::Value;
 use crate::faults;
 use crate::ports::{Moves, MovesError, Readers, Records, Wanted};
 use crate::worker::{Job, MoveError, Worker};
+use told::Told;
 
 /// How often a step gives a sign of life.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
@@ -87,17 +92,19 @@ impl Given {
 type Done = Result<Value, TaskError>;
 
 impl Steps {
-    /// Steps on these records and shards.
+    /// Steps on these records, shards and archives.
     #[must_use]
     pub fn new(
         records: Arc<dyn Records>,
         moves: Arc<dyn Moves>,
         shards: Arc<dyn Shards>,
+        archives: Arc<dyn Archives>,
         readers: Arc<dyn Readers>,
         clock: Arc<dyn Clock>,
     ) -> Self {
+        let worker = Worker::new(records, shards, Arc::clone(&clock));
         Self {
-            worker: Worker::new(records, shards, Arc::clone(&clock)),
+            worker: worker.with_archives(archives),
             moves,
             readers,
             clock,
@@ -176,6 +183,32 @@ impl Steps {
         self.moves.change(id, action, &edit).await.map_err(refused)
     }
 
+    /// Notes what was not as it should be, and what is done about it. The log
+    /// says that something was; whose rows it is, is for operators alone.
+    async fn found(
+        &self,
+        migration: &Migration,
+        (phase, shard): (&str, &ShardId),
+        told: &Told,
+        then: &str,
+        edit: impl Fn(&mut Migration) + Send + Sync,
+    ) -> Result<Migration, TaskError> {
+        let id = &migration.migration_id;
+        tracing::warn!(%id, %shard, rows = told.count, then, "what is stored is wrong: `ballast migration show` names it");
+        let finding = Finding {
+            at: self.clock.now(),
+            phase: phase.to_owned(),
+            shard: shard.clone(),
+            what: told.line(),
+            then: then.to_owned(),
+        };
+        let edit = move |migration: &mut Migration| {
+            migration.found(finding.clone());
+            edit(migration);
+        };
+        self.note(migration, "migration.found", edit).await
+    }
+
     /// Notes what the move waits for, or that it waits for nothing.
     async fn waits_for(&self, migration: &Migration, why: Option<&str>) -> Result<(), TaskError> {
         if migration.waiting_for.as_deref() != why {
@@ -241,6 +274,13 @@ fn failed(error: MoveError) -> TaskError {
         MoveError::Different { .. } => DIFFERENT,
         MoveError::NoSlice(_) => REFUSED,
         MoveError::Records(_) => UNAVAILABLE,
+        MoveError::Archive { source, .. } => match &**source {
+            // It does not become whole by itself.
+            ArchiveError::Missing { .. } | ArchiveError::Damaged { .. } => DIFFERENT,
+            ArchiveError::Store { .. } | ArchiveError::Shard(_) | ArchiveError::Stopped(_) => {
+                UNAVAILABLE
+            }
+        },
         MoveError::Shard { source, .. } => match source {
             ShardError::Refused(_) => REFUSED,
             // A newer worker is at work, or it passes.
@@ -250,7 +290,21 @@ fn failed(error: MoveError) -> TaskError {
             | ShardError::CursorTooOld => UNAVAILABLE,
         },
     };
-    TaskError::new(name, error.to_string())
+    TaskError::new(name, causes(&error))
+}
+
+/// An error with what caused it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
 }
 
 fn refused(error: MovesError) -> TaskError {

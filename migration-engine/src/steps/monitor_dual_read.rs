@@ -7,29 +7,25 @@ use ballast_domain::migration::{Migration, Stage};
 use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
+use ballast_vote_shard::archive::ArchiveError;
 use ballast_vote_shard::shard::Order;
 use serde_json::{Value, json};
 
-use super::verify_consistency::{damaged, told, without};
+use super::judge_sides::{Found, Judge};
+use super::paced::{Counted, Paced};
+use super::verify_consistency::without;
 use super::{Done, Given, Steps, alive, failed, tell};
 use crate::budget::Strikes;
 use crate::copy::Copied;
+use crate::ports::ReadCounts;
 use crate::worker::{Job, MoveError, Sides, Worker, differing};
 
 /// One run streams back for so long at the most.
 const RUN_MS: i64 = 5_000;
+/// What is done when nobody can say which side is right.
+const UNCLEAR: &str = "both sides are kept until somebody has looked";
 /// Both sides are compared at least so often, in seconds.
 const ASK_AGAIN_MAX: u64 = 5;
-
-/// What was found by comparing.
-enum Found {
-    /// Both are as they should be.
-    Nothing,
-    /// The target has stored something else than was written: back.
-    Target(String),
-    /// The source's copy was not right, and was copied anew.
-    Source(String),
-}
 
 pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
     let migration = steps.open(given, context).await?;
@@ -49,34 +45,18 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         return said("reverse", 0, &back, Some(why));
     }
     let left = left_ms(steps, &migration);
-    let note = match left {
-        0 => "comparing both sides a last time".to_owned(),
-        left => format!("both sides are kept for {} s more", left.div_ceil(1_000)),
-    };
     let window = migration.terms.window_ms;
-    let seconds = |ms: u64| ms.div_ceil(1_000);
-    tell(
-        context,
-        seconds(window.saturating_sub(left)),
-        Some(seconds(window)),
-        "s",
-        note,
-    );
+    tell_how_long(context, window, left);
     let last = left == 0 && migration.asked.paused.is_none();
-    let looking = async {
-        let Some((seen, sides)) = steps.worker.sides_of(&job).await? else {
-            return Ok(Found::Nothing);
-        };
-        let monitor = Monitor {
-            steps,
-            job: &job,
-            sides: sides.exchanged(),
-            order: &Worker::order(&job, &seen),
-        };
-        let quiet = monitor.stream_back(&mut back, context).await?;
-        monitor.compare(&quiet, last, &mut back).await
+    let reads = steps.readers.counts(&job.slice);
+    let look = Look {
+        steps,
+        context,
+        migration: &migration,
+        job: &job,
+        thorough: last || reads.differences > migration.figures.differences,
     };
-    let found = match alive(context, looking).await {
+    let found = match look.look(&mut back).await {
         Err(error) => match away(&error, &migration) {
             Some(why) => {
                 steps.waits_for(&migration, Some(&why)).await?;
@@ -86,21 +66,13 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         },
         Ok(found) => found,
     };
-    let noted = count(steps, &migration, &found).await?;
-    match found {
-        Found::Target(why) => return said("reverse", 0, &back, Some(why)),
-        Found::Source(why) => {
-            tracing::warn!(id = %migration.migration_id, why, "the source's copy was made anew");
-            return said("watch", 1, &back, Some(why));
-        }
-        Found::Nothing => {}
+    let noted = count(steps, &migration, &found, reads).await?;
+    match acted_on(steps, &noted, &found).await? {
+        Some(Verdict::Back(why)) => return said("reverse", 0, &back, Some(why)),
+        Some(Verdict::Again(why)) => return said("watch", 1, &back, Some(why)),
+        None => {}
     }
-    let seen = steps.readers.counts(&job.slice);
-    if seen.stragglers > 0 && migration.asked.complete.is_none() {
-        let why = format!(
-            "somebody to look: {} rows were found on {} alone, which should not be; reverse or complete the move",
-            seen.stragglers, migration.from
-        );
+    if let Some(why) = straggler(&noted) {
         steps.waits_for(&noted, Some(&why)).await?;
         return said("watch", ASK_AGAIN_MAX, &back, Some(why));
     }
@@ -126,16 +98,19 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
 /// What to wait for when a shard cannot be reached: nothing goes back or is
 /// removed by itself meanwhile.
 fn away(error: &MoveError, migration: &Migration) -> Option<String> {
-    let MoveError::Shard {
-        shard,
-        source: ShardError::Unavailable { .. },
-    } = error
-    else {
-        return None;
+    let (shard, source): (_, &dyn std::fmt::Display) = match error {
+        MoveError::Shard {
+            shard,
+            source: source @ ShardError::Unavailable { .. },
+        } => (shard, source),
+        MoveError::Archive { shard, source } if matches!(**source, ArchiveError::Store { .. }) => {
+            (shard, source)
+        }
+        _ => return None,
     };
     Some(match *shard == migration.to {
-        true => format!("{shard}, which owns the slice, to be reached again: {error}"),
-        false => format!("{shard} to be reached again, so that its copy is kept: {error}"),
+        true => format!("{shard}, which owns the slice, to be reached again: {source}"),
+        false => format!("{shard} to be reached again, so that its copy is kept: {source}"),
     })
 }
 
@@ -151,6 +126,17 @@ fn said(verdict: &str, ask_again_seconds: u64, back: &Copied, reason: Option<Str
     Ok(said)
 }
 
+/// Tells how much of the window is over.
+fn tell_how_long(context: &TaskContext, window: u64, left: u64) {
+    let note = match left {
+        0 => "comparing both sides a last time".to_owned(),
+        left => format!("both sides are kept for {} s more", left.div_ceil(1_000)),
+    };
+    let seconds = |ms: u64| ms.div_ceil(1_000);
+    let gone = seconds(window.saturating_sub(left));
+    tell(context, gone, Some(seconds(window)), "s", note);
+}
+
 /// How much of the window is left, in milliseconds.
 fn left_ms(steps: &Steps, migration: &Migration) -> u64 {
     if migration.asked.complete.is_some() {
@@ -163,6 +149,71 @@ fn left_ms(steps: &Steps, migration: &Migration) -> u64 {
         .terms
         .window_ms
         .saturating_sub(gone.unsigned_abs())
+}
+
+/// What is to be done after what was found.
+enum Verdict {
+    /// The slice goes back.
+    Back(String),
+    /// The window goes on, and is looked at again soon.
+    Again(String),
+}
+
+/// Writes down which side is wrong, and says what follows.
+async fn acted_on(
+    steps: &Steps,
+    migration: &Migration,
+    found: &Found,
+) -> Result<Option<Verdict>, TaskError> {
+    let (owner, copy) = (&migration.to, &migration.from);
+    let (shard, told, then) = match found {
+        Found::Nothing => return Ok(None),
+        Found::Owner(told) => (owner, told, "the slice goes back"),
+        Found::Copy(told) => (copy, told, "copied anew"),
+        Found::Unclear(told) => (owner, told, UNCLEAR),
+    };
+    let why = format!("{shard} is wrong: {}", told.line());
+    let waits = matches!(found, Found::Unclear(_)).then(|| {
+        format!("somebody to look: {owner} and {copy} differ, and nobody can say which is right; to complete the move then keeps what {owner} has")
+    });
+    if waits.is_some() && has_looked(migration, &told.line()) {
+        return Ok(None);
+    }
+    if waits.is_some() && migration.waiting_for == waits {
+        // It was told, and is so still.
+        return Ok(Some(Verdict::Again(why)));
+    }
+    let edit = move |migration: &mut Migration| {
+        migration.waiting_for.clone_from(&waits);
+    };
+    let place = ("MonitorDualRead", shard);
+    steps.found(migration, place, told, then, edit).await?;
+    Ok(Some(match found {
+        Found::Owner(_) => Verdict::Back(why),
+        _ => Verdict::Again(why),
+    }))
+}
+
+/// Whether somebody wanted the window to end after it was told what differs.
+fn has_looked(migration: &Migration, what: &str) -> bool {
+    let mut findings = migration.findings.iter().rev();
+    let told = findings.find(|one| one.then == UNCLEAR && one.what == what);
+    let asked = migration.asked.complete.as_ref();
+    told.zip(asked)
+        .is_some_and(|(told, word)| word.at > told.at)
+}
+
+/// A vote that only the source has should not be: the source is kept until
+/// somebody has looked.
+fn straggler(migration: &Migration) -> Option<String> {
+    let seen = migration.figures.stragglers;
+    let waits = seen > 0 && migration.asked.complete.is_none();
+    waits.then(|| {
+        format!(
+            "somebody to look: {seen} times a vote was read on {} that {} lacks, which should not be; reverse or complete the move",
+            migration.from, migration.to
+        )
+    })
 }
 
 /// The window ends, unless somebody wanted the slice back at the same moment:
@@ -181,104 +232,94 @@ async fn finish(steps: &Steps, migration: &Migration, back: &Copied) -> Done {
     }
 }
 
+/// Counts the comparison, and what readers have seen.
 async fn count(
     steps: &Steps,
     migration: &Migration,
     found: &Found,
+    reads: ReadCounts,
 ) -> Result<Migration, TaskError> {
     let differed = !matches!(found, Found::Nothing);
-    if !differed && migration.figures.compared > 0 {
+    let figures = &migration.figures;
+    let news = differed
+        || reads.differences > figures.differences
+        || reads.stragglers > figures.stragglers;
+    if !news && figures.compared > 0 {
         // Not each of very many comparisons is worth an entry.
-        let often = migration.figures.compared;
         let now = steps.now_ms();
-        let since = migration.figures.cut_over_at.map_or(now, |at| at.unix_ms());
-        let due = (now - since).max(0).unsigned_abs() / 60_000 >= often;
+        let since = figures.cut_over_at.map_or(now, |at| at.unix_ms());
+        let due = (now - since).max(0).unsigned_abs() / 60_000 >= figures.compared;
         if !due && migration.asked.complete.is_none() {
             return Ok(migration.clone());
         }
     }
-    let reads = steps.readers.counts(&migration.slice_id());
     let edit = move |migration: &mut Migration| {
-        migration.figures.compared += 1;
-        migration.figures.differences += u64::from(differed);
-        migration.figures.differences = migration.figures.differences.max(reads.differences);
+        let figures = &mut migration.figures;
+        figures.compared += 1;
+        figures.differences += u64::from(differed);
+        figures.differences = figures.differences.max(reads.differences);
+        figures.stragglers = figures.stragglers.max(reads.stragglers);
     };
     steps.note(migration, "migration.compared", edit).await
 }
 
-struct Monitor<'a> {
+/// One look at both sides.
+struct Look<'a> {
     steps: &'a Steps,
+    context: &'a TaskContext,
+    migration: &'a Migration,
     job: &'a Job,
-    /// From the owner to where it was.
-    sides: Sides,
-    order: &'a Order,
+    /// Whether everything is read back, also if nothing seems to differ.
+    thorough: bool,
 }
 
-impl Monitor<'_> {
+impl Look<'_> {
+    /// Streams back what was written, and says which side is wrong, if one is.
+    async fn look(&self, back: &mut Copied) -> Result<Found, MoveError> {
+        let Some((seen, sides)) = self.steps.worker.sides_of(self.job).await? else {
+            return Ok(Found::Nothing);
+        };
+        // From the owner to where it was.
+        let sides = sides.exchanged();
+        let order = Worker::order(self.job, &seen);
+        let streaming = self.stream_back(&sides, &order, back);
+        let unequal = alive(self.context, streaming).await?;
+        if unequal.is_empty() && !self.thorough {
+            return Ok(Found::Nothing);
+        }
+        let note = "reading both sides' files back".to_owned();
+        let (steps, context) = (self.steps, self.context);
+        let mut pace = Paced::steady(steps, context, &sides.from, Counted::Bytes, note);
+        let sealed = self.migration.proved.as_ref();
+        let judge = Judge {
+            job: self.job,
+            sides: &sides,
+            order: &order,
+            sealed: sealed.map(|proved| proved.source_digest.as_str()),
+        };
+        alive(context, judge.judge(&unequal, back, &mut pace)).await
+    }
+
     /// Streams back what was written; the polls in which nobody voted meanwhile
     /// differ on neither side, or else are returned.
     async fn stream_back(
         &self,
+        sides: &Sides,
+        order: &Order,
         back: &mut Copied,
-        context: &TaskContext,
     ) -> Result<Vec<PollId>, MoveError> {
         let slice = &self.job.slice;
-        let (before, _) = self.sides.digests(slice).await?;
+        let (before, _) = sides.digests(slice).await?;
         let until = self.steps.now_ms() + RUN_MS;
-        loop {
-            let carried = self.sides.carry(slice, self.order, back).await;
-            if carried?.caught_up {
-                break;
-            }
-            if self.steps.now_ms() >= until || context.is_cancelled() {
+        while !sides.carry(slice, order, back).await?.caught_up {
+            if self.steps.now_ms() >= until || self.context.is_cancelled() {
                 // Not caught up: nothing can be said yet.
                 return Ok(Vec::new());
             }
         }
-        let (owner, copy) = self.sides.digests(slice).await?;
+        let (owner, copy) = sides.digests(slice).await?;
         let in_motion = differing(&before, &owner);
         Ok(without(differing(&owner, &copy), &in_motion))
-    }
-
-    /// Says which side is wrong. Everything stored is read back when something
-    /// differs, and before the window ends.
-    async fn compare(
-        &self,
-        unequal: &[PollId],
-        last: bool,
-        back: &mut Copied,
-    ) -> Result<Found, MoveError> {
-        if unequal.is_empty() && !last {
-            return Ok(Found::Nothing);
-        }
-        let (owner, copy) = (&self.sides.from, &self.sides.to);
-        let shard_failed = |id: &ballast_domain::ShardId| {
-            let shard = id.clone();
-            move |source| MoveError::Shard { shard, source }
-        };
-        let wrong = damaged(&*owner.1, self.job).await;
-        let wrong = wrong.map_err(shard_failed(&owner.0))?;
-        if !wrong.is_empty() {
-            let exchanged = self.sides.exchanged();
-            let told = told(&exchanged, self.job, &wrong, &wrong).await?;
-            return Ok(Found::Target(format!("{} is wrong: {told}", owner.0)));
-        }
-        let copied_wrong = damaged(&*copy.1, self.job).await;
-        let mut polls = copied_wrong.map_err(shard_failed(&copy.0))?;
-        polls.extend(unequal);
-        polls.sort_unstable();
-        polls.dedup();
-        if polls.is_empty() {
-            return Ok(Found::Nothing);
-        }
-        let told = told(&self.sides, self.job, &polls, &polls).await?;
-        for poll in &polls {
-            let discarded = copy.1.discard(&self.job.slice, self.order, *poll).await;
-            discarded.map_err(shard_failed(&copy.0))?;
-        }
-        // Everything is offered once more; what is there stays as it is.
-        *back = Copied::default();
-        Ok(Found::Source(format!("{} is wrong: {told}", copy.0)))
     }
 }
 

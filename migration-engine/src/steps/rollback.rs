@@ -10,12 +10,14 @@ use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::{Value, json};
 
 use super::certify::ended;
+use super::judge_sides::{Found, Judge};
+use super::paced::{Counted, Paced};
 use super::update_tenant_routing::approach;
 use super::verify_consistency::unequal;
 use super::{Done, Given, REFUSED, Steps, UNAVAILABLE, alive, failed, move_id, tell};
 use crate::copy::Copied;
 use crate::protocol;
-use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker};
+use crate::worker::{Goal, Job, Notes, Reached, Sides, Worker};
 
 /// How often the cutover back is tried before the step begins anew.
 const TRIES: u32 = 5;
@@ -109,8 +111,14 @@ async fn way_back(
     };
     // What was streamed back is there already.
     notes.copied = Given::part(&given.dual_read, "back").unwrap_or_default();
-    for _ in 0..TRIES {
-        mend(steps, context, &job, &mut notes.copied).await?;
+    for tried in 0..TRIES {
+        let mend = Mend {
+            steps,
+            context,
+            migration,
+            job: &job,
+        };
+        mend.mend(tried == 0, &mut notes.copied).await?;
         approach(steps, &job, &mut notes.copied, context).await?;
         let reached = steps.worker.work(&job, Goal::Undone, notes).await;
         match reached {
@@ -136,35 +144,71 @@ async fn way_back(
     ))
 }
 
-/// Has polls copied anew that differ although nobody votes in them.
-async fn mend(
-    steps: &Steps,
-    context: &TaskContext,
-    job: &Job,
-    copied: &mut Copied,
-) -> Result<(), TaskError> {
-    let Some((seen, sides)) = steps.worker.sides_of(job).await.map_err(failed)? else {
-        return Ok(());
-    };
-    let phase = seen.route.moving.as_ref().map(|moving| moving.phase);
-    if phase != Some(Phase::Copying) {
-        return Ok(());
+/// The shard that a slice goes back to is made right first.
+struct Mend<'a> {
+    steps: &'a Steps,
+    context: &'a TaskContext,
+    migration: &'a Migration,
+    job: &'a Job,
+}
+
+impl Mend<'_> {
+    /// Has copied anew what differs there although nobody votes in it, and, when
+    /// everything is to be read back, what is stored wrong. If that cannot be
+    /// made right from here, the slice does not go back.
+    async fn mend(&self, whole: bool, copied: &mut Copied) -> Result<(), TaskError> {
+        let (steps, job, context) = (self.steps, self.job, self.context);
+        let Some((seen, sides)) = steps.worker.sides_of(job).await.map_err(failed)? else {
+            return Ok(());
+        };
+        let phase = seen.route.moving.as_ref().map(|moving| moving.phase);
+        if phase != Some(Phase::Copying) {
+            return Ok(());
+        }
+        let order = Worker::order(job, &seen);
+        let differing = alive(context, unequal(&sides, job, &order, copied)).await;
+        let differing = differing.map_err(failed)?;
+        if !whole && differing.is_empty() {
+            return Ok(());
+        }
+        let note = format!("reading {} back before the slice returns", sides.to.0);
+        let mut pace = Paced::steady(steps, context, &sides.from, Counted::Bytes, note);
+        let sealed = self.migration.proved.as_ref();
+        let judge = Judge {
+            job,
+            sides: &sides,
+            order: &order,
+            sealed: sealed.map(|proved| proved.source_digest.as_str()),
+        };
+        let found = alive(context, judge.judge(&differing, copied, &mut pace)).await;
+        let found = found.map_err(|error| pace.failed(error))?;
+        self.heed(&found, &sides).await
     }
-    let order = Worker::order(job, &seen);
-    let differing = alive(context, unequal(&sides, job, &order, copied)).await;
-    let differing = differing.map_err(failed)?;
-    for poll in &differing {
-        tracing::warn!(%poll, shard = %sides.to.0, "a copy differs and is made anew");
-        let discarded = sides.to.1.discard(&job.slice, &order, *poll).await;
-        discarded.map_err(|source| {
-            let shard = sides.to.0.clone();
-            failed(MoveError::Shard { shard, source })
-        })?;
+
+    async fn heed(&self, found: &Found, sides: &Sides) -> Result<(), TaskError> {
+        let (owner, copy) = (&sides.from.0, &sides.to.0);
+        match found {
+            // That is why it goes back, and was told.
+            Found::Nothing | Found::Owner(_) => Ok(()),
+            Found::Copy(told) => {
+                let place = ("Rollback", copy);
+                let then = "copied anew before the slice returns";
+                let found = self.steps.found(self.migration, place, told, then, |_| {});
+                found.await.map(drop)
+            }
+            Found::Unclear(told) => {
+                let place = ("Rollback", owner);
+                let then = "the slice stays: nobody can say which side is right";
+                let found = self.steps.found(self.migration, place, told, then, |_| {});
+                found.await?;
+                let why = format!(
+                    "nobody can say whether {owner} or {copy} is right: {}",
+                    told.line()
+                );
+                Err(TaskError::new(UNAVAILABLE, why))
+            }
+        }
     }
-    if !differing.is_empty() {
-        copied.cursor = Copied::default().cursor;
-    }
-    Ok(())
 }
 
 /// Why it goes back, as the steps before said.

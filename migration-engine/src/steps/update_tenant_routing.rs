@@ -3,15 +3,18 @@
 //! return. Before that it waits for a moment that promises a short pause, and
 //! gives up for now should it last longer than it may.
 
+use ballast_domain::certificate::VotesProved;
 use ballast_domain::migration::{Migration, Stage};
 use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::json;
 
+use super::paced::{Counted, Paced};
+use super::told::told;
 use super::wait_for_sync::copied_of;
-use super::{Done, Given, Steps, failed, tell};
+use super::{DIFFERENT, Done, Given, Steps, failed, tell};
 use crate::copy::Copied;
-use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker};
+use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker, differing};
 
 /// What the two commits of a cutover take.
 const COMMITS_MS: i64 = 10;
@@ -63,9 +66,31 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
             if let Err(also) = steps.worker.unseal_overdue(&migration, 0).await {
                 tracing::warn!(id = %migration.migration_id, error = %also, "it stays sealed for now");
             }
-            Err(failed(error))
+            Err(named(steps, &migration, &job, error).await)
         }
     }
+}
+
+/// What a failure means to the workflow; of a copy that differs, with the rows.
+async fn named(steps: &Steps, migration: &Migration, job: &Job, error: MoveError) -> TaskError {
+    let found = match &error {
+        MoveError::Different { .. } => steps.worker.sides_of(job).await,
+        _ => return failed(error),
+    };
+    let Ok(Some((_, sides))) = found else {
+        return failed(error);
+    };
+    let Ok((source, target)) = sides.digests(&job.slice).await else {
+        return failed(error);
+    };
+    let polls = differing(&source, &target);
+    let told = told(&sides.from, &sides.to, &job.slice, &polls, &[]).await;
+    let place = ("UpdateTenantRouting", &sides.to.0);
+    let then = "the move is rolled back";
+    if let Err(also) = steps.found(migration, place, &told, then, |_| {}).await {
+        return also;
+    }
+    TaskError::new(DIFFERENT, format!("{error}: {}", told.line()))
 }
 
 /// Copies until little is left; how long the pause would be, in milliseconds.
@@ -84,6 +109,10 @@ pub(super) async fn approach(
         return Ok(None);
     }
     let order = Worker::order(job, &seen);
+    let note = format!("looking for every file on {}", sides.to.0);
+    let mut pace = Paced::steady(steps, context, &sides.from, Counted::Bytes, note);
+    let there = sides.bring_all(&job.slice, &order, &mut pace).await;
+    there.map_err(|error| pace.failed(error))?;
     let until = steps.now_ms() + APPROACH_MS;
     tell(
         context,
@@ -109,7 +138,8 @@ pub(super) async fn approach(
         }
     };
     let began = steps.now_ms();
-    sides.digests(&job.slice).await.map_err(failed)?;
+    // What is compared now need not be in the pause.
+    sides.compare(&job.slice).await.map_err(failed)?;
     let compared = steps.now_ms() - began;
     let expected = (round + compared + COMMITS_MS).max(0);
     Ok(Some(expected.unsigned_abs()))
@@ -140,10 +170,13 @@ fn put_off(why: &str, ask_again_seconds: u64, copied: &Copied) -> Done {
 
 /// The target owns the slice: that is written down.
 async fn cut_over(steps: &Steps, migration: &Migration, job: &Job, notes: Notes) -> Done {
-    let proved = match notes.proved {
+    let mut proved = match notes.proved {
         Some(proved) => Some(proved),
         None => afterwards(steps, migration, job).await.map_err(failed)?,
     };
+    if let Some(proved) = &mut proved {
+        with_files(steps, job, proved).await.map_err(failed)?;
+    }
     let now = steps.clock.now();
     let (rows, bytes) = (notes.copied.rows, notes.copied.bytes);
     let pause = notes.pause.ms.map(i64::unsigned_abs);
@@ -172,7 +205,7 @@ async fn afterwards(
     steps: &Steps,
     migration: &Migration,
     job: &Job,
-) -> Result<Option<ballast_domain::certificate::VotesProved>, MoveError> {
+) -> Result<Option<VotesProved>, MoveError> {
     if migration.proved.is_some() || migration.stage == Stage::CutOver {
         return Ok(None);
     }
@@ -182,6 +215,16 @@ async fn afterwards(
     let mut compared = sides.compare(&job.slice).await?;
     compared.target = compared.source;
     Ok(Some(compared.proved(seen.route.epoch)))
+}
+
+/// Adds the votes that are in files. Nobody waits for it: what was archived when
+/// the source was sealed is so now.
+async fn with_files(steps: &Steps, job: &Job, proved: &mut VotesProved) -> Result<(), MoveError> {
+    if let Some((_, sides)) = steps.worker.sides_of(job).await? {
+        proved.acknowledged += sides.rows_in_files(&sides.from, &job.slice).await?;
+        proved.present += sides.rows_in_files(&sides.to, &job.slice).await?;
+    }
+    Ok(())
 }
 
 // Undone by Rollback: before the point of no return the record is taken back at

@@ -1,23 +1,22 @@
-//! *VerifyConsistency*: what the target has stored is read back, and compared
-//! with what it should be and with the source. What differs is named, and
-//! copied anew once.
+//! *VerifyConsistency*: what the target has stored, rows and files, is read back,
+//! and compared with what it should be and with the source. What differs is
+//! named in the move's record, and copied anew once.
 
 use ballast_domain::PollId;
 use ballast_domain::migration::Migration;
 use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
+use ballast_vote_shard::archive::FullSpeed;
 use ballast_vote_shard::shard::{Cursor, Order};
 use serde_json::json;
 
-use super::difference::{self, Difference};
+use super::paced::{Counted, Paced};
+use super::told::told;
 use super::wait_for_sync::copied_of;
 use super::{Done, Given, Steps, alive, failed, tell};
 use crate::copy::Copied;
-use crate::worker::{Digests, Job, MoveError, Sides, Worker, differing};
-
-/// Polls whose differing rows are named; of more, their number.
-const NAMED_MAX: usize = 5;
+use crate::worker::{BadFile, Digests, Job, MoveError, Sides, Worker, differing};
 
 pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
     let migration = steps.go_on(given, context).await?;
@@ -34,7 +33,12 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     }
     let order = Worker::order(&job, &seen);
     let mut copied = copied_of(&given.sync);
-    tell(context, 0, None, "", format!("reading {} back", sides.to.0));
+    let to = &sides.to;
+    let note = format!("reading {}'s files back", to.0);
+    let mut pace = Paced::heeding(steps, given, context, &sides.from, Counted::Bytes, note);
+    let files = sides.bad_files(to, &job.slice, &mut pace).await;
+    let files = files.map_err(|error| pace.failed(error))?;
+    tell(context, 0, None, "", format!("reading {} back", to.0));
     let wrong = alive(context, stored_wrong(&sides, &job)).await;
     let wrong = wrong.map_err(failed)?;
     let unequal = alive(context, unequal(&sides, &job, &order, &mut copied)).await;
@@ -42,26 +46,39 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     let mut polls: Vec<PollId> = wrong.iter().chain(&unequal).copied().collect();
     polls.sort_unstable();
     polls.dedup();
-    if polls.is_empty() {
+    if polls.is_empty() && files.is_empty() {
         let back = position(&sides, &job).await.map_err(failed)?;
         return Ok(json!({"consistent": true, "repairs": repairs, "back": back}));
     }
-    let told = told(&sides, &job, &polls, &wrong).await.map_err(failed)?;
-    tracing::warn!(id = %migration.migration_id, differences = told, "the copy differs");
+    let mut told = told(&sides.from, to, &job.slice, &polls, &wrong).await;
+    told.files(&files);
+    let place = ("VerifyConsistency", &to.0);
     if repairs > 0 {
+        let then = "it was copied anew before: the move is rolled back";
+        steps.found(&migration, place, &told, then, |_| {}).await?;
         return Ok(json!({
             "consistent": false,
             "repaired": false,
             "repairs": repairs,
-            "difference": told,
+            "difference": told.line(),
         }));
     }
-    repair(steps, &migration, &sides, &job, &order, &polls).await?;
+    let repair = Repair {
+        sides: &sides,
+        job: &job,
+        order: &order,
+    };
+    alive(context, repair.repair(&polls, &files)).await?;
+    let count = told.count;
+    let edit = move |migration: &mut Migration| migration.figures.repaired += count;
+    steps
+        .found(&migration, place, &told, "copied anew", edit)
+        .await?;
     Ok(json!({
         "consistent": false,
         "repaired": true,
         "repairs": repairs + 1,
-        "difference": told,
+        "difference": told.line(),
     }))
 }
 
@@ -100,57 +117,31 @@ pub(super) fn without(mut polls: Vec<PollId>, others: &[PollId]) -> Vec<PollId> 
     polls
 }
 
-/// What differs, in words.
-pub(super) async fn told(
-    sides: &Sides,
-    job: &Job,
-    polls: &[PollId],
-    stored_wrong: &[PollId],
-) -> Result<String, MoveError> {
-    let mut words = Vec::new();
-    for poll in polls.iter().take(NAMED_MAX) {
-        let (from, to) = (&sides.from, &sides.to);
-        let found = difference::of(&*from.1, &*to.1, &job.slice, *poll).await;
-        words.push(match found {
-            Ok(Difference { count: 0, .. }) if stored_wrong.contains(poll) => {
-                format!(
-                    "poll {poll}: what {} has stored is not what it was given",
-                    to.0
-                )
-            }
-            Ok(difference) => difference.told(),
-            Err(error) => format!("poll {poll}: its rows cannot be read: {error}"),
-        });
-    }
-    let more = polls.len().saturating_sub(NAMED_MAX);
-    if more > 0 {
-        words.push(format!("{more} more polls"));
-    }
-    Ok(words.join("; "))
+/// Has what differs copied anew.
+struct Repair<'a> {
+    sides: &'a Sides,
+    job: &'a Job,
+    order: &'a Order,
 }
 
-/// Has polls copied anew.
-async fn repair(
-    steps: &Steps,
-    migration: &Migration,
-    sides: &Sides,
-    job: &Job,
-    order: &Order,
-    polls: &[PollId],
-) -> Result<(), TaskError> {
-    for poll in polls {
-        let discarded = sides.to.1.discard(&job.slice, order, *poll).await;
-        discarded.map_err(|source| {
-            failed(MoveError::Shard {
-                shard: sides.to.0.clone(),
-                source,
-            })
-        })?;
+impl Repair<'_> {
+    async fn repair(&self, polls: &[PollId], files: &[BadFile]) -> Result<(), TaskError> {
+        let (id, target) = &self.sides.to;
+        let slice = &self.job.slice;
+        for poll in polls {
+            let discarded = target.discard(slice, self.order, *poll).await;
+            discarded.map_err(|source| {
+                let shard = id.clone();
+                failed(MoveError::Shard { shard, source })
+            })?;
+        }
+        for file in files {
+            let (order, pace) = (self.order, &mut FullSpeed);
+            let mended = self.sides.mend_file(slice, order, file.poll, pace);
+            mended.await.map_err(failed)?;
+        }
+        Ok(())
     }
-    let repaired = polls.len() as u64;
-    let edit = move |migration: &mut Migration| migration.figures.repaired += repaired;
-    steps.note(migration, "migration.repair", edit).await?;
-    Ok(())
 }
 
 /// Where the target's own changes begin: what is written there after the

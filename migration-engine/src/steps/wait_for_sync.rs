@@ -1,5 +1,6 @@
-//! *WaitForSync*: what is there is copied, then what has changed since, round
-//! after round, until a round is short enough for the pause at the cutover.
+//! *WaitForSync*: the files of archived polls are brought, then what else is
+//! there is copied, then what has changed since, round after round, until a
+//! round is short enough for the pause at the cutover.
 //!
 //! How far it is, is written down with the end of each run of this step. A run
 //! takes a tenth of the time that was spent before it, and two seconds at the
@@ -12,8 +13,10 @@ use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::{Value, json};
 
+use super::paced::{Counted, Paced};
 use super::{Done, Given, Steps, failed, tell};
-use crate::copy::Copied;
+use crate::copy::{Ahead, Copied};
+use crate::faults;
 use crate::throttle::Throttle;
 use crate::worker::{Job, Sides, Worker};
 
@@ -55,6 +58,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         begun_ms: steps.now_ms(),
         looked_ms: 0,
     };
+    copying.files(given, &mut copied).await?;
     let caught_up = copying.run(given, &mut copied).await?;
     copying.noted(&copied).await?;
     let ask_again = u64::from(copying.migration.asked.paused.is_some());
@@ -83,6 +87,20 @@ struct Copying<'a> {
 }
 
 impl Copying<'_> {
+    /// Brings the files that the target does not name yet: they come before the
+    /// rows. How far it is, is what is there.
+    async fn files(&self, given: &Given, copied: &mut Copied) -> Result<(), TaskError> {
+        let (from, to) = (&self.sides.from, &self.sides.to.0);
+        let note = format!("bringing files from {} to {to}", from.0);
+        let (steps, context) = (self.steps, self.context);
+        let mut pace = Paced::heeding(steps, given, context, from, Counted::Bytes, note);
+        let slice = &self.job.slice;
+        let brought = self.sides.bring_files(slice, &self.order, &mut pace).await;
+        copied.add(&brought.map_err(|error| pace.failed(error))?);
+        faults::point("brought", "files");
+        Ok(())
+    }
+
     /// Copies until a round is short, or its time is up; whether it is caught
     /// up.
     async fn run(&mut self, given: &Given, copied: &mut Copied) -> Result<bool, TaskError> {
@@ -90,6 +108,7 @@ impl Copying<'_> {
         let (mut round_began, mut rounds) = (self.steps.now_ms(), 0);
         // The first round is everything.
         let mut is_first = copied.cursor == Copied::default().cursor;
+        let mut ahead = Ahead::default();
         loop {
             self.look(given, copied).await?;
             if self.migration.asked.paused.is_some() {
@@ -97,7 +116,8 @@ impl Copying<'_> {
             }
             let began = self.steps.now_ms();
             let slice = &self.job.slice;
-            let carried = self.sides.carry(slice, &self.order, copied).await;
+            let (sides, order) = (&self.sides, &self.order);
+            let carried = sides.carry_ahead(slice, order, copied, &mut ahead).await;
             let carried = carried.map_err(failed)?;
             let now = self.steps.now_ms();
             if carried.caught_up {

@@ -4,6 +4,7 @@
 //!   look ──► protocol::next ──► do ──► look ──► …  until the goal is reached
 //!
 //!   sides     both shards of a move: looked at, compared, told things
+//!   files     closed polls' files: brought, read back, removed
 //!   overdue   a seal that has lasted, undone by anybody
 //!   claim     a move begins
 //! ```
@@ -11,21 +12,24 @@
 //! to save work.
 
 mod claim;
+mod files;
 mod overdue;
 mod sides;
 
 use std::sync::Arc;
 
 use ballast_domain::certificate::VotesProved;
-use ballast_domain::moving::{MoveId, Phase, Route};
+use ballast_domain::moving::{MoveId, Moving, Phase, Route};
 use ballast_domain::registry::StoreError;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Clock, ShardId};
+use ballast_vote_shard::archive::{ArchiveError, Archives};
 use ballast_vote_shard::shard::{Holding, Order};
 use ballast_vote_shard::{ShardError, Shards};
 
 pub use claim::{ClaimError, claim};
-pub use sides::{Compared, Digests, Sides, differing};
+pub use files::BadFile;
+pub use sides::{Compared, Digests, Side, Sides, differing};
 
 use crate::copy::Copied;
 use crate::faults;
@@ -50,6 +54,16 @@ pub enum MoveError {
         /// Why not.
         #[source]
         source: ShardError,
+    },
+    /// The files of a shard. One that is damaged stays so; a place that is away
+    /// may come back.
+    #[error("{shard}: {source}")]
+    Archive {
+        /// Which shard.
+        shard: ShardId,
+        /// What is wrong.
+        #[source]
+        source: Box<ArchiveError>,
     },
     /// The copy does not become equal to what it was made from.
     #[error("the copy on {target} differs from {from} in {polls} polls")]
@@ -147,17 +161,27 @@ pub struct Notes {
 pub struct Worker {
     records: Arc<dyn Records>,
     shards: Arc<dyn Shards>,
+    archives: Option<Arc<dyn Archives>>,
     clock: Arc<dyn Clock>,
 }
 
 impl Worker {
-    /// A worker on these records and shards.
+    /// A worker on these records and shards. It cannot move archived polls
+    /// before it knows where their files are.
     pub fn new(records: Arc<dyn Records>, shards: Arc<dyn Shards>, clock: Arc<dyn Clock>) -> Self {
         Self {
             records,
             shards,
+            archives: None,
             clock,
         }
+    }
+
+    /// With the files of archived polls.
+    #[must_use]
+    pub fn with_archives(mut self, archives: Arc<dyn Archives>) -> Self {
+        self.archives = Some(archives);
+        self
     }
 
     /// Goes on with a move until a goal is reached. How far the copy is, and
@@ -189,7 +213,7 @@ impl Worker {
                     _ => Reached::Unknown,
                 });
             };
-            let sides = Sides::find(&*self.shards, &moving.from, &moving.to)?;
+            let sides = self.sides(&moving)?;
             let overdue = self.is_overdue(&seen, job.seal_max_ms);
             let wish = match (goal, is_way_back(&job.move_id)) {
                 (Goal::Undone, true) if overdue || put_off => Wish::Wait,
@@ -202,13 +226,15 @@ impl Worker {
             put_off |= overdue && wish == Wish::Wait;
             let mut view = self.look(&job.slice, &seen, &sides, wish).await?;
             match moving.phase {
-                Phase::Sealing { epoch } => {
+                // What is not sealed yet is sealed first, equal or not.
+                Phase::Sealing { epoch } if protocol::is_sealed(&view) => {
                     let compared = sides.compare(&job.slice).await?;
-                    view.equal = compared.differing == 0;
+                    view.equal = compared.is_equal();
                     if view.equal {
                         notes.proved = Some(compared.proved(epoch));
                     }
                 }
+                Phase::Sealing { .. } => view.equal = false,
                 _ => view.equal = !matches!(goal, Goal::Prepared | Goal::Turned),
             }
             let goal_here = match (goal, is_way_back(&job.move_id)) {
@@ -232,6 +258,9 @@ impl Worker {
                     return Ok(Reached::PutOff);
                 }
                 Step::Swap(then) => {
+                    if let Some(left) = sides.left_by(&then, &moving.phase) {
+                        sides.remove_files(left, &job.slice).await?;
+                    }
                     faults::point("swap", &then);
                     // Lost against somebody else, or its answer lost: the next
                     // look tells.
@@ -277,7 +306,7 @@ impl Worker {
         let Some(moving) = seen.route.move_of(&job.move_id) else {
             return Ok(None);
         };
-        let sides = Sides::find(&*self.shards, &moving.from, &moving.to)?;
+        let sides = self.sides(moving)?;
         Ok(Some((seen, sides)))
     }
 
@@ -295,6 +324,11 @@ impl Worker {
             move_id: job.move_id.clone(),
             token: protocol::token(prepared, job.lease),
         }
+    }
+
+    fn sides(&self, moving: &Moving) -> Result<Sides, MoveError> {
+        let archives = self.archives.clone();
+        Sides::find(&*self.shards, archives, &moving.from, &moving.to)
     }
 
     async fn read(&self, slice: &SliceId) -> Result<Seen, MoveError> {

@@ -5,7 +5,7 @@ use ballast_domain::migration::{Migration, Stage};
 use ballast_domain::moving::Phase;
 use ballast_vote_shard::shard::Order;
 
-use super::{MoveError, Sides, Worker};
+use super::{MoveError, Worker};
 use crate::protocol::{self, Op, Step, Wish};
 
 /// Steps that this may take: more means that somebody else is at work.
@@ -35,7 +35,7 @@ impl Worker {
             if settled {
                 return Ok(());
             }
-            let sides = Sides::find(&*self.shards, &moving.from, &moving.to)?;
+            let sides = self.sides(&moving)?;
             let view = self.look(&slice, &seen, &sides, Wish::Wait).await?;
             let fences = [&view.source, &view.target];
             let highest = fences.into_iter().flatten().map(|fence| fence.token);

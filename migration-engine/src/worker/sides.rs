@@ -5,52 +5,60 @@ use std::sync::Arc;
 use ballast_domain::certificate::VotesProved;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId};
-use ballast_vote_shard::shard::{Digest, Fence, Order, Unfit};
+use ballast_vote_shard::archive::Archives;
+use ballast_vote_shard::shard::{Digest, Fence, Order, SliceDigest, Unfit};
 use ballast_vote_shard::{At, ShardError, Shards, VoteShard};
 
 use super::MoveError;
-use crate::copy::{self, Carried, Copied};
+use crate::copy::{self, Ahead, Carried, Copied};
 use crate::protocol::Op;
 
 /// Polls that one purge removes.
 const PURGED_AT_ONCE: usize = 100;
 
+/// One shard of a move, with its name.
+pub type Side = (ShardId, Arc<dyn VoteShard>);
+
 /// Both shards of a move.
 #[derive(Clone)]
 pub struct Sides {
     /// The one that the slice leaves.
-    pub from: (ShardId, Arc<dyn VoteShard>),
+    pub from: Side,
     /// The one that it comes to.
-    pub to: (ShardId, Arc<dyn VoteShard>),
+    pub to: Side,
+    /// Where their files are, if those can be reached from here.
+    pub(super) archives: Option<Arc<dyn Archives>>,
 }
 
 /// What both sides hold, beside each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compared {
-    /// Polls whose digests differ, or that only one side has.
-    pub differing: usize,
-    /// All rows of the source.
-    pub source: Digest,
-    /// All rows of the target.
-    pub target: Digest,
-    /// The source's polls.
-    pub polls: usize,
+    /// All of the source.
+    pub source: SliceDigest,
+    /// All of the target.
+    pub target: SliceDigest,
 }
 
 impl Compared {
+    /// Whether both hold the same polls and rows.
+    #[must_use]
+    pub fn is_equal(&self) -> bool {
+        self.source == self.target
+    }
+
     /// What this proves, if the source is sealed.
     #[must_use]
     pub fn proved(&self, sealed_epoch: Epoch) -> VotesProved {
-        let polls = self.polls as u64;
+        let (source, target) = (&self.source, &self.target);
         VotesProved {
-            acknowledged: self.source.rows.saturating_sub(polls),
-            present: self.target.rows.saturating_sub(polls),
+            acknowledged: source.votes(),
+            present: target.votes(),
             // A row is found by its poll and voter: there cannot be two. What
             // is there beyond what was acknowledged would be one too many.
-            duplicates: self.target.rows.saturating_sub(self.source.rows),
-            polls,
-            source_digest: self.source.hex(),
-            target_digest: self.target.hex(),
+            duplicates: target.votes().saturating_sub(source.votes()),
+            polls: source.polls,
+            source_digest: source.rows.hex(),
+            target_digest: target.rows.hex(),
             sealed_epoch,
         }
     }
@@ -58,7 +66,12 @@ impl Compared {
 
 impl Sides {
     /// Finds both.
-    pub fn find(shards: &dyn Shards, from: &ShardId, to: &ShardId) -> Result<Self, MoveError> {
+    pub fn find(
+        shards: &dyn Shards,
+        archives: Option<Arc<dyn Archives>>,
+        from: &ShardId,
+        to: &ShardId,
+    ) -> Result<Self, MoveError> {
         let find = |id: &ShardId| {
             let found = shards.shard(id).map_err(failed(id))?;
             Ok::<_, MoveError>((id.clone(), found))
@@ -66,6 +79,7 @@ impl Sides {
         Ok(Self {
             from: find(from)?,
             to: find(to)?,
+            archives,
         })
     }
 
@@ -75,6 +89,7 @@ impl Sides {
         Self {
             from: self.to.clone(),
             to: self.from.clone(),
+            archives: self.archives.clone(),
         }
     }
 
@@ -97,27 +112,26 @@ impl Sides {
         Ok((source, target))
     }
 
-    /// Compares what both hold.
+    /// Compares what both hold, by its sums: that takes as long as what has
+    /// changed since they were last compared. The source is read first.
     pub async fn compare(&self, slice: &SliceId) -> Result<Compared, MoveError> {
-        let (source, target) = self.digests(slice).await?;
         Ok(Compared {
-            differing: differing(&source, &target).len(),
-            source: sum(&source),
-            target: sum(&target),
-            polls: source.len(),
+            source: digest(&self.from, slice).await?,
+            target: digest(&self.to, slice).await?,
         })
     }
 
     /// That they differ, as an error.
     pub(super) async fn difference(&self, slice: &SliceId) -> Result<MoveError, MoveError> {
+        let (source, target) = self.digests(slice).await?;
         Ok(MoveError::Different {
             from: self.from.0.clone(),
             target: self.to.0.clone(),
-            polls: self.compare(slice).await?.differing,
+            polls: differing(&source, &target).len(),
         })
     }
 
-    /// Carries one page over.
+    /// Carries one page over, and before it the files that it names.
     pub async fn carry(
         &self,
         slice: &SliceId,
@@ -125,11 +139,47 @@ impl Sides {
         copied: &mut Copied,
     ) -> Result<Carried, MoveError> {
         let (from, to) = (&self.from, &self.to);
-        let done = copy::page(&*from.1, &*to.1, slice, order, copied).await;
-        done.map_err(|failure| match failure {
-            copy::PageError::Source(source) => failed(&from.0)(source),
-            copy::PageError::Target(source) => failed(&to.0)(source),
-        })
+        let page = copy::read(&*from.1, slice, copied).await;
+        let page = page.map_err(failed(&from.0))?;
+        let files = self.bring_named(slice, order, &page.changes).await?;
+        copied.add(&files);
+        let done = copy::write(&*to.1, slice, order, page, copied).await;
+        let mut carried = done.map_err(failed(&to.0))?;
+        carried.bytes += files.bytes;
+        Ok(carried)
+    }
+
+    /// The same, with the next page read while this one is written: for a copy
+    /// that is long.
+    pub async fn carry_ahead(
+        &self,
+        slice: &SliceId,
+        order: &Order,
+        copied: &mut Copied,
+        ahead: &mut Ahead,
+    ) -> Result<Carried, MoveError> {
+        let (from, to) = (&self.from, &self.to);
+        let page = match ahead.take(&copied.cursor) {
+            Some(page) => page,
+            None => {
+                let page = copy::read(&*from.1, slice, copied).await;
+                page.map_err(failed(&from.0))?
+            }
+        };
+        let files = self.bring_named(slice, order, &page.changes).await?;
+        copied.add(&files);
+        // What comes after the last page has not happened yet.
+        let next = (!page.caught_up).then(|| page.next.clone());
+        let read = async {
+            if let Some(next) = next {
+                ahead.read(&*from.1, slice, next).await;
+            }
+        };
+        let write = copy::write(&*to.1, slice, order, page, copied);
+        let (done, ()) = tokio::join!(write, read);
+        let mut carried = done.map_err(failed(&to.0))?;
+        carried.bytes += files.bytes;
+        Ok(carried)
     }
 
     /// Tells one of them something.
@@ -153,7 +203,8 @@ impl Sides {
             Op::Prepare(epoch) => {
                 let (from, source) = &self.from;
                 let key = source.slice_key(slice).await.map_err(failed(from))?;
-                told.prepare(&at(epoch), order, key).await
+                let range = source.slice_range(slice).await.map_err(failed(from))?;
+                told.prepare(&at(epoch), order, key, range).await
             }
             Op::Seal(epoch) => told.seal(&at(epoch), order).await,
             Op::Reinstate(epoch) => match told.unseal(&at(epoch), order).await {
@@ -178,10 +229,7 @@ impl Sides {
 /// The digests of a slice's polls, in their order.
 pub type Digests = Vec<(PollId, Digest)>;
 
-async fn digests(
-    (id, shard): &(ShardId, Arc<dyn VoteShard>),
-    slice: &SliceId,
-) -> Result<Digests, MoveError> {
+async fn digests((id, shard): &Side, slice: &SliceId) -> Result<Digests, MoveError> {
     let mut found = match shard.digests(slice).await {
         Ok(found) => found,
         // It holds nothing of it yet.
@@ -190,6 +238,17 @@ async fn digests(
     };
     found.sort_unstable_by_key(|(poll, _)| *poll);
     Ok(found)
+}
+
+async fn digest(
+    (id, shard): &(ShardId, Arc<dyn VoteShard>),
+    slice: &SliceId,
+) -> Result<SliceDigest, MoveError> {
+    match shard.digest(slice).await {
+        // It holds nothing of it yet.
+        Err(ShardError::Unfit(_)) => Ok(SliceDigest::default()),
+        other => other.map_err(failed(id)),
+    }
 }
 
 /// The polls that differ between two lists, each in the order of the polls.
@@ -217,14 +276,6 @@ pub fn differing(one: &Digests, two: &Digests) -> Vec<PollId> {
             (Some(_), None) | (None, None) => return found,
         }
     }
-}
-
-fn sum(digests: &Digests) -> Digest {
-    let mut all = Digest::default();
-    for (_, digest) in digests {
-        all.merge(digest);
-    }
-    all
 }
 
 pub(super) fn failed(shard: &ShardId) -> impl FnOnce(ShardError) -> MoveError + use<'_> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ballast_domain::moving::{MoveId, Route};
+use ballast_domain::moving::{MoveId, Phase, Route};
 use ballast_domain::poll::{
     Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId, Verdict,
 };
@@ -41,7 +41,7 @@ pub(crate) fn slice() -> SliceId {
     }
 }
 
-fn at(epoch: Epoch) -> At {
+pub(crate) fn at(epoch: Epoch) -> At {
     At {
         slice: slice(),
         epoch,
@@ -89,10 +89,12 @@ impl Records for Register {
             let mut now = self.seen.lock().unwrap();
             let same = *now == *seen;
             if same {
+                let phase = then.moving.as_ref().map(|moving| moving.phase);
+                let sealing = matches!(phase, Some(Phase::Sealing { .. }));
                 *now = Seen {
                     route: then.clone(),
                     version: now.version + 1,
-                    sealing_since: None,
+                    sealing_since: sealing.then(|| Timestamp::from_unix_ms(NOW_MS)),
                 };
             }
             same
@@ -179,6 +181,11 @@ impl World {
 
     pub(crate) fn lose_every_third_answer(&self) {
         self.register.loses.store(true, Ordering::Release);
+    }
+
+    /// Time passes.
+    pub(crate) fn pass(&self, ms: i64) {
+        self.clock.advance(ms);
     }
 
     pub(crate) fn shard(&self, name: &str) -> &EmbeddedShard {

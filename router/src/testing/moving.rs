@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ballast_domain::moving::{Moving, Phase, Route};
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{ShardId, Timestamp};
 use ballast_vote_shard::archive::LocalArchives;
@@ -194,7 +195,10 @@ impl Town {
         let (from, target) = self.sides();
         let key = from.slice_key(&slice()).await.unwrap();
         let (at, order) = (at(prepared), self.order());
-        target.prepare(&at, &order, key).await.unwrap();
+        target
+            .prepare(&at, &order, key, HashRange::WHOLE)
+            .await
+            .unwrap();
         *self.copied.lock().unwrap() = Cursor::Start;
         self.copy().await;
     }
@@ -230,11 +234,18 @@ impl Town {
         self.set_route(route);
     }
 
-    /// Tells both sides.
-    pub(crate) async fn activate(&self) {
-        let (from, to) = self.sides();
+    /// Tells the target, which takes votes from now on; the source does not know.
+    pub(crate) async fn activate_target(&self) {
+        let (_, to) = self.sides();
         let epoch = self.route().epoch;
         to.activate(&at(epoch), &self.order()).await.unwrap();
+    }
+
+    /// Tells both sides.
+    pub(crate) async fn activate(&self) {
+        self.activate_target().await;
+        let (from, _) = self.sides();
+        let epoch = self.route().epoch;
         from.retire(&at(epoch), &self.order()).await.unwrap();
     }
 
@@ -276,7 +287,9 @@ impl Town {
         self.set_route(route);
         let (old, owner) = self.sides();
         let key = owner.slice_key(&slice()).await.unwrap();
-        old.prepare(&at(back), &self.order(), key).await.unwrap();
+        old.prepare(&at(back), &self.order(), key, HashRange::WHOLE)
+            .await
+            .unwrap();
         carry(&owner, &old, &self.order(), Cursor::Start).await;
     }
 

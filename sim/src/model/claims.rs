@@ -1,12 +1,11 @@
 //! What must be true of every world.
 
-use ballast_domain::moving::Phase;
-use ballast_migration_engine::protocol::Wish;
-use ballast_vote_shard::shard::Holding;
 use stateright::Property;
 
-use super::happen::{Happening, MoveModel};
-use super::world::{Letter, World};
+use super::happen::MoveModel;
+use super::rules::Rule;
+use super::small::{self, Fence, Held, Phase};
+use super::world::{Row, Shard, World};
 
 /// Something that must be true of every world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,11 +31,14 @@ pub enum Claim {
     /// INV-8: whatever happened, everything ends: no seal stays, no partial
     /// data, every voter is answered.
     EndsCalm,
+    /// INV-38: whatever a router believes, what it reads is no older than what
+    /// was acknowledged.
+    ReadsAreTrue,
 }
 
 impl Claim {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NothingLost,
         Self::NothingDoubled,
         Self::OneOwner,
@@ -45,6 +47,7 @@ impl Claim {
         Self::EpochsAreGiven,
         Self::WayBack,
         Self::EndsCalm,
+        Self::ReadsAreTrue,
     ];
 
     /// Its name.
@@ -59,6 +62,7 @@ impl Claim {
             Self::EpochsAreGiven => "INV-6 epochs are given out by the record",
             Self::WayBack => "INV-7 the window keeps the way back",
             Self::EndsCalm => "INV-8 everything ends",
+            Self::ReadsAreTrue => "INV-38 what is read is true",
         }
     }
 
@@ -71,39 +75,59 @@ impl Claim {
             Self::NoStraggler => |_, world| no_straggler(world),
             Self::EpochsAreGiven => |_, world| epochs_are_given(world),
             Self::WayBack => |_, world| way_back(world),
-            Self::EndsCalm => ends_calm,
+            Self::EndsCalm => MoveModel::ends_calm,
+            Self::ReadsAreTrue => reads_are_true,
         };
         Property::always(self.name(), condition)
     }
 }
 
 fn nothing_lost(world: &World) -> bool {
-    let truth = &world.truth().rows;
-    (0..).zip(&world.clients).all(|(voter, client)| {
-        let held = truth.get(&voter).map_or(0, |row| row.choice);
-        held >= client.acknowledged
+    has_all(world, world.truth())
+}
+
+fn has_all(world: &World, shard: &Shard) -> bool {
+    let held = shard.rows.iter().map(|row| row.choice);
+    held.zip(world.acknowledged)
+        .all(|(held, acknowledged)| held >= acknowledged)
+}
+
+fn reads_are_true(model: &MoveModel, world: &World) -> bool {
+    let mut shards = (0..).zip(&world.shards);
+    shards.all(|(number, shard)| {
+        let Some(fence) = shard.fence else {
+            return true;
+        };
+        // What a router believes that reads here: its epoch, if it is ever
+        // answered, is one at which the record named this shard. Lower ones may
+        // have been forgotten, so the fence's own stands for them.
+        let is_read = (0..=fence.epoch).any(|epoch| small::serves(shard.fence, epoch));
+        let asks = small::must_be_confirmed(shard.fence) && model.rule != Rule::SealedIsTrusted;
+        let is_told = is_read && (!asks || world.route.owner == number);
+        !is_told || has_all(world, shard)
     })
 }
 
 fn nothing_doubled(world: &World) -> bool {
-    let rows = world.shards.iter().flat_map(|shard| shard.rows.values());
-    rows.into_iter().all(|row| row.counted <= 1)
+    let mut rows = world.shards.iter().flat_map(|shard| &shard.rows);
+    rows.all(|row| row.counted <= 1)
 }
 
-fn owners(world: &World) -> impl Iterator<Item = usize> + '_ {
+fn owners(world: &World) -> impl Iterator<Item = (usize, &Fence)> {
     let numbered = world.shards.iter().enumerate();
     numbered.filter_map(|(number, shard)| {
         let fence = shard.fence.as_ref()?;
-        (fence.holding == Holding::Owner).then_some(number)
+        (fence.holding == Held::Owner).then_some((number, fence))
     })
 }
 
 fn owner_is_recorded(world: &World) -> bool {
-    owners(world).all(|number| number == usize::from(world.route.owner))
+    let (owner, epoch) = (usize::from(world.route.owner), world.route.epoch);
+    owners(world).all(|(number, fence)| number == owner && fence.epoch <= epoch)
 }
 
-fn old_side(world: &World) -> Option<&super::world::Shard> {
-    let moving = world.route.moving.as_ref()?;
+fn old_side(world: &World) -> Option<&Shard> {
+    let moving = world.route.moving?;
     let decided = matches!(moving.phase, Phase::Window | Phase::Cleaning);
     decided.then(|| &world.shards[usize::from(moving.from)])
 }
@@ -111,91 +135,26 @@ fn old_side(world: &World) -> Option<&super::world::Shard> {
 fn no_straggler(world: &World) -> bool {
     let truth = &world.truth().rows;
     old_side(world).is_none_or(|old| {
-        old.rows.iter().all(|(voter, row)| {
-            let known = truth.get(voter);
-            known.is_some_and(|known| (known.epoch, known.choice) >= (row.epoch, row.choice))
-        })
+        let mut both = old.rows.iter().zip(truth);
+        both.all(|(old, known)| known.version() >= old.version())
     })
 }
 
 fn epochs_are_given(world: &World) -> bool {
-    let fences = world.shards.iter().filter_map(|shard| shard.fence.as_ref());
-    fences
-        .into_iter()
-        .all(|fence| fence.epoch <= world.route.spent)
-        && world.route.epoch <= world.route.spent
+    let mut fences = world.shards.iter().filter_map(|shard| shard.fence);
+    let spent = world.route.spent;
+    fences.all(|fence| fence.epoch <= spent) && world.route.epoch <= spent
 }
 
 fn way_back(world: &World) -> bool {
-    let Some(moving) = &world.route.moving else {
+    if world.route.phase() != Some(Phase::Window) {
         return true;
-    };
-    let truth = &world.truth().rows;
+    }
     // What was written at this epoch came after the seal.
-    moving.phase != Phase::Window
-        || old_side(world).is_none_or(|old| {
-            let before = truth
-                .iter()
-                .filter(|(_, row)| row.epoch < world.route.epoch);
-            before
-                .into_iter()
-                .all(|(voter, _)| old.rows.contains_key(voter))
-        })
-}
-
-/// From here on nothing goes wrong any more: everything that is on its way
-/// arrives, the last worker works, routers read the record, clients try again.
-fn ends_calm(model: &MoveModel, world: &World) -> bool {
-    // What is on its way can arrive, and the world that it leads to is looked
-    // at as well: that is enough.
-    if !world.mail.is_empty() {
-        return true;
-    }
-    let mut now = world.clone();
-    now.wanted.more = 0;
-    if matches!(now.wanted.wish, Wish::Go | Wish::Wait) {
-        now.wanted.wish = Wish::Finish;
-    }
-    for worker in &mut now.workers {
-        worker.alive = true;
-        worker.waits = false;
-    }
-    let last = u8::try_from(now.workers.len() - 1).unwrap_or(0);
-    for _ in 0..60 {
-        while !now.mail.is_empty() {
-            match model.after(&now, Happening::Arrive(0)) {
-                Some(after) => now = after,
-                None => return false,
-            }
-        }
-        if now.is_calm() && all_answered(&now) {
-            return true;
-        }
-        for router in 0..model.bounds.routers {
-            now = model.after(&now, Happening::Refresh(router)).unwrap_or(now);
-        }
-        for (voter, client) in (0..).zip(now.clients.clone()) {
-            if client.acknowledged < client.wants {
-                now.clients[usize::from(voter)].sent = false;
-                now = model.after(&now, Happening::Send(voter, 0)).unwrap_or(now);
-            }
-        }
-        // First what the target lacks, then the seal.
-        let copies = model.intends(&now, last, false);
-        let step = Happening::Act(last, copies.is_none());
-        now = model.after(&now, step).unwrap_or(now);
-    }
-    false
-}
-
-fn all_answered(world: &World) -> bool {
-    let no_votes = !world
-        .mail
-        .iter()
-        .any(|letter| matches!(letter, Letter::Vote { .. }));
-    let done = world
-        .clients
-        .iter()
-        .all(|client| client.acknowledged == client.wants);
-    no_votes && done
+    let before = |row: &Row| row.is_some() && row.epoch < world.route.epoch;
+    let truth = &world.truth().rows;
+    old_side(world).is_none_or(|old| {
+        let mut both = truth.iter().zip(&old.rows);
+        both.all(|(row, old)| !before(row) || old.is_some())
+    })
 }

@@ -1,32 +1,38 @@
 //! Everything that can happen to a world, and what it becomes.
 
-use ballast_domain::moving::{MoveId, Phase, Route};
-use ballast_domain::tenant::Epoch;
-use ballast_migration_engine::protocol::{Op, Step, View, Wish, next, route, token};
-use ballast_vote_shard::shard::{Fence, Holding, Order, Unfit};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use ballast_domain::moving;
+use ballast_migration_engine::protocol::route;
+use ballast_vote_shard::shard;
 use stateright::{Model, Property};
 
 use super::claims::Claim;
+use super::forget::forget;
 use super::rules::Rule;
-use super::world::{
-    Client, Faults, Letter, Row, Rows, Shard, ShardNo, Voter, Wanted, Work, Worker, World,
-};
+use super::small::{self, Fence, Held, Route, ShardNo};
+use super::world::{CLIENTS, Left, Shard, WORKERS, Work, Worker, World};
 
 /// How much may happen.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Clients, each a voter.
+    /// Clients, each a voter; two at most.
     pub clients: u8,
     /// Choices that each of them makes, one after the other.
     pub choices: u8,
-    /// Routers.
-    pub routers: u8,
-    /// Workers, one after the other.
+    /// Workers, each with a later lease than the one before; three at most.
     pub workers: u8,
-    /// Moves, one after the other.
+    /// Whether the last of them is the watchman, who undoes seals that last.
+    pub watchman: bool,
+    /// Whether workers read the record first, and look at the shards later.
+    pub torn: bool,
+    /// Moves that begin, ordered or turned round.
     pub moves: u8,
-    /// Faults.
-    pub faults: Faults,
+    /// Seals that are put off.
+    pub retreats: u8,
+    /// Letters whose sender crashes or gives up on them; two at most.
+    pub strays: u8,
 }
 
 /// The protocol, as it is or with a rule broken.
@@ -36,6 +42,10 @@ pub struct MoveModel {
     pub bounds: Bounds,
     /// The rule that is broken.
     pub rule: Rule,
+    /// Whether what no longer matters is forgotten.
+    pub(super) forgets: bool,
+    /// Worlds that are known to end calm.
+    pub(super) calm: Arc<Mutex<HashSet<World>>>,
 }
 
 /// Something that happens.
@@ -43,500 +53,179 @@ pub struct MoveModel {
 pub enum Happening {
     /// The next move is ordered.
     Claim,
-    /// Something else is wanted of it.
-    Want(Wish),
-    /// A worker is taken for dead, and the next one takes over.
-    TakeOver,
-    /// A worker looks and does the next thing; whether it finds the target
-    /// close enough behind the source.
-    Act(u8, bool),
-    /// A worker gives up on what it did last, which may still arrive.
-    GiveUp(u8),
-    /// A client sends its vote through a router.
-    Send(Voter, u8),
-    /// A client gives up on its vote, which may still arrive, and tries again.
-    Retry(Voter),
-    /// A router reads the record.
-    Refresh(u8),
-    /// A letter arrives.
+    /// A worker reads the record.
+    Look(usize),
+    /// A worker decides what to do next, and it is on its way.
+    Act(usize, Work),
+    /// What a worker did arrives, and the worker is free again.
     Arrive(usize),
-    /// A letter arrives, and will arrive again.
-    ArriveTwice(usize),
-    /// A letter arrives, and its answer is lost.
-    ArriveUnanswered(usize),
-    /// A letter is lost.
-    Lose(usize),
-}
-
-fn name(number: u8) -> MoveId {
-    MoveId(format!("m{number}"))
+    /// A worker crashes and starts again, or gives up: what it did stays on its
+    /// way.
+    Leave(usize),
+    /// What somebody did who no longer waits for it arrives, once more or for
+    /// the first time.
+    Again(usize),
+    /// A vote arrives, through a router that believes this.
+    Vote {
+        /// Who votes.
+        voter: usize,
+        /// Which of the voter's choices.
+        choice: u8,
+        /// The shard that is believed to be the owner.
+        shard: usize,
+        /// The epoch that is believed.
+        epoch: u8,
+    },
+    /// A sealed shard takes votes again by itself: only with that rule broken.
+    Wake(usize),
 }
 
 impl MoveModel {
+    /// The protocol within bounds.
+    pub fn new(bounds: Bounds, rule: Rule) -> Self {
+        Self {
+            bounds,
+            rule,
+            forgets: rule == Rule::Kept,
+            calm: Arc::default(),
+        }
+    }
+
     fn begin(&self) -> World {
-        let Bounds { faults, .. } = self.bounds;
-        let many = |count: u8| usize::from(count);
+        let founded = shard::Fence::founded(ballast_domain::tenant::Epoch::FIRST);
         let owner = Shard {
-            fence: Some(Fence::founded(Epoch::FIRST)),
-            rows: Rows::new(),
+            fence: Some(Fence::of(&founded)),
+            ..Shard::default()
         };
-        let worker = |number: usize| Worker {
-            alive: number == 0,
-            waits: false,
-            notes: None,
-        };
-        let client = Client {
-            wants: 1,
-            sent: false,
-            acknowledged: 0,
-        };
+        let route = Route::of(&moving::Route::placed(0));
         World {
-            route: Route::placed(0),
-            shards: vec![owner, Shard::default()],
-            routers: vec![(0, Epoch::FIRST); many(self.bounds.routers)],
-            clients: vec![client; many(self.bounds.clients)],
-            workers: (0..many(self.bounds.workers)).map(worker).collect(),
-            wanted: Wanted {
-                move_id: name(0),
-                wish: Wish::Go,
-                more: self.bounds.moves,
+            route,
+            shards: [owner, Shard::default()],
+            heard: [1 << route.epoch, 0],
+            acknowledged: [0; CLIENTS],
+            workers: [Worker::default(); WORKERS],
+            strays: Default::default(),
+            left: Left {
+                moves: self.bounds.moves,
+                retreats: self.bounds.retreats,
+                strays: self.bounds.strays,
             },
-            mail: Default::default(),
-            faults,
         }
     }
 
-    /// What a worker would do next.
-    pub(super) fn intends(&self, world: &World, worker: u8, close: bool) -> Option<Work> {
-        let notes = world.workers[usize::from(worker)].notes.as_deref();
-        let route = notes.unwrap_or(&world.route);
-        let id = match &route.moving {
-            Some(moving) => moving.move_id.clone(),
-            None => world.wanted.move_id.clone(),
-        };
-        let moving = route.move_of(&id)?;
-        let (from, to) = (usize::from(moving.from), usize::from(moving.to));
-        let (source, target) = (&world.shards[from], &world.shards[to]);
-        let equal = match moving.phase {
-            Phase::Sealing { .. } => match self.rule {
-                Rule::PositionBeforeSeal => true,
-                Rule::HistoryLeftBehind => source.rows.keys().eq(target.rows.keys()),
-                _ => source.rows == target.rows,
-            },
-            _ => close,
-        };
-        let view = View {
-            route: route.clone(),
-            source: source.fence.clone(),
-            target: target.fence.clone(),
-            equal,
-            wish: world.wanted.wish,
-        };
-        let order = Order {
-            move_id: id.clone(),
-            token: token(moving.prepared, u64::from(worker) + 1),
-        };
-        let mut step = next(&id, &view);
-        if self.rule == Rule::UnsealWithoutAbort
-            && let (Wish::GoBack, Phase::Sealing { epoch }) = (view.wish, moving.phase)
-        {
-            step = Step::Order(moving.from, Op::Reinstate(Epoch(epoch.0 + 1)));
-        }
-        if self.rule == Rule::PublishBeforeCommit
-            && let (Step::Swap(_), Phase::Sealing { epoch }) = (&step, moving.phase)
-            && view.wish != Wish::GoBack
-            && target.fence.as_ref().map(|fence| fence.holding) != Some(Holding::Owner)
-        {
-            step = Step::Order(moving.to, Op::Activate(epoch));
-        }
-        let bring = || {
-            let mut rows = source.rows.clone();
-            if self.rule == Rule::HistoryLeftBehind {
-                // Without it a vote that comes again looks like a new one.
-                rows.values_mut().for_each(|row| row.choice = 0);
-            }
-            // There is nothing to do when there is nothing to bring.
-            let is_known = rows
-                .iter()
-                .all(|(voter, row)| target.rows.get(voter).is_some_and(|known| known >= row));
-            (!is_known).then_some((moving.to, rows))
-        };
-        let bring_back = || {
-            let rows = target.rows.clone();
-            let is_known = rows
-                .iter()
-                .all(|(voter, row)| source.rows.get(voter).is_some_and(|known| known >= row));
-            (!is_known).then_some((moving.from, rows))
-        };
-        let seen = route.clone();
-        let work = match step {
-            Step::Swap(then) => Work::Swap {
-                seen: Box::new(seen),
-                then,
-            },
-            Step::Order(shard, op) => Work::Tell { shard, op, order },
-            Step::Copy => {
-                let (shard, rows) = bring()?;
-                Work::Bring { shard, rows, order }
-            }
-            // While both sides are kept, what is new is brought back.
-            Step::Watch => {
-                let (shard, rows) = bring_back()?;
-                Work::Bring { shard, rows, order }
-            }
-            Step::Over { .. } | Step::Unknown => return None,
-        };
-        Some(work)
+    fn claim(&self, world: &mut World) -> Option<()> {
+        let begun = self.bounds.moves - world.left.moves;
+        let to: ShardNo = 1 - world.route.owner;
+        let then = route::claim(&world.route.whole(), &small::name(begun * 4), to).ok()?;
+        world.left.moves -= 1;
+        self.swap(world, Route::of(&then));
+        Some(())
     }
 
-    /// A letter arrives; whether a vote was taken.
-    fn arrive(&self, world: &mut World, letter: &Letter) -> bool {
-        match letter {
-            Letter::Vote {
+    /// What a world becomes.
+    pub(super) fn after(&self, before: &World, happening: Happening) -> Option<World> {
+        let mut world = *before;
+        match happening {
+            Happening::Claim => self.claim(&mut world)?,
+            Happening::Look(worker) => world.workers[worker].seen = Some(world.route),
+            Happening::Act(worker, work) => {
+                let this = &mut world.workers[worker];
+                this.letter = Some(work);
+                this.seen = match work {
+                    Work::Swap { then, .. } if self.rule == Rule::DecideFromNotes => Some(then),
+                    _ if self.rule == Rule::DecideFromNotes => this.seen,
+                    _ => None,
+                };
+            }
+            Happening::Arrive(worker) => {
+                let work = world.workers[worker].letter.take()?;
+                self.deliver(&mut world, &work);
+            }
+            Happening::Leave(worker) => {
+                let work = world.workers[worker].letter.take()?;
+                let place = world.strays.iter().position(Option::is_none)?;
+                world.strays[place] = Some(work);
+                world.left.strays -= 1;
+            }
+            Happening::Again(place) => {
+                let work = world.strays[place]?;
+                self.deliver(&mut world, &work);
+            }
+            Happening::Vote {
                 voter,
+                choice,
                 shard,
                 epoch,
-                choice,
-            } => self.vote(
-                &mut world.shards[usize::from(*shard)],
-                *voter,
-                *epoch,
-                *choice,
-            ),
-            Letter::Work { work, .. } => {
-                self.work(world, work);
-                false
-            }
-        }
-    }
-
-    /// A vote comes to a shard; whether it is taken.
-    fn vote(&self, shard: &mut Shard, voter: Voter, epoch: Epoch, choice: u8) -> bool {
-        let holding = shard.fence.as_ref().map(|fence| fence.holding);
-        let admitted = match self.rule {
-            Rule::NoFence => matches!(holding, Some(Holding::Owner | Holding::Sealed)),
-            Rule::SealIsNoBarrier => {
-                let sealed = shard
-                    .fence
-                    .as_ref()
-                    .filter(|fence| fence.holding == Holding::Sealed && epoch < fence.epoch);
-                sealed.is_some() || Fence::admits(shard.fence.as_ref(), epoch).is_ok()
-            }
-            _ => Fence::admits(shard.fence.as_ref(), epoch).is_ok(),
-        };
-        if !admitted {
-            return false;
-        }
-        let row = shard.rows.get(&voter).copied();
-        match row {
-            // It was counted before.
-            Some(row) if row.choice >= choice => {}
-            Some(row) => {
-                let counted = match row.choice {
-                    // Nobody knows that this voter voted.
-                    0 => row.counted + 1,
-                    _ => row.counted,
-                };
-                let row = Row {
-                    epoch,
-                    choice,
-                    counted,
-                };
-                shard.rows.insert(voter, row);
-            }
-            None => {
-                let row = Row {
-                    epoch,
-                    choice,
-                    counted: 1,
-                };
-                shard.rows.insert(voter, row);
-            }
-        }
-        true
-    }
-
-    fn work(&self, world: &mut World, work: &Work) {
-        match work {
-            Work::Swap { seen, then } => {
-                if world.route != **seen {
-                    return;
-                }
-                let before = world.route.moving.as_ref().map(|moving| &moving.move_id);
-                let after = then.moving.as_ref().map(|moving| &moving.move_id);
-                if let (Some(before), Some(after)) = (before, after)
-                    && before != after
-                {
-                    // It goes back, and that is what is wanted now.
-                    world.wanted.move_id = after.clone();
-                    world.wanted.wish = Wish::Finish;
-                }
-                let sealing = |route: &Route<ShardNo>| {
-                    let moving = route.moving.as_ref();
-                    moving.is_some_and(|moving| matches!(moving.phase, Phase::Sealing { .. }))
-                };
-                let copying = then.moving.as_ref().map(|moving| moving.phase);
-                if sealing(&world.route) && copying == Some(Phase::Copying) {
-                    // It was put off, and is to be tried again.
-                    world.wanted.wish = Wish::Go;
-                }
-                world.route = (**then).clone();
-                if self.rule == Rule::EpochReused
-                    && let Some(moving) = &then.moving
-                    && moving.phase == Phase::Aborting
-                {
-                    world.route.epoch = seen.epoch;
-                }
-            }
-            Work::Tell { shard, op, order } => {
-                let shard = &mut world.shards[usize::from(*shard)];
-                // What is refused changes nothing.
-                let _ = self.tell(shard, *op, order);
-            }
-            Work::Bring { shard, rows, order } => {
-                let shard = &mut world.shards[usize::from(*shard)];
-                let order = self.shown(order, shard);
-                let may = shard.fence.as_ref().map(|fence| fence.may_import(&order));
-                if let (Some(Ok(())), Some(fence)) = (may, shard.fence.as_mut()) {
-                    fence.token = fence.token.max(order.token);
-                    for (voter, row) in rows {
-                        let known = shard.rows.get(voter);
-                        let newer = known.is_none_or(|known| {
-                            (known.epoch, known.choice) < (row.epoch, row.choice)
-                        });
-                        if newer || self.rule == Rule::NoVersions {
-                            shard.rows.insert(*voter, *row);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// An order as the shard sees it.
-    fn shown(&self, order: &Order, shard: &Shard) -> Order {
-        let mut order = order.clone();
-        if self.rule == Rule::NoToken {
-            let known = shard.fence.as_ref().map_or(0, |fence| fence.token);
-            order.token = order.token.max(known);
-        }
-        order
-    }
-
-    fn tell(&self, shard: &mut Shard, op: Op, order: &Order) -> Result<(), Unfit> {
-        let order = &self.shown(order, shard);
-        let known = shard.fence.as_ref();
-        let held = || known.ok_or(Unfit::Unknown);
-        let fence = match op {
-            Op::Prepare(epoch) => Fence::prepare(known, epoch, order)?,
-            Op::Seal(epoch) => held()?.seal(epoch, order)?,
-            Op::Activate(epoch) => held()?.activate(epoch, order)?,
-            Op::Retire(epoch) => held()?.retire(epoch, order)?,
-            Op::Reinstate(epoch) if self.rule == Rule::EpochReused => {
-                // The epoch is no newer one, so it is not asked for.
-                let fence = held()?.clone();
-                Fence {
-                    holding: Holding::Owner,
-                    epoch,
-                    ..fence
-                }
-            }
-            Op::Reinstate(epoch) => held()?.unseal(epoch, order)?,
-            Op::Purge(epoch) => {
-                if self.rule == Rule::NoGravestone && known.is_none() {
-                    // There is nothing to remove, so nothing is written down.
-                    return Ok(());
-                }
-                if let Some(known) = known
-                    && self.rule != Rule::CleanupWithoutFence
-                {
-                    known.may_purge(order)?;
-                }
-                shard.rows.clear();
-                Fence::gone(known, epoch, order)
-            }
-        };
-        shard.fence = Some(fence);
-        Ok(())
-    }
-
-    /// What a router that asks now is told.
-    fn published(&self, world: &World) -> (ShardNo, Epoch) {
-        let route = &world.route;
-        if self.rule == Rule::PublishBeforeCommit
-            && let Some(moving) = &route.moving
-            && let Phase::Sealing { epoch } = moving.phase
-        {
-            return (moving.to, epoch);
-        }
-        (route.owner, route.epoch)
-    }
-
-    fn answered(&self, world: &mut World, letter: &Letter, taken: bool) {
-        match letter {
-            Letter::Work { worker, .. } => world.workers[usize::from(*worker)].waits = false,
-            Letter::Vote { voter, choice, .. } => {
-                let client = &mut world.clients[usize::from(*voter)];
-                // One that has given up on it hears nothing.
-                if !client.sent || client.wants != *choice {
-                    return;
-                }
-                client.sent = false;
+            } => {
+                let taken = self.vote(&mut world.shards[shard], voter, choice, epoch);
                 if taken {
-                    client.acknowledged = *choice;
-                    if client.wants < self.bounds.choices {
-                        client.wants += 1;
-                    }
+                    let acknowledged = &mut world.acknowledged[voter];
+                    *acknowledged = choice.max(*acknowledged);
                 }
             }
-        }
-    }
-
-    pub(super) fn after(&self, before: &World, happening: Happening) -> Option<World> {
-        let mut world = before.clone();
-        match happening {
-            Happening::Claim => {
-                let number = self.bounds.moves - world.wanted.more;
-                let id = name(number);
-                let to = 1 - world.route.owner;
-                world.route = route::claim(&world.route, &id, to).ok()?;
-                world.wanted = Wanted {
-                    move_id: id,
-                    wish: Wish::Go,
-                    more: world.wanted.more - 1,
-                };
-            }
-            Happening::Want(wish) => {
-                world.wanted.wish = wish;
-                world.faults.wishes -= 1;
-            }
-            Happening::TakeOver => {
-                let next = world.workers.iter().position(|worker| !worker.alive)?;
-                world.workers[next].alive = true;
-                world.faults.takeovers -= 1;
-            }
-            Happening::Act(worker, close) => {
-                let work = self.intends(&world, worker, close)?;
-                let this = &mut world.workers[usize::from(worker)];
-                this.waits = true;
-                if self.rule == Rule::DecideFromNotes
-                    && let Work::Swap { then, .. } = &work
-                {
-                    this.notes = Some(then.clone());
-                }
-                world.mail.insert(Letter::Work { worker, work });
-            }
-            Happening::GiveUp(worker) => {
-                world.workers[usize::from(worker)].waits = false;
-                world.faults.losses -= 1;
-            }
-            Happening::Send(voter, router) => {
-                let (shard, epoch) = world.routers[usize::from(router)];
-                let client = &mut world.clients[usize::from(voter)];
-                client.sent = true;
-                world.mail.insert(Letter::Vote {
-                    voter,
-                    shard,
-                    epoch,
-                    choice: client.wants,
-                });
-            }
-            Happening::Retry(voter) => {
-                world.clients[usize::from(voter)].sent = false;
-                world.faults.losses -= 1;
-            }
-            Happening::Refresh(router) => {
-                world.routers[usize::from(router)] = self.published(&world);
-            }
-            Happening::Arrive(place) => {
-                let letter = world.mail.iter().nth(place)?.clone();
-                world.mail.remove(&letter);
-                let taken = self.arrive(&mut world, &letter);
-                self.answered(&mut world, &letter, taken);
-            }
-            Happening::ArriveTwice(place) => {
-                let letter = world.mail.iter().nth(place)?.clone();
-                let taken = self.arrive(&mut world, &letter);
-                self.answered(&mut world, &letter, taken);
-                world.faults.copies -= 1;
-            }
-            Happening::ArriveUnanswered(place) => {
-                let letter = world.mail.iter().nth(place)?.clone();
-                world.mail.remove(&letter);
-                self.arrive(&mut world, &letter);
-                self.answered(&mut world, &letter, false);
-                world.faults.losses -= 1;
-            }
-            Happening::Lose(place) => {
-                let letter = world.mail.iter().nth(place)?.clone();
-                world.mail.remove(&letter);
-                self.answered(&mut world, &letter, false);
-                world.faults.losses -= 1;
+            Happening::Wake(shard) => {
+                let fence = world.shards[shard].fence.as_mut()?;
+                fence.holding = Held::Owner;
             }
         }
-        Some(world)
+        if self.forgets {
+            forget(&mut world);
+        }
+        Some(world.canonical())
     }
 
-    fn everything(&self, world: &World) -> Vec<Happening> {
-        let mut all = Vec::new();
-        if world.wanted.more > 0 && world.route.moving.is_none() {
+    fn everything(&self, world: &World, all: &mut Vec<Happening>) {
+        if world.left.moves > 0 && world.route.moving.is_none() {
             all.push(Happening::Claim);
         }
-        if world.faults.wishes > 0 && world.route.moving.is_some() {
-            for wish in [Wish::Finish, Wish::GoBack] {
-                if world.wanted.wish != wish {
-                    all.push(Happening::Want(wish));
+        for worker in 0..usize::from(self.bounds.workers) {
+            self.of_worker(world, worker, all);
+        }
+        for place in 0..world.strays.len() {
+            if world.strays[place].is_some() {
+                all.push(Happening::Again(place));
+            }
+        }
+        self.votes(world, all);
+        if self.rule == Rule::UnsealByClock {
+            let sealed = |shard: &usize| world.shards[*shard].holding() == Some(Held::Sealed);
+            all.extend((0..2).filter(sealed).map(Happening::Wake));
+        }
+    }
+
+    fn of_worker(&self, world: &World, worker: usize, all: &mut Vec<Happening>) {
+        let this = &world.workers[worker];
+        if this.letter.is_some() {
+            all.push(Happening::Arrive(worker));
+            if world.left.strays > 0 {
+                all.push(Happening::Leave(worker));
+            }
+            return;
+        }
+        let works = self.acts(world, worker);
+        all.extend(works.into_iter().map(|work| Happening::Act(worker, work)));
+        if self.bounds.torn && this.seen != Some(world.route) && world.route.moving.is_some() {
+            all.push(Happening::Look(worker));
+        }
+    }
+
+    /// Votes that arrive: of any choice that was made, through a router that
+    /// believes anything that was ever true.
+    fn votes(&self, world: &World, all: &mut Vec<Happening>) {
+        for voter in 0..usize::from(self.bounds.clients) {
+            let made = (world.acknowledged[voter] + 1).min(self.bounds.choices);
+            for choice in 1..=made {
+                for shard in 0..world.shards.len() {
+                    let believed = (0..32).filter(|epoch| world.heard[shard] & (1 << epoch) != 0);
+                    all.extend(believed.map(|epoch| Happening::Vote {
+                        voter,
+                        choice,
+                        shard,
+                        epoch,
+                    }));
                 }
             }
-            let phase = world.route.moving.as_ref().map(|moving| moving.phase);
-            if world.wanted.wish == Wish::Go && matches!(phase, Some(Phase::Sealing { .. })) {
-                all.push(Happening::Want(Wish::Wait));
-            }
         }
-        let all_alive = world.workers.iter().all(|worker| worker.alive);
-        if world.faults.takeovers > 0 && world.route.moving.is_some() && !all_alive {
-            all.push(Happening::TakeOver);
-        }
-        let is_copying = matches!(
-            world.route.moving.as_ref().map(|moving| moving.phase),
-            Some(Phase::Copying)
-        );
-        for (number, worker) in (0..).zip(&world.workers) {
-            if worker.alive && !worker.waits {
-                all.push(Happening::Act(number, true));
-                if is_copying {
-                    all.push(Happening::Act(number, false));
-                }
-            } else if worker.waits && world.faults.losses > 0 {
-                all.push(Happening::GiveUp(number));
-            }
-        }
-        for (voter, client) in (0..).zip(&world.clients) {
-            if client.sent {
-                if world.faults.losses > 0 {
-                    all.push(Happening::Retry(voter));
-                }
-            } else if client.acknowledged < client.wants {
-                all.extend((0..self.bounds.routers).map(|router| Happening::Send(voter, router)));
-            }
-        }
-        let published = self.published(world);
-        for (number, believed) in (0..).zip(&world.routers) {
-            if *believed != published {
-                all.push(Happening::Refresh(number));
-            }
-        }
-        for place in 0..world.mail.len() {
-            all.push(Happening::Arrive(place));
-            if world.faults.copies > 0 {
-                all.push(Happening::ArriveTwice(place));
-            }
-            if world.faults.losses > 0 {
-                all.push(Happening::ArriveUnanswered(place));
-                all.push(Happening::Lose(place));
-            }
-        }
-        all
     }
 }
 
@@ -549,11 +238,12 @@ impl Model for MoveModel {
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Happening>) {
-        actions.extend(self.everything(world));
+        self.everything(world, actions);
     }
 
     fn next_state(&self, world: &World, happening: Happening) -> Option<World> {
-        self.after(world, happening)
+        // What changes nothing need not be looked at again.
+        self.after(world, happening).filter(|after| after != world)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

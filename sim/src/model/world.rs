@@ -1,40 +1,48 @@
 //! What there is: everything that a move touches, as small as it can be.
 
-use std::collections::{BTreeMap, BTreeSet};
+use super::small::{Fence, Held, Op, Order, Route, ShardNo};
 
-use ballast_domain::moving::{MoveId, Route};
-use ballast_domain::tenant::Epoch;
-use ballast_migration_engine::protocol::{Op, Wish};
-use ballast_vote_shard::shard::{Fence, Order};
-
-/// A shard's number: 0 owns the slice at first.
-pub(super) type ShardNo = u8;
-/// A client's number; each is one voter.
-pub(super) type Voter = u8;
+/// The most clients there can be, each one voter.
+pub(super) const CLIENTS: usize = 2;
+/// The most workers.
+pub(super) const WORKERS: usize = 3;
+/// The most letters without a sender.
+pub(super) const STRAYS: usize = 2;
 
 /// Everything.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct World {
     /// The slice's record in the registry.
-    pub route: Route<ShardNo>,
+    pub route: Route,
     /// The shards.
-    pub shards: Vec<Shard>,
-    /// What each router believes: owner and epoch.
-    pub routers: Vec<(ShardNo, Epoch)>,
-    /// The clients.
-    pub clients: Vec<Client>,
+    pub shards: [Shard; 2],
+    /// What routers may believe: the epochs, one bit each, at which the record
+    /// ever named this shard the owner.
+    pub heard: [u32; 2],
+    /// The last choice of each client that was acknowledged; 0 for none.
+    pub acknowledged: [u8; CLIENTS],
     /// The workers; a later one has a later lease.
-    pub workers: Vec<Worker>,
-    /// The move that is wanted, and what of it.
-    pub wanted: Wanted,
-    /// What is on its way.
-    pub mail: BTreeSet<Letter>,
-    /// Faults that may still happen.
-    pub faults: Faults,
+    pub workers: [Worker; WORKERS],
+    /// Letters whose sender no longer waits for them: they arrive at any time,
+    /// any number of times, or never.
+    pub strays: [Option<Work>; STRAYS],
+    /// What may still happen.
+    pub left: Left,
+}
+
+/// What may still happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Left {
+    /// Moves that begin, ordered or turned round.
+    pub moves: u8,
+    /// Seals that are put off.
+    pub retreats: u8,
+    /// Letters that lose their sender.
+    pub strays: u8,
 }
 
 /// A shard: what it remembers of the slice, and the rows.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Shard {
     /// The fence.
     pub fence: Option<Fence>,
@@ -42,85 +50,38 @@ pub struct Shard {
     pub rows: Rows,
 }
 
-/// The rows of a shard.
-pub(super) type Rows = BTreeMap<Voter, Row>;
+/// The rows of a shard, one for each voter.
+pub(super) type Rows = [Row; CLIENTS];
 
-/// A voter's row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A voter's row; there is none while its epoch is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Row {
     /// The epoch it was written at.
-    pub epoch: Epoch,
+    pub epoch: u8,
     /// Which of the voter's choices it holds: its revision.
     pub choice: u8,
     /// How often the voter is in the counts.
     pub counted: u8,
 }
 
-/// A client: one voter, who changes its mind a few times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Client {
-    /// Which choice it wants to make.
-    pub wants: u8,
-    /// Whether that is on its way.
-    pub sent: bool,
-    /// The last choice that was acknowledged; 0 for none.
-    pub acknowledged: u8,
-}
-
-/// A worker.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// A worker. It remembers nothing between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Worker {
-    /// Whether it has begun.
-    pub alive: bool,
-    /// Whether it waits for what it did last.
-    pub waits: bool,
-    /// What it believes the record to be, if it believes its own notes.
-    pub notes: Option<Box<Route<ShardNo>>>,
+    /// The record that it has read, when it has not looked at the shards yet.
+    pub seen: Option<Route>,
+    /// What it waits for.
+    pub letter: Option<Work>,
 }
 
-/// What is wanted.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Wanted {
-    /// The move.
-    pub move_id: MoveId,
-    /// What of it.
-    pub wish: Wish,
-    /// How many more moves follow.
-    pub more: u8,
-}
-
-/// Something on its way.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Letter {
-    /// A vote, sent by a router to the shard that it believes in.
-    Vote {
-        /// Who.
-        voter: Voter,
-        /// To which shard.
-        shard: ShardNo,
-        /// At which epoch.
-        epoch: Epoch,
-        /// Which choice.
-        choice: u8,
-    },
-    /// What a worker does.
-    Work {
-        /// Which worker.
-        worker: u8,
-        /// What it does.
-        work: Work,
-    },
-}
-
-/// What a worker does.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// What a worker does: a letter on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Work {
     /// It changes the record, if that is still what was seen.
     Swap {
         /// What was seen.
-        seen: Box<Route<ShardNo>>,
+        seen: Route,
         /// What it becomes.
-        then: Box<Route<ShardNo>>,
+        then: Route,
     },
     /// It tells a shard.
     Tell {
@@ -142,18 +103,34 @@ pub enum Work {
     },
 }
 
-/// Faults that may still happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Faults {
-    /// A worker is taken for dead, and another takes over beside it.
-    pub takeovers: u8,
-    /// A letter arrives twice.
-    pub copies: u8,
-    /// A letter or its answer is lost, or is so late that its sender gives up
-    /// on it.
-    pub losses: u8,
-    /// Somebody wants something else.
-    pub wishes: u8,
+impl Row {
+    /// Whether there is one.
+    pub fn is_some(&self) -> bool {
+        self.epoch > 0
+    }
+
+    /// Its version.
+    pub fn version(&self) -> (u8, u8) {
+        (self.epoch, self.choice)
+    }
+}
+
+impl Shard {
+    /// What the slice is to it.
+    pub fn holding(&self) -> Option<Held> {
+        self.fence.map(|fence| fence.holding)
+    }
+
+    /// Whether these rows would bring it something.
+    pub fn lacks(&self, rows: &Rows) -> bool {
+        let mut both = rows.iter().zip(&self.rows);
+        both.any(|(new, known)| new.is_some() && known.version() < new.version())
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        !self.rows.iter().any(Row::is_some)
+    }
 }
 
 impl World {
@@ -164,18 +141,75 @@ impl World {
 
     /// Whether nothing of a move is left.
     pub fn is_calm(&self) -> bool {
-        use ballast_vote_shard::shard::Holding;
-        let owner = self.route.owner;
+        let owner = usize::from(self.route.owner);
         self.route.moving.is_none()
-            && self.shards.iter().enumerate().all(|(number, shard)| {
-                let is_owner = number == usize::from(owner);
-                match &shard.fence {
-                    Some(fence) if is_owner => {
-                        fence.holding == Holding::Owner && fence.epoch == self.route.epoch
+            && self
+                .shards
+                .iter()
+                .enumerate()
+                .all(|(number, shard)| match &shard.fence {
+                    Some(fence) if number == owner => {
+                        fence.holding == Held::Owner && fence.epoch == self.route.epoch
                     }
-                    Some(fence) => fence.holding == Holding::Gone && shard.rows.is_empty(),
-                    None => !is_owner && shard.rows.is_empty(),
-                }
-            })
+                    Some(fence) => fence.holding == Held::Gone && shard.is_empty(),
+                    None => number != owner && shard.is_empty(),
+                })
+    }
+
+    /// The same without what is on its way.
+    pub fn without_mail(mut self) -> Self {
+        self.strays = [None; STRAYS];
+        for worker in &mut self.workers {
+            worker.letter = None;
+        }
+        self
+    }
+
+    /// The one world that stands for all that differ only in which voter is
+    /// called the first, and in the order of letters that have none.
+    pub(super) fn canonical(mut self) -> Self {
+        // Those that are there first.
+        self.strays.sort_unstable_by(|one, two| two.cmp(one));
+        // So that where there is one voter, it stays the first.
+        if self.column(1) > self.column(0) {
+            self.acknowledged.swap(0, 1);
+            for rows in self.all_rows() {
+                rows.swap(0, 1);
+            }
+            self.strays.sort_unstable_by(|one, two| two.cmp(one));
+        }
+        self
+    }
+
+    /// Everything that there is about a voter.
+    fn column(&self, voter: usize) -> (u8, [Row; 2 + WORKERS + STRAYS]) {
+        let mut column = [Row::default(); 2 + WORKERS + STRAYS];
+        let shards = self.shards.iter().map(|shard| Some(&shard.rows));
+        let workers = self.workers.iter().map(|worker| worker.letter.as_ref());
+        let letters = workers.chain(self.strays.iter().map(Option::as_ref));
+        let rows = shards.chain(letters.map(|letter| letter.and_then(Work::rows)));
+        for (place, rows) in column.iter_mut().zip(rows) {
+            *place = rows.map_or(Row::default(), |rows| rows[voter]);
+        }
+        (self.acknowledged[voter], column)
+    }
+
+    fn all_rows(&mut self) -> impl Iterator<Item = &mut Rows> {
+        let workers = self.workers.iter_mut().map(|worker| &mut worker.letter);
+        let letters = workers.chain(&mut self.strays).flatten();
+        let shards = self.shards.iter_mut().map(|shard| &mut shard.rows);
+        shards.chain(letters.filter_map(|letter| match letter {
+            Work::Bring { rows, .. } => Some(rows),
+            _ => None,
+        }))
+    }
+}
+
+impl Work {
+    fn rows(&self) -> Option<&Rows> {
+        match self {
+            Self::Bring { rows, .. } => Some(rows),
+            _ => None,
+        }
     }
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ballast_control_plane::registry::typed;
+use ballast_domain::registry::{EventQuery, Kind, Registry};
 use ballast_domain::tenant::{SliceId, Tenant};
-use ballast_domain::{PollId, ShardId};
+use ballast_domain::{PollId, ShardId, TenantId};
+use ballast_migration_engine::audit::{Audit, Changed};
 use ballast_vote_shard::VoteShard;
 use ballast_vote_shard::embedded::EmbeddedShard;
 use ballast_vote_shard::shard::{Change, Cursor, Holding, VoterName};
@@ -26,6 +28,7 @@ pub(crate) async fn audit(registry: &Far, nodes: &Nodes, booths: &[Booth], ledge
         let near = registry.near().unwrap();
         let record = typed::get::<Tenant>(&near, tenant.as_str()).await.unwrap();
         let record = record.unwrap().value;
+        replay(&near, &tenant).await;
         for slice in &record.slices {
             assert_eq!(slice.moving, None, "{tenant} is still moving");
             let id = SliceId {
@@ -48,6 +51,31 @@ pub(crate) async fn audit(registry: &Far, nodes: &Nodes, booths: &[Booth], ledge
             check(&id, &slice.shard_id, &shard, &booths, ledger).await;
         }
     }
+}
+
+/// Every change of a tenant's record was one that the protocol allows.
+async fn replay(registry: &dyn Registry, tenant: &TenantId) {
+    let mut history = Vec::new();
+    let mut query = EventQuery {
+        kind: Some(Kind::Tenant),
+        id: Some(tenant.to_string()),
+        limit: 100,
+        ..EventQuery::default()
+    };
+    loop {
+        let page = registry.events(&query).await.unwrap();
+        let Some(oldest) = page.last() else { break };
+        query.before = Some(oldest.sequence);
+        let read = |body: Option<String>| body.map(|body| serde_json::from_str(&body).unwrap());
+        history.extend(page.into_iter().map(|event| Changed {
+            version: event.version,
+            before: read(event.before),
+            after: read(event.after),
+        }));
+    }
+    history.reverse();
+    assert!(!history.is_empty(), "{tenant} has no history");
+    assert_eq!(Audit::of(history).found, [], "the history of {tenant}");
 }
 
 async fn check(

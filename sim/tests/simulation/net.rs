@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{PollId, ShardId, VoterId};
+use ballast_domain::{PollId, ShardId, TenantId, VoterId};
 use ballast_vote_shard::embedded::EmbeddedShard;
 use ballast_vote_shard::shard::{
-    ArchiveFile, Change, Cursor, Digest, Fence, Order, Page, PollRow, SliceKey, VoterRow,
+    ArchiveFile, Change, Cursor, Cut, Digest, Fence, Order, Page, PollRow, SliceDigest, SliceKey,
+    VoterRow,
 };
 use ballast_vote_shard::{At, ShardError, ShardResult, Shards, Tally, Usage, VoteShard};
 use futures::future::BoxFuture;
@@ -159,6 +161,7 @@ wired! {
     fn widen_lanes(at: &At; poll: PollId, lanes: u16) -> Poll;
     fn archive_poll(at: &At; poll: PollId, file: ArchiveFile) -> Poll;
     fn archive(slice: &SliceId; poll: PollId) -> Option<ArchiveFile>;
+    fn archive_of(tenant: &TenantId; poll: PollId) -> Option<ArchiveFile>;
     fn archives(slice: &SliceId;) -> Vec<PollRow>;
     fn cast(at: &At, ballots: &[Ballot];) -> Vec<Verdict>;
     fn tally(slice: &SliceId; poll: PollId) -> Tally;
@@ -167,13 +170,15 @@ wired! {
     fn serves(at: &At;) -> ();
     fn found(at: &At;) -> ();
     fn fence(slice: &SliceId;) -> Option<Fence>;
-    fn prepare(at: &At, order: &Order; key: SliceKey) -> ();
+    fn prepare(at: &At, order: &Order; key: SliceKey, range: HashRange) -> ();
     fn seal(at: &At, order: &Order;) -> ();
     fn unseal(at: &At, order: &Order;) -> ();
     fn activate(at: &At, order: &Order;) -> ();
     fn retire(at: &At, order: &Order;) -> ();
     fn purge(at: &At, order: &Order; most: usize) -> usize;
+    fn recut(order: &Order, cut: &Cut;) -> ();
     fn slice_key(slice: &SliceId;) -> SliceKey;
+    fn slice_range(slice: &SliceId;) -> HashRange;
     fn export(slice: &SliceId, cursor: &Cursor; bytes: usize) -> Page;
     fn discard(slice: &SliceId, order: &Order; poll: PollId) -> ();
     fn scrub(slice: &SliceId;) -> Vec<(PollId, Digest)>;
@@ -224,6 +229,18 @@ wired! {
             Box::pin(async move { shard.digests(&slice).await })
         });
         self.call("digests", act).await
+    }
+
+    async fn digest(&self, slice: &SliceId) -> ShardResult<SliceDigest> {
+        if self.is_worker() && bugs::has(Bug::PositionBeforeSeal) {
+            return Ok(SliceDigest::default());
+        }
+        let slice = slice.clone();
+        let act: Act<SliceDigest> = Arc::new(move |shard: Arc<EmbeddedShard>| {
+            let slice = slice.clone();
+            Box::pin(async move { shard.digest(&slice).await })
+        });
+        self.call("digest", act).await
     }
 
     async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()> {

@@ -1,7 +1,7 @@
 //! Archiving the closed polls of a slice.
 //!
 //! ```text
-//!   for each closed poll with rows:
+//!   for each closed poll with enough rows:
 //!     rows in order ──► draft, synced ──► named ──► read back ──► the shard
 //!     lets it take the rows' place
 //! ```
@@ -23,6 +23,8 @@ use crate::shard::{
 
 /// How much is read of a shard at once.
 const PAGE_BYTES: usize = 1 << 20;
+/// About what a row is; a small poll is read with little of the next.
+const ROW_BYTES: usize = 96;
 /// How often polls are looked for: one that closes while its last votes are
 /// being read is archived the next time.
 const ROUNDS: usize = 3;
@@ -38,11 +40,13 @@ pub struct Report {
     pub bytes: u64,
 }
 
-/// Archives all closed polls of a slice that have rows here, as its owner.
+/// Archives the closed polls of a slice that have at least so many rows here, and
+/// one at the least, as its owner.
 pub async fn backfill(
     shard: &dyn VoteShard,
     archive: &Archive,
     at: &At,
+    rows_min: u64,
     pace: &mut dyn Pace,
 ) -> ArchiveResult<Report> {
     let mut report = Report::default();
@@ -60,7 +64,12 @@ pub async fn backfill(
             position,
         };
         let mut left = None;
-        for poll in with_rows(shard, at, page.changes).await? {
+        let due = with_rows(shard, at, page.changes, rows_min).await?;
+        let mut all = report;
+        all.polls += due.len() as u64;
+        all.rows += due.iter().map(|due| due.rows).sum::<u64>();
+        for poll in due {
+            pace.so_far(&report, &all);
             match work.archive(&poll, pace).await {
                 Ok(file) => report.add(&file),
                 // It has rows that are newer than what was read.
@@ -80,7 +89,7 @@ pub async fn backfill(
 }
 
 impl Report {
-    fn add(&mut self, file: &ArchiveFile) {
+    pub(super) fn add(&mut self, file: &ArchiveFile) {
         self.polls += 1;
         self.rows += file.digest.rows;
         self.bytes += file.bytes;
@@ -91,35 +100,34 @@ impl Report {
 struct Due {
     poll: PollId,
     closed: Timestamp,
+    rows: u64,
 }
 
-/// Closed polls whose rows are the shard's own, if there are any: one without
-/// rows needs no file.
+/// Closed polls whose rows are the shard's own, if there are so many: one
+/// without rows needs no file.
 async fn with_rows(
     shard: &dyn VoteShard,
     at: &At,
     changes: Vec<Change>,
+    rows_min: u64,
 ) -> ArchiveResult<Vec<Due>> {
+    let digests = shard.digests(&at.slice).await?;
+    // The poll's own row is one.
+    let rows_of = |poll: PollId| {
+        let own = digests.binary_search_by_key(&poll, |(id, _)| *id);
+        own.map_or(0, |place| digests[place].1.rows.saturating_sub(1))
+    };
     let due = |row: &PollRow| {
         let closed = row.poll.closed_at.filter(|_| row.archived.is_none())?;
         let poll = row.poll.poll_id;
-        Some(Due { poll, closed })
+        let rows = rows_of(poll);
+        (rows >= rows_min.max(1)).then_some(Due { poll, closed, rows })
     };
-    let mut polls: Vec<Due> = changes
-        .iter()
-        .filter_map(|change| match change {
-            Change::Poll(row) => due(row),
-            Change::Voter(_) => None,
-        })
-        .collect();
-    let digests = shard.digests(&at.slice).await?;
-    // The poll's own row is one.
-    let has_rows = |poll: PollId| {
-        let own = digests.binary_search_by_key(&poll, |(id, _)| *id);
-        own.is_ok_and(|place| digests[place].1.rows > 1)
-    };
-    polls.retain(|due| has_rows(due.poll));
-    Ok(polls)
+    let polls = changes.iter().filter_map(|change| match change {
+        Change::Poll(row) => due(row),
+        Change::Voter(_) => None,
+    });
+    Ok(polls.collect())
 }
 
 /// One round.
@@ -137,7 +145,7 @@ impl Backfill<'_> {
         let (path, generation) = self.free_name(due).await?;
         let draft = format!("{path}{DRAFT_SUFFIX}");
         let mut writer = Writer::begin(self.archive, &draft, due.poll, self.key).await?;
-        if let Err(error) = self.copy_rows(due.poll, &mut writer, pace).await {
+        if let Err(error) = self.copy_rows(due, &mut writer, pace).await {
             writer.abort().await;
             return Err(error);
         }
@@ -157,7 +165,7 @@ impl Backfill<'_> {
         let archived = self.shard.archive_poll(self.at, due.poll, file.clone());
         match archived.await {
             Ok(_) => Ok(file),
-            Err(other @ ShardError::Unfit(Unfit::OtherRows)) => {
+            Err(other @ (ShardError::Unfit(Unfit::OtherRows) | ShardError::Fenced(_))) => {
                 // Nobody names it, and nobody will.
                 self.archive.remove(&file.path).await?;
                 Err(other.into())
@@ -182,18 +190,24 @@ impl Backfill<'_> {
     /// Reads the rows of one poll in their order.
     async fn copy_rows(
         &self,
-        poll: PollId,
+        due: &Due,
         writer: &mut Writer,
         pace: &mut dyn Pace,
     ) -> ArchiveResult<()> {
+        let poll = due.poll;
+        // The poll itself, its rows, and one of the next.
+        let rows = usize::try_from(due.rows).unwrap_or(usize::MAX);
+        let bytes = rows.saturating_add(2).saturating_mul(ROW_BYTES);
+        let bytes = bytes.min(PAGE_BYTES);
         let before = poll.number().checked_sub(1).map(PollId::from_number);
         let mut cursor = Cursor::Snapshot {
             position: self.position,
             after: before.map(|before| (before, VoterPrint([u64::MAX; 2]))),
         };
         loop {
-            let page = self.shard.export(&self.at.slice, &cursor, PAGE_BYTES);
+            let page = self.shard.export(&self.at.slice, &cursor, bytes);
             let page = page.await?;
+            let read = (page.changes.len() * ROW_BYTES) as u64;
             let mut beyond = !matches!(page.next, Cursor::Snapshot { .. });
             for change in page.changes {
                 match change {
@@ -202,7 +216,7 @@ impl Backfill<'_> {
                     Change::Poll(row) => beyond |= row.poll.poll_id > poll,
                 }
             }
-            pace.went_on(PAGE_BYTES as u64).await?;
+            pace.went_on(read).await?;
             if beyond {
                 return Ok(());
             }

@@ -4,7 +4,7 @@
 //!   closed poll ──► backfill: rows ──► draft ──► named ──► read back
 //!                   ──► the shard lets the file take the rows' place
 //!   reading     ──► reader: tail checked ──► group checked ──► rows
-//!   a move      ──► copy, compare, remove; read back what is stored
+//!   a move      ──► brought, read back, removed when the slice has left
 //! ```
 //! A file never changes, and nothing names one before it was read back: a crash
 //! leaves at worst a file that nobody names, which [`sweep`] removes. What is
@@ -28,7 +28,7 @@ mod tests;
 mod writer;
 
 pub use backfill::{Report, backfill};
-pub use copy::{Difference, copy_files, equal};
+pub use copy::{CopyError, Incoming, bring, bring_anew, copy_files};
 pub use error::{ArchiveError, ArchiveResult};
 pub use late::judge;
 pub use pace::{FullSpeed, Pace, Stopped};

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path as Directory, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{PollId, ShardId, Timestamp};
+use ballast_domain::{PollId, ShardId, TenantId, Timestamp};
 use bytes::Bytes;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _};
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::error::{ArchiveError, ArchiveResult};
 use crate::shard::{ShardError, ShardResult};
@@ -30,6 +31,8 @@ pub struct Archive {
     store: Arc<dyn ObjectStore>,
     /// Where they are, if that is a directory of this machine.
     directory: Option<PathBuf>,
+    /// Whose turn it is to name or remove files.
+    turn: Arc<Mutex<()>>,
 }
 
 impl Archive {
@@ -38,6 +41,7 @@ impl Archive {
         Self {
             store,
             directory: None,
+            turn: Arc::default(),
         }
     }
 
@@ -49,7 +53,16 @@ impl Archive {
         Ok(Self {
             store: Arc::new(store.with_fsync(true)),
             directory: Some(directory.to_owned()),
+            turn: Arc::default(),
         })
+    }
+
+    /// Keeps others from naming and removing files meanwhile, in this process.
+    /// Whether the slice is coming here or has left is asked within it: so
+    /// whoever is late neither removes a file that has come again, nor leaves
+    /// one where the slice is gone.
+    pub(super) async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
     }
 
     pub(super) fn store(&self) -> &dyn ObjectStore {
@@ -112,23 +125,35 @@ fn make(directory: &Directory) -> std::io::Result<()> {
     }
 }
 
-/// Where a slice's files are.
-pub(super) fn folder(slice: &SliceId) -> String {
-    format!("{}/{}", slice.tenant_id, slice.slice)
+/// Where a tenant's files are.
+pub(super) fn folder(tenant: &TenantId) -> String {
+    tenant.to_string()
+}
+
+/// The poll that a file is about, by its name. The folders say which slice
+/// wrote it; since then that may have been cut into others.
+pub(super) fn poll_of(path: &str) -> Option<PollId> {
+    let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let (poll, _) = name.rsplit_once('-')?;
+    poll.parse().ok()
 }
 
 /// Where a poll's file is: by the month in which it closed.
 pub(super) fn path_of(slice: &SliceId, poll: PollId, closed: Timestamp, generation: u32) -> String {
     let day = closed.to_string();
     let month: String = day.chars().take(7).filter(char::is_ascii_digit).collect();
-    format!("{}/{month}/{poll}-{generation}.parquet", folder(slice))
+    format!(
+        "{}/{}/{month}/{poll}-{generation}.parquet",
+        folder(&slice.tenant_id),
+        slice.slice
+    )
 }
 
 /// The archives of this machine's shards: a directory for each.
 #[derive(Debug)]
 pub struct LocalArchives {
     directory: PathBuf,
-    open: Mutex<HashMap<ShardId, Archive>>,
+    open: std::sync::Mutex<HashMap<ShardId, Archive>>,
 }
 
 impl LocalArchives {
@@ -136,7 +161,7 @@ impl LocalArchives {
     pub fn new(directory: PathBuf) -> Self {
         Self {
             directory,
-            open: Mutex::default(),
+            open: std::sync::Mutex::default(),
         }
     }
 }

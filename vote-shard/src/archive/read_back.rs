@@ -3,6 +3,7 @@
 use ballast_domain::PollId;
 use ballast_domain::tenant::SliceId;
 
+use super::Report;
 use super::error::{ArchiveError, ArchiveResult};
 use super::pace::Pace;
 use super::place::Archive;
@@ -29,10 +30,15 @@ pub async fn read_back(
 ) -> ArchiveResult<Vec<Damage>> {
     let key = shard.slice_key(slice).await?;
     let mut damages = Vec::new();
-    for row in shard.archives(slice).await? {
+    let rows = shard.archives(slice).await?;
+    let (mut done, mut all) = (Report::default(), Report::default());
+    let files = rows.iter().filter_map(|row| row.archived.as_ref());
+    files.for_each(|archived| all.add(&archived.file));
+    for row in rows {
         let Some(archived) = &row.archived else {
             continue;
         };
+        pace.so_far(&done, &all);
         match whole(archive, &row, archived, &key).await {
             Ok(()) => {}
             Err(error @ (ArchiveError::Missing { .. } | ArchiveError::Damaged { .. })) => {
@@ -42,6 +48,7 @@ pub async fn read_back(
             Err(error) => return Err(error),
         }
         pace.went_on(archived.file.bytes).await?;
+        done.add(&archived.file);
     }
     Ok(damages)
 }

@@ -2,6 +2,7 @@
 //! and nothing is lost of what the shard must know without them.
 
 use ballast_domain::poll::{Poll, Refusal};
+use ballast_domain::slicing::HashRange;
 
 use super::picture::{digest, rows};
 use super::words::*;
@@ -204,7 +205,10 @@ pub async fn an_archived_poll_moves_with_its_reference<F: Fixture>() {
     let (two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     let m = order("m", 1);
-    target.prepare(&at(2), &m, key).await.unwrap();
+    target
+        .prepare(&at(2), &m, key, HashRange::WHOLE)
+        .await
+        .unwrap();
     let early = exported(&source).await;
     archive(&source).await;
     let changes = exported(&source).await;

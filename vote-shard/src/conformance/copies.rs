@@ -2,6 +2,7 @@
 //! export was interrupted, and the stored rows have the digests that are kept.
 
 use ballast_domain::poll::Poll;
+use ballast_domain::slicing::HashRange;
 
 use super::picture::{Picture, picture};
 use super::words::*;
@@ -42,7 +43,10 @@ async fn contents(shard: &Shard, voters: u64) -> Picture {
 async fn target<F: Fixture>(source: &Shard) -> (F, Shard) {
     let (fixture, shard) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
-    shard.prepare(&at(2), &order("m", 1), key).await.unwrap();
+    shard
+        .prepare(&at(2), &order("m", 1), key, HashRange::WHOLE)
+        .await
+        .unwrap();
     (fixture, shard)
 }
 

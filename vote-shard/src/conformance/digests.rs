@@ -1,13 +1,15 @@
 //! P15: a digest is the number and the sum of the rows that are stored, and
 //! the lanes add up to what the rows say.
 
-use ballast_domain::poll::Poll;
+use ballast_domain::poll::{Poll, RequestId};
+use ballast_domain::slicing::HashRange;
+use ballast_domain::tenant::SliceId;
 
 use super::ledger::Random;
 use super::picture::{digest, picture, read_out, rows};
 use super::words::*;
 use super::{Fixture, Shard, crash, start};
-use crate::shard::{Change, Digest};
+use crate::shard::{Change, Digest, SliceDigest};
 
 const VOTERS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
@@ -138,7 +140,10 @@ pub async fn the_order_of_rows_does_not_matter<F: Fixture>() {
     let m = order("m", 1);
     for missing in [0, 1] {
         let (_two, target) = start::<F>().await;
-        target.prepare(&at(2), &m, key).await.unwrap();
+        target
+            .prepare(&at(2), &m, key, HashRange::WHOLE)
+            .await
+            .unwrap();
         // Polls first, then all rows backwards.
         changes.sort_by_key(|change| match change {
             Change::Poll(_) => 0,
@@ -150,6 +155,78 @@ pub async fn the_order_of_rows_does_not_matter<F: Fixture>() {
         let equal = target.digests(&slice()).await.unwrap() == digests;
         assert_eq!(equal, missing == 0);
     }
+}
+
+/// The digest of a slice, which must be the sum over its polls, whether or not
+/// anything is asked of them.
+async fn sum(shard: &Shard, slice: &SliceId) -> SliceDigest {
+    let sum = shard.digest(slice).await.unwrap();
+    let digests = shard.digests(slice).await.unwrap();
+    let polls = digests.iter().map(|(_, digest)| digest);
+    assert_eq!(sum, SliceDigest::of(polls));
+    assert_eq!(shard.digest(slice).await.unwrap(), sum, "asked again");
+    sum
+}
+
+/// P15: the digest of a slice is the sum over its polls, whatever happens to
+/// them, however often and seldom it is asked for, and after a crash.
+pub async fn a_slice_s_digest_is_the_sum_over_its_polls<F: Fixture>() {
+    let (fixture, mut shard) = owner::<F>(&polls()).await;
+    for round in 0..3 {
+        scramble(&shard, round).await;
+        let before = sum(&shard, &slice()).await;
+        assert_eq!(before.polls, 3);
+        shard = crash(&fixture, shard).await;
+        assert_eq!(sum(&shard, &slice()).await, before);
+    }
+    let mut seen = vec![sum(&shard, &slice()).await];
+    let mut moved = |now: SliceDigest, what: &str| {
+        assert!(!seen.contains(&now), "{what}");
+        seen.push(now);
+    };
+    cast(&shard, ballot(&polls()[2], "new", 0, 99)).await;
+    moved(sum(&shard, &slice()).await, "a vote");
+    let [one, two, three] = polls().map(|poll| poll.poll_id);
+    shard.widen_lanes(&at(1), two, 77).await.unwrap();
+    moved(sum(&shard, &slice()).await, "more lanes");
+    shard.close_poll(&at(1), three).await.unwrap();
+    moved(sum(&shard, &slice()).await, "closing");
+    let sums = shard.carry(&at(1), one, RequestId(7), &[1, 2, 3]).await;
+    sums.unwrap();
+    moved(sum(&shard, &slice()).await, "carried votes");
+    shard.create_poll(&at(1), poll(4)).await.unwrap();
+    moved(sum(&shard, &slice()).await, "a poll");
+}
+
+/// P15: what a slice loses is no part of its digest, and a copy has the digest
+/// of what it was made from.
+pub async fn a_slice_s_digest_follows_copies_and_removals<F: Fixture>() {
+    let (_one, source) = owner::<F>(&polls()).await;
+    scramble(&source, 3).await;
+    let key = source.slice_key(&slice()).await.unwrap();
+    let (_two, target) = start::<F>().await;
+    let m = order("m", 1);
+    let whole = HashRange::WHOLE;
+    target.prepare(&at(2), &m, key, whole).await.unwrap();
+    assert_eq!(sum(&target, &slice()).await, SliceDigest::default());
+    let changes = read_out(&source, &slice(), &VOTERS).await;
+    target.import(&slice(), &m, &changes).await.unwrap();
+    let whole = sum(&source, &slice()).await;
+    assert_eq!(sum(&target, &slice()).await, whole);
+    // One that was counted, and one that is on its way.
+    let first = polls()[0].poll_id;
+    target.discard(&slice(), &m, first).await.unwrap();
+    let without = sum(&target, &slice()).await;
+    assert_eq!(without.polls, 2);
+    target.import(&slice(), &m, &changes).await.unwrap();
+    target.discard(&slice(), &m, first).await.unwrap();
+    assert_eq!(sum(&target, &slice()).await, without);
+    target.import(&slice(), &m, &changes).await.unwrap();
+    assert_eq!(sum(&target, &slice()).await, whole);
+    while target.purge(&at(2), &m, 1).await.unwrap() > 0 {
+        sum(&target, &slice()).await;
+    }
+    assert_eq!(sum(&target, &slice()).await, SliceDigest::default());
 }
 
 /// P15: digests come in the order of the polls' ids, one for each poll.

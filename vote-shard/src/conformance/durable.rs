@@ -6,11 +6,13 @@ use std::pin::Pin;
 use std::task::Poll::Pending;
 
 use ballast_domain::poll::{Poll, Verdict};
+use ballast_domain::slicing::Piece;
+use ballast_domain::tenant::{Epoch, SliceId};
 
 use super::picture::picture;
 use super::words::*;
 use super::{Gate, Shard, crash};
-use crate::shard::{Cursor, Fence, ShardResult};
+use crate::shard::{At, Cursor, Cut, Fence, Holding, ShardResult};
 
 /// An answer that is to come, in words.
 type Answer<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
@@ -97,6 +99,7 @@ pub async fn no_answer_precedes_the_vote_it_depends_on<F: Gate>() {
         ("the lanes", answer(shard.lanes(&slice, id))),
         ("the digests", answer(shard.digests(&slice))),
         ("who follows", answer(shard.tallies_since(mark))),
+        ("the digest", answer(shard.digest(&slice))),
     ];
     assert_wait(&mut answers).await;
     assert_wait(&mut vote).await;
@@ -110,6 +113,7 @@ pub async fn no_answer_precedes_the_vote_it_depends_on<F: Gate>() {
     assert_eq!((tally.counts.clone(), tally.voters), (vec![1, 0, 0], 1));
     assert_eq!(told[4], words(tally));
     assert_eq!(told[6], words(shard.digests(&slice).await.unwrap()));
+    assert_eq!(told[8], words(shard.digest(&slice).await.unwrap()));
 }
 
 /// P5: the same for votes that wait behind one that is on its way.
@@ -127,6 +131,7 @@ pub async fn no_answer_precedes_a_vote_that_waits_its_turn<F: Gate>() {
     answers.push(("the second again", answer(shard.cast(&one, &same))));
     answers.push(("its tally", answer(shard.tally(&slice, id))));
     answers.push(("the digests", answer(shard.digests(&slice))));
+    answers.push(("the digest", answer(shard.digest(&slice))));
     assert_wait(&mut answers).await;
     gate.release();
     let told = told(answers).await;
@@ -169,6 +174,7 @@ pub async fn no_answer_precedes_the_poll_it_depends_on<F: Gate>() {
             answer(shard.widen_lanes(&one, widened, 5)),
         ),
         ("the digests", answer(shard.digests(&slice))),
+        ("the digest", answer(shard.digest(&slice))),
     ];
     assert_wait(&mut answers).await;
     gate.release();
@@ -239,6 +245,84 @@ pub async fn no_answer_precedes_the_fence_it_depends_on<F: Gate>() {
     assert_eq!(told(answers).await[2], words([already(1)]));
 }
 
+/// Slice 0, sealed at epoch 2, becomes the slice 1.
+fn renamed() -> Cut {
+    Cut {
+        tenant_id: slice().tenant_id,
+        epoch: Epoch(2),
+        parents: vec![0],
+        children: vec![Piece {
+            slice: 1,
+            hash_from: 0,
+            hash_to: u64::MAX,
+        }],
+    }
+}
+
+fn child() -> At {
+    At {
+        slice: SliceId {
+            slice: 1,
+            ..slice()
+        },
+        epoch: Epoch(2),
+    }
+}
+
+/// P5, P13: nobody hears of a cut before it is durable.
+pub async fn no_answer_precedes_the_cut_it_depends_on<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    let (here, c, cut, child) = (slice(), order("c", 1), renamed(), child());
+    shard.seal(&at(2), &c).await.unwrap();
+    let gate = hold(&fixture);
+    let mut changes = vec![("cutting", answer(shard.recut(&c, &cut)))];
+    assert_wait(&mut changes).await;
+    gate.0.held().await;
+    let (id, vote) = (poll(1).poll_id, [ballot(&poll(1), "v", 0, 1)]);
+    let two = at(2);
+    let mut answers = vec![
+        ("the parent's fence", answer(shard.fence(&here))),
+        ("the child's fence", answer(shard.fence(&child.slice))),
+        ("the child's poll", answer(shard.poll(&child.slice, id))),
+        ("its count", answer(shard.tally(&child.slice, id))),
+        ("a vote to the parent", answer(shard.cast(&two, &vote))),
+        ("a vote to the child", answer(shard.cast(&child, &vote))),
+        ("cutting again", answer(shard.recut(&c, &cut))),
+    ];
+    assert_wait(&mut answers).await;
+    gate.release();
+    assert_eq!(told(changes).await, ["()"]);
+    let after = told(answers).await;
+    assert!(after[4].contains("Moved"), "{}", after[4]);
+    assert_eq!(after[5], words([counted(1)]));
+}
+
+/// P5, P13: a cut is there or it is not; there is nothing in between.
+pub async fn a_cut_that_failed_leaves_its_parent_sealed<F: Gate>() {
+    let (fixture, shard) = owner::<F>(&[poll(1)]).await;
+    let (here, c, cut, child) = (slice(), order("c", 1), renamed(), child());
+    cast(&shard, ballot(&poll(1), "v", 0, 1)).await;
+    shard.seal(&at(2), &c).await.unwrap();
+    let before = picture(&shard, &here, &["v"]).await;
+    let gate = hold(&fixture);
+    let mut changes = vec![("cutting", answer(shard.recut(&c, &cut)))];
+    assert_wait(&mut changes).await;
+    gate.0.held().await;
+    gate.fail();
+    let failed = told(changes).await;
+    assert!(failed[0].contains("Unavailable"), "{}", failed[0]);
+    let fence = until_it_works(|| shard.fence(&child.slice)).await;
+    // Whatever reached the disk before it failed, it is all or nothing.
+    match fence.unwrap() {
+        None => assert_eq!(picture(&shard, &here, &["v"]).await, before),
+        Some(fence) => assert_eq!(fence.holding, Holding::Owner),
+    }
+    shard.recut(&c, &cut).await.unwrap();
+    let shard = crash(&fixture, shard).await;
+    let tally = shard.tally(&child.slice, poll(1).poll_id).await.unwrap();
+    assert_eq!(tally.voters, 1);
+}
+
 /// P5: what is removed is there until the removal is durable.
 pub async fn no_answer_precedes_the_removal_it_depends_on<F: Gate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
@@ -257,6 +341,7 @@ pub async fn no_answer_precedes_the_removal_it_depends_on<F: Gate>() {
         ("the fence", answer(shard.fence(&here))),
         ("the digests", answer(shard.digests(&here))),
         ("purging again", answer(shard.purge(&two, &m, 9))),
+        ("the digest", answer(shard.digest(&here))),
     ];
     assert_wait(&mut answers).await;
     gate.release();
@@ -351,6 +436,7 @@ pub async fn a_failed_write_is_told_to_all_who_depend_on_it<F: Gate>() {
     answers.push(("a vote behind it", answer(shard.cast(&one, &behind))));
     answers.push(("the tally", answer(shard.tally(&here, id))));
     answers.push(("the digests", answer(shard.digests(&here))));
+    answers.push(("the digest", answer(shard.digest(&here))));
     assert_wait(&mut answers).await;
     gate.fail();
     for told in told(answers).await {

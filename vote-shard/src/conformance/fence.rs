@@ -2,6 +2,7 @@
 //! slice.
 
 use ballast_domain::poll::{Poll, Refusal};
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::Epoch;
 
 use super::words::*;
@@ -53,7 +54,10 @@ async fn every_holding(shard: &Shard) {
     }
     assert_eq!(shard.purge(&at_of("gone", 5), &m, 10).await.unwrap(), 0);
     for tenant in ["importing", "activated"] {
-        shard.prepare(&at_of(tenant, 5), &m, KEY).await.unwrap();
+        shard
+            .prepare(&at_of(tenant, 5), &m, KEY, HashRange::WHOLE)
+            .await
+            .unwrap();
     }
     shard.activate(&at_of("activated", 5), &m).await.unwrap();
 }
@@ -158,7 +162,10 @@ pub async fn only_founding_and_preparing_make_a_record<F: Fixture>() {
         assert_eq!(unfit(outcome), Unfit::Unknown, "{place}");
     }
     assert_eq!(shard.fence(&slice()).await.unwrap(), None);
-    shard.prepare(&two, &m, KEY).await.unwrap();
+    shard
+        .prepare(&two, &m, KEY, HashRange::WHOLE)
+        .await
+        .unwrap();
     assert_eq!(holding(&shard, "acme").await, Some((Holding::Importing, 2)));
 }
 
@@ -166,7 +173,10 @@ pub async fn only_founding_and_preparing_make_a_record<F: Fixture>() {
 pub async fn a_prepared_slice_is_owned_when_it_is_activated<F: Fixture>() {
     let (_fixture, shard) = start::<F>().await;
     let m = order("m", 1);
-    shard.prepare(&at(2), &m, KEY).await.unwrap();
+    shard
+        .prepare(&at(2), &m, KEY, HashRange::WHOLE)
+        .await
+        .unwrap();
     assert_eq!(shard.slice_key(&slice()).await.unwrap(), KEY);
     assert_all(&shard, &at(2), &poll(1), behind(2)).await;
     shard.activate(&at(2), &m).await.unwrap();
@@ -205,7 +215,9 @@ pub async fn the_epoch_never_falls<F: Fixture>() {
         let unsealing = shard.unseal(&at_of("sealed", epoch), &m).await;
         assert_eq!(unfit(unsealing), state(Holding::Sealed), "{epoch}");
         let n = order("n", 4);
-        let preparing = shard.prepare(&at_of("gone", epoch), &n, KEY).await;
+        let preparing = shard
+            .prepare(&at_of("gone", epoch), &n, KEY, HashRange::WHOLE)
+            .await;
         assert_eq!(unfit(preparing), state(Holding::Gone), "{epoch}");
     }
     let activating = shard.activate(&at_of("importing", 4), &m).await;
@@ -215,7 +227,10 @@ pub async fn the_epoch_never_falls<F: Fixture>() {
     shard.unseal(&at_of("sealed", 6), &m).await.unwrap();
     assert_eq!(holding(&shard, "sealed").await, Some((Holding::Owner, 6)));
     let again = order("n", 4);
-    shard.prepare(&at_of("gone", 6), &again, KEY).await.unwrap();
+    shard
+        .prepare(&at_of("gone", 6), &again, KEY, HashRange::WHOLE)
+        .await
+        .unwrap();
     assert_eq!(holding(&shard, "gone").await, Some((Holding::Importing, 6)));
 }
 
@@ -225,14 +240,19 @@ pub async fn a_slice_comes_back_only_where_it_is_not_owned<F: Fixture>() {
     let (_fixture, shard) = start::<F>().await;
     every_holding(&shard).await;
     for tenant in ["owner", "sealed", "retired", "activated"] {
-        let preparing = shard.prepare(&at_of(tenant, 9), &order("n", 9), KEY).await;
+        let preparing = shard
+            .prepare(&at_of(tenant, 9), &order("n", 9), KEY, HashRange::WHOLE)
+            .await;
         let refused = unfit(preparing);
         assert!(matches!(refused, Unfit::State { .. }), "{tenant} {refused}");
     }
     let key = shard.slice_key(&slice_of("retired")).await.unwrap();
     for (tenant, key) in [("retired", key), ("importing", KEY), ("gone", KEY)] {
         let (here, n) = (at_of(tenant, 9), order("n", 9));
-        shard.prepare(&here, &n, key).await.unwrap();
+        shard
+            .prepare(&here, &n, key, HashRange::WHOLE)
+            .await
+            .unwrap();
         assert_eq!(holding(&shard, tenant).await, Some((Holding::Importing, 9)));
     }
 }

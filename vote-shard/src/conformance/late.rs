@@ -1,6 +1,7 @@
 //! P4: a worker that lost its lease, and a move that is not at work here,
 //! change nothing; a worker that repeats itself does no harm.
 
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::Epoch;
 
 use super::picture::picture;
@@ -14,8 +15,14 @@ const KEY: SliceKey = SliceKey::from_bytes([9; 32]);
 async fn steps(shard: &Shard, epoch: u64, order: &Order) -> Vec<(&'static str, ShardResult<()>)> {
     let (now, next) = (at(epoch), at(epoch + 1));
     vec![
-        ("prepare", shard.prepare(&now, order, KEY).await),
-        ("prepare", shard.prepare(&next, order, KEY).await),
+        (
+            "prepare",
+            shard.prepare(&now, order, KEY, HashRange::WHOLE).await,
+        ),
+        (
+            "prepare",
+            shard.prepare(&next, order, KEY, HashRange::WHOLE).await,
+        ),
         ("seal", shard.seal(&now, order).await),
         ("seal", shard.seal(&next, order).await),
         ("unseal", shard.unseal(&now, order).await),
@@ -33,7 +40,10 @@ async fn in_holding<F: Fixture>(holding: Holding) -> (F, Shard) {
     let m = order("m", 5);
     if matches!(holding, Holding::Importing | Holding::Owner) {
         let (fixture, shard) = start::<F>().await;
-        shard.prepare(&at(2), &m, KEY).await.unwrap();
+        shard
+            .prepare(&at(2), &m, KEY, HashRange::WHOLE)
+            .await
+            .unwrap();
         let version = Version {
             epoch: Epoch(1),
             revision: 1,
@@ -172,14 +182,13 @@ pub async fn a_slice_is_purged_in_portions<F: Fixture>() {
     assert_eq!(shard.usage().await.voters_in_memory, 0);
 }
 
-/// P4: what is owned takes no import, and neither does what is retired.
+/// P4: what is owned takes no import, and neither does what is gone. What this
+/// move has left takes what comes back.
 pub async fn only_an_importing_slice_is_imported_into<F: Fixture>() {
-    for holding in [
-        Holding::Owner,
-        Holding::Sealed,
-        Holding::Retired,
-        Holding::Gone,
-    ] {
+    let (_fixture, shard) = in_holding::<F>(Holding::Retired).await;
+    let m = order("m", 5);
+    shard.import(&slice(), &m, &[]).await.unwrap();
+    for holding in [Holding::Owner, Holding::Sealed, Holding::Gone] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
         let refused = unfit(shard.import(&slice(), &order("m", 5), &[]).await);
         let epoch = Epoch(2);
@@ -194,7 +203,10 @@ pub async fn every_step_can_be_repeated<F: Fixture>() {
         let (_fixture, shard) = in_holding::<F>(holding).await;
         let before = picture(&shard, &slice(), &[]).await;
         match holding {
-            Holding::Importing => shard.prepare(&at(2), &m, KEY).await.unwrap(),
+            Holding::Importing => shard
+                .prepare(&at(2), &m, KEY, HashRange::WHOLE)
+                .await
+                .unwrap(),
             Holding::Owner => shard.activate(&at(2), &m).await.unwrap(),
             Holding::Sealed => shard.seal(&at(2), &m).await.unwrap(),
             Holding::Retired => shard.retire(&at(2), &m).await.unwrap(),
@@ -227,7 +239,9 @@ pub async fn a_slice_moves_there_and_back<F: Fixture>() {
     let (mut from, mut to) = (&source, &target);
     for (place, epoch) in [(0, 2), (1, 4), (2, 6)] {
         let m = order(&format!("m{place}"), epoch);
-        to.prepare(&at(epoch), &m, key).await.unwrap();
+        to.prepare(&at(epoch), &m, key, HashRange::WHOLE)
+            .await
+            .unwrap();
         from.seal(&at(epoch), &m).await.unwrap();
         let rows = read_out(from, &slice(), &["v", "w"]).await;
         let digests = from.digests(&slice()).await.unwrap();
@@ -259,13 +273,16 @@ pub async fn what_was_ordered_before_a_move_was_called_off_comes_too_late<F: Fix
     assert_eq!(target.purge(&at(2), &m, 9).await.unwrap(), 0);
     let late = source.seal(&at(3), &m).await;
     assert!(matches!(unfit(late), Unfit::State { .. }));
-    let late = target.prepare(&at(2), &m, KEY).await;
+    let late = target.prepare(&at(2), &m, KEY, HashRange::WHOLE).await;
     assert!(matches!(unfit(late), Unfit::State { .. }));
     let ballot = ballot(&poll(1), "v", 0, 1);
     assert_eq!(cast_at(&source, 4, ballot).await, counted(1));
     let fence = target.fence(&slice()).await.unwrap().unwrap();
     assert_eq!((fence.holding, fence.epoch), (Holding::Gone, Epoch(2)));
-    target.prepare(&at(5), &order("n", 6), KEY).await.unwrap();
+    target
+        .prepare(&at(5), &order("n", 6), KEY, HashRange::WHOLE)
+        .await
+        .unwrap();
 }
 
 /// P8: a slice comes back to where its copy still is: what changed meanwhile
@@ -279,7 +296,10 @@ pub async fn a_copy_that_was_kept_is_taken_up_again<F: Fixture>() {
         cast(&source, ballot(&changeable(1), name, 0, 1)).await;
     }
     let m = order("m", 2);
-    target.prepare(&at(2), &m, key).await.unwrap();
+    target
+        .prepare(&at(2), &m, key, HashRange::WHOLE)
+        .await
+        .unwrap();
     source.seal(&at(3), &m).await.unwrap();
     let rows = read_out(&source, &slice(), &["v", "w"]).await;
     target.import(&slice(), &m, &rows).await.unwrap();
@@ -288,7 +308,10 @@ pub async fn a_copy_that_was_kept_is_taken_up_again<F: Fixture>() {
     let change = ballot(&changeable(1), "v", 1, 2);
     assert_eq!(cast_at(&target, 3, change).await, counted(2));
     let back = order("n", 4);
-    source.prepare(&at(4), &back, key).await.unwrap();
+    source
+        .prepare(&at(4), &back, key, HashRange::WHOLE)
+        .await
+        .unwrap();
     // A purge that was ordered before the way back was taken comes too late.
     assert!(source.purge(&at(3), &m, 9).await.is_err());
     target.seal(&at(5), &back).await.unwrap();

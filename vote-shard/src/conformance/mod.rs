@@ -13,6 +13,7 @@
 //! | [`late`] | P4: late workers and other moves |
 //! | [`versions`] | P9: of two versions the higher one stays |
 //! | [`copies`] | P9, P15: exports, imports and scrubbing |
+//! | [`cuts`] | P13: slices that become others |
 //! | [`repeats`] | P10: repeated requests, revisions, choices, one register per voter |
 //! | [`polls`] | P11: polls, closings and lanes |
 //! | [`digests`] | P15: what digests and lanes are sums of |
@@ -28,6 +29,7 @@
 
 pub mod archives;
 pub mod copies;
+pub mod cuts;
 pub mod digests;
 pub mod durable;
 pub mod fence;

@@ -6,7 +6,9 @@ use ballast_domain::tenant::{Epoch, SliceId};
 
 use super::Shard;
 use super::words::voter;
-use crate::shard::{Change, Digest, Fence, PollRow, SliceKey, Tally, Version, VoterName, VoterRow};
+use crate::shard::{
+    Change, Digest, Fence, PollRow, SliceDigest, SliceKey, Tally, Version, VoterName, VoterRow,
+};
 
 /// All that can be seen of a slice through the trait. Marks are left out: they
 /// only have to grow.
@@ -18,6 +20,7 @@ pub(super) struct Picture {
     pub(super) lanes: Vec<Vec<Vec<u64>>>,
     pub(super) rows: Vec<VoterRow>,
     pub(super) digests: Vec<(PollId, Digest)>,
+    pub(super) digest: SliceDigest,
 }
 
 /// Looks at everything in a slice, and at the rows of these voters.
@@ -29,6 +32,7 @@ pub(super) async fn picture(shard: &Shard, slice: &SliceId, voters: &[&str]) -> 
         lanes: Vec::new(),
         rows: Vec::new(),
         digests: shard.digests(slice).await.unwrap(),
+        digest: shard.digest(slice).await.unwrap(),
         polls,
     };
     for poll in &picture.polls {

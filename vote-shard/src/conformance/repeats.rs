@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ballast_domain::bounds::REQUESTS_REMEMBERED;
 use ballast_domain::poll::{Ballot, Poll, Refusal};
+use ballast_domain::slicing::HashRange;
 
 use super::ledger::{Ledger, Random};
 use super::picture::{picture, read_out};
@@ -133,7 +134,10 @@ pub async fn requests_are_remembered_across_a_move<F: Fixture>() {
     source.seal(&at(2), &m).await.unwrap();
     let (two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
-    target.prepare(&at(2), &m, key).await.unwrap();
+    target
+        .prepare(&at(2), &m, key, HashRange::WHOLE)
+        .await
+        .unwrap();
     let rows = read_out(&source, &slice(), &["v"]).await;
     target.import(&slice(), &m, &rows).await.unwrap();
     target.activate(&at(2), &m).await.unwrap();

@@ -50,6 +50,18 @@ macro_rules! vote_shard_suite {
                 a_cursor_goes_on_or_is_too_old
                 scrubbing_finds_the_digests_that_were_kept
             }
+            cuts {
+                a_split_changes_nothing_but_the_slice
+                a_merge_joins_what_was_split
+                a_cut_can_be_repeated
+                a_late_cut_is_refused
+                what_does_not_fit_is_not_cut
+                a_poll_must_belong_to_its_slice
+                a_parent_is_gone_for_good
+                a_child_moves_like_any_slice
+                a_cut_tells_the_counts_anew
+                an_archived_poll_keeps_its_file
+            }
             repeats {
                 a_vote_counts_once
                 a_repeated_request_gets_its_first_answer
@@ -79,6 +91,8 @@ macro_rules! vote_shard_suite {
                 every_change_moves_the_digest
                 the_order_of_rows_does_not_matter
                 every_poll_has_a_digest
+                a_slice_s_digest_is_the_sum_over_its_polls
+                a_slice_s_digest_follows_copies_and_removals
             }
             archives {
                 only_the_rows_of_a_closed_poll_give_way_to_a_file
@@ -133,6 +147,8 @@ macro_rules! vote_shard_gate_suite {
                 no_answer_precedes_the_poll_it_depends_on
                 no_answer_precedes_the_fence_it_depends_on
                 no_answer_precedes_the_removal_it_depends_on
+                no_answer_precedes_the_cut_it_depends_on
+                a_cut_that_failed_leaves_its_parent_sealed
                 an_export_has_nothing_that_is_not_durable
                 a_failed_write_is_told_to_all_who_depend_on_it
                 what_was_answered_before_a_failure_stays
@@ -166,6 +182,7 @@ mod tests {
         for source in [
             include_str!("archives.rs"),
             include_str!("copies.rs"),
+            include_str!("cuts.rs"),
             include_str!("digests.rs"),
             include_str!("durable.rs"),
             include_str!("fence.rs"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ballast_domain::PollId;
+use ballast_domain::slicing::HashRange;
 
 use super::words::*;
 use super::{Fixture, Shard, crash, reopen, start};
@@ -167,7 +168,10 @@ pub async fn usage_counts_what_is_there<F: Fixture>() {
     }
     let key = SliceKey::from_bytes([9; 32]);
     let m = order("m", 1);
-    shard.prepare(&at_of("coming", 2), &m, key).await.unwrap();
+    shard
+        .prepare(&at_of("coming", 2), &m, key, HashRange::WHOLE)
+        .await
+        .unwrap();
     for reopened in [false, true] {
         let usage = shard.usage().await;
         let counts = (usage.slices, usage.polls, usage.voters_in_memory);

@@ -1,6 +1,7 @@
 //! P9: of two versions of a row the higher one stays, in whatever order and
 //! however often they come.
 
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::Epoch;
 
 use super::picture::{digest_of, picture, poll_row, read_out};
@@ -34,7 +35,10 @@ fn row(name: &str, items: &[u16], version: Version) -> VoterRow {
 /// A slice that is being imported at epoch 5.
 async fn importing<F: Fixture>(key: SliceKey) -> (F, Shard) {
     let (fixture, shard) = start::<F>().await;
-    shard.prepare(&at(5), &order("m", 1), key).await.unwrap();
+    shard
+        .prepare(&at(5), &order("m", 1), key, HashRange::WHOLE)
+        .await
+        .unwrap();
     (fixture, shard)
 }
 

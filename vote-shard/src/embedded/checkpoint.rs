@@ -125,6 +125,7 @@ impl Captured {
             slice: id.clone(),
             fence: slice.fence.clone(),
             key: slice.key,
+            range: slice.range,
         });
         let polls = state.polls.values().map(|poll| {
             let captured = CapturedPoll {

@@ -5,13 +5,14 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use ballast_domain::poll::{Ballot, Poll, Refusal, RequestId, Verdict};
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{Clock, Entropy, PollId, VoterId};
+use ballast_domain::{Clock, Entropy, PollId, TenantId, VoterId};
 
 use super::committer;
 use super::core::{Answer, Core, Found, Stored};
 use super::disk::Disk;
-use super::export;
+use super::export::{self, SomePolls};
 use super::keeper;
 use super::log::Log;
 use super::open::{OpenError, Opened, Opener, Options};
@@ -19,8 +20,8 @@ use super::runs::RunError;
 use super::shared::Shared;
 use super::stepped::{KeepSteps, LogSteps};
 use crate::shard::{
-    ArchiveFile, At, Change, Cursor, Digest, Fence, Order, Page, PollRow, ShardError, ShardResult,
-    SliceKey, Tally, Usage, VoteShard, VoterRow,
+    ArchiveFile, At, Change, Cursor, Cut, Digest, Fence, Order, Page, PollRow, ShardError,
+    ShardResult, SliceDigest, SliceKey, Tally, Usage, VoteShard, VoterRow,
 };
 
 /// Which part of the largest group may wait for the disk before callers have
@@ -32,6 +33,16 @@ const WAITING_SHARE: usize = 4;
 /// frequent, and not by more than this.
 const TAIL_BYTES_MAX: u64 = 4 << 20;
 const TAIL_SHARE: u64 = 16;
+
+/// Before all polls.
+const FIRST: PollId = PollId::from_number(0);
+
+/// Rows that are imported under one lock.
+const IMPORTED_AT_ONCE: usize = 1_024;
+
+/// Polls that are brought into a slice's digest under one lock: after a start
+/// there may be very many, and votes wait for the lock.
+const SUMMED_AT_ONCE: usize = 512;
 
 /// A shard in a directory.
 pub struct EmbeddedShard {
@@ -139,16 +150,38 @@ impl EmbeddedShard {
         &self,
         decide: impl FnOnce(&mut Core) -> ShardResult<Answer<T>>,
     ) -> ShardResult<T> {
-        let answer = {
-            let mut core = self.lock_when_there_is_room().await;
-            let was_empty = core.open.is_empty();
-            let answer = decide(&mut core);
-            if was_empty && !core.open.is_empty() {
-                self.shared.wake();
-            }
-            whole(&core, answer)
-        };
-        answer.durable().await?
+        self.decided(decide).await.durable().await?
+    }
+
+    /// The same, without waiting until it is durable.
+    async fn decided<T>(
+        &self,
+        decide: impl FnOnce(&mut Core) -> ShardResult<Answer<T>>,
+    ) -> Answer<ShardResult<T>> {
+        let mut core = self.lock_when_there_is_room().await;
+        let was_empty = core.open.is_empty();
+        let answer = decide(&mut core);
+        if was_empty && !core.open.is_empty() {
+            self.shared.wake();
+        }
+        whole(&core, answer)
+    }
+
+    /// Polls of a slice, from one on.
+    async fn polls_from(
+        &self,
+        slice: &SliceId,
+        first: PollId,
+        most: usize,
+    ) -> ShardResult<SomePolls> {
+        let read = self.read(|core| core.polls_from(slice, first, most)).await;
+        let (polls, are_all) = read?;
+        // Copied only now, when nobody waits for the lock.
+        let polls = polls.into_iter();
+        Ok(SomePolls {
+            polls: polls.map(|poll| (poll.number, poll.into())).collect(),
+            are_all,
+        })
     }
 
     /// The core, once not too much waits for the disk or it takes nothing
@@ -333,6 +366,14 @@ impl VoteShard for EmbeddedShard {
         self.read(|core| core.archive(slice, poll)).await
     }
 
+    async fn archive_of(
+        &self,
+        tenant: &TenantId,
+        poll: PollId,
+    ) -> ShardResult<Option<ArchiveFile>> {
+        self.read(|core| core.archive_of(tenant, poll)).await
+    }
+
     async fn archives(&self, slice: &SliceId) -> ShardResult<Vec<PollRow>> {
         self.read(|core| core.archives(slice)).await
     }
@@ -435,9 +476,16 @@ impl VoteShard for EmbeddedShard {
         self.read(|core| core.fence(slice)).await
     }
 
-    async fn prepare(&self, at: &At, order: &Order, key: SliceKey) -> ShardResult<()> {
+    async fn prepare(
+        &self,
+        at: &At,
+        order: &Order,
+        key: SliceKey,
+        range: HashRange,
+    ) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.prepare(at, order, key, now)).await
+        self.decide(|core| core.prepare(at, order, (key, range), now))
+            .await
     }
 
     async fn seal(&self, at: &At, order: &Order) -> ShardResult<()> {
@@ -470,8 +518,17 @@ impl VoteShard for EmbeddedShard {
             .await
     }
 
+    async fn recut(&self, order: &Order, cut: &Cut) -> ShardResult<()> {
+        let now = self.now();
+        self.decide(|core| core.recut(order, cut, now)).await
+    }
+
     async fn slice_key(&self, slice: &SliceId) -> ShardResult<SliceKey> {
         self.read(|core| core.slice_key(slice)).await
+    }
+
+    async fn slice_range(&self, slice: &SliceId) -> ShardResult<HashRange> {
+        self.read(|core| core.slice_range(slice)).await
     }
 
     async fn export(&self, slice: &SliceId, cursor: &Cursor, bytes: usize) -> ShardResult<Page> {
@@ -480,18 +537,23 @@ impl VoteShard for EmbeddedShard {
             Cursor::Snapshot { position, .. } | Cursor::Changes { position } => *position,
         };
         let store = self.shared.store();
-        let (subject, polls) = self.read(|core| core.subject(slice)).await?;
-        let polls: Vec<PollRow> = polls.into_iter().map(PollRow::from).collect();
+        let subject = self.read(|core| core.subject(slice)).await?;
         match cursor.clone() {
-            Cursor::Start => Ok(Page {
-                changes: polls.into_iter().map(Change::Poll).collect(),
-                next: Cursor::Snapshot {
-                    position,
-                    after: None,
-                },
-                caught_up: false,
-            }),
+            Cursor::Start => {
+                let polls = self.polls_from(slice, FIRST, usize::MAX).await?.polls;
+                let polls = polls.into_iter().map(|(_, row)| Change::Poll(row));
+                Ok(Page {
+                    changes: polls.collect(),
+                    next: Cursor::Snapshot {
+                        position,
+                        after: None,
+                    },
+                    caught_up: false,
+                })
+            }
             Cursor::Snapshot { after, .. } => {
+                let first = after.map_or(FIRST, |(poll, _)| poll);
+                let polls = self.polls_from(slice, first, export::POLLS_MAX).await?;
                 let page = move || export::rows(&subject, &polls, &store, position, after, bytes);
                 self.page(page).await
             }
@@ -503,9 +565,24 @@ impl VoteShard for EmbeddedShard {
     }
 
     async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()> {
-        let now = self.now();
-        self.decide(|core| core.import(slice, order, changes, now))
-            .await
+        // In portions: votes of others wait for the lock.
+        let mut portions = changes.chunks(IMPORTED_AT_ONCE);
+        let mut answers = Vec::new();
+        let mut portion = portions.next().unwrap_or_default();
+        loop {
+            let now = self.now();
+            let import = |core: &mut Core| core.import(slice, order, portion, now);
+            answers.push(self.decided(import).await);
+            match portions.next() {
+                Some(next) => portion = next,
+                None => break,
+            }
+            tokio::task::yield_now().await;
+        }
+        for answer in answers {
+            answer.durable().await??;
+        }
+        Ok(())
     }
 
     async fn discard(&self, slice: &SliceId, order: &Order, poll: PollId) -> ShardResult<()> {
@@ -518,11 +595,26 @@ impl VoteShard for EmbeddedShard {
         self.read(|core| core.digests(slice)).await
     }
 
+    async fn digest(&self, slice: &SliceId) -> ShardResult<SliceDigest> {
+        loop {
+            let answer = {
+                let mut core = self.shared.lock();
+                let answer = core.digest(slice, SUMMED_AT_ONCE);
+                whole(&core, answer)
+            };
+            match answer.durable().await?? {
+                Some(digest) => return Ok(digest),
+                None => tokio::task::yield_now().await,
+            }
+        }
+    }
+
     async fn scrub(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>> {
         self.checkpoint().await?;
         let store = self.shared.store();
-        let (subject, polls) = self.read(|core| core.subject(slice)).await?;
-        let polls: Vec<PollRow> = polls.into_iter().map(PollRow::from).collect();
+        let subject = self.read(|core| core.subject(slice)).await?;
+        let polls = self.polls_from(slice, FIRST, usize::MAX).await?.polls;
+        let polls: Vec<PollRow> = polls.into_iter().map(|(_, row)| row).collect();
         self.page(move || export::scrub(&subject, &store.runs(), &polls))
             .await
     }

@@ -7,6 +7,7 @@
 //! no harm.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ballast_domain::PollId;
 use ballast_domain::VoterId;
@@ -24,69 +25,88 @@ use crate::shard::{
 pub(super) struct Subject {
     pub(super) key: SliceKey,
     /// Its polls, in the order of their numbers.
-    pub(super) polls: BTreeMap<PollNo, PollId>,
+    pub(super) polls: Arc<BTreeMap<PollNo, PollId>>,
+}
+
+/// Polls of a slice in the order of their ids, from some poll on.
+pub(super) struct SomePolls {
+    pub(super) polls: Vec<(PollNo, PollRow)>,
+    /// Whether the last of them is the last there is.
+    pub(super) are_all: bool,
 }
 
 /// Roughly what a row takes on a page.
 const ROW_BYTES: usize = 96;
+/// Polls that are looked at for a page: many of them may have no rows.
+pub(super) const POLLS_MAX: usize = 4_096;
+/// After all voters.
+const LAST: VoterPrint = VoterPrint([u64::MAX; 2]);
 
-/// The next page of rows, of an export that began at `position`.
+/// Roughly what a poll takes on a page.
+fn poll_bytes(row: &PollRow) -> usize {
+    let items = row.poll.spec.items.iter();
+    let items = items.map(|item| 40 + item.item_name.len());
+    200 + items.sum::<usize>()
+}
+
+/// The next page of rows, of an export that began at `position`, of these
+/// polls.
 pub(super) fn rows(
     subject: &Subject,
-    polls: &[PollRow],
+    polls: &SomePolls,
     store: &Store,
     position: u64,
     after: Option<(PollId, VoterPrint)>,
     bytes: usize,
 ) -> ShardResult<Page> {
-    let numbers: BTreeMap<PollId, PollNo> =
-        subject.polls.iter().map(|(no, id)| (*id, *no)).collect();
-    let own: BTreeMap<PollId, &PollRow> = polls.iter().map(|row| (row.poll.poll_id, row)).collect();
-    let mut changes = Vec::new();
-    let most = (bytes / ROW_BYTES).max(1);
+    let (mut changes, mut weight) = (Vec::new(), 0);
+    let page = |changes, after| Page {
+        changes,
+        next: Cursor::Snapshot { position, after },
+        caught_up: false,
+    };
     // Polls in the order of their ids: that is what the cursor says.
     let first = after.map_or(PollId::from_number(0), |(poll, _)| poll);
     // In this order: what is not in these runs is in the tail.
     let tail = Tail::read(subject, &store.log, first, store.flushed(), position)?;
     let runs = store.runs();
-    for (poll, number) in numbers.range(first..) {
-        // What is still in runs is there until they are merged.
-        if own.get(poll).is_some_and(|own| own.archived.is_some()) {
-            continue;
-        }
-        let resumed = after.filter(|(last, _)| last == poll);
+    for (number, own) in &polls.polls {
+        let poll = own.poll.poll_id;
+        let resumed = after.filter(|(last, _)| *last == poll);
         let from = Key {
             poll: *number,
             voter: resumed.map_or(VoterPrint([0, 0]), |(_, voter)| voter),
         };
+        // What is still in runs is there until they are merged.
+        let is_here = own.archived.is_none();
         let mut first_row = resumed.is_none();
-        let mut rows = PollRows::from(*poll, from, &runs, &tail).map_err(unreadable)?;
-        while let Some((voter, row)) = rows.next().map_err(unreadable)? {
+        let mut rows = PollRows::from(poll, from, &runs, &tail).map_err(unreadable)?;
+        while is_here && let Some((voter, row)) = rows.next().map_err(unreadable)? {
             if resumed.is_some_and(|(_, last)| voter == last) {
                 continue;
             }
             // A poll may have come into being since the export began, so it
             // is told once more before its first row.
-            if first_row && let Some(own) = own.get(poll) {
-                changes.push(Change::Poll(PollRow::clone(own)));
+            if first_row {
+                weight += poll_bytes(own);
+                changes.push(Change::Poll(own.clone()));
             }
             first_row = false;
+            weight += ROW_BYTES;
             changes.push(Change::Voter(row));
-            if changes.len() >= most {
-                let after = Some((*poll, voter));
-                return Ok(Page {
-                    changes,
-                    next: Cursor::Snapshot { position, after },
-                    caught_up: false,
-                });
+            if weight >= bytes {
+                return Ok(page(changes, Some((poll, voter))));
             }
         }
     }
-    Ok(Page {
-        changes,
-        next: Cursor::Changes { position },
-        caught_up: false,
-    })
+    match polls.polls.last() {
+        Some((_, last)) if !polls.are_all => Ok(page(changes, Some((last.poll.poll_id, LAST)))),
+        _ => Ok(Page {
+            changes,
+            next: Cursor::Changes { position },
+            caught_up: false,
+        }),
+    }
 }
 
 /// The next page of changes.
@@ -162,7 +182,7 @@ pub(super) fn scrub(
     let rows: BTreeMap<PollId, &PollRow> =
         polls.iter().map(|row| (row.poll.poll_id, row)).collect();
     let mut digests = Vec::new();
-    for (number, poll) in &subject.polls {
+    for (number, poll) in subject.polls.iter() {
         let mut digest = Digest::default();
         let own = rows.get(poll);
         let archived = own.is_some_and(|own| own.archived.is_some());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::Epoch;
 use ballast_domain::{Timestamp, VoterId};
 
@@ -189,7 +190,10 @@ async fn rows_of_closed_polls_that_come_back_count_once() {
     let tally = shard.tally(&slice(), id).await.unwrap().counts;
     shard.retire(&at(2), &away).await.unwrap();
     let key = shard.slice_key(&slice()).await.unwrap();
-    shard.prepare(&at(3), &back, key).await.unwrap();
+    shard
+        .prepare(&at(3), &back, key, HashRange::WHOLE)
+        .await
+        .unwrap();
     for _ in 0..2 {
         shard.import(&slice(), &back, &changes).await.unwrap();
         assert_eq!(shard.digests(&slice()).await.unwrap(), digests);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ballast_domain::poll::{
     Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId, Verdict,
 };
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp, VoterId};
 
@@ -192,7 +193,10 @@ async fn an_export_is_the_same_slice_elsewhere() {
         slice: slice.clone(),
         epoch: Epoch(2),
     };
-    target.prepare(&fresh, &order, key).await.unwrap();
+    target
+        .prepare(&fresh, &order, key, HashRange::WHOLE)
+        .await
+        .unwrap();
     let mut cursor = Cursor::Start;
     let mut voted = 500;
     loop {

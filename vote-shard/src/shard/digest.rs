@@ -44,6 +44,36 @@ pub struct Digest {
     pub sum: [u64; 4],
 }
 
+/// The digest of a whole slice: its polls, counted, and the sum over their own
+/// rows and their voters'.
+///
+/// Every row's hash has the poll's id in it, so a sum over all of them proves as
+/// much as one for each poll: equal sums, equal sets of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct SliceDigest {
+    /// How many polls.
+    pub polls: u64,
+    /// All rows: one for each poll, and the voters'.
+    pub rows: Digest,
+}
+
+impl SliceDigest {
+    /// The digest of a slice with these polls.
+    pub fn of<'a>(polls: impl IntoIterator<Item = &'a Digest>) -> Self {
+        let mut all = Self::default();
+        for poll in polls {
+            all.polls += 1;
+            all.rows.merge(poll);
+        }
+        all
+    }
+
+    /// Rows of voters.
+    pub fn votes(&self) -> u64 {
+        self.rows.rows.saturating_sub(self.polls)
+    }
+}
+
 impl SliceKey {
     /// A fresh key.
     pub fn random(entropy: &dyn Entropy) -> Self {
@@ -116,7 +146,7 @@ impl SliceKey {
 }
 
 /// One row's share in a digest.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash([u64; 4]);
 
 impl Hash {
@@ -153,6 +183,12 @@ impl Digest {
         }
     }
 
+    /// Takes all rows of another digest away.
+    pub fn take(&mut self, other: &Self) {
+        self.subtract_limbs(other.sum);
+        self.rows = self.rows.wrapping_sub(other.rows);
+    }
+
     /// The sum as text.
     pub fn hex(&self) -> String {
         let [a, b, c, d] = self.sum;
@@ -161,13 +197,17 @@ impl Digest {
 
     /// Takes a row away.
     pub fn subtract(&mut self, row: Hash) {
+        self.subtract_limbs(row.0);
+        self.rows = self.rows.wrapping_sub(1);
+    }
+
+    fn subtract_limbs(&mut self, limbs: [u64; 4]) {
         let mut borrow = false;
-        for (limb, less) in self.sum.iter_mut().zip(row.0) {
+        for (limb, less) in self.sum.iter_mut().zip(limbs) {
             let (rest, first) = limb.overflowing_sub(less);
             let (rest, second) = rest.overflowing_sub(u64::from(borrow));
             (*limb, borrow) = (rest, first || second);
         }
-        self.rows = self.rows.wrapping_sub(1);
     }
 }
 
@@ -235,9 +275,35 @@ mod tests {
             hashes.iter().for_each(|hash| forward.add(*hash));
             hashes.iter().rev().for_each(|hash| backward.add(*hash));
             prop_assert_eq!(forward, backward);
+            let mut twice = forward;
+            twice.merge(&backward);
+            twice.take(&forward);
+            prop_assert_eq!(twice, backward);
             hashes.iter().for_each(|hash| forward.subtract(*hash));
             prop_assert_eq!(forward, Digest::default());
         }
+    }
+
+    #[test]
+    fn a_row_of_one_poll_is_none_of_another() {
+        let version = Version {
+            epoch: Epoch(1),
+            revision: 1,
+        };
+        let vote =
+            |poll, voter: &str| KEY.row(PollId::from_number(poll), KEY.print(voter), &[1], version);
+        let slice = |votes: [(u128, &str); 2]| {
+            let mut polls = [Digest::default(); 2];
+            for (poll, voter) in votes {
+                polls[poll as usize].add(vote(poll, voter));
+            }
+            SliceDigest::of(&polls)
+        };
+        let one = slice([(0, "a"), (1, "b")]);
+        assert_eq!((one.polls, one.rows.rows, one.votes()), (2, 2, 0));
+        // As many rows, the same voters, the other way round.
+        assert_ne!(slice([(0, "b"), (1, "a")]), one);
+        assert_eq!(slice([(1, "b"), (0, "a")]), one);
     }
 
     #[test]

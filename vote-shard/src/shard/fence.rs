@@ -7,6 +7,8 @@
 //!   prepare ─► Importing ── activate ─► Owner                           │  │
 //!                ▲ └───────────── purge ──────────► Gone ◄──── purge ───┘  │
 //!                └───────────────── prepare, by a later move ─────────────┘
+//!
+//!   recut, in one step:  Sealed ──► Gone, and others ──► Owner
 //! ```
 //! Pure: [`Fence`] is the state, its methods are the transitions. The record
 //! outlives purge and rollback, and its epoch and token never fall, so that a
@@ -90,6 +92,12 @@ pub enum Unfit {
     /// A file holds other rows than the shard.
     #[error("the file does not hold the poll's rows")]
     OtherRows,
+    /// The slices that are to be cut are not what they should be.
+    #[error("the slices cannot be cut so: {0}")]
+    Cut(&'static str),
+    /// A poll is none of the slice's.
+    #[error("a poll does not belong to the slice")]
+    OtherSlice,
 }
 
 impl Fence {
@@ -126,6 +134,15 @@ impl Fence {
             Some(fence) if fence.holding == Holding::Sealed && epoch <= fence.epoch => Ok(()),
             _ => Self::admits(fence, epoch),
         }
+    }
+
+    /// Whether what is read here is the truth only as long as the record still
+    /// names this shard, which must be asked after the read. A sealed slice does
+    /// not change; but the record may have given it to another shard, which may
+    /// have taken votes since, and nobody has told this one.
+    #[must_use]
+    pub fn must_be_confirmed(fence: Option<&Self>) -> bool {
+        fence.is_some_and(|fence| fence.holding == Holding::Sealed)
     }
 
     /// Importing, for a move that begins. What an earlier move left here is
@@ -211,6 +228,23 @@ impl Fence {
             Holding::Importing => Err(Unfit::OtherMove),
             _ => Err(self.unfit()),
         }
+    }
+
+    /// Gone, because others have taken its polls over: only what this order has
+    /// sealed at this epoch.
+    pub fn cut(&self, epoch: Epoch, order: &Order) -> Result<Self, Unfit> {
+        self.check_move(order)?;
+        match self.holding {
+            Holding::Sealed if self.epoch == epoch => {}
+            _ => return Err(self.unfit()),
+        }
+        Ok(Self::under(Holding::Gone, epoch, order))
+    }
+
+    /// The owner of a part of what was cut.
+    #[must_use]
+    pub fn part(epoch: Epoch, order: &Order) -> Self {
+        Self::under(Holding::Owner, epoch, order)
     }
 
     /// The record that stays when the data is gone, or never came: whatever
@@ -335,6 +369,8 @@ mod tests {
         assert_eq!(Fence::serves(Some(&sealed), Epoch(1)), Ok(()));
         assert_eq!(Fence::serves(Some(&sealed), Epoch(2)), Ok(()));
         assert!(Fence::serves(Some(&sealed), Epoch(3)).is_err());
+        assert!(Fence::must_be_confirmed(Some(&sealed)));
+        assert!(!Fence::must_be_confirmed(Some(&owner(1))));
         let retired = sealed.retire(Epoch(2), &order("m", 1)).unwrap();
         for epoch in 1..4 {
             assert!(Fence::serves(Some(&retired), Epoch(epoch)).is_err());

@@ -1,6 +1,7 @@
 //! The trait that every engine implements, and its words.
 //!
 //! ```text
+//!   cut.rs      slices that become others
 //!   fence.rs    who owns a slice: the record a shard keeps of it for ever
 //!   rows.rs     what is exported and imported: polls and voters' rows
 //!   digest.rs   what proves that two copies are equal
@@ -8,6 +9,7 @@
 //! ```
 
 mod archived;
+mod cut;
 mod digest;
 mod directory;
 mod error;
@@ -16,13 +18,16 @@ mod rows;
 
 use async_trait::async_trait;
 use ballast_domain::PollId;
+use ballast_domain::TenantId;
 use ballast_domain::Timestamp;
 use ballast_domain::VoterId;
 use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 
 pub use archived::{ArchiveFile, Archived};
-pub use digest::{Digest, Hash, SliceKey, VoterPrint};
+pub use cut::Cut;
+pub use digest::{Digest, Hash, SliceDigest, SliceKey, VoterPrint};
 pub use directory::Shards;
 pub use error::{Fenced, ShardError};
 pub use fence::{Fence, Holding, MoveId, Order, Unfit};
@@ -86,6 +91,11 @@ pub trait VoteShard: Send + Sync + 'static {
     /// The file that holds a poll's rows; `None` while the shard does.
     async fn archive(&self, slice: &SliceId, poll: PollId) -> ShardResult<Option<ArchiveFile>>;
 
+    /// The file that holds a poll's rows, whichever of the tenant's slices here
+    /// the poll is in; `None` when there is no such file or poll.
+    async fn archive_of(&self, tenant: &TenantId, poll: PollId)
+    -> ShardResult<Option<ArchiveFile>>;
+
     /// A slice's polls whose rows are in files, in the order of their ids.
     async fn archives(&self, slice: &SliceId) -> ShardResult<Vec<PollRow>>;
 
@@ -139,7 +149,14 @@ pub trait VoteShard: Send + Sync + 'static {
     /// Makes room for a slice that is to come: Importing. `key` is the
     /// source's, so that both sides' digests can be compared. What an earlier
     /// move left here is kept: of two versions of a row the higher one stays.
-    async fn prepare(&self, at: &At, order: &Order, key: SliceKey) -> ShardResult<()>;
+    /// `range` says which polls the slice holds: no other is taken.
+    async fn prepare(
+        &self,
+        at: &At,
+        order: &Order,
+        key: SliceKey,
+        range: HashRange,
+    ) -> ShardResult<()>;
 
     /// Refuses every write from now on. When it returns, every write that was
     /// admitted before has been committed or has failed. `at` has the fresh
@@ -162,10 +179,21 @@ pub trait VoteShard: Send + Sync + 'static {
     /// below it and comes late finds that. One that never came is Gone too.
     async fn purge(&self, at: &At, order: &Order, most: usize) -> ShardResult<usize>;
 
+    /// Cuts slices anew, in one step: the parents, each sealed by this order at
+    /// this epoch, are Gone, and the children own their polls at that epoch, with
+    /// everything that is known of them: rows, requests, counts, files. Parents
+    /// must have one key, which is the children's, and the children exactly the
+    /// parents' range. Done again it changes nothing, also when the children
+    /// have moved on since.
+    async fn recut(&self, order: &Order, cut: &Cut) -> ShardResult<()>;
+
     // --- copies ------------------------------------------------------------
 
     /// The key of a slice's digests and fingerprints.
     async fn slice_key(&self, slice: &SliceId) -> ShardResult<SliceKey>;
+
+    /// Which polls a slice holds.
+    async fn slice_range(&self, slice: &SliceId) -> ShardResult<HashRange>;
 
     /// The next page of a slice's data: first what is there, then what has
     /// changed since. Resumable with the page's cursor, also after a restart;
@@ -183,6 +211,14 @@ pub trait VoteShard: Send + Sync + 'static {
 
     /// The digests of a slice's polls, kept with every write.
     async fn digests(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;
+
+    /// The sum of these digests, for the moment at which nobody can vote: it
+    /// takes as long as what changed since it was last asked for, not as long
+    /// as what is stored. An engine that cannot do that adds them up.
+    async fn digest(&self, slice: &SliceId) -> ShardResult<SliceDigest> {
+        let digests = self.digests(slice).await?;
+        Ok(SliceDigest::of(digests.iter().map(|(_, digest)| digest)))
+    }
 
     /// The digests computed anew from what is stored.
     async fn scrub(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;

@@ -24,7 +24,7 @@ pub(crate) struct MoveArgs {
     /// The shard that you believe it to be on: it is moved only from there
     #[arg(long, value_name = "SHARD")]
     from: Option<String>,
-    /// Which of its slices; 0 when absent
+    /// Which of its slices; not needed when it has one only
     #[arg(long, value_name = "N")]
     slice: Option<u32>,
     /// Only say what would be done, and what it would cost

@@ -6,8 +6,10 @@
 //!   watch     ├─► follow.rs ─► listen.rs, live.rs: what is heard and shown
 //!   mod.rs: all that is asked once   └─► view/migrations, view/certificate
 //!   verify.rs: whether a certificate is to be believed; asks nobody
+//!   audit.rs: whether what has happened is what the protocol allows
 //! ```
 
+mod audit;
 pub(crate) mod begin;
 pub(crate) mod body;
 pub(crate) mod follow;
@@ -88,6 +90,9 @@ pub(crate) enum RunningVerb {
         /// The move
         id: String,
     },
+    /// Replay all changes of tenants' records: whether moves did what they may
+    #[command(after_help = help::MIGRATION_AUDIT)]
+    Audit(audit::AuditArgs),
 }
 
 /// Something that is wished of a move.
@@ -190,6 +195,7 @@ impl RunningVerb {
             Self::Reverse(wish) => wish.send(remote, "reverse").await?,
             Self::Complete(wish) => wish.send(remote, "complete").await?,
             Self::Approve(wish) => wish.send(remote, "approve").await?,
+            Self::Audit(args) => return args.run(remote).await,
             Self::Certificate { id } => {
                 let request = Request::get(&["migrations", &id, "certificate"]);
                 let reply = client.send(request).await?;

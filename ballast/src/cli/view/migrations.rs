@@ -5,6 +5,7 @@ use ballast_domain::moving::Phase;
 use ballast_domain::tenant::Slice;
 
 use super::certificate::{times, took};
+use super::moving::told::found;
 use super::watch::bar::percent;
 use crate::cli::migration::body::{Migration, Plan};
 use crate::cli::output::Screen;
@@ -291,6 +292,9 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
         ),
         ("version", Some(migration.version.to_string())),
     ];
+    let findings = record.findings.iter();
+    let findings = findings.map(|one| ("found", Some(found(one))));
+    let rows: Vec<_> = rows.into_iter().chain(findings).collect();
     table::facts(screen, &rows)
 }
 

@@ -102,6 +102,11 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
         let told: Vec<String> = told.collect();
         (!told.is_empty()).then(|| told.join(", "))
     };
+    let slicing = tenant.slicing.as_ref();
+    let slicing = slicing.map(|it| format!("into {}, asked by {}", it.into, it.actor));
+    let last = tenant.last_slicing.as_ref();
+    let slicing =
+        slicing.or(last.and_then(|last| Some(format!("given up: {}", last.why.as_ref()?))));
     let pin = tenant
         .pin
         .as_ref()
@@ -121,6 +126,7 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
                 Some(zones.map_or("any".to_owned(), |zones| listed(zones))),
             ),
             ("slices", Some(slices.join(", "))),
+            ("slicing", slicing),
             ("moving", of_slices(moving)),
             ("last move", of_slices(last_move)),
             ("pinned", pin),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use ballast_migration_engine::audit::{Audit, Changed};
 use serde_json::{Value, json};
 
 use super::TENANTS;
@@ -93,6 +94,7 @@ impl Desk {
         .await;
         let mut left = Vec::new();
         for tenant in TENANTS {
+            left.extend(self.audited(tenant).await);
             let tenant = self.call("GET", &format!("/tenants/{tenant}")).send().await;
             for slice in tenant.body["slices"].as_array().unwrap() {
                 if !slice["moving"].is_null() || !slice["sealingSince"].is_null() {
@@ -101,6 +103,31 @@ impl Desk {
             }
         }
         left
+    }
+
+    /// What is wrong with the history of a tenant's record.
+    async fn audited(&self, tenant: &str) -> Vec<String> {
+        let mut history = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let path = format!("/events?kind=tenant&id={tenant}&limit=1000{cursor}");
+            let page = self.call("GET", &path).send().await.body;
+            let read = |record: &Value| serde_json::from_value(record.clone()).unwrap();
+            for event in page["items"].as_array().unwrap() {
+                history.push(Changed {
+                    version: event["version"].as_u64().unwrap(),
+                    before: read(&event["before"]),
+                    after: read(&event["after"]),
+                });
+            }
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        history.reverse();
+        let found = Audit::of(history).found.into_iter();
+        found.map(|fault| format!("{tenant}: {fault}")).collect()
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::steps::{archived_rows, later, rows_of};
+use super::steps::{archived_rows, incoming, later, rows_of};
 use super::world::{Store, World, closed};
 use crate::archive::{
-    ArchiveError, FullSpeed, Pace, Stopped, backfill, copy_files, equal, read_back, sweep,
+    ArchiveError, FullSpeed, Pace, Stopped, backfill, check, copy_files, read_back, sweep,
 };
 use crate::conformance::words::*;
 
@@ -26,7 +26,7 @@ impl Pace for Ends {
 /// All is archived, nothing is lost, and nothing is left over.
 async fn finished(world: &World, store: &Arc<Store>) {
     let (shard, archive) = (world.shard(), store.archive());
-    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
         .await
         .unwrap();
     sweep(&*shard, &archive, &at(1), later()).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_backfill_may_be_ended_at_every_operation() {
             let mut world = World::voted(40).await;
             let store = Arc::new(Store::default()).failing(operation, done);
             let shard = world.shard();
-            let outcome = backfill(&*shard, &store.archive(), &at(1), &mut FullSpeed).await;
+            let outcome = backfill(&*shard, &store.archive(), &at(1), 1, &mut FullSpeed).await;
             drop(shard);
             is_through &= !store.failed();
             assert_eq!(outcome.is_err(), store.failed(), "{outcome:?}");
@@ -88,7 +88,7 @@ async fn a_backfill_that_is_stopped_goes_on_later() {
     let store = Arc::new(Store::default());
     for steps in 0.. {
         let shard = world.shard();
-        let outcome = backfill(&*shard, &store.archive(), &at(1), &mut Ends(steps)).await;
+        let outcome = backfill(&*shard, &store.archive(), &at(1), 1, &mut Ends(steps)).await;
         drop(shard);
         world.crash();
         nothing_lost(&world, &store).await;
@@ -103,11 +103,17 @@ async fn a_backfill_that_is_stopped_goes_on_later() {
 
 #[tokio::test]
 async fn a_copy_may_be_ended_at_every_operation() {
-    let world = World::voted(40).await;
-    let source = world.shard();
+    let (world, other) = (World::voted(40).await, World::new());
+    let (source, target) = (world.shard(), other.shard());
+    let key = source.slice_key(&slice()).await.unwrap();
+    let (m, slice) = (order("m", 1), slice());
+    target
+        .prepare(&at(2), &m, key, ballast_domain::slicing::HashRange::WHOLE)
+        .await
+        .unwrap();
     let here = Arc::new(Store::default());
     let from = here.archive();
-    backfill(&*source, &from, &at(1), &mut FullSpeed)
+    backfill(&*source, &from, &at(1), 1, &mut FullSpeed)
         .await
         .unwrap();
     let there = Arc::new(Store::default());
@@ -116,18 +122,23 @@ async fn a_copy_may_be_ended_at_every_operation() {
         let mut is_through = true;
         for done in [false, true] {
             let fresh = Arc::new(Store::default()).failing(operation, done);
-            let to = fresh.archive();
-            let outcome = copy_files(&*source, &from, &to, &slice(), &mut FullSpeed).await;
+            let archive = fresh.archive();
+            let to = incoming(&target, &archive, &slice, &m);
+            let outcome = copy_files(&*source, &from, &to, &mut FullSpeed).await;
             is_through &= !fresh.failed();
             ends += u64::from(outcome.is_err());
             assert_eq!(outcome.is_err(), fresh.failed());
             let again = fresh.again();
-            let to = again.archive();
-            copy_files(&*source, &from, &to, &slice(), &mut FullSpeed)
+            let archive = again.archive();
+            let to = incoming(&target, &archive, &slice, &m);
+            copy_files(&*source, &from, &to, &mut FullSpeed)
                 .await
                 .unwrap();
-            assert_eq!(equal(&*source, &*source, &to, &slice()).await.unwrap(), []);
-            sweep(&*source, &to, &at(1), later()).await.unwrap();
+            for poll in closed() {
+                let file = source.archive(&slice, poll).await.unwrap().unwrap();
+                check(&archive, &file, poll).await.unwrap();
+            }
+            sweep(&*source, &archive, &at(1), later()).await.unwrap();
             assert_eq!(again.names().await, here.names().await);
         }
         if is_through {

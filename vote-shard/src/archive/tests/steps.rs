@@ -1,19 +1,21 @@
-//! Backfill, copy, compare, remove, read back.
+//! Backfill, bring, remove, read back.
 
 use std::sync::Arc;
 
 use ballast_domain::Timestamp;
 use ballast_domain::poll::{Poll, Refusal};
+use ballast_domain::slicing::{HashRange, Piece};
+use ballast_domain::tenant::{Epoch, SliceId};
 
 use super::world::{Store, World, closed};
 use crate::VoteShard as _;
 use crate::archive::{
-    Archive, ArchiveError, Damage, FullSpeed, Reader, Report, backfill, copy_files, equal, judge,
-    read_back, remove_files, sweep,
+    Archive, ArchiveError, CopyError, Damage, FullSpeed, Incoming, Reader, Report, backfill, bring,
+    bring_anew, copy_files, judge, read_back, remove_files, sweep,
 };
 use crate::conformance::Shard;
 use crate::conformance::words::*;
-use crate::shard::{Change, Cursor, VoterRow};
+use crate::shard::{At, Change, Cursor, Cut, Order, VoterRow};
 
 /// Later than anything was written.
 pub(super) fn later() -> Timestamp {
@@ -51,6 +53,21 @@ pub(super) async fn archived_rows(
     rows
 }
 
+/// Where the slice's files come to.
+pub(super) fn incoming<'a>(
+    shard: &'a Shard,
+    archive: &'a Archive,
+    slice: &'a SliceId,
+    order: &'a Order,
+) -> Incoming<'a> {
+    Incoming {
+        shard: &**shard,
+        archive,
+        slice,
+        order,
+    }
+}
+
 async fn damages(shard: &Shard, archive: &Archive) -> Vec<Damage> {
     let found = read_back(&**shard, archive, &slice(), &mut FullSpeed).await;
     found.unwrap()
@@ -67,12 +84,12 @@ async fn closed_polls_are_archived_with_all_their_rows() {
     }
     let store = Arc::new(Store::default());
     let archive = store.archive();
-    let report = backfill(&*shard, &archive, &at(1), &mut FullSpeed).await;
+    let report = backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed).await;
     let report = report.unwrap();
     assert_eq!((report.polls, report.rows), (2, 2_400));
     assert!(report.bytes > 0);
     // Once more there is nothing to do.
-    let again = backfill(&*shard, &archive, &at(1), &mut FullSpeed).await;
+    let again = backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed).await;
     assert_eq!(again.unwrap(), Report::default());
     assert_eq!(store.names().await.len(), 2);
     drop(shard);
@@ -98,7 +115,7 @@ async fn the_rows_leave_the_disk_when_runs_are_merged() {
     let before = shard.usage().await;
     let store = Arc::new(Store::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
         .await
         .unwrap();
     // Votes come in, and the keeper does its usual work.
@@ -143,7 +160,7 @@ async fn a_late_ballot_is_judged_by_the_file_as_it_was_by_the_shard() {
     let before = shard.cast(&at(1), &ballots).await.unwrap();
     let store = Arc::new(Store::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
         .await
         .unwrap();
     let key = shard.slice_key(&slice()).await.unwrap();
@@ -159,62 +176,89 @@ async fn a_late_ballot_is_judged_by_the_file_as_it_was_by_the_shard() {
     }
 }
 
-/// Moves the slice's rows, not its files.
-async fn copied(source: &Shard, target: &Shard) {
+/// Makes room for the slice.
+async fn prepared(source: &Shard, target: &Shard) {
     let key = source.slice_key(&slice()).await.unwrap();
     let m = order("m", 1);
-    target.prepare(&at(2), &m, key).await.unwrap();
+    target
+        .prepare(&at(2), &m, key, HashRange::WHOLE)
+        .await
+        .unwrap();
+}
+
+/// Moves the slice's rows, not its files.
+async fn copied(source: &Shard, target: &Shard) {
     let mut cursor = Cursor::Start;
     while !matches!(cursor, Cursor::Changes { .. }) {
         let page = source.export(&slice(), &cursor, 10_000).await.unwrap();
+        let m = order("m", 1);
         target.import(&slice(), &m, &page.changes).await.unwrap();
         cursor = page.next;
     }
 }
 
 #[tokio::test]
-async fn files_are_copied_compared_and_removed() {
+async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left() {
     let (one, two) = (World::voted(300).await, World::new());
     let (source, target) = (one.shard(), two.shard());
     let (here, there) = (Arc::new(Store::default()), Arc::new(Store::default()));
-    let (from, to) = (here.archive(), there.archive());
-    backfill(&*source, &from, &at(1), &mut FullSpeed)
+    let (from, archive) = (here.archive(), there.archive());
+    backfill(&*source, &from, &at(1), 1, &mut FullSpeed)
         .await
         .unwrap();
-    copied(&source, &target).await;
-    let differences = equal(&*source, &*target, &to, &slice()).await.unwrap();
-    let polls: Vec<_> = differences.iter().map(|one| one.poll).collect();
-    assert_eq!(polls, closed(), "the files are not there yet");
-    let report = copy_files(&*source, &from, &to, &slice(), &mut FullSpeed).await;
+    prepared(&source, &target).await;
+    let (m, slice) = (order("m", 1), slice());
+    let to = incoming(&target, &archive, &slice, &m);
+    let report = copy_files(&*source, &from, &to, &mut FullSpeed).await;
     assert_eq!(report.unwrap().polls, 2);
-    assert_eq!(equal(&*source, &*target, &to, &slice()).await.unwrap(), []);
     assert_eq!(here.names().await, there.names().await);
-    assert!(damages(&target, &to).await.is_empty());
-    // What is there is not copied again; what rotted or is gone, is.
+    copied(&source, &target).await;
+    assert!(damages(&target, &archive).await.is_empty());
+    // What is there is not brought again; what rotted is, when it is told to.
     let names = there.names().await;
     there.rot(&names[0], 40).await;
-    let report = copy_files(&*source, &from, &to, &slice(), &mut FullSpeed).await;
-    assert_eq!(
-        report.unwrap(),
-        Report::default(),
-        "rows rotted, not the tail"
+    let report = copy_files(&*source, &from, &to, &mut FullSpeed).await;
+    assert_eq!(report.unwrap(), Report::default());
+    let damaged = damages(&target, &archive).await;
+    assert_eq!(damaged.len(), 1);
+    let poll = damaged[0].poll;
+    let file = source.archive(&slice, poll).await.unwrap().unwrap();
+    assert!(
+        !bring(&from, &to, &file, poll, &mut FullSpeed)
+            .await
+            .unwrap()
     );
-    assert_eq!(damages(&target, &to).await.len(), 1);
-    remove_files(&to, &slice()).await.unwrap();
-    assert!(there.names().await.is_empty());
-    let gone = damages(&target, &to).await;
-    assert!(matches!(gone[0].error, ArchiveError::Missing { .. }));
-    let report = copy_files(&*source, &from, &to, &slice(), &mut FullSpeed).await;
-    assert_eq!(report.unwrap().polls, 2);
+    bring_anew(&from, &to, &file, poll, &mut FullSpeed)
+        .await
+        .unwrap();
+    assert!(damages(&target, &archive).await.is_empty());
+    // Nothing is removed while the slice is here or coming.
+    for shard in [&source, &target] {
+        let early = remove_files(&**shard, &archive, &slice, HashRange::WHOLE).await;
+        assert!(matches!(early, Err(ArchiveError::Shard(_))), "{early:?}");
+    }
+    assert_eq!(there.names().await, names);
+    assert_eq!(target.purge(&at(2), &m, 9).await.unwrap(), 0);
+    assert_eq!(
+        remove_files(&*target, &archive, &slice, HashRange::WHOLE)
+            .await
+            .unwrap(),
+        2,
+        "it has left"
+    );
+    // Whoever is late brings nothing to where the slice is gone.
+    let late = bring(&from, &to, &file, poll, &mut FullSpeed).await;
+    assert!(matches!(late, Err(CopyError::Target(_))), "{late:?}");
+    assert_eq!(there.names().await, [""; 0]);
 }
 
 #[tokio::test]
 async fn a_rotten_file_is_named_and_not_copied() {
-    let world = World::voted(300).await;
-    let shard = world.shard();
+    let (world, other) = (World::voted(300).await, World::new());
+    let (shard, target) = (world.shard(), other.shard());
     let store = Arc::new(Store::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
         .await
         .unwrap();
     let names = store.names().await;
@@ -222,12 +266,16 @@ async fn a_rotten_file_is_named_and_not_copied() {
     let found = damages(&shard, &archive).await;
     assert_eq!(found.len(), 1);
     assert!(found[0].error.to_string().contains(&names[1]), "{found:?}");
-    let other = Arc::new(Store::default());
-    let to = other.archive();
-    let copied = copy_files(&*shard, &archive, &to, &slice(), &mut FullSpeed).await;
-    let error = copied.unwrap_err().to_string();
+    let there = Arc::new(Store::default());
+    prepared(&shard, &target).await;
+    let (m, slice, there_archive) = (order("m", 1), slice(), there.archive());
+    let to = incoming(&target, &there_archive, &slice, &m);
+    let copied = copy_files(&*shard, &archive, &to, &mut FullSpeed).await;
+    let error = copied.unwrap_err();
+    assert!(matches!(error, CopyError::Source(_)), "{error:?}");
+    let error = error.to_string();
     assert!(error.contains(&names[1]), "{error}");
-    assert!(!other.names().await.contains(&names[1]));
+    assert!(!there.names().await.contains(&names[1]));
 }
 
 /// A disk that writes something else is noticed before the rows are given up.
@@ -238,7 +286,7 @@ async fn nothing_takes_the_place_of_rows_before_it_was_read_back() {
     let store = Arc::new(Store::default());
     let archive = store.archive();
     store.set_lying(true);
-    let outcome = backfill(&*shard, &archive, &at(1), &mut FullSpeed).await;
+    let outcome = backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed).await;
     assert!(
         matches!(outcome, Err(ArchiveError::Damaged { .. })),
         "{outcome:?}"
@@ -247,14 +295,18 @@ async fn nothing_takes_the_place_of_rows_before_it_was_read_back() {
     assert_eq!(rows_of(&shard, poll(1).poll_id).await.len(), 300);
     // Nor is it copied.
     store.set_lying(false);
-    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
         .await
         .unwrap();
-    let there = Arc::new(Store::default());
+    let (there, other) = (Arc::new(Store::default()), World::new());
     there.set_lying(true);
-    let to = there.archive();
-    let copied = copy_files(&*shard, &archive, &to, &slice(), &mut FullSpeed).await;
-    assert!(matches!(copied, Err(ArchiveError::Damaged { .. })));
+    let (target, to) = (other.shard(), there.archive());
+    prepared(&shard, &target).await;
+    let (m, slice) = (order("m", 1), slice());
+    let to = incoming(&target, &to, &slice, &m);
+    let copied = copy_files(&*shard, &archive, &to, &mut FullSpeed).await;
+    let wrong = matches!(copied, Err(CopyError::Target(ArchiveError::Damaged { .. })));
+    assert!(wrong, "{copied:?}");
     let named = |name: &String| !name.ends_with(".new");
     assert!(!there.names().await.iter().any(named));
 }
@@ -266,7 +318,7 @@ async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
     let shard = world.shard();
     let directory = tempfile::tempdir().unwrap();
     let archive = Archive::local(directory.path()).unwrap();
-    backfill(&*shard, &archive, &at(1), &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
         .await
         .unwrap();
     let folder = "acme/0/202611";
@@ -286,6 +338,61 @@ async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
     assert_eq!(sweep(&*shard, &archive, &at(1), later()).await.unwrap(), 3);
     assert!(!half.exists());
     assert!(damages(&shard, &archive).await.is_empty());
-    assert_eq!(remove_files(&archive, &slice()).await.unwrap(), 2);
-    assert!(!directory.path().join("acme/0").exists());
+    let m = order("m", 1);
+    shard.seal(&at(2), &m).await.unwrap();
+    shard.retire(&at(2), &m).await.unwrap();
+    assert_eq!(shard.purge(&at(2), &m, 9).await.unwrap(), 0);
+    let removed = remove_files(&*shard, &archive, &slice(), HashRange::WHOLE).await;
+    assert_eq!(removed.unwrap(), 2);
+    assert!(!directory.path().join("acme").exists());
+}
+
+/// The folders say which slice wrote a file. Who holds the poll now is another
+/// question: files stay with it, and go with it.
+#[tokio::test]
+async fn the_files_of_a_slice_that_was_cut_stay_with_their_polls() {
+    let world = World::voted(20).await;
+    let shard = world.shard();
+    let store = Arc::new(Store::default());
+    let archive = store.archive();
+    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
+        .await
+        .unwrap();
+    let names = store.names().await;
+    let hashes = shard.archives(&slice()).await.unwrap();
+    let hashes = hashes.iter().map(|row| row.poll.poll_id.hash());
+    let middle = hashes.max().unwrap();
+    let piece = |slice, hash_from, hash_to| Piece {
+        slice,
+        hash_from,
+        hash_to,
+    };
+    let children = vec![piece(1, 0, middle - 1), piece(2, middle, u64::MAX)];
+    let cut = Cut {
+        tenant_id: slice().tenant_id,
+        epoch: Epoch(2),
+        parents: vec![0],
+        children: children.clone(),
+    };
+    let c = order("c", 1);
+    shard.seal(&at(2), &c).await.unwrap();
+    shard.recut(&c, &cut).await.unwrap();
+    // Whoever still cleans up after the parent leaves them alone.
+    let late = remove_files(&*shard, &archive, &slice(), HashRange::WHOLE).await;
+    assert_eq!(late.unwrap(), 0);
+    assert_eq!(store.names().await, names);
+    for child in &children {
+        let at = |epoch| At {
+            slice: cut.slice(child.slice),
+            epoch: Epoch(epoch),
+        };
+        sweep(&*shard, &archive, &at(2), later()).await.unwrap();
+        let m = order("m", 2);
+        shard.seal(&at(3), &m).await.unwrap();
+        shard.retire(&at(3), &m).await.unwrap();
+        assert_eq!(shard.purge(&at(3), &m, 9).await.unwrap(), 0);
+        let left = remove_files(&*shard, &archive, &at(3).slice, child.range()).await;
+        assert_eq!(left.unwrap(), 1, "its own, and no other");
+    }
+    assert_eq!(store.names().await, [""; 0]);
 }

@@ -13,6 +13,7 @@
 //! from the log.
 
 mod polls;
+mod recut;
 #[cfg(any(test, feature = "faults"))]
 mod rot;
 mod slices;

@@ -3,7 +3,7 @@
 use ballast_domain::bounds::IMPORTS_PER_POLL_MAX;
 use ballast_domain::poll::{Phase, Poll, Refusal, RequestId};
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{PollId, Timestamp};
+use ballast_domain::{PollId, TenantId, Timestamp};
 
 use super::{Answer, Core};
 use crate::embedded::record::{PollNo, PollRecord, Record};
@@ -21,7 +21,7 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<Poll>> {
         self.check()?;
-        let slice = self.state.admit(&at.slice, at.epoch)?;
+        let slice = self.state.admit_poll(&at.slice, at.epoch, poll.poll_id)?;
         let same = slice.requests.get(&poll.request).or_else(|| {
             slice
                 .polls
@@ -142,7 +142,7 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<Tally>> {
         self.check()?;
-        self.state.admit(&at.slice, at.epoch)?;
+        self.state.admit_poll(&at.slice, at.epoch, poll)?;
         let known = self.known(&at.slice, poll)?;
         if !known.imports.contains(&request) {
             if known.poll.phase(self.now(clock)) == Phase::Closed {
@@ -170,7 +170,7 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<Answer<Poll>> {
         self.check()?;
-        self.state.admit(&at.slice, at.epoch)?;
+        self.state.admit_poll(&at.slice, at.epoch, poll)?;
         let known = self.known(&at.slice, poll)?;
         if known.poll.closed_at.is_none() {
             return Err(Unfit::PollOpen.into());
@@ -206,6 +206,22 @@ impl Core {
         Ok(self.after(known.changed_in, file))
     }
 
+    /// The file that holds a poll's rows, in whichever slice of a tenant.
+    pub(in crate::embedded) fn archive_of(
+        &self,
+        tenant: &TenantId,
+        poll: PollId,
+    ) -> ShardResult<Answer<Option<ArchiveFile>>> {
+        self.check()?;
+        let slices = self.state.slices.iter();
+        let mut own = slices.filter(|(slice, _)| slice.tenant_id == *tenant);
+        let number = own.find_map(|(_, slice)| slice.polls.get(&poll));
+        let Some(known) = number.and_then(|number| self.state.polls.get(number)) else {
+            return Ok(self.after(0, None));
+        };
+        Ok(self.after(known.changed_in, known.archive.as_deref().cloned()))
+    }
+
     /// A slice's polls whose rows are in files.
     pub(in crate::embedded) fn archives(
         &self,
@@ -230,7 +246,7 @@ impl Core {
         change: impl FnOnce(&mut PollRow, Timestamp),
     ) -> ShardResult<Answer<Poll>> {
         self.check()?;
-        let admitted_in = self.state.admit(&at.slice, at.epoch)?.changed_in;
+        let admitted_in = self.state.admit_poll(&at.slice, at.epoch, poll)?.changed_in;
         let known = self.known(&at.slice, poll)?;
         let (number, mut row) = (known.number, known.row());
         let now = self.now(clock);

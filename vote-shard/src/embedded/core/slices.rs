@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
@@ -11,8 +12,8 @@ use crate::embedded::faults::{self, Fault};
 use crate::embedded::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, WrittenVoter};
 use crate::embedded::state::{SharedPoll, SliceState};
 use crate::shard::{
-    At, Change, Digest, Fence, Order, PollRow, ShardError, ShardResult, SliceKey, Unfit, VoterName,
-    VoterRow,
+    At, Change, Digest, Fence, Order, PollRow, ShardError, ShardResult, SliceDigest, SliceKey,
+    Unfit, VoterName, VoterRow,
 };
 
 /// One change of a fence.
@@ -55,10 +56,24 @@ impl Core {
     }
 
     fn write_slice(&mut self, at: &At, fence: Fence, key: SliceKey, clock: Timestamp) {
+        let known = self.state.slices.get(&at.slice);
+        let range = known.map_or(HashRange::WHOLE, |known| known.range);
+        self.write_ranged(at, fence, key, range, clock);
+    }
+
+    fn write_ranged(
+        &mut self,
+        at: &At,
+        fence: Fence,
+        key: SliceKey,
+        range: HashRange,
+        clock: Timestamp,
+    ) {
         let record = SliceRecord {
             slice: at.slice.clone(),
             fence,
             key,
+            range,
         };
         let now = self.now(clock);
         self.write(now, &Record::Slice(record));
@@ -81,7 +96,7 @@ impl Core {
     }
 
     /// A slice that was held at some time.
-    fn held(&self, slice: &SliceId) -> ShardResult<&SliceState> {
+    pub(super) fn held(&self, slice: &SliceId) -> ShardResult<&SliceState> {
         self.check()?;
         let known = self.state.slices.get(slice);
         known.ok_or_else(|| Unfit::Unknown.into())
@@ -93,27 +108,37 @@ impl Core {
         Ok(self.after(known.changed_in, known.key))
     }
 
+    /// The polls that a slice holds.
+    pub(in crate::embedded) fn slice_range(
+        &self,
+        slice: &SliceId,
+    ) -> ShardResult<Answer<HashRange>> {
+        let known = self.held(slice)?;
+        Ok(self.after(known.changed_in, known.range))
+    }
+
     /// Importing.
     pub(in crate::embedded) fn prepare(
         &mut self,
         at: &At,
         order: &Order,
-        key: SliceKey,
+        (key, range): (SliceKey, HashRange),
         clock: Timestamp,
     ) -> ShardResult<Answer<()>> {
         self.check()?;
         let order = &heeded(order);
         let known = self.state.slices.get(&at.slice);
         let fence = Fence::prepare(known.map(|known| &known.fence), at.epoch, order)?;
-        // What is here already is known by its key.
-        if let Some(known) = known.filter(|known| known.key != key && !known.polls.is_empty()) {
+        // What is here already is known by its key, and by its range.
+        let other = |known: &&SliceState| (known.key, known.range) != (key, range);
+        if let Some(known) = known.filter(|known| other(known) && !known.polls.is_empty()) {
             return Err(Unfit::State {
                 holding: known.fence.holding,
                 epoch: known.fence.epoch,
             }
             .into());
         }
-        self.write_slice(at, fence, key, clock);
+        self.write_ranged(at, fence, key, range, clock);
         Ok(self.after(self.open.sequence, ()))
     }
 
@@ -190,6 +215,10 @@ impl Core {
             };
             let key = known.key;
             self.write_slice(&at, fence, key, clock);
+        }
+        let range = self.held(slice)?.range;
+        if changes.iter().any(|it| !range.contains(poll_of(it))) {
+            return Err(Unfit::OtherSlice.into());
         }
         for change in changes {
             match change {
@@ -282,22 +311,31 @@ impl Core {
         Ok(())
     }
 
-    /// What an export must know, and the slice's polls as they are.
-    pub(in crate::embedded) fn subject(
-        &self,
-        slice: &SliceId,
-    ) -> ShardResult<Answer<(Subject, Vec<SharedPoll>)>> {
+    /// What an export must know.
+    pub(in crate::embedded) fn subject(&self, slice: &SliceId) -> ShardResult<Answer<Subject>> {
         let known = self.held(slice)?;
         let subject = Subject {
             key: known.key,
-            polls: known.polls.iter().map(|(id, no)| (*no, *id)).collect(),
+            polls: known.by_number(),
         };
-        let numbers = known.polls.values();
-        let polls: Vec<_> = numbers.filter_map(|no| self.state.polls.get(no)).collect();
-        let changed_in = polls.iter().map(|poll| poll.changed_in).max();
-        let changed_in = changed_in.unwrap_or(0).max(known.changed_in);
-        let rows = polls.into_iter().map(|poll| poll.shared()).collect();
-        Ok(self.after(changed_in, (subject, rows)))
+        Ok(self.after(known.changed_in, subject))
+    }
+
+    /// At most so many of a slice's polls as they are, from an id on; whether
+    /// these are all. What a poll says of itself changes with its slice.
+    pub(in crate::embedded) fn polls_from(
+        &self,
+        slice: &SliceId,
+        first: PollId,
+        most: usize,
+    ) -> ShardResult<Answer<(Vec<SharedPoll>, bool)>> {
+        let known = self.held(slice)?;
+        let mut numbers = known.polls.range(first..).map(|(_, no)| no);
+        let polls = numbers.by_ref().take(most);
+        let polls = polls.filter_map(|no| self.state.polls.get(no));
+        let polls = polls.map(|poll| poll.shared()).collect();
+        let are_all = numbers.next().is_none();
+        Ok(self.after(known.changed_in, (polls, are_all)))
     }
 
     /// The digests of a slice's polls.
@@ -319,10 +357,24 @@ impl Core {
             .collect();
         Ok(self.after(changed_in, digests))
     }
+
+    /// The digest of a slice, brought up to date by at most so many polls:
+    /// nothing if that was not enough.
+    pub(in crate::embedded) fn digest(
+        &mut self,
+        slice: &SliceId,
+        most: usize,
+    ) -> ShardResult<Answer<Option<SliceDigest>>> {
+        self.held(slice)?;
+        Ok(match self.state.sum(slice, most) {
+            Some((sum, changed_in)) => self.after(changed_in, Some(sum)),
+            None => self.after(0, None),
+        })
+    }
 }
 
 /// The order as it is heeded: as it came, but for a planted fault.
-fn heeded(order: &Order) -> Cow<'_, Order> {
+pub(super) fn heeded(order: &Order) -> Cow<'_, Order> {
     if faults::has(Fault::TokensIgnored) {
         return Cow::Owned(Order {
             token: u64::MAX,

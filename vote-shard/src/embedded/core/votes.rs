@@ -109,7 +109,9 @@ impl Core {
     ) -> ShardResult<Answer<Cast>> {
         self.check()?;
         // Whatever is answered, it was admitted by the fence.
-        let mut depends_on = self.state.admit(&at.slice, at.epoch)?.changed_in;
+        let slice = self.state.admit(&at.slice, at.epoch)?;
+        slice.admits_polls(ballots.iter().map(|ballot| ballot.poll))?;
+        let mut depends_on = slice.changed_in;
         let now = self.now(clock);
         let mut cast = Cast::default();
         cast.verdicts.reserve(ballots.len());

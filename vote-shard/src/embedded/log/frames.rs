@@ -31,6 +31,15 @@ impl<'a> Frames<'a> {
         }
     }
 
+    /// The groups of the segment `id`, from the one that begins at `place` on.
+    pub(super) fn at(file: &'a dyn DiskFile, id: u64, place: u64) -> Self {
+        Self {
+            place,
+            buffered_from: place,
+            ..Self::new(file, id)
+        }
+    }
+
     /// Where the next group would begin.
     pub(super) fn place(&self) -> u64 {
         self.place

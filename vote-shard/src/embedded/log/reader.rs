@@ -22,6 +22,20 @@ pub(super) struct Directory {
     /// Oldest first.
     segments: Mutex<VecDeque<Placed>>,
     durable: AtomicU64,
+    /// Where readers stopped, the latest last: who follows the log goes on from
+    /// there, instead of walking through a segment of many MiB to find it.
+    bookmarks: Mutex<VecDeque<Bookmark>>,
+}
+
+/// Readers that are expected to go on where they stopped.
+const BOOKMARKS_MAX: usize = 64;
+
+/// Where a group begins, or will.
+#[derive(Debug, Clone, Copy)]
+struct Bookmark {
+    segment: u64,
+    sequence: u64,
+    place: u64,
 }
 
 impl Directory {
@@ -29,7 +43,32 @@ impl Directory {
         Self {
             segments: Mutex::new(segments),
             durable: durable.into(),
+            bookmarks: Mutex::default(),
         }
+    }
+
+    fn bookmarks(&self) -> MutexGuard<'_, VecDeque<Bookmark>> {
+        self.bookmarks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The closest place in a segment that is known, at or before a group.
+    fn bookmark(&self, segment: u64, sequence: u64) -> Option<Bookmark> {
+        let bookmarks = self.bookmarks();
+        let before = |mark: &&Bookmark| mark.segment == segment && mark.sequence <= sequence;
+        let before = bookmarks.iter().filter(before);
+        before.max_by_key(|mark| mark.sequence).copied()
+    }
+
+    fn remember(&self, mark: Bookmark) {
+        let mut bookmarks = self.bookmarks();
+        let same = |old: &Bookmark| old.segment == mark.segment && old.sequence == mark.sequence;
+        bookmarks.retain(|old| !same(old));
+        if bookmarks.len() >= BOOKMARKS_MAX {
+            bookmarks.pop_front();
+        }
+        bookmarks.push_back(mark);
     }
 
     pub(super) fn segments(&self) -> MutexGuard<'_, VecDeque<Placed>> {
@@ -106,16 +145,28 @@ impl Reader {
                 .disk
                 .open(&name_of(segment.id))
                 .map_err(failed("open a segment"))?;
-            let mut frames = Frames::new(&*file, segment.id);
-            let mut next = segment.first_sequence;
-            while let Some(frame) = frames.next().map_err(failed("read a segment"))? {
-                if frame.sequence >= end {
-                    break;
-                }
+            let (mut frames, mut next) = match self.directory.bookmark(segment.id, sequence + 1) {
+                Some(mark) => (Frames::at(&*file, segment.id, mark.place), mark.sequence),
+                None => (Frames::new(&*file, segment.id), segment.first_sequence),
+            };
+            // Where the group `next` begins.
+            let mut place = frames.place();
+            let mut goes_on = true;
+            while goes_on
+                && let Some(frame) = frames.next().map_err(failed("read a segment"))?
+                && frame.sequence < end
+            {
                 next = frame.sequence + 1;
-                if frame.sequence > sequence && !each(frame.sequence, frame.payload) {
-                    return Ok(());
-                }
+                goes_on = frame.sequence <= sequence || each(frame.sequence, frame.payload);
+                place = frames.place();
+            }
+            self.directory.remember(Bookmark {
+                segment: segment.id,
+                sequence: next,
+                place,
+            });
+            if !goes_on {
+                return Ok(());
             }
             if next < end {
                 return Err(LogError::Corrupt {

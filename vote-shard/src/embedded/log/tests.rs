@@ -289,3 +289,37 @@ fn it_works_in_a_real_directory() {
         assert_eq!(log.reader().read(0, 1).unwrap().len(), 1, "at least one");
     }
 }
+
+/// Whoever follows the log goes on where somebody stopped: it must be the right
+/// place, whoever that was, across segments, and while more is written.
+#[test]
+fn followers_go_on_where_others_stopped() {
+    let disk = SimulatedDisk::new(9);
+    let (mut log, _) = open(&disk).unwrap();
+    let reader = log.reader();
+    let mut seen = [0; 3];
+    for n in 1..=60 {
+        log.append(&payload(n, 40 * (n as usize % 7))).unwrap();
+        // One follows closely, one in strides, one reads ever more anew.
+        for (place, every) in [1, 7, 13].into_iter().enumerate() {
+            if n % every != 0 {
+                continue;
+            }
+            let groups = reader.read(seen[place], 300).unwrap();
+            let numbers: Vec<u64> = groups.iter().map(|group| group.sequence).collect();
+            let expected: Vec<u64> = (seen[place] + 1..).take(numbers.len()).collect();
+            assert_eq!(numbers, expected);
+            assert!(!numbers.is_empty() || seen[place] == reader.durable());
+            for group in &groups {
+                let own = payload(group.sequence, 40 * (group.sequence as usize % 7));
+                assert_eq!(group.payload, own);
+            }
+            seen[place] = match place {
+                2 => 0,
+                _ => numbers.last().copied().unwrap_or(seen[place]),
+            };
+        }
+        assert_eq!(seen[0], n);
+    }
+    assert_eq!(reader.read(0, usize::MAX).unwrap().len(), 60);
+}

@@ -11,6 +11,9 @@
 //!     6 counts  number voting digest lanes   (in checkpoints only)
 //!     7 archived number JSON  a poll whose rows are in a file; a tag of its own,
 //!               so that a program which knows of no files stops here
+//!     8 part    JSON          a slice that holds a part of its tenant's polls;
+//!               a tag of its own, for the same reason
+//!     9 recut   JSON          slices became others, with all their polls
 //! ```
 //! Numbers are LEB128, times are relative to the group's, JSON and voters have
 //! their length before them. A poll's number is the shard's own, given once
@@ -22,6 +25,7 @@ pub(super) mod bytes;
 
 use ballast_domain::Timestamp;
 use ballast_domain::poll::RequestId;
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +41,8 @@ const ROW: u8 = 4;
 const GONE: u8 = 5;
 const COUNTERS: u8 = 6;
 const ARCHIVED: u8 = 7;
+const PART: u8 = 8;
+const RECUT: u8 = 9;
 
 /// A poll's number within its shard.
 pub(super) type PollNo = u32;
@@ -50,6 +56,7 @@ pub(super) enum Record<'a> {
     Row(RowRecord<'a>),
     Gone(PollNo),
     Counters(PollNo, Box<Counters>),
+    Recut(Box<RecutRecord>),
 }
 
 /// How a poll's counts stand, without its rows: in checkpoints.
@@ -70,6 +77,17 @@ pub(super) struct SliceRecord {
     pub(super) slice: SliceId,
     pub(super) fence: Fence,
     pub(super) key: SliceKey,
+    #[serde(default, skip_serializing_if = "HashRange::is_whole")]
+    pub(super) range: HashRange,
+}
+
+/// Slices became others: all of them as they are afterwards, the parents
+/// first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RecutRecord {
+    pub(super) parents: Vec<SliceRecord>,
+    pub(super) children: Vec<SliceRecord>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +153,10 @@ pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) 
     let mut to = Writer(payload);
     match record {
         Record::Slice(record) => {
-            to.byte(SLICE);
+            to.byte(match record.range.is_whole() {
+                true => SLICE,
+                false => PART,
+            });
             to.json(record);
         }
         Record::Poll(number, record) => {
@@ -156,6 +177,10 @@ pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) 
             to.byte(COUNTERS);
             to.number(u64::from(*number));
             write_counters(&mut to, counters);
+        }
+        Record::Recut(record) => {
+            to.byte(RECUT);
+            to.json(record);
         }
     }
 }
@@ -250,7 +275,8 @@ impl<'a> Records<'a> {
     fn record(&mut self) -> Result<Record<'a>, Unreadable> {
         let from = &mut self.from;
         match from.byte()? {
-            SLICE => Ok(Record::Slice(from.json()?)),
+            SLICE | PART => Ok(Record::Slice(from.json()?)),
+            RECUT => Ok(Record::Recut(Box::new(from.json()?))),
             POLL | ARCHIVED => Ok(Record::Poll(from.short()?, Box::new(from.json()?))),
             VOTE => self.vote().map(Record::Vote),
             ROW => self.row().map(Record::Row),

@@ -5,7 +5,7 @@ use ballast_domain::{PollId, TenantId};
 use proptest::prelude::*;
 
 use super::*;
-use crate::shard::{ArchiveFile, Archived};
+use crate::shard::{ArchiveFile, Archived, MoveId, Order};
 
 fn time(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(ms)
@@ -47,6 +47,7 @@ fn examples() -> Vec<Record<'static>> {
             slice: slice(),
             fence: Fence::founded(Epoch(1)),
             key: SliceKey::from_bytes([1; 32]),
+            range: HashRange::WHOLE,
         }),
         Record::Poll(
             4,
@@ -115,13 +116,14 @@ fn the_format_is_pinned() {
     // Golden bytes: a change of them is a change of the format.
     let payload = group(&examples());
     let golden = include_str!("../../../tests/golden/group-v1.hex");
+    pinned("group-v1.hex", &payload, golden);
+}
+
+fn pinned(name: &str, payload: &[u8], golden: &str) {
     let hex: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(
-            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/group-v1.hex"),
-            format!("{hex}\n"),
-        )
-        .unwrap();
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+        std::fs::write(format!("{golden}/{name}"), format!("{hex}\n")).unwrap();
         return;
     }
     assert_eq!(hex, golden.trim());
@@ -155,6 +157,55 @@ fn an_archived_poll_has_a_record_of_its_own() {
     assert_eq!(group(&examples()[1..2])[9], 2, "that of one with rows");
     let (_, back) = read(&payload).unwrap();
     assert_eq!(back.map(Result::unwrap).collect::<Vec<_>>(), own);
+}
+
+/// A program that knows of no cuts must not take a part for the whole, nor
+/// look for polls where they are no more.
+#[test]
+fn parts_and_cuts_have_records_of_their_own() {
+    let part = |slice, fence, range| SliceRecord {
+        slice: SliceId {
+            slice,
+            ..self::slice()
+        },
+        fence,
+        key: SliceKey::from_bytes([1; 32]),
+        range,
+    };
+    let order = Order {
+        move_id: MoveId("rc-1".to_owned()),
+        token: 3 << 20,
+    };
+    let (low, high) = (
+        HashRange {
+            from: 0,
+            to: u64::MAX / 2,
+        },
+        HashRange {
+            from: u64::MAX / 2 + 1,
+            to: u64::MAX,
+        },
+    );
+    let sealed = Fence::founded(Epoch(2)).seal(Epoch(3), &order).unwrap();
+    let gone = sealed.cut(Epoch(3), &order).unwrap();
+    let child = Fence::part(Epoch(3), &order);
+    let records = [
+        Record::Slice(part(1, child.clone(), low)),
+        Record::Recut(Box::new(RecutRecord {
+            parents: vec![part(0, gone, HashRange::WHOLE)],
+            children: vec![part(1, child.clone(), low), part(2, child, high)],
+        })),
+    ];
+    let payload = group(&records);
+    assert_eq!(payload[9], 8, "the tag of a part");
+    assert_eq!(group(&records[1..])[9], 9, "the tag of a cut");
+    let (_, back) = read(&payload).unwrap();
+    assert_eq!(back.map(Result::unwrap).collect::<Vec<_>>(), records);
+    pinned(
+        "group-v1-cuts.hex",
+        &payload,
+        include_str!("../../../tests/golden/group-v1-cuts.hex"),
+    );
 }
 
 #[test]

@@ -98,7 +98,11 @@ fn gather(
                     gathered.add(key, |to| row::write_row(to, key, &row));
                 }
             }
-            Record::Slice(_) | Record::Poll(..) | Record::Counters(..) | Record::Gone(_) => {}
+            Record::Slice(_)
+            | Record::Recut(_)
+            | Record::Poll(..)
+            | Record::Counters(..)
+            | Record::Gone(_) => {}
         }
     }
     Ok(())

@@ -6,12 +6,17 @@
 
 mod lanes;
 mod poll;
+mod recut;
+mod sums;
 mod voters;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 
 use ballast_domain::poll::RequestId;
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
@@ -29,6 +34,8 @@ pub(super) use self::voters::{Row, Seen, remember};
 pub(super) struct SliceState {
     pub(super) fence: Fence,
     pub(super) key: SliceKey,
+    /// Which polls it holds.
+    pub(super) range: HashRange,
     pub(super) polls: BTreeMap<PollId, PollNo>,
     /// For quick look-ups while voting.
     numbers: HashMap<PollId, PollNo, BuildHasherDefault<Number>>,
@@ -36,6 +43,10 @@ pub(super) struct SliceState {
     pub(super) requests: HashMap<RequestId, PollId>,
     /// The last group that changed it.
     pub(super) changed_in: u64,
+    sum: sums::Sum,
+    /// Its polls by their numbers, for those who export it; made when it is
+    /// first needed, and kept up to date from then on.
+    by_number: OnceCell<Arc<BTreeMap<PollNo, PollId>>>,
 }
 
 /// Everything.
@@ -58,6 +69,50 @@ impl SliceState {
     pub(super) fn poll_no(&self, poll: PollId) -> Option<PollNo> {
         self.numbers.get(&poll).copied()
     }
+
+    /// Its polls in the order of their numbers.
+    pub(super) fn by_number(&self) -> Arc<BTreeMap<PollNo, PollId>> {
+        let made = self.by_number.get_or_init(|| {
+            let polls = self.polls.iter().map(|(id, number)| (*number, *id));
+            Arc::new(polls.collect())
+        });
+        Arc::clone(made)
+    }
+
+    /// Copied only while somebody reads a page by it.
+    fn came(&mut self, number: PollNo, id: PollId) {
+        if let Some(polls) = self.by_number.get_mut() {
+            Arc::make_mut(polls).insert(number, id);
+        }
+    }
+
+    /// All its polls are another's.
+    fn forget_sum(&mut self) {
+        self.sum = sums::Sum::default();
+        self.by_number = OnceCell::new();
+    }
+
+    fn went(&mut self, number: PollNo) {
+        if let Some(polls) = self.by_number.get_mut() {
+            Arc::make_mut(polls).remove(&number);
+        }
+    }
+
+    /// Whether all these polls are the slice's.
+    pub(super) fn admits_polls(&self, polls: impl Iterator<Item = PollId>) -> Result<(), Fenced> {
+        // Nearly every slice holds all polls of its tenant, and a poll that is
+        // known here needs no hash.
+        let mut others = polls.filter(|poll| self.poll_no(*poll).is_none());
+        if self.range.is_whole()
+            || others.all(|poll| self.range.contains(poll))
+            || faults::has(Fault::FenceIgnored)
+        {
+            return Ok(());
+        }
+        Err(Fenced::Moved {
+            epoch: Some(self.fence.epoch),
+        })
+    }
 }
 
 impl State {
@@ -69,6 +124,19 @@ impl State {
             admitted?;
         }
         state.ok_or(Fenced::Moved { epoch: None })
+    }
+
+    /// The same for a write about a poll, which must be one of the slice's: a
+    /// router that sends it here knows an old route.
+    pub(super) fn admit_poll(
+        &self,
+        slice: &SliceId,
+        epoch: Epoch,
+        poll: PollId,
+    ) -> Result<&SliceState, Fenced> {
+        let state = self.admit(slice, epoch)?;
+        state.admits_polls(std::iter::once(poll))?;
+        Ok(state)
     }
 
     pub(super) fn poll(&self, slice: &SliceId, poll: PollId) -> Option<&PollState> {
@@ -117,8 +185,10 @@ impl State {
             Record::Counters(number, counters) => {
                 if let Some(poll) = self.polls.get_mut(number) {
                     poll.set_counters(counters);
+                    sums::note(&mut self.slices, poll);
                 }
             }
+            Record::Recut(record) => self.apply_recut(sequence, record),
         }
     }
 
@@ -128,6 +198,7 @@ impl State {
             let before = poll.voters.len();
             poll.first_vote(print, vote);
             poll.changed_in = sequence;
+            sums::note(&mut self.slices, poll);
             self.voters += (poll.voters.len() - before) as u64;
         }
     }
@@ -191,13 +262,17 @@ impl State {
             .or_insert_with(|| SliceState {
                 fence: record.fence.clone(),
                 key: record.key,
+                range: record.range,
                 polls: BTreeMap::new(),
                 numbers: HashMap::default(),
                 requests: HashMap::new(),
                 changed_in: sequence,
+                sum: sums::Sum::default(),
+                by_number: OnceCell::new(),
             });
         slice.fence = record.fence.clone();
         slice.key = record.key;
+        slice.range = record.range;
         slice.changed_in = sequence;
     }
 
@@ -220,6 +295,7 @@ impl State {
             }
             std::collections::hash_map::Entry::Vacant(free) => {
                 let id = record.row.poll.poll_id;
+                slice.came(number, id);
                 slice.polls.insert(id, number);
                 slice.numbers.insert(id, number);
                 slice.requests.insert(record.row.poll.request, id);
@@ -231,6 +307,7 @@ impl State {
         if let Some(expires) = poll.expires() {
             self.expiring.insert((expires, number));
         }
+        sums::note(&mut self.slices, poll);
     }
 
     fn apply_row(&mut self, sequence: u64, record: &RowRecord<'_>) {
@@ -240,6 +317,7 @@ impl State {
         let before = poll.voters.len();
         poll.replace(record.voter.print(&poll.key), Row::of(record));
         poll.changed_in = sequence;
+        sums::note(&mut self.slices, poll);
         self.voters += (poll.voters.len() - before) as u64;
     }
 
@@ -253,6 +331,8 @@ impl State {
         }
         if let Some(slice) = self.slices.get_mut(&poll.slice) {
             slice.changed_in = sequence;
+            sums::leave(slice, &poll);
+            slice.went(number);
             slice.polls.remove(&poll.poll.poll_id);
             slice.numbers.remove(&poll.poll.poll_id);
             slice.requests.remove(&poll.poll.request);

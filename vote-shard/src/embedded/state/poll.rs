@@ -1,5 +1,6 @@
 //! A poll in memory: what it is, who voted, and how the counts stand.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -10,9 +11,12 @@ use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::tenant::SliceId;
 
 use super::lanes::Lanes;
+use super::sums::Share;
 use super::voters::{Row, Seen, Voters};
 use crate::embedded::record::{Counters, PollNo, VoteRecord};
-use crate::shard::{ArchiveFile, Archived, Digest, PollRow, SliceKey, Tally, Version, VoterPrint};
+use crate::shard::{
+    ArchiveFile, Archived, Digest, Hash, PollRow, SliceKey, Tally, Version, VoterPrint,
+};
 
 #[derive(Debug)]
 pub(in crate::embedded) struct PollState {
@@ -33,6 +37,10 @@ pub(in crate::embedded) struct PollState {
     pub(in crate::embedded) voting: u64,
     /// Of the voters' rows.
     pub(in crate::embedded) digest: Digest,
+    /// The hash of its own row, once that was needed.
+    own: OnceCell<Hash>,
+    /// What of it is in its slice's sum.
+    pub(super) share: Share,
     /// The last group that changed it.
     pub(in crate::embedded) changed_in: u64,
     /// The last group that noted that its counts change.
@@ -63,6 +71,8 @@ impl PollState {
             archive: None,
             voting: 0,
             digest: Digest::default(),
+            own: OnceCell::new(),
+            share: Share::default(),
             changed_in: 0,
             counted_in: 0,
             items,
@@ -75,6 +85,7 @@ impl PollState {
 
     /// The poll itself was changed.
     pub(in crate::embedded) fn change(&mut self, row: PollRow) {
+        self.own = OnceCell::new();
         self.lanes.widen(row.poll.spec.options.lanes);
         self.poll = Arc::new(row.poll);
         self.version = row.version;
@@ -187,6 +198,8 @@ impl PollState {
     }
 
     pub(in crate::embedded) fn set_counters(&mut self, counters: &Counters) {
+        // The row of a poll whose votes are in a file says how they stand.
+        self.own = OnceCell::new();
         self.voting = counters.voting;
         self.digest = counters.digest;
         self.lanes = Lanes::from_saved(self.poll.spec.options.lanes, &counters.lanes);
@@ -195,6 +208,7 @@ impl PollState {
     /// The poll for those who copy it when the lock is free again.
     pub(in crate::embedded) fn shared(&self) -> SharedPoll {
         SharedPoll {
+            number: self.number,
             poll: self.poll.clone(),
             version: self.version,
             carried: self.carried.clone(),
@@ -226,8 +240,9 @@ impl PollState {
 
     /// The digest of the poll and its rows.
     pub(in crate::embedded) fn full_digest(&self) -> Digest {
+        let own = self.own.get_or_init(|| self.key.poll(&self.row()));
         let mut digest = self.digest;
-        digest.add(self.key.poll(&self.row()));
+        digest.add(*own);
         digest
     }
 
@@ -240,6 +255,7 @@ impl PollState {
 
 /// A poll as it was, not copied yet.
 pub(in crate::embedded) struct SharedPoll {
+    pub(in crate::embedded) number: PollNo,
     poll: Arc<Poll>,
     version: Version,
     carried: Vec<u64>,

@@ -249,6 +249,9 @@ fn feet(migration: &Migration, now: Timestamp) -> Vec<Line> {
     if figures.cut_over_at.is_some() || figures.compared > 0 {
         lines.push(both_sides(migration));
     }
+    if let Some(last) = record.findings.last() {
+        lines.push(Line::of(Paint::Yellow, &told::found(last)));
+    }
     if record.stage == Stage::CutOver && !goes_back(migration) {
         lines.extend(window(migration, now));
     }

@@ -123,12 +123,23 @@ fn changes(before: Option<&Migration>, now: &Migration) -> Vec<String> {
     if let Some(differences) = difference(old, new) {
         told.push(differences);
     }
+    let known = old.map_or(&[][..], |old| &old.findings[..]);
+    let news = new.findings.iter().filter(|one| !known.contains(one));
+    told.extend(news.map(found));
     let was_over = old.is_some_and(|old| old.ended.is_some());
     let ended = new.ended.as_ref().filter(|_| !was_over);
     if let Some(why) = ended.and_then(|ended| ended.why.as_ref()) {
         told.push(format!("ended: {why}"));
     }
     told
+}
+
+/// What was found to be wrong, in one line.
+pub(crate) fn found(finding: &ballast_domain::migration::Finding) -> String {
+    let ballast_domain::migration::Finding {
+        shard, what, then, ..
+    } = finding;
+    format!("{shard} is wrong: {what} ({then})")
 }
 
 /// What both sides said, when they began to differ.

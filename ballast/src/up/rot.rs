@@ -1,0 +1,55 @@
+//! A fault on purpose: rows that rot behind their shard's back, for tests of
+//! processes. Built with the feature `faults` alone, and at work only if the
+//! environment has `BALLAST_ROWS_ROT`.
+//!
+//! Whoever puts a file `rot` into a shard's directory with `TENANT SLICE POLL
+//! VOTER` in it has that voter's row rot as soon as it is there; then the file
+//! is removed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballast_domain::tenant::SliceId;
+use ballast_domain::{PollId, VoterId};
+use ballast_vote_shard::embedded::EmbeddedShard;
+
+use super::shards::LocalShards;
+
+const LOOK: Duration = Duration::from_millis(5);
+const FILE: &str = "rot";
+
+/// Has rows rot until it is dropped.
+pub(crate) async fn watch(shards: Arc<LocalShards>) {
+    if std::env::var_os("BALLAST_ROWS_ROT").is_none() {
+        return;
+    }
+    loop {
+        for (directory, shard) in shards.open_here() {
+            let file = directory.join(FILE);
+            if let Some(row) = read(&file)
+                && rots(&shard, &row).await
+            {
+                let _ = std::fs::remove_file(&file);
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn read(file: &Path) -> Option<(SliceId, PollId, VoterId)> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [tenant, slice, poll, voter] = words[..] else {
+        return None;
+    };
+    let slice = SliceId {
+        tenant_id: tenant.parse().ok()?,
+        slice: slice.parse().ok()?,
+    };
+    Some((slice, poll.parse().ok()?, VoterId::new(voter).ok()?))
+}
+
+async fn rots(shard: &EmbeddedShard, (slice, poll, voter): &(SliceId, PollId, VoterId)) -> bool {
+    shard.rot(slice, *poll, voter).await.is_ok()
+}

@@ -1,0 +1,107 @@
+//! What a move does to others: two tenants that stay, one on each shard, vote
+//! at a steady rate while a third one with a million votes goes to and fro.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::operator::Operator;
+use super::pause::filled;
+use super::room;
+use super::voters::{Answered, Voters, due_within};
+use crate::http::ms;
+use crate::http::server::Ballast;
+use crate::stopwatch::{Samples, Stopwatch};
+use crate::table::{Table, ratio};
+
+const SHARDS: [&str; 2] = ["shard-1", "shard-2"];
+const MOVING: u64 = 1_000_000;
+/// Voters of each that stays, and their votes per second.
+const VOTERS: u64 = 10_000;
+const VOTES_PER_SECOND: u64 = 500;
+/// Times that it moves, each after as long a calm.
+const MOVES: usize = 10;
+/// A move is compared with a calm at least so long.
+const CALM_MIN: Duration = Duration::from_secs(2);
+
+/// Prints the table.
+pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
+    let ballast = Ballast::start_with(room(directory)?, &[]).await?;
+    let mut operator = Operator::new(&ballast).await?;
+    let moving = ballast.tenant("acme").await?;
+    filled(&moving, MOVING).await?;
+    operator.place("acme", SHARDS[0]).await?;
+    let clock = Arc::new(Stopwatch::start());
+    let mut staying = Vec::new();
+    for (n, shard) in SHARDS.into_iter().enumerate() {
+        let name = format!("neighbour-{n}");
+        let tenant = ballast.tenant(&name).await?;
+        let poll = filled(&tenant, VOTERS).await?;
+        operator.place(&name, shard).await?;
+        let voters = Voters::start(&tenant, &poll, VOTERS, VOTES_PER_SECOND, &clock).await?;
+        staying.push(voters);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (mut calms, mut moves) = (Vec::new(), Vec::new());
+    let mut last = CALM_MIN;
+    for n in 1..=MOVES {
+        // By turns, so that what else happens on the machine meets both.
+        let from = clock.elapsed();
+        tokio::time::sleep(last.max(CALM_MIN)).await;
+        let begun = clock.elapsed();
+        calms.push((from, begun));
+        operator.move_to("acme", SHARDS[n % 2]).await?;
+        moves.push((begun, clock.elapsed(), n % 2));
+        last = clock.elapsed() - begun;
+    }
+    let mut votes = Vec::new();
+    let mut failed = 0;
+    for voters in staying {
+        let voted = voters.stop().await?;
+        failed += voted.failed;
+        votes.push(voted.answered);
+    }
+    ballast.stop().await?;
+
+    let heads = [
+        "a tenant that stays",
+        "p50",
+        "p99",
+        "p50 during a move",
+        "p99",
+        "ratio of p99",
+    ];
+    let mut table = Table::new(&heads);
+    let mut calm = Samples::new();
+    for (from, to) in &calms {
+        votes
+            .iter()
+            .for_each(|votes| add(&mut calm, votes, *from, *to));
+    }
+    for (name, on_target) in [("on the source", false), ("on the target", true)] {
+        let mut during = Samples::new();
+        for (from, to, target) in &moves {
+            let place = if on_target { *target } else { 1 - *target };
+            add(&mut during, &votes[place], *from, *to);
+        }
+        let (one, two) = (calm.quantile(0.99), during.quantile(0.99));
+        table.row([
+            name.to_owned(),
+            ms(calm.median()),
+            ms(one),
+            ms(during.median()),
+            ms(two),
+            ratio(two.as_secs_f64(), one.as_secs_f64()),
+        ]);
+    }
+    table.print(&format!(
+        "Neighbours of a tenant with 1,000,000 votes that moves {MOVES} times: {VOTES_PER_SECOND} votes per second each, {failed} errors"
+    ));
+    Ok(())
+}
+
+fn add(samples: &mut Samples, votes: &[Answered], from: Duration, to: Duration) {
+    for one in due_within(votes, from, to) {
+        samples.add(one.took());
+    }
+}

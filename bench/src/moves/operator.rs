@@ -1,0 +1,100 @@
+//! An operator who has tenants moved, over the admin API.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::http::client::Connection;
+use crate::http::server::Ballast;
+
+/// How often it is looked whether a move is over.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long a move may take.
+const PATIENCE: u32 = 60_000;
+
+/// An operator.
+pub(super) struct Operator {
+    connection: Connection,
+    token: String,
+}
+
+/// A move that is over.
+#[derive(Debug, Clone)]
+pub(super) struct Moved {
+    /// How long nobody could vote, as the certificate says.
+    pub(super) pause_ms: u64,
+    /// How long all of it took.
+    pub(super) took_ms: u64,
+    /// How often the cutover was put off.
+    pub(super) put_off: u64,
+}
+
+impl Operator {
+    pub(super) async fn new(ballast: &Ballast) -> anyhow::Result<Self> {
+        let token = std::fs::read_to_string(ballast.place().join("token"))?;
+        Ok(Self {
+            connection: Connection::open(ballast.address).await?,
+            token: token.trim().to_owned(),
+        })
+    }
+
+    async fn ask(&mut self, method: &str, path: &str, body: &str) -> anyhow::Result<Value> {
+        let (token, length) = (&self.token, body.len());
+        let request = format!(
+            "{method} /admin/v1{path} HTTP/1.1\r\nhost: b\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        let answer = self.connection.ask(request.as_bytes()).await?;
+        Ok(serde_json::from_slice(&answer)?)
+    }
+
+    /// The shard that a tenant is on.
+    pub(super) async fn shard_of(&mut self, tenant: &str) -> anyhow::Result<String> {
+        let shown = self.ask("GET", &format!("/tenants/{tenant}"), "").await?;
+        let shard = shown["slices"][0]["shardID"].as_str();
+        Ok(shard.context("a tenant is somewhere")?.to_owned())
+    }
+
+    /// Has a tenant be on a shard.
+    pub(super) async fn place(&mut self, tenant: &str, shard: &str) -> anyhow::Result<()> {
+        if self.shard_of(tenant).await? != shard {
+            self.move_to(tenant, shard).await?;
+        }
+        Ok(())
+    }
+
+    /// Moves a tenant and waits until that is over, with nothing kept at the
+    /// source.
+    pub(super) async fn move_to(&mut self, tenant: &str, shard: &str) -> anyhow::Result<Moved> {
+        let body = format!(r#"{{"toShardID":"{shard}","windowMs":0}}"#);
+        let begun = self
+            .ask("POST", &format!("/tenants/{tenant}/move"), &body)
+            .await?;
+        let id = begun["migrationID"].as_str().context("a move has a name")?;
+        let path = format!("/migrations/{id}");
+        for _ in 0..PATIENCE {
+            tokio::time::sleep(LOOK).await;
+            let shown = self.ask("GET", &path, "").await?;
+            match shown["status"].as_str() {
+                Some("running" | "waiting") => {}
+                Some("completed") => return moved(&shown),
+                other => bail!("{id} is {other:?}: {shown}"),
+            }
+        }
+        bail!("{id} takes too long");
+    }
+}
+
+fn moved(shown: &Value) -> anyhow::Result<Moved> {
+    let certificate = &shown["certificate"];
+    let number = |value: &Value| value.as_u64();
+    let votes = &certificate["votes"];
+    if votes["acknowledged"] != votes["present"] || votes["duplicates"] != 0 {
+        bail!("votes were lost or doubled: {certificate}");
+    }
+    Ok(Moved {
+        pause_ms: number(&certificate["pauseMs"]).context("a move says its pause")?,
+        took_ms: number(&certificate["durationMs"]).unwrap_or(0),
+        put_off: number(&shown["figures"]["putOff"]).unwrap_or(0),
+    })
+}

@@ -1,0 +1,168 @@
+//! How long nobody can vote at the cutover: moves to and fro between two shards
+//! of a running ballast, while the tenant's voters change their votes 5,000 times
+//! a second.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use super::operator::{Moved, Operator};
+use super::voters::{Answered, Voters, due_within, longest_silence};
+use super::{Size, room};
+use crate::http::ms;
+use crate::http::server::{Ballast, Poll, Tenant};
+use crate::stopwatch::{Samples, Stopwatch};
+use crate::table::{Table, thousands};
+
+const VOTES_PER_SECOND: u64 = 5_000;
+/// Votes that are sent at once while a tenant is filled.
+const FILL: u64 = 500_000;
+const SHARDS: [&str; 2] = ["shard-1", "shard-2"];
+/// Voting before the first move, for comparison.
+const CALM: Duration = Duration::from_secs(5);
+
+/// What the moves of one tenant came to.
+struct Measured {
+    moves: Vec<Moved>,
+    /// The longest time without an answer during each move.
+    silences: Samples,
+    /// The longest time without an answer in spans as long, without a move.
+    calm_silence: Duration,
+    /// How long votes took that were due in the second around it.
+    around: Samples,
+    /// How long votes took before the first move.
+    calm: Samples,
+    answered: u64,
+    failed: u64,
+    seconds: f64,
+}
+
+/// Prints the tables.
+pub(super) async fn run(directory: &Path, sizes: &[Size]) -> anyhow::Result<()> {
+    let heads = [
+        "votes stored",
+        "moves",
+        "put off",
+        "pause p50",
+        "p99",
+        "max",
+        "no answer p50",
+        "p99",
+        "max",
+        "without a move, max",
+        "vote p99 around it",
+        "p99 before",
+        "votes /s",
+        "errors",
+        "a move takes",
+    ];
+    let mut table = Table::new(&heads);
+    for size in sizes {
+        let ballast = Ballast::start_with(room(directory)?, &[]).await?;
+        let measured = measure(&ballast, *size).await?;
+        ballast.stop().await?;
+        table.row(row(size, &measured));
+    }
+    table.print(
+        "Nobody can vote at the cutover: moves under 5,000 votes per second on the moving tenant",
+    );
+    Ok(())
+}
+
+fn row(size: &Size, it: &Measured) -> Vec<String> {
+    let mut pauses = Samples::new();
+    for moved in &it.moves {
+        pauses.add(Duration::from_millis(moved.pause_ms));
+    }
+    let whole = |duration: Duration| format!("{} ms", duration.as_millis());
+    let put_off: u64 = it.moves.iter().map(|moved| moved.put_off).sum();
+    let took: u64 = it.moves.iter().map(|moved| moved.took_ms).sum();
+    let took = took as f64 / it.moves.len().max(1) as f64 / 1_000.0;
+    vec![
+        thousands(size.votes),
+        it.moves.len().to_string(),
+        put_off.to_string(),
+        whole(pauses.median()),
+        whole(pauses.quantile(0.99)),
+        whole(pauses.quantile(1.0)),
+        ms(it.silences.median()),
+        ms(it.silences.quantile(0.99)),
+        ms(it.silences.quantile(1.0)),
+        ms(it.calm_silence),
+        ms(it.around.quantile(0.99)),
+        ms(it.calm.quantile(0.99)),
+        thousands((it.answered as f64 / it.seconds) as u64),
+        it.failed.to_string(),
+        format!("{took:.1} s"),
+    ]
+}
+
+async fn measure(ballast: &Ballast, size: Size) -> anyhow::Result<Measured> {
+    let tenant = ballast.tenant("acme").await?;
+    let poll = filled(&tenant, size.votes).await?;
+    let mut operator = Operator::new(ballast).await?;
+    operator.place("acme", SHARDS[0]).await?;
+    let clock = Arc::new(Stopwatch::start());
+    let voters = Voters::start(&tenant, &poll, size.votes, VOTES_PER_SECOND, &clock).await?;
+    // The first second is theirs alone to come into being.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let calm_from = clock.elapsed();
+    tokio::time::sleep(CALM).await;
+    let calm_to = clock.elapsed();
+    let (mut moves, mut spans) = (Vec::new(), Vec::new());
+    for n in 1..=size.moves {
+        let from = clock.elapsed();
+        moves.push(operator.move_to("acme", SHARDS[n % 2]).await?);
+        spans.push((from, clock.elapsed()));
+    }
+    let seconds = clock.elapsed().as_secs_f64();
+    let votes = voters.stop().await?;
+    let mut around = Samples::new();
+    let mut silences = Samples::new();
+    for (from, to) in spans {
+        let (at, silence) = longest_silence(&votes.answered, from, to);
+        silences.add(silence);
+        let half = Duration::from_millis(500);
+        add(
+            &mut around,
+            &votes.answered,
+            at.saturating_sub(half),
+            at + half,
+        );
+    }
+    let mut calm = Samples::new();
+    add(&mut calm, &votes.answered, calm_from, calm_to);
+    Ok(Measured {
+        moves,
+        silences,
+        calm_silence: longest_silence(&votes.answered, calm_from, calm_to).1,
+        around,
+        calm,
+        answered: votes.answered.len() as u64,
+        failed: votes.failed,
+        seconds,
+    })
+}
+
+fn add(samples: &mut Samples, votes: &[Answered], from: Duration, to: Duration) {
+    for one in due_within(votes, from, to) {
+        samples.add(one.took());
+    }
+}
+
+/// A poll in which so many have voted.
+pub(super) async fn filled(tenant: &Tenant, votes: u64) -> anyhow::Result<Poll> {
+    let poll = tenant.poll("the one that moves").await?;
+    let mut connection = tenant.connect().await?;
+    let mut first = 0;
+    while first < votes {
+        let some = FILL.min(votes - first);
+        let lines = poll.lines(first, some);
+        let counted = connection.stream(&tenant.votes_head(), &lines).await?;
+        ensure!(counted == some, "{counted} of {some} votes were counted");
+        first += some;
+    }
+    Ok(poll)
+}

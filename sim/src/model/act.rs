@@ -1,0 +1,174 @@
+//! What workers do next, as the product decides it from what they see.
+
+use ballast_migration_engine::protocol::Wish;
+
+use super::happen::MoveModel;
+use super::rules::Rule;
+use super::small::{self, Held, Op, Order, Phase, Route, Seen, ShardNo, Step};
+use super::world::{Row, Rows, Work, World};
+
+/// What may be wanted of a move: anything, at any look.
+const WISHES: [Wish; 4] = [Wish::Go, Wish::Wait, Wish::GoBack, Wish::Finish];
+
+impl MoveModel {
+    /// Everything that a worker may do next.
+    pub(super) fn acts(&self, world: &World, worker: usize) -> Vec<Work> {
+        let mut works: Vec<Work> = Vec::new();
+        for wish in WISHES {
+            for close in [true, false] {
+                let work = self.intends(world, worker, wish, close);
+                works.extend(work.filter(|work| !works.contains(work)));
+            }
+        }
+        works
+    }
+
+    fn is_watchman(&self, worker: usize) -> bool {
+        self.bounds.watchman && worker + 1 == usize::from(self.bounds.workers)
+    }
+
+    /// What a worker would do next: of whom this is wanted, and who finds the
+    /// target close enough behind the source, or not.
+    pub(super) fn intends(
+        &self,
+        world: &World,
+        worker: usize,
+        wish: Wish,
+        close: bool,
+    ) -> Option<Work> {
+        let route = world.workers[worker].seen.unwrap_or(world.route);
+        let moving = route.moving?;
+        let (from, to) = (usize::from(moving.from), usize::from(moving.to));
+        let (source, target) = (&world.shards[from], &world.shards[to]);
+        let equal = match moving.phase {
+            Phase::Sealing(_) => self.finds_equal(&source.rows, &target.rows),
+            _ => close,
+        };
+        let seen = Seen {
+            route,
+            source: source.fence,
+            target: target.fence,
+            equal,
+            wish,
+        };
+        let step = self.broken(world, &seen, small::next(&seen));
+        if !self.is_within(world, &route, &step) {
+            return None;
+        }
+        let lease = u8::try_from(worker + 1).unwrap_or(u8::MAX);
+        let mut order = Order {
+            id: moving.id,
+            token: (moving.prepared, lease),
+        };
+        if self.is_watchman(worker) {
+            // It undoes a seal and tells who owns the slice, and nothing else;
+            // and nobody is refused because of it.
+            let does = match step {
+                Step::Swap(_) => matches!(moving.phase, Phase::Sealing(_)),
+                Step::Order(_, op) => matches!(op, Op::Reinstate(_) | Op::Activate(_)),
+                _ => false,
+            };
+            if wish != Wish::Wait || !does {
+                return None;
+            }
+            let fences = [source.fence, target.fence].into_iter().flatten();
+            let highest = fences.map(|fence| fence.token).max().unwrap_or_default();
+            order.token = highest.max((moving.prepared, 0));
+        }
+        let bring = |shard: ShardNo, rows: Rows| {
+            let lacks = world.shards[usize::from(shard)].lacks(&rows);
+            let work = Work::Bring { shard, rows, order };
+            // There is nothing to do when there is nothing to bring.
+            lacks.then_some(work)
+        };
+        match step {
+            Step::Swap(then) => Some(Work::Swap { seen: route, then }),
+            Step::Order(shard, op) => Some(Work::Tell { shard, op, order }),
+            Step::Copy => bring(moving.to, self.carried(&source.rows)),
+            // While both sides are kept, what is new is brought back.
+            Step::Watch => bring(moving.from, target.rows),
+            Step::Nothing => None,
+        }
+    }
+
+    /// Whether there may be as many moves, and seals put off.
+    fn is_within(&self, world: &World, route: &Route, step: &Step) -> bool {
+        let Step::Swap(then) = step else {
+            return true;
+        };
+        if is_turned(route, then) {
+            return world.left.moves > 0;
+        }
+        !is_put_off(route, then) || world.left.retreats > 0
+    }
+
+    fn finds_equal(&self, source: &Rows, target: &Rows) -> bool {
+        let there = |rows: &Rows| rows.map(|row| row.is_some());
+        match self.rule {
+            Rule::PositionBeforeSeal => true,
+            Rule::HistoryLeftBehind | Rule::CountForDigest => there(source) == there(target),
+            _ => source == target,
+        }
+    }
+
+    fn carried(&self, rows: &Rows) -> Rows {
+        match self.rule {
+            // Without it a vote that comes again looks like a new one.
+            Rule::HistoryLeftBehind => rows.map(|row| Row { choice: 0, ..row }),
+            _ => *rows,
+        }
+    }
+
+    /// What a broken rule makes of a step.
+    fn broken(&self, world: &World, seen: &Seen, step: Step) -> Step {
+        let Some(moving) = seen.route.moving else {
+            return step;
+        };
+        let is_swap = matches!(step, Step::Swap(_));
+        match (self.rule, moving.phase) {
+            (Rule::UnsealWithoutAbort, Phase::Sealing(epoch)) if seen.wish == Wish::GoBack => {
+                Step::Order(moving.from, Op::Reinstate(epoch + 1))
+            }
+            (Rule::PublishBeforeCommit | Rule::ActivateBeforeCommit, Phase::Sealing(epoch))
+                if is_swap
+                    && !matches!(seen.wish, Wish::GoBack | Wish::Wait)
+                    && world.shards[usize::from(moving.to)].holding() != Some(Held::Owner) =>
+            {
+                Step::Order(moving.to, Op::Activate(epoch))
+            }
+            (Rule::SealBeforeRecord, Phase::Copying)
+                if is_swap
+                    && seen.wish != Wish::GoBack
+                    && seen.source.map(|fence| fence.holding) == Some(Held::Owner) =>
+            {
+                Step::Order(moving.from, Op::Seal(seen.route.spent + 1))
+            }
+            (Rule::AbortAfterCommit, Phase::Window) if is_swap && seen.wish == Wish::GoBack => {
+                let mut then = seen.route;
+                then.spent += 1;
+                then.epoch = then.spent;
+                then.owner = moving.from;
+                then.moving = Some(small::Moving {
+                    phase: Phase::Aborting,
+                    ..moving
+                });
+                Step::Swap(then)
+            }
+            _ => step,
+        }
+    }
+}
+
+/// Whether a move became its way back.
+pub(super) fn is_turned(before: &Route, after: &Route) -> bool {
+    let ids = (
+        before.moving.map(|one| one.id),
+        after.moving.map(|one| one.id),
+    );
+    matches!(ids, (Some(before), Some(after)) if before != after)
+}
+
+/// Whether a seal was put off.
+pub(super) fn is_put_off(before: &Route, after: &Route) -> bool {
+    matches!(before.phase(), Some(Phase::Sealing(_))) && after.phase() == Some(Phase::Copying)
+}

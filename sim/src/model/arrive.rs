@@ -1,0 +1,153 @@
+//! What arrives, and what becomes of the record and of the shards.
+
+use super::act::{is_put_off, is_turned};
+use super::happen::MoveModel;
+use super::rules::Rule;
+use super::small::{self, Fence, Held, Op, Order, Phase, Route, ShardNo};
+use super::world::{Row, Rows, Shard, Work, World};
+
+impl MoveModel {
+    /// A letter arrives. What is refused changes nothing.
+    pub(super) fn deliver(&self, world: &mut World, work: &Work) {
+        match work {
+            Work::Swap { seen, then } => {
+                if world.route == *seen || self.rule == Rule::SwapWithoutCompare {
+                    self.swap(world, *then);
+                }
+            }
+            Work::Tell { shard, op, order } => {
+                self.tell(&mut world.shards[usize::from(*shard)], *op, *order);
+            }
+            Work::Bring { shard, rows, order } => {
+                self.bring(&mut world.shards[usize::from(*shard)], rows, *order);
+            }
+        }
+    }
+
+    /// The record changes, and whoever reads it hears of it.
+    pub(super) fn swap(&self, world: &mut World, mut then: Route) {
+        let before = world.route;
+        if is_turned(&before, &then) {
+            world.left.moves = world.left.moves.saturating_sub(1);
+        }
+        if is_put_off(&before, &then) {
+            world.left.retreats = world.left.retreats.saturating_sub(1);
+        }
+        self.breaks_record(&before, &mut then);
+        world.route = then;
+        let (owner, epoch) = self.published(&then);
+        world.heard[usize::from(owner)] |= 1 << epoch;
+    }
+
+    fn breaks_record(&self, before: &Route, then: &mut Route) {
+        match self.rule {
+            Rule::EpochReused if then.phase() == Some(Phase::Aborting) => {
+                then.epoch = before.epoch;
+            }
+            Rule::SpentForgotten if then.moving.is_none() => then.spent = then.epoch,
+            Rule::ReverseAtOldEpoch if is_turned(before, then) => {
+                then.spent = before.spent;
+                if let (Some(then), Some(before)) = (&mut then.moving, before.moving) {
+                    then.prepared = before.prepared;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a router that asks now is told.
+    fn published(&self, route: &Route) -> (ShardNo, u8) {
+        match (self.rule, route.moving) {
+            (Rule::PublishBeforeCommit, Some(moving)) => match moving.phase {
+                Phase::Sealing(epoch) => (moving.to, epoch),
+                _ => (route.owner, route.epoch),
+            },
+            _ => (route.owner, route.epoch),
+        }
+    }
+
+    /// An order as the shard sees it.
+    fn shown(&self, order: Order, shard: &Shard) -> Order {
+        let known = shard.fence.map_or((0, 0), |fence| fence.token);
+        let token = match self.rule {
+            Rule::NoToken => order.token.max(known),
+            _ => order.token,
+        };
+        Order { token, ..order }
+    }
+
+    fn tell(&self, shard: &mut Shard, op: Op, order: Order) {
+        let order = self.shown(order, shard);
+        let then = match (self.rule, op) {
+            // The epoch is no newer one, so it is not asked for.
+            (Rule::EpochReused, Op::Reinstate(epoch)) => shard.fence.map(|fence| Fence {
+                holding: Held::Owner,
+                epoch,
+                ..fence
+            }),
+            // There is nothing to remove, so nothing is written down.
+            (Rule::NoGravestone, Op::Purge(_)) if shard.fence.is_none() => None,
+            (Rule::CleanupWithoutFence, Op::Purge(epoch)) => {
+                let known = shard.fence.map_or(epoch, |fence| fence.epoch.max(epoch));
+                Some(Fence {
+                    epoch: known,
+                    holding: Held::Gone,
+                    id: Some(order.id),
+                    token: order.token,
+                })
+            }
+            _ => small::told(shard.fence, op, order),
+        };
+        if then.is_some() {
+            shard.fence = then;
+            if matches!(op, Op::Purge(_)) {
+                shard.rows = Rows::default();
+            }
+        }
+    }
+
+    fn bring(&self, shard: &mut Shard, rows: &Rows, order: Order) {
+        let order = self.shown(order, shard);
+        if !small::may_import(shard.fence, order) {
+            return;
+        }
+        if let Some(fence) = &mut shard.fence {
+            fence.token = fence.token.max(order.token);
+        }
+        for (known, row) in shard.rows.iter_mut().zip(rows) {
+            let newer = known.version() < row.version() || self.rule == Rule::NoVersions;
+            if row.is_some() && newer {
+                *known = *row;
+            }
+        }
+    }
+
+    /// A vote comes to a shard; whether it is taken.
+    pub(super) fn vote(&self, shard: &mut Shard, voter: usize, choice: u8, epoch: u8) -> bool {
+        let sealed_above = || {
+            let sealed = shard.fence.filter(|fence| fence.holding == Held::Sealed);
+            sealed.is_some_and(|fence| epoch < fence.epoch)
+        };
+        let admitted = match self.rule {
+            Rule::NoFence => matches!(shard.holding(), Some(Held::Owner | Held::Sealed)),
+            Rule::SealIsNoBarrier => sealed_above() || small::admits(shard.fence, epoch),
+            _ => small::admits(shard.fence, epoch),
+        };
+        if !admitted {
+            return false;
+        }
+        let row = &mut shard.rows[voter];
+        // It was counted before.
+        if row.choice >= choice && self.rule != Rule::RetryIsNew {
+            return true;
+        }
+        // A row without a choice has lost what tells that this voter voted.
+        let is_known = row.choice > 0;
+        *row = Row {
+            epoch,
+            choice,
+            counted: row.counted + u8::from(!is_known),
+        };
+        true
+    }
+}

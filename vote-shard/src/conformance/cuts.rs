@@ -1,0 +1,474 @@
+//! P13: slices become others in one step, and nothing else changes: no row, no
+//! count, no request that is remembered, no digest.
+
+use ballast_domain::PollId;
+use ballast_domain::poll::{Poll, Refusal};
+use ballast_domain::slicing::{HashRange, Piece, equal_cuts};
+use ballast_domain::tenant::{Epoch, SliceId};
+
+use super::picture::{Picture, digest, picture, poll_row};
+use super::words::*;
+use super::{Fixture, Shard, crash, start};
+use crate::shard::{
+    ArchiveFile, At, Change, Cursor, Cut, Digest, Holding, SliceKey, Unfit, Version,
+};
+
+const VOTERS: [&str; 2] = ["ada", "bob"];
+const POLLS: std::ops::RangeInclusive<u64> = 1..=8;
+
+fn part(slice: u32) -> SliceId {
+    SliceId {
+        slice,
+        ..super::words::slice()
+    }
+}
+
+fn part_at(slice: u32, epoch: u64) -> At {
+    At {
+        slice: part(slice),
+        epoch: Epoch(epoch),
+    }
+}
+
+/// Equal parts, numbered from `first` on.
+fn parts(first: u32, into: u32) -> Vec<Piece> {
+    let cuts = equal_cuts(into);
+    let ends = cuts.iter().skip(1).map(|next| next - 1).chain([u64::MAX]);
+    let ranges = cuts.iter().zip(ends);
+    (first..)
+        .zip(ranges)
+        .map(|(slice, (from, to))| Piece {
+            slice,
+            hash_from: *from,
+            hash_to: to,
+        })
+        .collect()
+}
+
+fn cut(epoch: u64, parents: &[u32], children: Vec<Piece>) -> Cut {
+    Cut {
+        tenant_id: slice().tenant_id,
+        epoch: Epoch(epoch),
+        parents: parents.to_vec(),
+        children,
+    }
+}
+
+/// The whole slice 0 becomes 1 and 2, at epoch 2.
+fn halves() -> Cut {
+    cut(2, &[0], parts(1, 2))
+}
+
+/// A poll of the first half, and one of the second.
+fn of_each_half() -> (Poll, Poll) {
+    let halves = parts(1, 2);
+    let find = |half: &Piece| {
+        let mut polls = POLLS.map(changeable);
+        let found = polls.find(|poll| half.range().contains(poll.poll_id));
+        found.expect("eight polls are not all in one half")
+    };
+    (find(&halves[0]), find(&halves[1]))
+}
+
+/// A slice of eight polls: voted on, one closed, one with more lanes and with
+/// sums.
+async fn world<F: Fixture>() -> (F, Shard) {
+    let polls: Vec<Poll> = POLLS.map(changeable).collect();
+    let (fixture, shard) = owner::<F>(&polls).await;
+    for poll in &polls {
+        for (place, name) in VOTERS.iter().enumerate() {
+            let first = ballot(poll, name, place as u16, place as u64);
+            assert_eq!(cast(&shard, first).await, counted(1));
+        }
+        let second = ballot(poll, "ada", 2, 50);
+        assert_eq!(cast(&shard, second).await, counted(2));
+    }
+    let (one, two) = of_each_half();
+    shard.close_poll(&at(1), one.poll_id).await.unwrap();
+    shard.widen_lanes(&at(1), two.poll_id, 30).await.unwrap();
+    let sums = ballast_domain::poll::RequestId(9);
+    let now = at(1);
+    let carrying = shard.carry(&now, two.poll_id, sums, &[5, 0, 1]);
+    carrying.await.unwrap();
+    (fixture, shard)
+}
+
+/// What slices show together, as though they were one.
+async fn together(shard: &Shard, slices: &[u32]) -> Picture {
+    let mut all: Option<Picture> = None;
+    for number in slices {
+        let mut one = picture(shard, &part(*number), &VOTERS).await;
+        one.fence = None;
+        for tally in &mut one.tallies {
+            tally.slice = part(0);
+        }
+        let Some(all) = &mut all else {
+            all = Some(one);
+            continue;
+        };
+        all.polls.extend(one.polls);
+        all.tallies.extend(one.tallies);
+        all.lanes.extend(one.lanes);
+        all.rows.extend(one.rows);
+        all.digests.extend(one.digests);
+    }
+    let mut all = all.expect("there is a slice");
+    let lanes = all.tallies.iter().map(|tally| tally.poll).zip(all.lanes);
+    let mut lanes: Vec<_> = lanes.collect();
+    lanes.sort_unstable();
+    all.lanes = lanes.into_iter().map(|(_, lanes)| lanes).collect();
+    all.polls.sort_by_key(|poll| poll.poll_id);
+    all.tallies.sort_by_key(|tally| tally.poll);
+    all.rows.sort_by_key(|row| (row.poll, row.requests.len()));
+    all.digests.sort_by_key(|(poll, _)| *poll);
+    all
+}
+
+async fn holding(shard: &Shard, slice: u32) -> Option<(Holding, u64)> {
+    let fence = shard.fence(&part(slice)).await.unwrap();
+    fence.map(|fence| (fence.holding, fence.epoch.0))
+}
+
+/// P13: every poll is with the child that its hash says, as it was.
+pub async fn a_split_changes_nothing_but_the_slice<F: Fixture>() {
+    let (fixture, shard) = world::<F>().await;
+    let before = together(&shard, &[0]).await;
+    let c = order("c", 2);
+    shard.seal(&at(2), &c).await.unwrap();
+    shard.recut(&c, &halves()).await.unwrap();
+    let (one, two) = of_each_half();
+    let mut shard = shard;
+    for _ in 0..2 {
+        assert_eq!(together(&shard, &[1, 2]).await, before);
+        for (number, own) in [(1, &one), (2, &two)] {
+            assert_eq!(holding(&shard, number).await, Some((Holding::Owner, 2)));
+            let polls = shard.polls(&part(number), None, 100).await.unwrap();
+            assert!(polls.iter().any(|poll| poll.poll_id == own.poll_id));
+            assert!(polls.len() < before.polls.len());
+        }
+        assert_eq!(holding(&shard, 0).await, Some((Holding::Gone, 2)));
+        assert_eq!(shard.polls(&part(0), None, 100).await.unwrap(), []);
+        shard = crash(&fixture, shard).await;
+    }
+    // What is remembered goes on where it was: a repetition, a change, a poll
+    // that was made by the same request.
+    let at = part_at(2, 2);
+    let repeated = [ballot(&two, "ada", 2, 50), ballot(&two, "ada", 1, 51)];
+    let verdicts = shard.cast(&at, &repeated).await.unwrap();
+    assert_eq!(verdicts, [counted(2), counted(3)]);
+    let again = Poll {
+        poll_id: two.poll_id,
+        ..two.clone()
+    };
+    let made = shard.create_poll(&at, again).await.unwrap();
+    assert_eq!(made.poll_id, two.poll_id);
+    let closed = [ballot(&one, "cyd", 0, 1)];
+    let verdicts = shard.cast(&part_at(1, 2), &closed).await.unwrap();
+    assert_eq!(verdicts, [refused(Refusal::Closed)]);
+}
+
+/// P13: what was cut is joined again, at an epoch above both.
+pub async fn a_merge_joins_what_was_split<F: Fixture>() {
+    let (fixture, shard) = world::<F>().await;
+    let before = together(&shard, &[0]).await;
+    let (c, d) = (order("c", 2), order("d", 3));
+    shard.seal(&at(2), &c).await.unwrap();
+    shard.recut(&c, &cut(2, &[0], parts(1, 4))).await.unwrap();
+    for slice in 1..=4 {
+        shard.seal(&part_at(slice, 3), &d).await.unwrap();
+    }
+    let joined = cut(3, &[4, 2, 1, 3], parts(5, 1));
+    shard.recut(&d, &joined).await.unwrap();
+    let shard = crash(&fixture, shard).await;
+    assert_eq!(together(&shard, &[5]).await, before);
+    assert_eq!(holding(&shard, 5).await, Some((Holding::Owner, 3)));
+    let range = shard.slice_range(&part(5)).await.unwrap();
+    assert_eq!(range, HashRange::WHOLE);
+    for slice in 0..=4 {
+        let (held, _) = holding(&shard, slice).await.unwrap();
+        assert_eq!(held, Holding::Gone);
+    }
+}
+
+/// P4: done again, a cut changes nothing, also when the children have moved on.
+pub async fn a_cut_can_be_repeated<F: Fixture>() {
+    let (_fixture, shard) = world::<F>().await;
+    let (c, m) = (order("c", 2), order("m", 9));
+    shard.seal(&at(2), &c).await.unwrap();
+    for _ in 0..3 {
+        shard.recut(&c, &halves()).await.unwrap();
+    }
+    let (_, two) = of_each_half();
+    let vote = [ballot(&two, "eve", 0, 1)];
+    let verdicts = shard.cast(&part_at(2, 2), &vote).await.unwrap();
+    assert_eq!(verdicts, [counted(1)]);
+    shard.seal(&part_at(2, 7), &m).await.unwrap();
+    shard.retire(&part_at(2, 7), &m).await.unwrap();
+    let before = together(&shard, &[1, 2]).await;
+    shard.recut(&c, &halves()).await.unwrap();
+    assert_eq!(together(&shard, &[1, 2]).await, before);
+    assert_eq!(holding(&shard, 2).await, Some((Holding::Retired, 7)));
+    shard.purge(&part_at(2, 7), &m, 99).await.unwrap();
+    shard.recut(&c, &halves()).await.unwrap();
+    assert_eq!(holding(&shard, 2).await, Some((Holding::Gone, 7)));
+}
+
+/// P4: a cut that comes late, or that nobody sealed for, changes nothing.
+pub async fn a_late_cut_is_refused<F: Fixture>() {
+    let (_fixture, shard) = world::<F>().await;
+    let before = together(&shard, &[0]).await;
+    let c = order("c", 5);
+    let not_sealed = shard.recut(&c, &halves()).await;
+    assert_eq!(unfit(not_sealed), Unfit::OtherMove);
+    shard.seal(&at(2), &c).await.unwrap();
+    let late = shard.recut(&order("c", 4), &halves()).await;
+    assert_eq!(unfit(late), Unfit::Late { highest: 5 });
+    let other = shard.recut(&order("d", 6), &halves()).await;
+    assert_eq!(unfit(other), Unfit::OtherMove);
+    let elsewhen = shard.recut(&c, &cut(3, &[0], parts(1, 2))).await;
+    assert!(matches!(unfit(elsewhen), Unfit::State { .. }));
+    // It was called off.
+    shard.unseal(&at(3), &c).await.unwrap();
+    let late = shard.recut(&c, &halves()).await;
+    assert!(matches!(unfit(late), Unfit::State { .. }));
+    assert_eq!(together(&shard, &[0]).await, before);
+    for child in [1, 2] {
+        assert_eq!(holding(&shard, child).await, None);
+    }
+    let (one, _) = of_each_half();
+    let vote = ballot(&one, "ada", 0, 50);
+    assert_eq!(cast_at(&shard, 3, vote).await, counted(2), "a repetition");
+}
+
+/// P13: only slices that were one, side by side, are joined; and no number is
+/// given twice.
+pub async fn what_does_not_fit_is_not_cut<F: Fixture>() {
+    let (_fixture, shard) = start::<F>().await;
+    let (m, c) = (order("m", 1), order("c", 2));
+    let key = |byte| SliceKey::from_bytes([byte; 32]);
+    for (piece, key) in parts(1, 4).iter().zip([1, 1, 2, 1].map(key)) {
+        let at = part_at(piece.slice, 5);
+        shard.prepare(&at, &m, key, piece.range()).await.unwrap();
+        shard.activate(&at, &m).await.unwrap();
+        let sealing = part_at(piece.slice, 6);
+        shard.seal(&sealing, &c).await.unwrap();
+    }
+    let half = |slice| {
+        vec![Piece {
+            slice,
+            ..parts(1, 2)[0]
+        }]
+    };
+    let ranges = |children| Unfit::Cut(children);
+    for (parents, children, why) in [
+        (
+            vec![2, 3],
+            half(9),
+            "their keys differ, so they were never one",
+        ),
+        (vec![1, 2], parts(9, 1), "the ranges do not fit"),
+        (vec![1, 4], half(9), "the ranges do not fit"),
+        (vec![1], half(9), "the ranges do not fit"),
+        (vec![1, 2], half(4), "a number is given again"),
+        (vec![], half(9), "there is nothing to cut"),
+    ] {
+        let refused = shard.recut(&c, &cut(6, &parents, children)).await;
+        assert_eq!(unfit(refused), ranges(why), "{parents:?}");
+    }
+    let unknown = shard.recut(&c, &cut(6, &[1, 7], half(9))).await;
+    assert_eq!(unfit(unknown), Unfit::Unknown);
+    shard.recut(&c, &cut(6, &[1, 2], half(9))).await.unwrap();
+}
+
+/// P13: a poll is taken only by the slice that its hash belongs to.
+pub async fn a_poll_must_belong_to_its_slice<F: Fixture>() {
+    let (fixture, shard) = world::<F>().await;
+    let c = order("c", 2);
+    shard.seal(&at(2), &c).await.unwrap();
+    shard.recut(&c, &halves()).await.unwrap();
+    let shard = crash(&fixture, shard).await;
+    let (one, two) = of_each_half();
+    let fresh = (100..).map(changeable);
+    let first = parts(1, 2)[0].range();
+    let mut fresh = fresh.filter(|poll| first.contains(poll.poll_id));
+    let fresh = fresh.next().expect("there are many polls");
+    let (low, high) = (part_at(1, 2), part_at(2, 2));
+    let misplaced = shard.create_poll(&high, fresh.clone()).await;
+    assert_eq!(fenced(misplaced), moved(2));
+    let both = [ballot(&two, "eve", 0, 1), ballot(&one, "eve", 0, 1)];
+    assert_eq!(fenced(shard.cast(&high, &both).await), moved(2));
+    let tally = shard.tally(&part(2), two.poll_id).await.unwrap();
+    assert_eq!(tally.voters, 2, "nothing of the batch was counted");
+    for misplaced in [
+        shard.close_poll(&low, two.poll_id).await,
+        shard.widen_lanes(&low, two.poll_id, 40).await,
+    ] {
+        assert_eq!(fenced(misplaced), moved(2));
+    }
+    shard.create_poll(&low, fresh.clone()).await.unwrap();
+    // What comes by a move, too.
+    let m = order("m", 3);
+    let (_second, target) = start::<F>().await;
+    let key = shard.slice_key(&part(2)).await.unwrap();
+    let range = shard.slice_range(&part(2)).await.unwrap();
+    target
+        .prepare(&part_at(2, 3), &m, key, range)
+        .await
+        .unwrap();
+    let version = Version {
+        epoch: Epoch(2),
+        revision: 1,
+    };
+    let row = Change::Poll(poll_row(fresh, version));
+    let misplaced = target.import(&part(2), &m, &[row]).await;
+    assert_eq!(unfit(misplaced), Unfit::OtherSlice);
+}
+
+/// P3: a parent takes nothing any more, and what is ordered of it is harmless.
+pub async fn a_parent_is_gone_for_good<F: Fixture>() {
+    let (_fixture, shard) = world::<F>().await;
+    let c = order("c", 2);
+    shard.seal(&at(2), &c).await.unwrap();
+    shard.recut(&c, &halves()).await.unwrap();
+    let before = together(&shard, &[1, 2]).await;
+    let (_, two) = of_each_half();
+    for epoch in [1, 2] {
+        let stale = [ballot(&two, "eve", 0, 1)];
+        let stale = shard.cast(&at(epoch), &stale).await;
+        assert_eq!(fenced(stale), moved(2));
+        let stale = shard.create_poll(&at(epoch), poll(77)).await;
+        assert_eq!(fenced(stale), moved(2));
+    }
+    for (place, late) in [
+        shard.seal(&at(3), &c).await,
+        shard.unseal(&at(3), &c).await,
+        shard.activate(&at(3), &c).await,
+        shard.retire(&at(2), &c).await,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert!(matches!(unfit(late), Unfit::State { .. }), "{place}");
+    }
+    shard.found(&at(1)).await.unwrap();
+    for token in [2, 9] {
+        let purged = shard.purge(&at(2), &order("c", token), 99).await;
+        assert_eq!(purged.unwrap(), 0);
+    }
+    assert_eq!(holding(&shard, 0).await, Some((Holding::Gone, 2)));
+    assert_eq!(together(&shard, &[1, 2]).await, before);
+}
+
+async fn copied(from: &Shard, to: &Shard, slice: &SliceId, order: &crate::shard::Order) {
+    let mut cursor = Cursor::Start;
+    loop {
+        let page = from.export(slice, &cursor, 1_000).await.unwrap();
+        to.import(slice, order, &page.changes).await.unwrap();
+        cursor = page.next;
+        if page.caught_up {
+            return;
+        }
+    }
+}
+
+/// P9: a child moves like any slice, with what was written before the cut and
+/// after it.
+pub async fn a_child_moves_like_any_slice<F: Fixture>() {
+    let (_one, shard) = world::<F>().await;
+    let c = order("c", 2);
+    shard.seal(&at(2), &c).await.unwrap();
+    shard.recut(&c, &halves()).await.unwrap();
+    let (_, two) = of_each_half();
+    let vote = [ballot(&two, "eve", 0, 1)];
+    shard.cast(&part_at(2, 2), &vote).await.unwrap();
+    let (_two, target) = start::<F>().await;
+    let m = order("m", 3);
+    let key = shard.slice_key(&part(2)).await.unwrap();
+    let range = shard.slice_range(&part(2)).await.unwrap();
+    assert_eq!(range, parts(1, 2)[1].range());
+    target
+        .prepare(&part_at(2, 3), &m, key, range)
+        .await
+        .unwrap();
+    shard.seal(&part_at(2, 4), &m).await.unwrap();
+    copied(&shard, &target, &part(2), &m).await;
+    target.activate(&part_at(2, 4), &m).await.unwrap();
+    let (mut here, mut there) = (
+        shard.digests(&part(2)).await.unwrap(),
+        target.digests(&part(2)).await.unwrap(),
+    );
+    here.sort_by_key(|(poll, _)| *poll);
+    there.sort_by_key(|(poll, _)| *poll);
+    assert_eq!(here, there);
+    assert_eq!(target.scrub(&part(2)).await.unwrap(), there);
+    assert_eq!(target.slice_range(&part(2)).await.unwrap(), range);
+    let repeated = target.cast(&part_at(2, 4), &vote).await.unwrap();
+    assert_eq!(repeated, [counted(1)]);
+    // Who still follows the parent learns of nothing, and of nothing wrong.
+    let page = shard.export(&part(0), &Cursor::Start, 1_000).await.unwrap();
+    assert_eq!(page.changes, []);
+}
+
+/// Who follows the counts of the shard is told whose they are now.
+pub async fn a_cut_tells_the_counts_anew<F: Fixture>() {
+    let (_fixture, shard) = world::<F>().await;
+    let (seen, _) = shard.tallies_since(0).await.unwrap();
+    let c = order("c", 2);
+    shard.seal(&at(2), &c).await.unwrap();
+    shard.recut(&c, &halves()).await.unwrap();
+    let (mark, mut told) = shard.tallies_since(seen).await.unwrap();
+    assert!(mark > seen);
+    told.sort_by_key(|tally| tally.poll);
+    let polls: Vec<PollId> = told.iter().map(|tally| tally.poll).collect();
+    let all: Vec<PollId> = POLLS.map(|number| poll(number).poll_id).collect();
+    assert_eq!(polls, all);
+    for tally in told {
+        let own = parts(1, 2).into_iter();
+        let mut own = own.filter(|child| child.range().contains(tally.poll));
+        assert_eq!(tally.slice, part(own.next().unwrap().slice));
+    }
+}
+
+/// P12: a poll whose rows are in a file keeps it.
+pub async fn an_archived_poll_keeps_its_file<F: Fixture>() {
+    let (fixture, shard) = world::<F>().await;
+    let (one, _) = of_each_half();
+    let whole = digest(&shard, &slice(), one.poll_id).await;
+    let rows = rows_digest(&shard, &one, whole).await;
+    let file = ArchiveFile {
+        path: format!("acme/0/202611/{}-1.parquet", one.poll_id),
+        generation: 1,
+        digest: rows,
+        bytes: 1_000,
+        tail_bytes: 100,
+        checksum: "00".repeat(32),
+    };
+    let now = at(1);
+    let archiving = shard.archive_poll(&now, one.poll_id, file.clone());
+    archiving.await.unwrap();
+    let before = shard.tally(&slice(), one.poll_id).await.unwrap();
+    let c = order("c", 2);
+    shard.seal(&at(2), &c).await.unwrap();
+    shard.recut(&c, &halves()).await.unwrap();
+    let shard = crash(&fixture, shard).await;
+    let found = shard.archive(&part(1), one.poll_id).await.unwrap();
+    assert_eq!(found, Some(file));
+    assert_eq!(shard.archives(&part(1)).await.unwrap().len(), 1);
+    let after = shard.tally(&part(1), one.poll_id).await.unwrap();
+    assert_eq!((after.counts, after.voters), (before.counts, before.voters));
+}
+
+/// The digest of a poll's rows alone.
+async fn rows_digest(shard: &Shard, poll: &Poll, whole: Digest) -> Digest {
+    let key = shard.slice_key(&slice()).await.unwrap();
+    let mut rows = Digest::default();
+    for row in super::picture::rows(shard, &slice(), poll.poll_id, &VOTERS).await {
+        let print = key.print(match &row.voter {
+            crate::shard::VoterName::Named(name) => name.as_str(),
+            crate::shard::VoterName::Erased(_) => panic!("nobody was erased"),
+        });
+        rows.add(key.row(row.poll, print, &row.items, row.version));
+    }
+    assert_ne!(rows, whole);
+    rows
+}

@@ -1,0 +1,73 @@
+//! Slices that become others, on the shard that holds them.
+
+use ballast_domain::TenantId;
+use ballast_domain::slicing::{HashRange, Piece};
+use ballast_domain::tenant::{Epoch, SliceId};
+
+/// What a shard is told to cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// Whose slices.
+    pub tenant_id: TenantId,
+    /// The epoch at which the parents are sealed, and the children begin.
+    pub epoch: Epoch,
+    /// The slices that end.
+    pub parents: Vec<u32>,
+    /// Those that take their place.
+    pub children: Vec<Piece>,
+}
+
+impl Cut {
+    /// A slice of the tenant.
+    #[must_use]
+    pub fn slice(&self, slice: u32) -> SliceId {
+        SliceId {
+            tenant_id: self.tenant_id.clone(),
+            slice,
+        }
+    }
+
+    /// Whether these ranges, the parents', are exactly the children's.
+    #[must_use]
+    pub fn fits(&self, parents: &[HashRange]) -> bool {
+        let children: Vec<HashRange> = self.children.iter().map(Piece::range).collect();
+        match (joined(parents), joined(&children)) {
+            (Some(before), Some(after)) => before == after,
+            _ => false,
+        }
+    }
+}
+
+/// The range that these make together, if they lie beside each other.
+fn joined(ranges: &[HashRange]) -> Option<HashRange> {
+    let mut ranges = ranges.to_vec();
+    ranges.sort_unstable();
+    let (first, last) = (ranges.first()?, ranges.last()?);
+    let whole = ranges.iter().all(|range| range.from <= range.to);
+    let mut pairs = ranges.windows(2);
+    let beside = pairs.all(|two| two[0].to.checked_add(1) == Some(two[1].from));
+    (whole && beside).then_some(HashRange {
+        from: first.from,
+        to: last.to,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(from: u64, to: u64) -> HashRange {
+        HashRange { from, to }
+    }
+
+    #[test]
+    fn only_ranges_beside_each_other_are_joined() {
+        let all = Some(HashRange::WHOLE);
+        assert_eq!(joined(&[HashRange::WHOLE]), all);
+        assert_eq!(joined(&[range(8, u64::MAX), range(0, 7)]), all);
+        assert_eq!(joined(&[range(0, 6), range(8, 9)]), None, "a gap");
+        assert_eq!(joined(&[range(0, 7), range(7, 9)]), None, "twice");
+        assert_eq!(joined(&[range(9, 8)]), None, "turned round");
+        assert_eq!(joined(&[]), None);
+    }
+}
