@@ -48,6 +48,13 @@ pub struct Certificate {
     /// target; absent when it never came to that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub votes: Option<VotesProved>,
+    /// The same for the way back, if it was brought back: what was there when
+    /// the target was sealed, and what was found on the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub votes_back: Option<VotesProved>,
+    /// Why it did not end as it was meant to, if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// How long nobody could vote, in milliseconds, at the longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<u64>,
@@ -91,6 +98,10 @@ pub struct VotesProved {
     pub target_digest: String,
     /// The epoch of the seal.
     pub sealed_epoch: Epoch,
+    /// How far the source's changes went when it was sealed: all of them are on
+    /// the target. Unknown when whoever copied them did not live to say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed_position: Option<u64>,
 }
 
 /// A certificate with its signature.

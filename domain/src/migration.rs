@@ -75,6 +75,9 @@ pub struct Migration {
     /// What was found on both sides at the cutover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proved: Option<VotesProved>,
+    /// What was found on both sides when it was brought back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proved_back: Option<VotesProved>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ending>,

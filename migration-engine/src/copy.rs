@@ -55,6 +55,17 @@ impl Copied {
     }
 }
 
+impl Copied {
+    /// How far the source's changes were copied, once it is changes.
+    #[must_use]
+    pub fn position(&self) -> Option<u64> {
+        match self.cursor {
+            Cursor::Changes { position } => Some(position),
+            Cursor::Start | Cursor::Snapshot { .. } => None,
+        }
+    }
+}
+
 /// What one page came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carried {

@@ -101,22 +101,21 @@ pub async fn begin(
         return Err(error.next("Bring it back first (shard state active)."));
     }
     set_state(plane, intent, id, ShardState::Draining).await?;
-    // One that was called off a moment ago goes on.
-    if running(plane, WORKFLOW, &prefix(id)).await?.is_none() {
-        let name = format!("{}{}", prefix(id), fresh(plane));
-        let input = json!({
-            "shardID": id,
-            "concurrency": manner.concurrency,
-            "windowMs": manner.window_ms,
-            "reason": intent.reason,
-        });
-        let new = NewExecution {
-            workflow: WORKFLOW.to_owned(),
-            name: Some(name),
-            input,
-        };
-        executions::start(plane, intent, new).await?;
-    }
+    // One that still runs, called off or not, begins no further moves once
+    // there is a later one: the last terms hold.
+    let name = format!("{}{}", prefix(id), fresh(plane));
+    let input = json!({
+        "shardID": id,
+        "concurrency": manner.concurrency,
+        "windowMs": manner.window_ms,
+        "reason": intent.reason,
+    });
+    let new = NewExecution {
+        workflow: WORKFLOW.to_owned(),
+        name: Some(name),
+        input,
+    };
+    executions::start(plane, intent, new).await?;
     show(plane, id).await
 }
 

@@ -66,7 +66,7 @@ impl Manner {
 }
 
 /// The execution of a workflow that runs under a name that begins so, if one
-/// does.
+/// does; of several the last one.
 async fn running(plane: &ControlPlane, workflow: &str, prefix: &str) -> Result<Option<String>> {
     let query = Query {
         workflow: Some(workflow.to_owned()),
@@ -76,6 +76,6 @@ async fn running(plane: &ControlPlane, workflow: &str, prefix: &str) -> Result<O
     };
     let found = engine(plane)?.list(&query).await.map_err(away)?;
     let prefix = format!("{workflow}:{prefix}");
-    let mut ids = found.into_iter().map(|row| row.id);
-    Ok(ids.find(|id| id.starts_with(&prefix)))
+    let ids = found.into_iter().map(|row| row.id);
+    Ok(ids.filter(|id| id.starts_with(&prefix)).max())
 }

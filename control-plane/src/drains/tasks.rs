@@ -8,9 +8,10 @@ use ballast_state_machines::engine::{Progress, Registry, TaskContext, TaskError}
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Manner;
+use super::drain::{WORKFLOW, prefix};
 use super::plan::{self, FleetPlan, Of};
 use super::rebalance::MOVES_MAX;
+use super::{Manner, running};
 use crate::migrations::begin::fresh;
 use crate::plane::ControlPlane;
 use crate::shards;
@@ -107,8 +108,12 @@ async fn plan_drain(plane: &ControlPlane, given: &Given, context: &TaskContext) 
         Err(error) if error.code() == ErrorCode::ShardNotFound => return Ok(over()),
         Err(error) => return Err(failed(error)),
     };
-    // Somebody called it off.
-    if shard.shard.value.state != ShardState::Draining {
+    // Somebody called it off, or wants it on other terms.
+    let last = running(plane, WORKFLOW, &prefix(id)).await;
+    let is_last = last
+        .map_err(failed)?
+        .is_none_or(|last| last == context.execution());
+    if shard.shard.value.state != ShardState::Draining || !is_last {
         return Ok(over());
     }
     let leaving = plan::leaving(plane, id).await.map_err(failed)?;

@@ -275,6 +275,7 @@ pub(super) async fn written(
             figures: Figures::default(),
             findings: Vec::new(),
             proved: None,
+            proved_back: None,
             ended: None,
             certificate: None,
         };

@@ -174,6 +174,8 @@ fn progress(migration: &Migration, execution: Option<&Description>) -> MoveProgr
             ..MoveProgress::default()
         },
     };
+    // What was expected is an estimate: nothing is more than all of it.
+    progress.total = progress.total.map(|total| total.max(progress.done));
     if let Some(why) = &migration.waiting_for {
         progress.note = Some(format!("waiting for {why}"));
     }

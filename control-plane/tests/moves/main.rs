@@ -115,7 +115,18 @@ async fn a_move_in_its_window_is_brought_back() {
         (ended.status, ended.phase.as_str()),
         (Status::Reversed, "Rollback")
     );
-    assert!(ended.migration.value.certificate.is_some());
+    let signed = ended.migration.value.certificate.unwrap();
+    let (there, back) = (
+        signed.certificate.votes.unwrap(),
+        signed.certificate.votes_back.unwrap(),
+    );
+    assert!(
+        back.acknowledged > there.acknowledged,
+        "those that were cast in the window too"
+    );
+    assert_eq!(back.acknowledged, back.present);
+    assert_eq!(back.source_digest, back.target_digest);
+    assert!(back.sealed_position.is_some() && there.sealed_position.is_some());
     voting.more(50).await;
     let votes = voting.stop().await;
     house.holds(&from, &votes).await;

@@ -65,6 +65,8 @@ fn certificate(
         actor: migration.actor.clone(),
         reason: migration.reason.clone(),
         votes: migration.proved.clone(),
+        votes_back: migration.proved_back.clone(),
+        why: migration.ended.as_ref().and_then(|ended| ended.why.clone()),
         pause_ms: migration.figures.pause_ms,
         duration_ms: u64::try_from(took).unwrap_or(0),
         rows_carried: migration.figures.rows,

@@ -17,7 +17,7 @@ use super::verify_consistency::unequal;
 use super::{Done, Given, REFUSED, Steps, UNAVAILABLE, alive, failed, move_id, tell};
 use crate::copy::Copied;
 use crate::protocol;
-use crate::worker::{Goal, Job, Notes, Reached, Sides, Worker};
+use crate::worker::{Goal, Job, MoveError, Notes, Reached, Sides, Worker};
 
 /// How often the cutover back is tried before the step begins anew.
 const TRIES: u32 = 5;
@@ -60,8 +60,10 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         }
     };
     let pause = notes.pause.ms.map(i64::unsigned_abs);
+    let proved = notes.proved.filter(|_| reversed);
     let edit = move |migration: &mut Migration| {
         migration.figures.pause_ms = migration.figures.pause_ms.max(pause);
+        migration.proved_back.clone_from(&proved);
     };
     let noted = steps.note(&migration, "migration.back", edit).await?;
     let cancelled = noted.asked.back.as_ref().map(|back| back.how) == Some(BackHow::Cancel);
@@ -120,10 +122,17 @@ async fn way_back(
         };
         mend.mend(tried == 0, &mut notes.copied).await?;
         approach(steps, &job, &mut notes.copied, context).await?;
+        let (owner, copy) = in_files(steps, &job).await.map_err(failed)?;
         let reached = steps.worker.work(&job, Goal::Undone, notes).await;
         match reached {
             Ok(Reached::PutOff) => tokio::time::sleep(PAUSE).await,
-            Ok(Reached::Over { moved: true, .. }) => return Ok(()),
+            Ok(Reached::Over { moved: true, .. }) => {
+                if let Some(proved) = &mut notes.proved {
+                    proved.acknowledged += owner;
+                    proved.present += copy;
+                }
+                return Ok(());
+            }
             Ok(other) => {
                 let why = format!("it did not end as it should have: {other:?}");
                 return Err(TaskError::new(REFUSED, why));
@@ -142,6 +151,15 @@ async fn way_back(
         UNAVAILABLE,
         "it is never quiet enough to bring it back",
     ))
+}
+
+/// How many votes are in files, on the side that is left and on the other.
+async fn in_files(steps: &Steps, job: &Job) -> Result<(u64, u64), MoveError> {
+    let Some((_, sides)) = steps.worker.sides_of(job).await? else {
+        return Ok((0, 0));
+    };
+    let from = sides.rows_in_files(&sides.from, &job.slice).await?;
+    Ok((from, sides.rows_in_files(&sides.to, &job.slice).await?))
 }
 
 /// The shard that a slice goes back to is made right first.

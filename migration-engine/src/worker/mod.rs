@@ -231,7 +231,10 @@ impl Worker {
                     let compared = sides.compare(&job.slice).await?;
                     view.equal = compared.is_equal();
                     if view.equal {
-                        notes.proved = Some(compared.proved(epoch));
+                        notes.proved = Some(VotesProved {
+                            sealed_position: notes.copied.position(),
+                            ..compared.proved(epoch)
+                        });
                     }
                 }
                 Phase::Sealing { .. } => view.equal = false,

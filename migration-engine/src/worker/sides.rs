@@ -60,6 +60,7 @@ impl Compared {
             source_digest: source.rows.hex(),
             target_digest: target.rows.hex(),
             sealed_epoch,
+            sealed_position: None,
         }
     }
 }

@@ -130,6 +130,7 @@ enum Status {
     Running,
     Waiting,
     Completed,
+    #[value(alias = "rolledBack")]
     RolledBack,
     Reversed,
     Cancelled,

@@ -1,6 +1,7 @@
 //! Certificates of moves, for people.
 
-use ballast_domain::certificate::{Certificate, Signed};
+use ballast_domain::ShardId;
+use ballast_domain::certificate::{Certificate, Signed, VotesProved};
 
 use crate::cli::output::Screen;
 use crate::cli::table::{self, clean, number};
@@ -43,8 +44,10 @@ pub(crate) fn lines(screen: &Screen, signed: &Signed) -> String {
     let facts = table::facts(
         screen,
         &[
-            ("  votes", votes(it)),
-            ("  digests", digests(it)),
+            ("  votes", votes(it.votes.as_ref(), &it.from, &it.to)),
+            ("  digests", digests(it.votes.as_ref())),
+            ("  back", votes(it.votes_back.as_ref(), &it.to, &it.from)),
+            ("  digests", digests(it.votes_back.as_ref())),
             (
                 "  pause",
                 it.pause_ms
@@ -59,6 +62,7 @@ pub(crate) fn lines(screen: &Screen, signed: &Signed) -> String {
             ),
             ("  owner", Some(owner)),
             ("  asked by", Some(asked)),
+            ("  because", it.why.clone()),
             ("  ended", Some(exact(it.ended_at))),
             (
                 "  signed",
@@ -76,28 +80,33 @@ fn slice(it: &Certificate) -> String {
     }
 }
 
-fn votes(it: &Certificate) -> Option<String> {
-    let votes = it.votes.as_ref()?;
+/// What is proved of the way from one shard to another.
+fn votes(proved: Option<&VotesProved>, from: &ShardId, to: &ShardId) -> Option<String> {
+    let votes = proved?;
+    let polls = match votes.polls {
+        1 => "1 poll".to_owned(),
+        polls => format!("{} polls", number(polls)),
+    };
     Some(format!(
-        "{} acknowledged by {}, {} present on {}, {} twice, in {} polls",
+        "{} acknowledged by {from}, {} present on {to}, {} twice, in {polls}",
         number(votes.acknowledged),
-        it.from,
         number(votes.present),
-        it.to,
         number(votes.duplicates),
-        number(votes.polls)
     ))
 }
 
-fn digests(it: &Certificate) -> Option<String> {
-    let votes = it.votes.as_ref()?;
+fn digests(proved: Option<&VotesProved>) -> Option<String> {
+    let votes = proved?;
     let short = |digest: &str| digest.chars().take(DIGEST_CHARS).collect::<String>();
     let (source, target) = (&votes.source_digest, &votes.target_digest);
     Some(match source == target {
         true => format!(
-            "{} on both sides, sealed at epoch {}",
+            "{} on both sides, sealed at epoch {}{}",
             short(source),
-            votes.sealed_epoch.0
+            votes.sealed_epoch.0,
+            votes
+                .sealed_position
+                .map_or_else(String::new, |position| format!(", position {position}"))
         ),
         false => format!("{} and {}: they differ", short(source), short(target)),
     })
