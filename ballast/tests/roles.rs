@@ -76,6 +76,7 @@ fn body(operation: &Operation, named: &Named) -> Value {
         ("post", "/keys/identify") => json!({ "key": named.secret }),
         ("put", "/workflows/trial") => trial(),
         ("post", "/tenants/acme/move") => json!({ "toShardID": named.shard }),
+        ("post", "/tenants/acme/split") => json!({ "into": 2 }),
         ("post", "/executions") => json!({ "workflow": "trial" }),
         ("post", "/executions/trial:ended/signal") => json!({ "output": 1 }),
         ("put", _) => json!({ "shardID": named.shard }),

@@ -2,13 +2,15 @@
 //!
 //! The registry keeps every change of a tenant's record, with what it was
 //! before and after. Replayed here, each must be one of the transitions of
-//! [`route`], which the model checker tries: so what has been checked is also
-//! what has happened. Pure; it is given the changes in their order.
+//! [`route`] or, where slices are cut anew, of [`recut`]; these are what the
+//! model checker tries, so what has been checked is also what has happened.
+//! Pure; it is given the changes in their order.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::ShardId;
 use ballast_domain::moving::{Moving, Phase, Route};
+use ballast_domain::slicing::Layout;
 use ballast_domain::tenant::{Epoch, Tenant};
 use serde::Serialize;
 
@@ -59,6 +61,9 @@ pub enum Fault {
     /// A slice begins otherwise than placed.
     #[error("it begins as {0}")]
     NotPlaced(String),
+    /// Slices that were cut otherwise than the protocol allows.
+    #[error("no cut leads from slices {0:?} to {1:?}")]
+    NoCut(Vec<u32>, Vec<u32>),
     /// What it was before is not what it was after the change before.
     #[error("it was {0} and, without a change, became {1}")]
     Gap(String, String),
@@ -126,28 +131,87 @@ impl Audit {
         let mut audit = Self::default();
         let mut known: BTreeMap<u32, Known> = BTreeMap::new();
         for changed in history {
-            let before = routes(changed.before.as_ref());
-            let after = routes(changed.after.as_ref());
-            let mut names: Vec<u32> = before.keys().chain(after.keys()).copied().collect();
-            names.sort_unstable();
-            names.dedup();
-            let cut = cut_of(&changed);
-            for slice in names {
-                let known = known.entry(slice).or_default();
-                let mut faults = Vec::new();
-                let (before, after) = (before.get(&slice), after.get(&slice));
-                let change = replay(known, before, after, cut, &mut faults);
-                *audit.changes.entry(change).or_default() += 1;
-                let version = changed.version;
-                audit.found.extend(faults.into_iter().map(|fault| Found {
-                    version,
-                    slice,
-                    fault,
-                }));
-            }
+            audit.replay(&mut known, &changed);
         }
         audit
     }
+
+    fn replay(&mut self, known: &mut BTreeMap<u32, Known>, changed: &Changed) {
+        let before = routes(changed.before.as_ref());
+        let after = routes(changed.after.as_ref());
+        let cut = changed.cut();
+        let (version, mut faults) = (changed.version, Vec::new());
+        match cut {
+            Some(Some(change)) => *self.changes.entry(change).or_default() += 1,
+            Some(None) => {
+                let names = |routes: &BTreeMap<u32, Route>| routes.keys().copied().collect();
+                let first = before.keys().next().copied().unwrap_or_default();
+                faults.push((first, Fault::NoCut(names(&before), names(&after))));
+            }
+            None => {}
+        }
+        let mut names: Vec<u32> = before.keys().chain(after.keys()).copied().collect();
+        names.sort_unstable();
+        names.dedup();
+        for slice in names {
+            let known = known.entry(slice).or_default();
+            let (before, after) = (before.get(&slice), after.get(&slice));
+            let mut own = Vec::new();
+            known.goes_on(before, after, &mut own);
+            // What a cut makes of a slice is for the cut to say.
+            if cut.is_none() {
+                let change = judged(before, after, &mut own);
+                *self.changes.entry(change).or_default() += 1;
+            }
+            faults.extend(own.into_iter().map(|fault| (slice, fault)));
+        }
+        let found = faults.into_iter().map(|(slice, fault)| Found {
+            version,
+            slice,
+            fault,
+        });
+        self.found.extend(found);
+    }
+}
+
+impl Changed {
+    /// What became of a cut, if the change concerns one; none within if that
+    /// cannot be.
+    fn cut(&self) -> Option<Option<Change>> {
+        let (before, after) = (self.before.as_ref()?, self.after.as_ref()?);
+        let (before, after) = (before.layout(), after.layout());
+        let slices = |layout: &Layout| -> Vec<u32> {
+            let mut slices: Vec<u32> = layout.parts.iter().map(|part| part.slice).collect();
+            slices.sort_unstable();
+            slices
+        };
+        let is_cut = before.recut != after.recut || slices(&before) != slices(&after);
+        let is_restored = before.recut.is_some()
+            && after.recut.is_none()
+            && routes(self.before.as_ref())
+                .iter()
+                .zip(&routes(self.after.as_ref()))
+                .all(|(was, is)| was.0 == is.0 && is_restored(was.1, is.1));
+        (is_cut && !is_restored).then(|| cut(&before, &after))
+    }
+}
+
+/// Which transition of a cut leads from one layout to another, if any does.
+fn cut(before: &Layout, after: &Layout) -> Option<Change> {
+    if let (None, Some(begun)) = (&before.recut, &after.recut) {
+        let cuts: Vec<u64> = begun.children.iter().map(|child| child.hash_from).collect();
+        let claimed = recut::claim(before, &begun.recut_id, &begun.parents, &cuts);
+        return (claimed.as_ref() == Ok(after)).then_some(Change::Cutting);
+    }
+    let id = &before.recut.as_ref()?.recut_id;
+    let transitions = [
+        (Change::Cut, recut::commit(before, id)),
+        (Change::CutAborted, recut::abort(before, id)),
+        (Change::CutReleased, recut::release(before, id)),
+    ];
+    let mut transitions = transitions.into_iter();
+    let found = transitions.find(|(_, then)| then.as_ref() == Ok(after));
+    found.map(|(change, _)| change)
 }
 
 fn routes(tenant: Option<&Tenant>) -> BTreeMap<u32, Route> {
@@ -155,23 +219,38 @@ fn routes(tenant: Option<&Tenant>) -> BTreeMap<u32, Route> {
     slices.map(|slice| (slice.slice, slice.route())).collect()
 }
 
-fn replay(
-    known: &mut Known,
-    before: Option<&Route>,
-    after: Option<&Route>,
-    cut: Option<Change>,
-    faults: &mut Vec<Fault>,
-) -> Change {
-    if let (Some(last), Some(before)) = (&known.last, before)
-        && last != before
-    {
-        faults.push(Fault::Gap(told(last), told(before)));
+impl Known {
+    /// A slice goes on from where it was, at no lower epoch, and an epoch has one
+    /// owner.
+    fn goes_on(&mut self, before: Option<&Route>, after: Option<&Route>, faults: &mut Vec<Fault>) {
+        if let (Some(last), Some(before)) = (&self.last, before)
+            && last != before
+        {
+            faults.push(Fault::Gap(told(last), told(before)));
+        }
+        self.last = after.cloned();
+        let Some(after) = after else { return };
+        if let Some(before) = before {
+            for (was, is) in [(before.epoch, after.epoch), (before.spent, after.spent)] {
+                if is < was {
+                    faults.push(Fault::EpochFell(was.0, is.0));
+                }
+            }
+        }
+        let first = self.owners.entry(after.epoch);
+        let first = first.or_insert_with(|| after.owner.clone());
+        if *first != after.owner {
+            faults.push(Fault::TwoOwners {
+                epoch: after.epoch.0,
+                first: first.clone(),
+                second: after.owner.clone(),
+            });
+        }
     }
-    known.last = after.cloned();
-    let change = match (before, after) {
-        _ if before == after => Change::Nothing,
-        // Which slices come and go was decided with the cut as a whole.
-        _ if cut.is_some() => cut.unwrap_or(Change::Nothing),
+}
+
+fn judged(before: Option<&Route>, after: Option<&Route>, faults: &mut Vec<Fault>) -> Change {
+    match (before, after) {
         (Some(_), None) => {
             faults.push(Fault::Gone);
             Change::Nothing
@@ -187,49 +266,7 @@ fn replay(
             faults.push(Fault::NoTransition(told(before), told(after)));
             Change::Nothing
         }),
-    };
-    if let (Some(before), Some(after)) = (before, after) {
-        for (was, is) in [(before.epoch, after.epoch), (before.spent, after.spent)] {
-            if is < was {
-                faults.push(Fault::EpochFell(was.0, is.0));
-            }
-        }
     }
-    if let Some(after) = after {
-        let first = known.owners.entry(after.epoch);
-        let first = first.or_insert_with(|| after.owner.clone());
-        if *first != after.owner {
-            faults.push(Fault::TwoOwners {
-                epoch: after.epoch.0,
-                first: first.clone(),
-                second: after.owner.clone(),
-            });
-        }
-    }
-    change
-}
-
-/// Which transition of a cut a change is, if it is one.
-fn cut_of(changed: &Changed) -> Option<Change> {
-    let (before, after) = (changed.before.as_ref()?, changed.after.as_ref()?);
-    let (before, after) = (before.layout(), after.layout());
-    let id = match (&before.recut, &after.recut) {
-        (None, Some(begun)) => {
-            let cuts: Vec<u64> = begun.children.iter().map(|child| child.hash_from).collect();
-            let claimed = recut::claim(&before, &begun.recut_id, &begun.parents, &cuts);
-            return (claimed.as_ref() == Ok(&after)).then_some(Change::Cutting);
-        }
-        (Some(recut), _) => &recut.recut_id,
-        (None, None) => return None,
-    };
-    let transitions = [
-        (Change::Cut, recut::commit(&before, id)),
-        (Change::CutAborted, recut::abort(&before, id)),
-        (Change::CutReleased, recut::release(&before, id)),
-    ];
-    let mut transitions = transitions.into_iter();
-    let found = transitions.find(|(_, then)| then.as_ref() == Ok(&after));
-    found.map(|(change, _)| change)
 }
 
 /// A record in one line.
@@ -306,141 +343,4 @@ fn is_restored<S: Clone + PartialEq>(before: &Route<S>, after: &Route<S>) -> boo
 }
 
 #[cfg(test)]
-mod tests {
-    use ballast_domain::moving::MoveId;
-    use ballast_domain::tenant::Slice;
-    use serde_json::json;
-
-    use super::*;
-
-    fn tenant(route: &Route) -> Tenant {
-        let now = "2026-11-16T09:30:00Z".parse().unwrap();
-        let mut slice = Slice::placed(0, route.owner.clone(), now);
-        slice.set_route(route.clone(), now);
-        serde_json::from_value(json!({
-            "tenantID": "acme",
-            "name": "Acme",
-            "status": "active",
-            "homeRegion": "local",
-            "residency": { "policy": "strict" },
-            "zones": [],
-            "limits": { "votesPerSecond": null, "concurrentQueries": null, "retentionDays": null },
-            "corsOrigins": [],
-            "slices": [slice],
-            "createdAt": now,
-        }))
-        .unwrap()
-    }
-
-    fn shard(id: &str) -> ShardId {
-        id.parse().unwrap()
-    }
-
-    fn history(routes: &[Route]) -> Vec<Changed> {
-        let first = [None].into_iter();
-        let before = first.chain(routes.iter().map(|route| Some(tenant(route))));
-        let both = (1..).zip(before.zip(routes));
-        both.map(|(version, (before, after))| Changed {
-            version,
-            before,
-            after: Some(tenant(after)),
-        })
-        .collect()
-    }
-
-    /// There, put off once, and back.
-    fn told_whole() -> Vec<Route> {
-        let m = MoveId("m".to_owned());
-        let back = protocol::back(&m);
-        let placed = Route::placed(shard("a"));
-        let claimed = route::claim(&placed, &m, shard("b")).unwrap();
-        let sealing = route::seal(&claimed, &m).unwrap();
-        let put_off = route::retreat(&sealing, &m).unwrap();
-        let again = route::seal(&put_off, &m).unwrap();
-        let there = route::commit(&again, &m).unwrap();
-        let turned = route::reverse(&there, &m, &back).unwrap();
-        let returning = route::seal(&turned, &back).unwrap();
-        let home = route::commit(&returning, &back).unwrap();
-        let cleaning = route::clean(&home, &back).unwrap();
-        let over = route::release(&cleaning, &back).unwrap();
-        vec![
-            placed, claimed, sealing, put_off, again, there, turned, returning, home, cleaning,
-            over,
-        ]
-    }
-
-    #[test]
-    fn what_the_protocol_allows_is_found_right() {
-        let audit = Audit::of(history(&told_whole()));
-        assert_eq!(audit.found, []);
-        assert_eq!(audit.changes[&Change::Sealing], 3);
-        assert_eq!(audit.changes[&Change::Committed], 2);
-        assert_eq!(audit.changes[&Change::Reversed], 1);
-    }
-
-    #[test]
-    fn a_history_without_its_beginning_is_taken_as_it_comes() {
-        let mut late = history(&told_whole());
-        late.drain(..4);
-        assert_eq!(Audit::of(late).found, []);
-    }
-
-    #[test]
-    fn a_restore_raises_every_epoch_and_undoes_what_was_under_way() {
-        for route in told_whole() {
-            let before = tenant(&route);
-            let mut after = before.clone();
-            after.slices[0].restore(1_000);
-            let changed = change(&route, &after.slices[0].route());
-            assert_eq!(changed, Some(Change::Restored), "{route:?}");
-        }
-    }
-
-    /// Each change left out, repeated out of turn or altered is noticed.
-    #[test]
-    fn what_it_does_not_allow_is_found() {
-        let whole = told_whole();
-        let found = |routes: &[Route]| !Audit::of(history(routes)).found.is_empty();
-        for left_out in 1..whole.len() - 1 {
-            let mut routes = whole.clone();
-            routes.remove(left_out);
-            assert!(found(&routes), "without {:?}", whole[left_out]);
-        }
-        for changed in 1..whole.len() {
-            let alter = |alteration: fn(&mut Route)| {
-                let mut routes = whole.clone();
-                alteration(&mut routes[changed]);
-                routes
-            };
-            let fallen = alter(|route| route.epoch = Epoch(route.epoch.0 - 1));
-            let moved = alter(|route| route.owner = "c".parse().unwrap());
-            let forgotten = alter(|route| route.spent = route.epoch);
-            assert!(found(&fallen) && found(&moved), "{:?}", whole[changed]);
-            if forgotten != whole {
-                assert!(found(&forgotten), "{:?}", whole[changed]);
-            }
-        }
-    }
-
-    #[test]
-    fn an_epoch_has_one_owner() {
-        // Both changes are restores as far as one look tells; together they are
-        // none.
-        let mut other = told_whole();
-        let there = other.remove(5);
-        let mut stolen = there.clone();
-        stolen.owner = shard("a");
-        let found = Audit::of(history(&[there, stolen])).found;
-        let two = |found: &Found| matches!(found.fault, Fault::TwoOwners { .. });
-        assert!(found.iter().any(two), "{found:?}");
-    }
-
-    #[test]
-    fn a_change_that_nobody_wrote_down_is_found() {
-        let mut silent = history(&told_whole());
-        silent.remove(4);
-        let found = Audit::of(silent).found;
-        let gap = |found: &Found| matches!(found.fault, Fault::Gap(..));
-        assert!(found.iter().any(gap), "{found:?}");
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_domain::routes::TenantRoute;
+use ballast_domain::routes::{RouteSource, TenantRoute};
 use ballast_domain::tenant::{Epoch, Slice, SliceId, slice_of};
 use ballast_domain::{Error, ErrorCode, PollId, Result, ShardId};
 use ballast_vote_shard::shard::Fenced;
@@ -43,9 +43,26 @@ pub(crate) struct Place {
     pub(crate) beside: Option<ShardId>,
     /// The shard that the slice is about to come to.
     pub(crate) coming_to: Option<ShardId>,
+    /// Where routes come from: what is kept of them may be old.
+    source: Arc<dyn RouteSource>,
 }
 
 impl Place {
+    /// That the record still names this shard, at this epoch; else that the
+    /// slice moved.
+    pub(crate) async fn confirm(&self) -> ShardResult<()> {
+        let route = self.source.tenant(&self.at.slice.tenant_id).await;
+        let route = route.map_err(|_| ShardError::unavailable("its record cannot be read"))?;
+        let slices = route.iter().flat_map(|route| &route.slices);
+        let mut slices = slices.filter(|slice| slice.slice == self.at.slice.slice);
+        let found = slices.next().map(|slice| (&slice.shard_id, slice.epoch));
+        if found == Some((&self.shard_id, self.at.epoch)) {
+            return Ok(());
+        }
+        let epoch = found.map_or(self.at.epoch, |(_, epoch)| epoch);
+        Err(Fenced::Moved { epoch: Some(epoch) }.into())
+    }
+
     /// The shard, if what is read from it is the truth by this route.
     pub(crate) async fn read(&self) -> ShardResult<Truth<'_>> {
         Truth::of(self).await
@@ -214,6 +231,7 @@ impl State {
             shard,
             beside: slice.also_on().cloned(),
             coming_to: coming_to(slice).cloned(),
+            source: self.parts.source.clone(),
         })
     }
 }

@@ -5,6 +5,10 @@
 //! the slice may have moved away: what is read then is an old copy, or half
 //! of one, or nothing at all. A fence never is again what it was, so one that
 //! is the same before and after was so in between.
+//!
+//! A sealed slice is read too, so that a cutover keeps nobody from reading. It
+//! does not know when its move was decided: a router that has not heard of it
+//! either asks the record, after it has read.
 
 use ballast_domain::poll::Poll;
 use ballast_domain::tenant::SliceId;
@@ -41,6 +45,9 @@ impl<'a> Truth<'a> {
                 epoch: epoch.or(Some(at.epoch)),
             }
             .into());
+        }
+        if Fence::must_be_confirmed(fence.as_ref()) {
+            self.place.confirm().await?;
         }
         read
     }

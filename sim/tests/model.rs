@@ -162,7 +162,7 @@ fn the_protocol_keeps_its_claims_within_wider_bounds() {
 }
 
 /// Where each broken rule is noticed, and by what.
-const TEETH: [(Rule, Claim, Bounds); 21] = [
+const TEETH: [(Rule, Claim, Bounds); 22] = [
     (Rule::NoFence, Claim::NothingLost, PLAIN),
     (Rule::PositionBeforeSeal, Claim::NothingLost, PLAIN),
     (Rule::SealBeforeRecord, Claim::EndsCalm, PLAIN),
@@ -191,6 +191,7 @@ const TEETH: [(Rule, Claim, Bounds); 21] = [
     (Rule::RetryIsNew, Claim::NothingLost, CHANGING),
     (Rule::SealIsNoBarrier, Claim::NothingLost, PLAIN),
     (Rule::NoGravestone, Claim::EndsCalm, PLAIN),
+    (Rule::SealedIsTrusted, Claim::ReadsAreTrue, PLAIN),
 ];
 
 #[test]

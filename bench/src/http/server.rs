@@ -22,7 +22,6 @@ pub(crate) struct Ballast {
 /// A tenant of it.
 #[derive(Clone)]
 pub(crate) struct Tenant {
-    pub(crate) id: String,
     address: SocketAddr,
     key: String,
 }
@@ -117,7 +116,6 @@ impl Ballast {
     pub(crate) async fn tenant(&self, id: &str) -> anyhow::Result<Tenant> {
         self.run(&["tenant", "create", id]).await?;
         Ok(Tenant {
-            id: id.to_owned(),
             address: self.address,
             key: self.run(&["key", "create", id]).await?,
         })

@@ -251,7 +251,8 @@ async fn checked(plane: &ControlPlane, tenant: &Tenant, wanted: Wanted) -> Resul
 fn counted(id: &TenantId, layout: &Layout, wanted: Wanted) -> Result<()> {
     let (have, into) = (layout.parts.len(), wanted.into() as usize);
     if recut::wanted(layout, wanted.into()).is_none() {
-        let detail = format!("{id} has {have} slices");
+        let noun = if have == 1 { "slice" } else { "slices" };
+        let detail = format!("{id} has {have} {noun}");
         return Err(Error::new(ErrorCode::AlreadySliced, detail));
     }
     let (fits, other) = match wanted {

@@ -28,7 +28,7 @@ pub use decide::{Verdict, Why, decide};
 pub use explain::{Explanation, ShardExplained, explain};
 pub use fleet::{Fleet, ShardView, Subject};
 pub use score::{draw, score, slice_hash};
-pub use veto::{Veto, VetoCode};
+pub use veto::{Veto, VetoCode, allowed, vetoes};
 pub use would_move::{Change, WouldMove};
 
 #[cfg(test)]

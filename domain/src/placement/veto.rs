@@ -45,8 +45,16 @@ pub(super) fn is_vetoed_even_if_empty(
         || lacks_zone(shard, subject)
 }
 
+/// How a shard's region stands to a slice, if the shard may hold it once it has
+/// room; `None` when a rule other than the density limit forbids it. Whoever
+/// plans for many slices at once asks this, and keeps count of the room itself.
+pub fn allowed(shard: &ShardView, subject: &Subject) -> Option<Standing> {
+    let standing = standing(shard, subject);
+    (!is_vetoed_even_if_empty(shard, subject, standing)).then_some(standing)
+}
+
 /// Every rule that forbids it, in words.
-pub(super) fn vetoes(shard: &ShardView, subject: &Subject) -> Vec<Veto> {
+pub fn vetoes(shard: &ShardView, subject: &Subject) -> Vec<Veto> {
     let mut found = Vec::new();
     let mut add = |code, message| found.push(Veto { code, message });
     if standing(shard, subject) == Standing::Forbidden {

@@ -156,7 +156,8 @@ impl Sides {
         }
     }
 
-    /// Removes the files of a slice from the side that it has left.
+    /// Removes the files of a slice from the side that it has left. Which polls
+    /// are its own is known where it is.
     pub(super) async fn remove_files(
         &self,
         (id, shard): &Side,
@@ -166,7 +167,13 @@ impl Sides {
             return Ok(());
         }
         let archive = self.archive(id)?;
-        let removed = archive::remove_files(&**shard, &archive, slice).await;
+        let (owner, other) = if *id == self.from.0 {
+            &self.to
+        } else {
+            &self.from
+        };
+        let range = other.slice_range(slice).await.map_err(failed(owner))?;
+        let removed = archive::remove_files(&**shard, &archive, slice, range).await;
         removed
             .map(drop)
             .map_err(|error| self.archive_failed(id, error))

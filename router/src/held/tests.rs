@@ -442,3 +442,26 @@ async fn a_stale_router_is_harmless() {
         );
     }
 }
+
+/// The target has taken a vote, and whoever moves the slice has stopped before
+/// the source was told: it is still sealed. A router that has not heard of the
+/// cutover reads what was acknowledged even so.
+#[tokio::test]
+async fn what_is_read_from_a_sealed_slice_is_confirmed() {
+    let town = Arc::new(Town::new(|_| {}));
+    let (poll, vote) = town.near.poll().await;
+    let voter = format!("{poll}/voters/ada");
+    let unknown = town.far.ask("GET", &voter, "").await;
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    town.begin("shard-2").await;
+    town.seal().await;
+    // Before it is decided the sealed source is read, and nobody waits.
+    assert_eq!(town.far.ask("GET", &voter, "").await.status, 404);
+    town.commit();
+    town.activate_target().await;
+    town.near.hears_of_route();
+    let counted = town.near.ask("PATCH", &vote, r#"{"voterID":"ada"}"#).await;
+    assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
+    let read = town.far.ask("GET", &voter, "").await;
+    assert_eq!(read.status, 200, "{read:?}");
+}

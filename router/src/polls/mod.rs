@@ -347,7 +347,8 @@ mod tests {
             .iter()
             .map(|poll| format!("/polls/{}", poll["pollID"].as_str().unwrap()))
             .collect();
-        let all: Vec<String> = made.iter().map(|(poll, _)| poll.clone()).collect();
+        let mut all: Vec<String> = made.iter().map(|(poll, _)| poll.clone()).collect();
+        all.sort();
         assert_eq!(ids, all);
         for (poll, vote) in made {
             let counted = house.ask("PATCH", &vote, r#"{"voterID":"late"}"#).await;

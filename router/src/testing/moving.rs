@@ -234,11 +234,18 @@ impl Town {
         self.set_route(route);
     }
 
-    /// Tells both sides.
-    pub(crate) async fn activate(&self) {
-        let (from, to) = self.sides();
+    /// Tells the target, which takes votes from now on; the source does not know.
+    pub(crate) async fn activate_target(&self) {
+        let (_, to) = self.sides();
         let epoch = self.route().epoch;
         to.activate(&at(epoch), &self.order()).await.unwrap();
+    }
+
+    /// Tells both sides.
+    pub(crate) async fn activate(&self) {
+        self.activate_target().await;
+        let (from, _) = self.sides();
+        let epoch = self.route().epoch;
         from.retire(&at(epoch), &self.order()).await.unwrap();
     }
 

@@ -3,7 +3,8 @@
 use stateright::Property;
 
 use super::happen::MoveModel;
-use super::small::{Fence, Held, Phase};
+use super::rules::Rule;
+use super::small::{self, Fence, Held, Phase};
 use super::world::{Row, Shard, World};
 
 /// Something that must be true of every world.
@@ -30,11 +31,14 @@ pub enum Claim {
     /// INV-8: whatever happened, everything ends: no seal stays, no partial
     /// data, every voter is answered.
     EndsCalm,
+    /// INV-38: whatever a router believes, what it reads is no older than what
+    /// was acknowledged.
+    ReadsAreTrue,
 }
 
 impl Claim {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NothingLost,
         Self::NothingDoubled,
         Self::OneOwner,
@@ -43,6 +47,7 @@ impl Claim {
         Self::EpochsAreGiven,
         Self::WayBack,
         Self::EndsCalm,
+        Self::ReadsAreTrue,
     ];
 
     /// Its name.
@@ -57,6 +62,7 @@ impl Claim {
             Self::EpochsAreGiven => "INV-6 epochs are given out by the record",
             Self::WayBack => "INV-7 the window keeps the way back",
             Self::EndsCalm => "INV-8 everything ends",
+            Self::ReadsAreTrue => "INV-38 what is read is true",
         }
     }
 
@@ -70,15 +76,36 @@ impl Claim {
             Self::EpochsAreGiven => |_, world| epochs_are_given(world),
             Self::WayBack => |_, world| way_back(world),
             Self::EndsCalm => MoveModel::ends_calm,
+            Self::ReadsAreTrue => reads_are_true,
         };
         Property::always(self.name(), condition)
     }
 }
 
 fn nothing_lost(world: &World) -> bool {
-    let held = world.truth().rows.iter().map(|row| row.choice);
+    has_all(world, world.truth())
+}
+
+fn has_all(world: &World, shard: &Shard) -> bool {
+    let held = shard.rows.iter().map(|row| row.choice);
     held.zip(world.acknowledged)
         .all(|(held, acknowledged)| held >= acknowledged)
+}
+
+fn reads_are_true(model: &MoveModel, world: &World) -> bool {
+    let mut shards = (0..).zip(&world.shards);
+    shards.all(|(number, shard)| {
+        let Some(fence) = shard.fence else {
+            return true;
+        };
+        // What a router believes that reads here: its epoch, if it is ever
+        // answered, is one at which the record named this shard. Lower ones may
+        // have been forgotten, so the fence's own stands for them.
+        let is_read = (0..=fence.epoch).any(|epoch| small::serves(shard.fence, epoch));
+        let asks = small::must_be_confirmed(shard.fence) && model.rule != Rule::SealedIsTrusted;
+        let is_told = is_read && (!asks || world.route.owner == number);
+        !is_told || has_all(world, shard)
+    })
 }
 
 fn nothing_doubled(world: &World) -> bool {

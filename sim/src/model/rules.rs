@@ -47,11 +47,13 @@ pub enum Rule {
     SealIsNoBarrier,
     /// What was ordered before a move was called off may still come true.
     NoGravestone,
+    /// What is read from a sealed shard is told without asking the record.
+    SealedIsTrusted,
 }
 
 impl Rule {
     /// The ways to break it.
-    pub const BROKEN: [Self; 21] = [
+    pub const BROKEN: [Self; 22] = [
         Self::NoFence,
         Self::PositionBeforeSeal,
         Self::SealBeforeRecord,
@@ -73,5 +75,6 @@ impl Rule {
         Self::RetryIsNew,
         Self::SealIsNoBarrier,
         Self::NoGravestone,
+        Self::SealedIsTrusted,
     ];
 }

@@ -311,11 +311,14 @@ pub(super) fn next(seen: &Seen) -> Step {
     })
 }
 
+/// A fence, and what it is told.
+type Told = (Option<Fence>, Op, Order);
+
 /// What the product makes of a fence that is told something; none if it is
 /// refused.
 pub(super) fn told(fence: Option<Fence>, op: Op, order: Order) -> Option<Fence> {
     thread_local! {
-        static KNOWN: RefCell<HashMap<(Option<Fence>, Op, Order), Option<Fence>>> =
+        static KNOWN: RefCell<HashMap<Told, Option<Fence>>> =
             RefCell::default();
     }
     remembered(&KNOWN, (fence, op, order), || {
@@ -356,6 +359,28 @@ pub(super) fn admits(fence: Option<Fence>, epoch: u8) -> bool {
     remembered(&KNOWN, (fence, epoch), || {
         let whole = fence.map(|fence| fence.whole());
         shard::Fence::admits(whole.as_ref(), large(epoch)).is_ok()
+    })
+}
+
+/// Whether the product asks the record about what it reads under this fence.
+pub(super) fn must_be_confirmed(fence: Option<Fence>) -> bool {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<Option<Fence>, bool>> = RefCell::default();
+    }
+    remembered(&KNOWN, fence, || {
+        let whole = fence.map(|fence| fence.whole());
+        shard::Fence::must_be_confirmed(whole.as_ref())
+    })
+}
+
+/// Whether the product reads at an epoch.
+pub(super) fn serves(fence: Option<Fence>, epoch: u8) -> bool {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<(Option<Fence>, u8), bool>> = RefCell::default();
+    }
+    remembered(&KNOWN, (fence, epoch), || {
+        let whole = fence.map(|fence| fence.whole());
+        shard::Fence::serves(whole.as_ref(), large(epoch)).is_ok()
     })
 }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{PollId, ShardId, VoterId};
+use ballast_domain::{PollId, ShardId, TenantId, VoterId};
 use ballast_vote_shard::embedded::EmbeddedShard;
 use ballast_vote_shard::shard::{
     ArchiveFile, Change, Cursor, Cut, Digest, Fence, Order, Page, PollRow, SliceDigest, SliceKey,
@@ -161,6 +161,7 @@ wired! {
     fn widen_lanes(at: &At; poll: PollId, lanes: u16) -> Poll;
     fn archive_poll(at: &At; poll: PollId, file: ArchiveFile) -> Poll;
     fn archive(slice: &SliceId; poll: PollId) -> Option<ArchiveFile>;
+    fn archive_of(tenant: &TenantId; poll: PollId) -> Option<ArchiveFile>;
     fn archives(slice: &SliceId;) -> Vec<PollRow>;
     fn cast(at: &At, ballots: &[Ballot];) -> Vec<Verdict>;
     fn tally(slice: &SliceId; poll: PollId) -> Tally;

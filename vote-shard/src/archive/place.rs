@@ -6,7 +6,7 @@ use std::path::{Path as Directory, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{PollId, ShardId, Timestamp};
+use ballast_domain::{PollId, ShardId, TenantId, Timestamp};
 use bytes::Bytes;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -125,16 +125,28 @@ fn make(directory: &Directory) -> std::io::Result<()> {
     }
 }
 
-/// Where a slice's files are.
-pub(super) fn folder(slice: &SliceId) -> String {
-    format!("{}/{}", slice.tenant_id, slice.slice)
+/// Where a tenant's files are.
+pub(super) fn folder(tenant: &TenantId) -> String {
+    tenant.to_string()
+}
+
+/// The poll that a file is about, by its name. The folders say which slice
+/// wrote it; since then that may have been cut into others.
+pub(super) fn poll_of(path: &str) -> Option<PollId> {
+    let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let (poll, _) = name.rsplit_once('-')?;
+    poll.parse().ok()
 }
 
 /// Where a poll's file is: by the month in which it closed.
 pub(super) fn path_of(slice: &SliceId, poll: PollId, closed: Timestamp, generation: u32) -> String {
     let day = closed.to_string();
     let month: String = day.chars().take(7).filter(char::is_ascii_digit).collect();
-    format!("{}/{month}/{poll}-{generation}.parquet", folder(slice))
+    format!(
+        "{}/{}/{month}/{poll}-{generation}.parquet",
+        folder(&slice.tenant_id),
+        slice.slice
+    )
 }
 
 /// The archives of this machine's shards: a directory for each.

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path as Directory;
 
-use ballast_domain::Timestamp;
+use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
+use ballast_domain::{PollId, TenantId, Timestamp};
 use futures::TryStreamExt as _;
 use object_store::path::Path;
 
 use super::copy::named;
 use super::error::{ArchiveError, ArchiveResult};
-use super::place::{Archive, folder};
+use super::place::{Archive, folder, poll_of};
 use crate::VoteShard;
 use crate::shard::{At, Holding, ShardError, Unfit};
 
@@ -24,52 +25,49 @@ pub async fn sweep(
     at: &At,
     before: Timestamp,
 ) -> ArchiveResult<u64> {
+    let range = shard.slice_range(&at.slice).await?;
     // Listed first: what is named later is not among them, or is named by now.
-    let there = list(archive, &at.slice).await?;
+    let there = list(archive, &at.slice.tenant_id, range).await?;
     shard.serves(at).await?;
     let named: BTreeSet<String> = named(shard.archives(&at.slice).await?)
         .map(|(_, file)| file.path)
         .collect();
     let mut removed = 0;
-    for (path, written) in there {
-        if written < before && !named.contains(&path) {
-            archive.remove(&path).await?;
+    for found in there {
+        if found.written < before && !named.contains(&found.path) {
+            archive.remove(&found.path).await?;
             removed += 1;
         }
     }
-    if let Some(directory) = archive.directory() {
-        let folder = folder(&at.slice);
-        let leftovers = remove_leftovers(&directory.join(&folder), before);
-        removed += leftovers.map_err(local("sweep", &folder))?;
-    }
+    let folder = folder(&at.slice.tenant_id);
+    removed += tidy(archive, &folder, |_, written| written < before)?;
     Ok(removed)
 }
 
-/// Removes all files of a slice that has left the shard for good. That is asked
-/// before each of them: a slice that comes again meanwhile keeps what it finds.
+/// Removes the files of a slice with this range that has left the shard for
+/// good. That is asked before each of them: a slice that comes again meanwhile
+/// keeps what it finds, and so does one that was cut from it.
 pub async fn remove_files(
     shard: &dyn VoteShard,
     archive: &Archive,
     slice: &SliceId,
+    range: HashRange,
 ) -> ArchiveResult<u64> {
+    let tenant = &slice.tenant_id;
     let mut removed = 0;
-    for (path, _) in list(archive, slice).await? {
+    for found in list(archive, tenant, range).await? {
         let _turn = archive.turn().await;
         has_left(shard, slice).await?;
-        archive.remove(&path).await?;
-        removed += 1;
-    }
-    if let Some(directory) = archive.directory() {
-        let _turn = archive.turn().await;
-        has_left(shard, slice).await?;
-        let folder = folder(slice);
-        match std::fs::remove_dir_all(directory.join(&folder)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(local("remove", &folder)(error));
-            }
-            _ => {}
+        let named = shard.archive_of(tenant, found.poll).await?;
+        if named.is_none_or(|file| file.path != found.path) {
+            archive.remove(&found.path).await?;
+            removed += 1;
         }
     }
+    let _turn = archive.turn().await;
+    has_left(shard, slice).await?;
+    let of_slice = |poll: Option<PollId>, _| poll.is_some_and(|poll| range.contains(poll));
+    tidy(archive, &folder(tenant), of_slice)?;
     Ok(removed)
 }
 
@@ -84,16 +82,28 @@ async fn has_left(shard: &dyn VoteShard, slice: &SliceId) -> ArchiveResult<()> {
     }
 }
 
-/// A slice's files, drafts among them, and when each was written.
-async fn list(archive: &Archive, slice: &SliceId) -> ArchiveResult<Vec<(String, Timestamp)>> {
-    let folder = folder(slice);
+/// A file that is there.
+struct There {
+    path: String,
+    poll: PollId,
+    written: Timestamp,
+}
+
+/// The files of a tenant's polls in a range, drafts among them.
+async fn list(archive: &Archive, tenant: &TenantId, range: HashRange) -> ArchiveResult<Vec<There>> {
+    let folder = folder(tenant);
     let files = archive.store().list(Some(&Path::from(folder.as_str())));
-    let files = files.map_ok(|file| {
-        let written = Timestamp::from_unix_ms(file.last_modified.timestamp_millis());
-        (file.location.to_string(), written)
-    });
     let files: Result<Vec<_>, _> = files.try_collect().await;
-    files.map_err(ArchiveError::store("list", &folder))
+    let files = files.map_err(ArchiveError::store("list", &folder))?;
+    let files = files.into_iter().filter_map(|file| {
+        let path = file.location.to_string();
+        Some(There {
+            poll: poll_of(&path).filter(|poll| range.contains(*poll))?,
+            path,
+            written: Timestamp::from_unix_ms(file.last_modified.timestamp_millis()),
+        })
+    });
+    Ok(files.collect())
 }
 
 fn local(doing: &'static str, path: &str) -> impl FnOnce(std::io::Error) -> ArchiveError {
@@ -108,9 +118,25 @@ fn local(doing: &'static str, path: &str) -> impl FnOnce(std::io::Error) -> Arch
     }
 }
 
-/// Half-written files of a directory, which the store does not list: their
-/// names end in `#` and a number.
-fn remove_leftovers(folder: &Directory, before: Timestamp) -> std::io::Result<u64> {
+/// Removes half-written files of a directory, which the store does not list,
+/// and folders that are empty; says how many files.
+fn tidy(
+    archive: &Archive,
+    folder: &str,
+    is_litter: impl Fn(Option<PollId>, Timestamp) -> bool,
+) -> ArchiveResult<u64> {
+    let Some(directory) = archive.directory() else {
+        return Ok(0);
+    };
+    let tidied = tidy_folder(&directory.join(folder), &is_litter);
+    tidied.map_err(local("tidy", folder))
+}
+
+/// Half-written files have names that end in `#` and a number.
+fn tidy_folder(
+    folder: &Directory,
+    is_litter: &impl Fn(Option<PollId>, Timestamp) -> bool,
+) -> std::io::Result<u64> {
     let mut removed = 0;
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
@@ -119,19 +145,32 @@ fn remove_leftovers(folder: &Directory, before: Timestamp) -> std::io::Result<u6
     for entry in entries {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            removed += remove_leftovers(&entry.path(), before)?;
+            removed += tidy_folder(&entry.path(), is_litter)?;
             continue;
         }
         let name = entry.file_name();
         let half_written = name.to_str().and_then(|name| name.rsplit_once('#'));
         let is_number = |end: &str| end.bytes().all(|byte| byte.is_ascii_digit());
+        let Some((whole, _)) = half_written.filter(|(_, end)| is_number(end)) else {
+            continue;
+        };
         let written = entry.metadata()?.modified()?;
         let age = written.duration_since(std::time::UNIX_EPOCH);
-        let written = age.map_or(0, |age| age.as_millis() as i64);
-        if half_written.is_some_and(|(_, end)| is_number(end)) && written < before.unix_ms() {
+        let written = Timestamp::from_unix_ms(age.map_or(0, |age| age.as_millis() as i64));
+        if is_litter(poll_of(whole), written) {
             std::fs::remove_file(entry.path())?;
             removed += 1;
         }
     }
-    Ok(removed)
+    match std::fs::remove_dir(folder) {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty
+            ) =>
+        {
+            Err(error)
+        }
+        _ => Ok(removed),
+    }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use ballast_domain::poll::{Ballot, Poll, Refusal, RequestId, Verdict};
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{Clock, Entropy, PollId, VoterId};
+use ballast_domain::{Clock, Entropy, PollId, TenantId, VoterId};
 
 use super::committer;
 use super::core::{Answer, Core, Found, Stored};
@@ -364,6 +364,14 @@ impl VoteShard for EmbeddedShard {
 
     async fn archive(&self, slice: &SliceId, poll: PollId) -> ShardResult<Option<ArchiveFile>> {
         self.read(|core| core.archive(slice, poll)).await
+    }
+
+    async fn archive_of(
+        &self,
+        tenant: &TenantId,
+        poll: PollId,
+    ) -> ShardResult<Option<ArchiveFile>> {
+        self.read(|core| core.archive_of(tenant, poll)).await
     }
 
     async fn archives(&self, slice: &SliceId) -> ShardResult<Vec<PollRow>> {

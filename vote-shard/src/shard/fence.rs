@@ -136,6 +136,15 @@ impl Fence {
         }
     }
 
+    /// Whether what is read here is the truth only as long as the record still
+    /// names this shard, which must be asked after the read. A sealed slice does
+    /// not change; but the record may have given it to another shard, which may
+    /// have taken votes since, and nobody has told this one.
+    #[must_use]
+    pub fn must_be_confirmed(fence: Option<&Self>) -> bool {
+        fence.is_some_and(|fence| fence.holding == Holding::Sealed)
+    }
+
     /// Importing, for a move that begins. What an earlier move left here is
     /// kept: of each row the newer version stays, and the digests tell.
     pub fn prepare(fence: Option<&Self>, epoch: Epoch, order: &Order) -> Result<Self, Unfit> {
@@ -360,6 +369,8 @@ mod tests {
         assert_eq!(Fence::serves(Some(&sealed), Epoch(1)), Ok(()));
         assert_eq!(Fence::serves(Some(&sealed), Epoch(2)), Ok(()));
         assert!(Fence::serves(Some(&sealed), Epoch(3)).is_err());
+        assert!(Fence::must_be_confirmed(Some(&sealed)));
+        assert!(!Fence::must_be_confirmed(Some(&owner(1))));
         let retired = sealed.retire(Epoch(2), &order("m", 1)).unwrap();
         for epoch in 1..4 {
             assert!(Fence::serves(Some(&retired), Epoch(epoch)).is_err());

@@ -18,6 +18,7 @@ mod rows;
 
 use async_trait::async_trait;
 use ballast_domain::PollId;
+use ballast_domain::TenantId;
 use ballast_domain::Timestamp;
 use ballast_domain::VoterId;
 use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
@@ -89,6 +90,11 @@ pub trait VoteShard: Send + Sync + 'static {
 
     /// The file that holds a poll's rows; `None` while the shard does.
     async fn archive(&self, slice: &SliceId, poll: PollId) -> ShardResult<Option<ArchiveFile>>;
+
+    /// The file that holds a poll's rows, whichever of the tenant's slices here
+    /// the poll is in; `None` when there is no such file or poll.
+    async fn archive_of(&self, tenant: &TenantId, poll: PollId)
+    -> ShardResult<Option<ArchiveFile>>;
 
     /// A slice's polls whose rows are in files, in the order of their ids.
     async fn archives(&self, slice: &SliceId) -> ShardResult<Vec<PollRow>>;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ballast_domain::Timestamp;
 use ballast_domain::poll::{Poll, Refusal};
-use ballast_domain::slicing::HashRange;
-use ballast_domain::tenant::SliceId;
+use ballast_domain::slicing::{HashRange, Piece};
+use ballast_domain::tenant::{Epoch, SliceId};
 
 use super::world::{Store, World, closed};
 use crate::VoteShard as _;
@@ -15,7 +15,7 @@ use crate::archive::{
 };
 use crate::conformance::Shard;
 use crate::conformance::words::*;
-use crate::shard::{Change, Cursor, Order, VoterRow};
+use crate::shard::{At, Change, Cursor, Cut, Order, VoterRow};
 
 /// Later than anything was written.
 pub(super) fn later() -> Timestamp {
@@ -234,13 +234,15 @@ async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left()
     assert!(damages(&target, &archive).await.is_empty());
     // Nothing is removed while the slice is here or coming.
     for shard in [&source, &target] {
-        let early = remove_files(&**shard, &archive, &slice).await;
+        let early = remove_files(&**shard, &archive, &slice, HashRange::WHOLE).await;
         assert!(matches!(early, Err(ArchiveError::Shard(_))), "{early:?}");
     }
     assert_eq!(there.names().await, names);
     assert_eq!(target.purge(&at(2), &m, 9).await.unwrap(), 0);
     assert_eq!(
-        remove_files(&*target, &archive, &slice).await.unwrap(),
+        remove_files(&*target, &archive, &slice, HashRange::WHOLE)
+            .await
+            .unwrap(),
         2,
         "it has left"
     );
@@ -340,7 +342,57 @@ async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
     shard.seal(&at(2), &m).await.unwrap();
     shard.retire(&at(2), &m).await.unwrap();
     assert_eq!(shard.purge(&at(2), &m, 9).await.unwrap(), 0);
-    let removed = remove_files(&*shard, &archive, &slice()).await;
+    let removed = remove_files(&*shard, &archive, &slice(), HashRange::WHOLE).await;
     assert_eq!(removed.unwrap(), 2);
-    assert!(!directory.path().join("acme/0").exists());
+    assert!(!directory.path().join("acme").exists());
+}
+
+/// The folders say which slice wrote a file. Who holds the poll now is another
+/// question: files stay with it, and go with it.
+#[tokio::test]
+async fn the_files_of_a_slice_that_was_cut_stay_with_their_polls() {
+    let world = World::voted(20).await;
+    let shard = world.shard();
+    let store = Arc::new(Store::default());
+    let archive = store.archive();
+    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
+        .await
+        .unwrap();
+    let names = store.names().await;
+    let hashes = shard.archives(&slice()).await.unwrap();
+    let hashes = hashes.iter().map(|row| row.poll.poll_id.hash());
+    let middle = hashes.max().unwrap();
+    let piece = |slice, hash_from, hash_to| Piece {
+        slice,
+        hash_from,
+        hash_to,
+    };
+    let children = vec![piece(1, 0, middle - 1), piece(2, middle, u64::MAX)];
+    let cut = Cut {
+        tenant_id: slice().tenant_id,
+        epoch: Epoch(2),
+        parents: vec![0],
+        children: children.clone(),
+    };
+    let c = order("c", 1);
+    shard.seal(&at(2), &c).await.unwrap();
+    shard.recut(&c, &cut).await.unwrap();
+    // Whoever still cleans up after the parent leaves them alone.
+    let late = remove_files(&*shard, &archive, &slice(), HashRange::WHOLE).await;
+    assert_eq!(late.unwrap(), 0);
+    assert_eq!(store.names().await, names);
+    for child in &children {
+        let at = |epoch| At {
+            slice: cut.slice(child.slice),
+            epoch: Epoch(epoch),
+        };
+        sweep(&*shard, &archive, &at(2), later()).await.unwrap();
+        let m = order("m", 2);
+        shard.seal(&at(3), &m).await.unwrap();
+        shard.retire(&at(3), &m).await.unwrap();
+        assert_eq!(shard.purge(&at(3), &m, 9).await.unwrap(), 0);
+        let left = remove_files(&*shard, &archive, &at(3).slice, child.range()).await;
+        assert_eq!(left.unwrap(), 1, "its own, and no other");
+    }
+    assert_eq!(store.names().await, [""; 0]);
 }

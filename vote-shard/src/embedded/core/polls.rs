@@ -3,7 +3,7 @@
 use ballast_domain::bounds::IMPORTS_PER_POLL_MAX;
 use ballast_domain::poll::{Phase, Poll, Refusal, RequestId};
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{PollId, Timestamp};
+use ballast_domain::{PollId, TenantId, Timestamp};
 
 use super::{Answer, Core};
 use crate::embedded::record::{PollNo, PollRecord, Record};
@@ -204,6 +204,22 @@ impl Core {
         let known = self.known(slice, poll)?;
         let file = known.archive.as_deref().cloned();
         Ok(self.after(known.changed_in, file))
+    }
+
+    /// The file that holds a poll's rows, in whichever slice of a tenant.
+    pub(in crate::embedded) fn archive_of(
+        &self,
+        tenant: &TenantId,
+        poll: PollId,
+    ) -> ShardResult<Answer<Option<ArchiveFile>>> {
+        self.check()?;
+        let slices = self.state.slices.iter();
+        let mut own = slices.filter(|(slice, _)| slice.tenant_id == *tenant);
+        let number = own.find_map(|(_, slice)| slice.polls.get(&poll));
+        let Some(known) = number.and_then(|number| self.state.polls.get(number)) else {
+            return Ok(self.after(0, None));
+        };
+        Ok(self.after(known.changed_in, known.archive.as_deref().cloned()))
     }
 
     /// A slice's polls whose rows are in files.

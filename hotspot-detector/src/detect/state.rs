@@ -1,0 +1,278 @@
+//! The state of one rule on one subject. Pure: time arrives as data.
+
+use ballast_domain::Timestamp;
+use serde::Serialize;
+
+use crate::rules::{Rule, Truth};
+
+/// Where a rule stands on a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "state")]
+pub enum State {
+    /// Nothing is the matter.
+    Quiet {
+        /// Until then it is not raised again.
+        until: Option<Timestamp>,
+    },
+    /// The condition holds, not yet for long enough.
+    Pending {
+        /// Since when.
+        since: Timestamp,
+        /// How long it is known to have held.
+        held: Held,
+    },
+    /// It is a hotspot.
+    Firing {
+        /// Since when the condition has held.
+        since: Timestamp,
+        /// When it became a hotspot.
+        fired: Timestamp,
+        /// When it was last judged.
+        seen: Timestamp,
+    },
+    /// It looks over, not yet for long enough.
+    Clearing {
+        /// Since when the condition held.
+        since: Timestamp,
+        /// When it became a hotspot.
+        fired: Timestamp,
+        /// How long it is known to have been over.
+        held: Held,
+    },
+}
+
+/// For how long something is known to have held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Held {
+    /// So long, in milliseconds; gaps are left out.
+    pub ms: u64,
+    /// When it was last seen.
+    pub seen: Timestamp,
+    /// Whether it has been seen at every step since.
+    pub unbroken: bool,
+}
+
+/// How long things take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// The condition must hold so long, in milliseconds.
+    pub for_ms: u64,
+    /// It must be over so long.
+    pub clear_for_ms: u64,
+    /// It is not raised again for so long.
+    pub cooldown_ms: u64,
+    /// Two judgements farther apart than this have a gap between them.
+    pub gap_ms: u64,
+}
+
+impl Timing {
+    /// The times of a rule that is judged at every step.
+    #[must_use]
+    pub fn of(rule: &Rule, step_ms: u64) -> Self {
+        Self {
+            for_ms: rule.for_ms,
+            clear_for_ms: rule.clear_for_ms,
+            cooldown_ms: rule.cooldown_ms,
+            gap_ms: step_ms + step_ms / 2,
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Change {
+    /// The condition has begun to hold.
+    Noticed,
+    /// It did not hold for long enough.
+    Passed,
+    /// It is a hotspot now.
+    Fired,
+    /// It looks over.
+    Easing,
+    /// It was not over after all.
+    Relapsed,
+    /// It is over.
+    Cleared,
+    /// The subject or the rule is gone.
+    Gone,
+}
+
+impl State {
+    /// Nothing is the matter and nothing was.
+    pub const QUIET: Self = Self::Quiet { until: None };
+
+    /// Whether it is a hotspot.
+    #[must_use]
+    pub fn is_hotspot(&self) -> bool {
+        matches!(self, Self::Firing { .. } | Self::Clearing { .. })
+    }
+
+    /// Since when the condition has held, if it does.
+    #[must_use]
+    pub fn since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Quiet { .. } => None,
+            Self::Pending { since, .. }
+            | Self::Firing { since, .. }
+            | Self::Clearing { since, .. } => Some(*since),
+        }
+    }
+
+    fn seen(&self) -> Option<Timestamp> {
+        match self {
+            Self::Quiet { .. } => None,
+            Self::Pending { held, .. } | Self::Clearing { held, .. } => Some(held.seen),
+            Self::Firing { seen, .. } => Some(*seen),
+        }
+    }
+}
+
+impl Held {
+    fn new(at: Timestamp) -> Self {
+        Self {
+            ms: 0,
+            seen: at,
+            unbroken: true,
+        }
+    }
+
+    /// It has held until now, unless nobody looked.
+    fn on(self, at: Timestamp, gap_ms: u64) -> Self {
+        let since = between(self.seen, at);
+        let counts = self.unbroken && since <= gap_ms;
+        Self {
+            ms: self.ms + if counts { since } else { 0 },
+            seen: at,
+            unbroken: true,
+        }
+    }
+
+    fn broken(self) -> Self {
+        Self {
+            unbroken: false,
+            ..self
+        }
+    }
+}
+
+fn between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.unix_ms().saturating_sub(from.unix_ms())).unwrap_or(0)
+}
+
+fn plus(at: Timestamp, ms: u64) -> Timestamp {
+    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+    Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
+}
+
+/// The state after a judgement at a moment: `when` says whether it is hot,
+/// `over` whether it is so no more. A judgement that is not later than the last
+/// one changes nothing.
+#[must_use]
+pub fn apply(
+    state: State,
+    at: Timestamp,
+    when: Truth,
+    over: Truth,
+    timing: &Timing,
+) -> (State, Option<Change>) {
+    if state.seen().is_some_and(|seen| at <= seen) {
+        return (state, None);
+    }
+    match state {
+        State::Quiet { until } => quiet(until, at, when, timing),
+        State::Pending { since, held } => pending(since, held, at, when, timing),
+        State::Firing { since, fired, .. } => match over {
+            Truth::True => {
+                let held = Held::new(at);
+                over_for(since, fired, held, Some(Change::Easing), timing)
+            }
+            Truth::False | Truth::Unknown => {
+                let seen = at;
+                (State::Firing { since, fired, seen }, None)
+            }
+        },
+        State::Clearing { since, fired, held } => match over {
+            Truth::True => over_for(since, fired, held.on(at, timing.gap_ms), None, timing),
+            Truth::False => {
+                let seen = at;
+                (State::Firing { since, fired, seen }, Some(Change::Relapsed))
+            }
+            Truth::Unknown => {
+                let held = held.broken();
+                (State::Clearing { since, fired, held }, None)
+            }
+        },
+    }
+}
+
+fn quiet(
+    until: Option<Timestamp>,
+    at: Timestamp,
+    when: Truth,
+    timing: &Timing,
+) -> (State, Option<Change>) {
+    let cooling = until.filter(|until| at < *until);
+    if when != Truth::True || cooling.is_some() {
+        return (State::Quiet { until: cooling }, None);
+    }
+    let held = Held::new(at);
+    hot_for(at, held, Some(Change::Noticed), timing)
+}
+
+fn pending(
+    since: Timestamp,
+    held: Held,
+    at: Timestamp,
+    when: Truth,
+    timing: &Timing,
+) -> (State, Option<Change>) {
+    match when {
+        Truth::False => (State::QUIET, Some(Change::Passed)),
+        Truth::Unknown => {
+            let held = held.broken();
+            (State::Pending { since, held }, None)
+        }
+        // After so long a gap what was seen before proves nothing.
+        Truth::True if between(held.seen, at) > timing.for_ms.max(timing.gap_ms) => {
+            hot_for(at, Held::new(at), None, timing)
+        }
+        Truth::True => hot_for(since, held.on(at, timing.gap_ms), None, timing),
+    }
+}
+
+fn hot_for(
+    since: Timestamp,
+    held: Held,
+    change: Option<Change>,
+    timing: &Timing,
+) -> (State, Option<Change>) {
+    if held.ms < timing.for_ms {
+        return (State::Pending { since, held }, change);
+    }
+    let firing = State::Firing {
+        since,
+        fired: held.seen,
+        seen: held.seen,
+    };
+    (firing, Some(Change::Fired))
+}
+
+fn over_for(
+    since: Timestamp,
+    fired: Timestamp,
+    held: Held,
+    change: Option<Change>,
+    timing: &Timing,
+) -> (State, Option<Change>) {
+    if held.ms < timing.clear_for_ms {
+        return (State::Clearing { since, fired, held }, change);
+    }
+    let until = (timing.cooldown_ms > 0).then(|| plus(held.seen, timing.cooldown_ms));
+    (State::Quiet { until }, Some(Change::Cleared))
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

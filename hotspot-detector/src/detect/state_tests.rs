@@ -1,0 +1,231 @@
+//! Every transition, and what must hold for all of them.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const STEP: u64 = 10_000;
+
+fn at(step: u64) -> Timestamp {
+    Timestamp::from_unix_ms((1_000_000 + step * STEP) as i64)
+}
+
+fn timing(for_steps: u64, clear_steps: u64, cooldown_steps: u64) -> Timing {
+    Timing {
+        for_ms: for_steps * STEP,
+        clear_for_ms: clear_steps * STEP,
+        cooldown_ms: cooldown_steps * STEP,
+        gap_ms: STEP + STEP / 2,
+    }
+}
+
+/// `1` hot, `0` over, `~` neither, `?` not measured, `x` nobody looked.
+fn run(script: &str, timing: &Timing) -> Vec<(u64, Change)> {
+    let mut state = State::QUIET;
+    let mut changes = Vec::new();
+    for (step, what) in (0..).zip(script.chars()) {
+        let (when, over) = match what {
+            '1' => (Truth::True, Truth::False),
+            '0' => (Truth::False, Truth::True),
+            '~' => (Truth::False, Truth::False),
+            '?' => (Truth::Unknown, Truth::Unknown),
+            _ => continue,
+        };
+        let (next, change) = apply(state, at(step), when, over, timing);
+        state = next;
+        changes.extend(change.map(|change| (step, change)));
+    }
+    changes
+}
+
+#[test]
+fn every_transition() {
+    let held = |ms| Held {
+        ms,
+        seen: at(9),
+        unbroken: true,
+    };
+    let (since, fired) = (at(0), at(3));
+    let states = [
+        ("quiet", State::QUIET),
+        (
+            "cooling",
+            State::Quiet {
+                until: Some(at(20)),
+            },
+        ),
+        (
+            "pending",
+            State::Pending {
+                since,
+                held: held(0),
+            },
+        ),
+        (
+            "ripe",
+            State::Pending {
+                since,
+                held: held(2 * STEP),
+            },
+        ),
+        (
+            "firing",
+            State::Firing {
+                since,
+                fired,
+                seen: at(9),
+            },
+        ),
+        (
+            "clearing",
+            State::Clearing {
+                since,
+                fired,
+                held: held(0),
+            },
+        ),
+        (
+            "nearly clear",
+            State::Clearing {
+                since,
+                fired,
+                held: held(STEP),
+            },
+        ),
+    ];
+    let mut table = String::new();
+    for (name, state) in states {
+        for (what, when, over) in [
+            ("hot", Truth::True, Truth::False),
+            ("neither", Truth::False, Truth::False),
+            ("over", Truth::False, Truth::True),
+            ("unknown", Truth::Unknown, Truth::Unknown),
+        ] {
+            let (next, change) = apply(state, at(10), when, over, &timing(3, 2, 5));
+            let shown = match next {
+                State::Quiet { until: None } => "quiet".to_owned(),
+                State::Quiet { until: Some(_) } => "cooling".to_owned(),
+                State::Pending { held, .. } => format!("pending {}s", held.ms / 1_000),
+                State::Firing { .. } => "firing".to_owned(),
+                State::Clearing { held, .. } => format!("clearing {}s", held.ms / 1_000),
+            };
+            let change = change.map_or(String::new(), |change| format!(" ({change:?})"));
+            table.push_str(&format!("{name:12} + {what:8} -> {shown}{change}\n"));
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn a_rule_fires_after_its_time_and_clears_after_its_own() {
+    let changes = run("01111110~000001111", &timing(3, 2, 0));
+    let expected = [
+        (1, Change::Noticed),
+        (4, Change::Fired),
+        (7, Change::Easing),
+        (8, Change::Relapsed),
+        (9, Change::Easing),
+        (11, Change::Cleared),
+        (14, Change::Noticed),
+        (17, Change::Fired),
+    ];
+    assert_eq!(changes, expected);
+}
+
+#[test]
+fn a_gap_neither_fires_nor_clears_and_does_not_count() {
+    // After a gap longer than `for` it has to hold anew.
+    assert_eq!(run("111????11", &timing(3, 1, 0)), [(0, Change::Noticed)]);
+    let with_gap = run("111??11", &timing(3, 1, 0));
+    assert_eq!(
+        with_gap.last(),
+        Some(&(6, Change::Fired)),
+        "the gap of two is left out"
+    );
+    let nobody_looked = run("111xx11", &timing(3, 1, 0));
+    assert_eq!(nobody_looked, with_gap);
+    assert_eq!(
+        run("1111????????????????????", &timing(3, 1, 0)).last(),
+        Some(&(3, Change::Fired))
+    );
+    assert_eq!(
+        run("111100???????0", &timing(3, 3, 0)).last(),
+        Some(&(4, Change::Easing))
+    );
+}
+
+#[test]
+fn the_cooldown_is_kept() {
+    let changes = run("1100001111111", &timing(1, 1, 5));
+    let fired: Vec<_> = changes
+        .iter()
+        .filter(|(_, change)| *change == Change::Fired)
+        .collect();
+    // Cleared at 3, cooling until 8.
+    assert_eq!(fired, [&(1, Change::Fired), &(9, Change::Fired)]);
+}
+
+#[test]
+fn without_times_it_fires_and_clears_at_once() {
+    let changes = run("0101", &timing(0, 0, 0));
+    assert_eq!(
+        changes,
+        [(1, Change::Fired), (2, Change::Cleared), (3, Change::Fired)]
+    );
+}
+
+proptest! {
+    #[test]
+    fn it_does_not_flap(
+        script in "[10~?x]{0,200}",
+        for_steps in 0..6_u64,
+        clear_steps in 0..6_u64,
+        cooldown in 0..6_u64,
+    ) {
+        let changes = run(&script, &timing(for_steps, clear_steps, cooldown));
+        let mut last_fired: Option<u64> = None;
+        let mut last_cleared: Option<u64> = None;
+        for (step, change) in changes {
+            match change {
+                Change::Fired => {
+                    prop_assert!(last_fired <= last_cleared, "fired twice in a row");
+                    if let Some(cleared) = last_cleared {
+                        prop_assert!(step >= cleared + cooldown + for_steps);
+                    }
+                    // The condition held at every step that was counted.
+                    prop_assert_eq!(script.as_bytes()[step as usize], b'1');
+                    last_fired = Some(step);
+                }
+                Change::Cleared => {
+                    let fired = last_fired.unwrap();
+                    prop_assert!(step >= fired + clear_steps);
+                    prop_assert_eq!(script.as_bytes()[step as usize], b'0');
+                    last_cleared = Some(step);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_changes_nothing(script in "[10~?x]{0,60}", gap in "[?x]{1,60}") {
+        let timing = timing(3, 2, 4);
+        let before = run(&script, &timing);
+        let after = run(&format!("{script}{gap}"), &timing);
+        prop_assert_eq!(before, after);
+    }
+
+    #[test]
+    fn time_only_goes_forward(script in "[10~]{1,40}", back in 0..40_u64) {
+        let timing = timing(2, 2, 2);
+        let mut state = State::QUIET;
+        for (step, what) in (100..).zip(script.chars()) {
+            let hot = Truth::from(what == '1');
+            (state, _) = apply(state, at(step), hot, Truth::from(what == '0'), &timing);
+        }
+        if state.seen().is_some() {
+            let late = apply(state, at(100_u64.saturating_sub(back)), Truth::True, Truth::False, &timing);
+            prop_assert_eq!(late, (state, None));
+        }
+    }
+}

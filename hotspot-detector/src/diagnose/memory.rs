@@ -1,0 +1,292 @@
+//! What was done before, and what came of it. Keeps a cure from being repeated
+//! before it was judged, and a slice from being moved for ever.
+
+use std::collections::BTreeMap;
+
+use ballast_domain::tenant::SliceId;
+use ballast_domain::{ShardId, Timestamp};
+use serde::Serialize;
+
+use super::cure::Cure;
+use super::finding::{Finding, WhyNot};
+use super::settings::Settings;
+use crate::detect::{Change, Event};
+use crate::words::duration;
+
+/// Cures that are remembered.
+const CURES_MAX: usize = 10_000;
+/// Past hotspots of a shard that are remembered.
+const EPISODES_MAX: usize = 16;
+/// So many are enough to expect the next one to be like them.
+const EPISODES_MIN: usize = 3;
+
+/// In every reason that a slice is left where it is for having been moved.
+pub(super) const RESTS: &str = "was moved at";
+
+/// The number of a cure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct CureId(pub u64);
+
+/// What came of a cure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    /// At least half of what was promised.
+    Helped,
+    /// Less than that.
+    DidNotHelp,
+    /// It could not be told: it did not end, or nothing was measured.
+    Unknown,
+}
+
+/// A cure that was begun.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PastCure {
+    /// Its number.
+    pub id: CureId,
+    /// When it was begun.
+    pub begun: Timestamp,
+    /// When it was done.
+    pub done: Option<Timestamp>,
+    /// The shards that were hot.
+    pub shards: Vec<ShardId>,
+    /// What was done.
+    pub cure: Cure,
+    /// The first shard's fill before, and as it was promised.
+    pub promised: Option<(f64, f64)>,
+    /// The first shard's fill when it was judged.
+    pub measured: Option<f64>,
+    /// What came of it.
+    pub verdict: Option<Verdict>,
+}
+
+/// What was done before.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    cures: Vec<PastCure>,
+    next: u64,
+    episodes: BTreeMap<ShardId, Vec<u64>>,
+}
+
+impl Memory {
+    /// Notes that a finding's cure was begun.
+    pub fn begin(&mut self, finding: &Finding, at: Timestamp) -> CureId {
+        let id = CureId(self.next);
+        self.next += 1;
+        self.cures.push(PastCure {
+            id,
+            begun: at,
+            done: None,
+            shards: finding.shards.clone(),
+            cure: finding.cure.clone(),
+            promised: finding
+                .expected
+                .first()
+                .map(|effect| (effect.before, effect.after)),
+            measured: None,
+            verdict: None,
+        });
+        if self.cures.len() > CURES_MAX {
+            self.cures.remove(0);
+        }
+        id
+    }
+
+    /// Notes that a cure is done, and is watched from now on.
+    pub fn done(&mut self, id: CureId, at: Timestamp) {
+        if let Some(cure) = self.cures.iter_mut().find(|cure| cure.id == id) {
+            cure.done = Some(at);
+        }
+    }
+
+    /// Notes which hotspots are over, and how long they lasted. One that was
+    /// cured says nothing about how long the next lasts by itself.
+    pub fn remember(&mut self, events: &[Event]) {
+        for event in events
+            .iter()
+            .filter(|event| event.change == Change::Cleared)
+        {
+            let Some(since) = event.since else { continue };
+            let shard = event.subject.shard();
+            let cured =
+                |past: &PastCure| past.begun >= since && past.touches(std::slice::from_ref(shard));
+            if !self.cures.iter().any(cured) {
+                let lasted = event.at.unix_ms().saturating_sub(since.unix_ms());
+                self.ended(shard, u64::try_from(lasted).unwrap_or(0));
+            }
+        }
+    }
+
+    /// Notes how long a hotspot of a shard lasted.
+    pub fn ended(&mut self, shard: &ShardId, lasted_ms: u64) {
+        let episodes = self.episodes.entry(shard.clone()).or_default();
+        episodes.push(lasted_ms);
+        if episodes.len() > EPISODES_MAX {
+            episodes.remove(0);
+        }
+    }
+
+    /// The cures, oldest first.
+    #[must_use]
+    pub fn cures(&self) -> &[PastCure] {
+        &self.cures
+    }
+
+    /// Judges every cure that has been watched for long enough. `fill` tells how
+    /// full a shard is now.
+    pub fn judge(
+        &mut self,
+        now: Timestamp,
+        settings: &Settings,
+        fill: impl Fn(&ShardId) -> Option<f64>,
+    ) -> Vec<PastCure> {
+        let mut judged = Vec::new();
+        let open = self.cures.iter_mut().filter(|cure| cure.verdict.is_none());
+        for cure in open {
+            let since = |from: Timestamp| now.unix_ms().saturating_sub(from.unix_ms());
+            let ripe = cure
+                .done
+                .is_some_and(|done| since(done) >= settings.judge_ms as i64);
+            let stuck = since(cure.begun) >= settings.give_up_ms as i64;
+            if !ripe && !stuck {
+                continue;
+            }
+            let measured = cure.shards.first().and_then(&fill);
+            cure.measured = measured;
+            cure.verdict = Some(match (ripe, cure.promised, measured) {
+                (true, Some((before, after)), Some(measured)) => verdict(before, after, measured),
+                _ => Verdict::Unknown,
+            });
+            judged.push(cure.clone());
+        }
+        judged
+    }
+
+    /// Why a cure is not to be begun now.
+    pub(super) fn why_not(
+        &self,
+        cure: &Cure,
+        shards: &[ShardId],
+        now: Timestamp,
+        settings: &Settings,
+    ) -> Option<WhyNot> {
+        if !cure.acts() {
+            return None;
+        }
+        let newest_first = self.cures.iter().rev();
+        let recent = newest_first.filter(|past| until(past, settings) > now);
+        for past in recent {
+            let same = past.cure.same_subject(cure);
+            // Moves change the load of both ends; throttles and lanes only that
+            // of their own subject.
+            let moves = past.cure.moves_data() || matches!(past.cure, Cure::AddShards { .. });
+            let same_shard = cure.moves_data() && moves && past.touches(shards);
+            if past.verdict.is_none() && (same || same_shard) {
+                return Some(being_judged(past, settings));
+            }
+            if past.verdict == Some(Verdict::DidNotHelp) && same && past.cure.name() == cure.name()
+            {
+                let because = format!("the same did not help at {}", past.begun);
+                let until = Some(until(past, settings));
+                return Some(WhyNot { because, until });
+            }
+        }
+        None
+    }
+
+    /// Until when a slice rests after its last move. It also rests as long as
+    /// nothing else was done on its shard: never the same slice twice in a row.
+    pub(super) fn rests(
+        &self,
+        slice: &SliceId,
+        shard: &ShardId,
+        now: Timestamp,
+        settings: &Settings,
+    ) -> Option<String> {
+        let moved = |past: &&PastCure| past.cure.slices().contains(&slice);
+        let last = self.cures.iter().rev().find(moved)?;
+        let here = [shard.clone()];
+        let since_then = |past: &&PastCure| past.begun > last.begun && past.touches(&here);
+        let rested = plus(last.begun, settings.rest_ms);
+        let begun = last.begun;
+        if now < rested {
+            return Some(format!("{slice} {RESTS} {begun} and rests until {rested}"));
+        }
+        let newer = self
+            .cures
+            .iter()
+            .any(|past| since_then(&past) && past.cure.acts());
+        // After a day a move is no longer in a row with anything.
+        let is_old = now > plus(begun, settings.rest_ms.saturating_mul(24));
+        let said = || format!("{slice} {RESTS} {begun}, and nothing else was done here since");
+        (!newer && !is_old).then(said)
+    }
+
+    /// How long hotspots of a shard last, if enough were seen: nine of ten no
+    /// longer than this.
+    pub(super) fn usual_ms(&self, shard: &ShardId) -> Option<u64> {
+        let mut episodes = self.episodes.get(shard)?.clone();
+        if episodes.len() < EPISODES_MIN {
+            return None;
+        }
+        episodes.sort_unstable();
+        let at = (episodes.len() * 9).div_ceil(10) - 1;
+        episodes.get(at).copied()
+    }
+}
+
+impl PastCure {
+    /// Whether one of these shards was hot then or got something.
+    fn touches(&self, shards: &[ShardId]) -> bool {
+        let targets = match &self.cure {
+            Cure::Move { slices, .. } => slices.iter().map(|placed| &placed.to).collect(),
+            _ => Vec::new(),
+        };
+        shards
+            .iter()
+            .any(|shard| self.shards.contains(shard) || targets.contains(&shard))
+    }
+}
+
+fn being_judged(past: &PastCure, settings: &Settings) -> WhyNot {
+    let until = until(past, settings);
+    let because = match past.done {
+        None => format!(
+            "the last cure ({}, begun {}) is not done yet",
+            past.cure.name(),
+            past.begun
+        ),
+        Some(done) => format!(
+            "the last cure ({}, done {done}) is watched for {} before the next",
+            past.cure.name(),
+            duration(settings.judge_ms as f64)
+        ),
+    };
+    WhyNot {
+        because,
+        until: Some(until),
+    }
+}
+
+/// Until when a cure stands in the way of others.
+fn until(past: &PastCure, settings: &Settings) -> Timestamp {
+    match (past.verdict, past.done) {
+        (Some(_), _) => plus(past.begun, settings.rest_ms),
+        (None, Some(done)) => plus(done, settings.judge_ms),
+        (None, None) => plus(past.begun, settings.give_up_ms),
+    }
+}
+
+fn plus(at: Timestamp, ms: u64) -> Timestamp {
+    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+    Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
+}
+
+fn verdict(before: f64, promised: f64, measured: f64) -> Verdict {
+    if before - measured >= (before - promised) / 2.0 {
+        Verdict::Helped
+    } else {
+        Verdict::DidNotHelp
+    }
+}

@@ -1,0 +1,215 @@
+//! Fleets that do not exist: tenants by Zipf's law, days and weeks, flash
+//! crowds, growth. For tests, for what-if questions and for figures of scale.
+//!
+//! ```text
+//!   shape + seed ─► generator ─► shards, slices (one after the other)
+//!                            └─► load of tenant n at a moment
+//! ```
+//! Everything is a function of the shape, the seed and a number, so nothing is
+//! kept: tenant 999,999 costs no more than tenant 0, and the same seed gives the
+//! same fleet on every machine.
+
+mod chance;
+mod load;
+mod shape;
+
+pub use shape::{Shape, Spread};
+
+use ballast_domain::bounds::SLICES_PER_SHARD_DEFAULT;
+use ballast_domain::clock::Timestamp;
+use ballast_domain::id::{BadId, RegionId, ShardId, ZoneId};
+use ballast_domain::placement::{Fleet as Placement, ShardView, Subject, decide, slice_hash};
+use ballast_domain::residency::Residency;
+use ballast_domain::shard::{self, Pressure, ShardState};
+use ballast_domain::tenant::SliceId;
+
+use crate::plan::{Dial, Fleet, Shard, Slice};
+use crate::resources::Resources;
+use chance::Chance;
+
+/// Makes a fleet, part by part.
+#[derive(Debug, Clone)]
+pub struct Generator {
+    shape: Shape,
+    chance: Chance,
+    regions: Vec<RegionId>,
+    zones: Vec<ZoneId>,
+    /// What all tenants use on an average day, divided by the number of them.
+    mean: Resources,
+    /// What the first of them by rank uses.
+    top: f64,
+    placement: Placement,
+    shards: Vec<shard::Shard>,
+}
+
+impl Generator {
+    /// A generator of fleets of this shape.
+    ///
+    /// # Errors
+    ///
+    /// When the shape has more regions or zones than can be named.
+    pub fn new(shape: Shape) -> Result<Self, BadId> {
+        let named =
+            |kind: &'static str, count: u32| (0..count.max(1)).map(move |n| format!("{kind}-{n}"));
+        let regions = named("region", shape.regions)
+            .map(|name| name.parse())
+            .collect::<Result<Vec<RegionId>, _>>()?;
+        let zones = named("zone", shape.zones)
+            .map(|name| name.parse())
+            .collect::<Result<Vec<ZoneId>, _>>()?;
+        let mut generator = Self {
+            chance: Chance::new(shape.seed),
+            regions,
+            zones,
+            mean: load::mean(&shape),
+            top: load::top(&shape),
+            placement: Placement::default(),
+            shards: Vec::new(),
+            shape,
+        };
+        generator.shards = (0..generator.shape.shards)
+            .map(|n| generator.record(n))
+            .collect::<Result<_, _>>()?;
+        let views = generator
+            .shards
+            .iter()
+            .map(|shard| ShardView::new(shard, 0));
+        generator.placement = Placement::new(views.collect());
+        Ok(generator)
+    }
+
+    /// The shape.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn record(&self, n: u32) -> Result<shard::Shard, BadId> {
+        let heavy = self.chance.share(chance::HEAVY, u64::from(n)) < self.shape.heavy_shards;
+        let zones = self.zones.len() as u32;
+        Ok(shard::Shard {
+            shard_id: format!("shard-{n:05}").parse::<ShardId>()?,
+            url: format!("file:shards/{n:05}"),
+            region: self.regions[n as usize % self.regions.len()].clone(),
+            // Every shard carries one tag, in turn within its region.
+            zones: vec![self.zones[(n / self.regions.len() as u32 % zones) as usize].clone()],
+            weight: if heavy { 2.0 } else { 1.0 },
+            state: ShardState::Active,
+            max_slices: SLICES_PER_SHARD_DEFAULT,
+            pressure: Pressure::Calm,
+            created_at: self.shape.start,
+        })
+    }
+
+    /// The shards, each with a capacity by its weight, so that the whole fleet
+    /// is as full as the shape says.
+    pub fn shards(&self) -> impl Iterator<Item = Shard> + '_ {
+        let weights: f64 = self.shards.iter().map(|shard| shard.weight).sum();
+        let all = self
+            .mean
+            .times(self.shape.tenants as f64 / self.shape.fill.max(0.01));
+        self.shards.iter().map(move |record| {
+            let capacity = all.times(record.weight / weights);
+            Shard::new(record.clone(), capacity)
+        })
+    }
+
+    /// The slices with their load at a moment, one per tenant.
+    pub fn slices(&self, at: Timestamp) -> impl Iterator<Item = Slice> + '_ {
+        (0..self.shape.tenants).filter_map(move |n| self.slice(n, at))
+    }
+
+    /// The slice of the n-th tenant. `None` when no shard may hold it.
+    fn slice(&self, n: u64, at: Timestamp) -> Option<Slice> {
+        let id = SliceId {
+            tenant_id: format!("tenant-{n:07}").parse().ok()?,
+            slice: 0,
+        };
+        let hash = slice_hash(&id.tenant_id, 0);
+        let region = self.chance.below(chance::REGION, n, self.regions.len());
+        let home_region = self.regions[region].clone();
+        let wants_zone = self.chance.share(chance::ZONE, n) < self.shape.zoned;
+        let zone = self.chance.below(chance::WHICH_ZONE, n, self.zones.len());
+        let travels =
+            self.regions.len() > 1 && self.chance.share(chance::TRAVELS, n) < self.shape.permitted;
+        let second = self.regions[(region + 1) % self.regions.len()].clone();
+        let demand = self.load(n, at);
+        let mut slice = Slice {
+            shard_id: self.shards.first()?.shard_id.clone(),
+            demand,
+            bytes: demand.storage as u64,
+            home_region,
+            residency: if travels {
+                Residency::Permitted {
+                    secondary_regions: vec![second],
+                }
+            } else {
+                Residency::Strict
+            },
+            zones: if wants_zone {
+                vec![self.zones[zone].clone()]
+            } else {
+                Vec::new()
+            },
+            pin: None,
+            dial: self.dial(n),
+            placed_at: self.shape.start,
+            passed_over: Vec::new(),
+            moving_to: None,
+            closed: false,
+            id,
+        };
+        slice.shard_id = self.spread(&slice, hash, region)?;
+        Some(slice)
+    }
+
+    fn dial(&self, n: u64) -> Dial {
+        let share = self.chance.share(chance::DIAL, n);
+        if share < self.shape.dialled / 2.0 {
+            Dial::Essential
+        } else if share < self.shape.dialled {
+            Dial::Pause
+        } else {
+            Dial::Active
+        }
+    }
+
+    fn spread(&self, slice: &Slice, hash: u64, region: usize) -> Option<ShardId> {
+        match self.shape.spread {
+            Spread::ByScore => {
+                let subject = Subject {
+                    current: None,
+                    ..slice.subject()
+                };
+                decide(&self.placement, &subject).shard_id
+            }
+            Spread::AtRandom => {
+                // Every so-manieth shard stands in the region, every
+                // so-manieth of those carries the tag.
+                let (regions, zones) = (self.regions.len(), self.zones.len());
+                let zone = slice.zones.first().and_then(|wanted| {
+                    let mut all = self.zones.iter();
+                    all.position(|zone| zone == wanted)
+                });
+                let first = region + zone.unwrap_or(0) * regions;
+                let step = zone.map_or(regions, |_| regions * zones);
+                let count = self.shards.len().checked_sub(first)?.div_ceil(step);
+                let pick = first + (hash % count.max(1) as u64) as usize * step;
+                self.shards.get(pick).map(|shard| shard.shard_id.clone())
+            }
+        }
+    }
+
+    /// The whole fleet at a moment.
+    #[must_use]
+    pub fn fleet(&self, at: Timestamp) -> Fleet {
+        let mut slices = Vec::with_capacity(self.shape.tenants as usize);
+        slices.extend(self.slices(at));
+        Fleet {
+            revision: 1,
+            at,
+            shards: self.shards().collect(),
+            slices,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What a made-up fleet looks like.
+
+use serde::{Deserialize, Serialize};
+
+use ballast_domain::clock::Timestamp;
+
+/// The shape of a fleet. The same shape and seed give the same fleet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Shape {
+    /// Where chance begins.
+    pub seed: u64,
+    /// How many tenants.
+    pub tenants: u64,
+    /// How many shards.
+    pub shards: u32,
+    /// How many regions they stand in, in turn.
+    pub regions: u32,
+    /// How many tags they carry, in turn.
+    pub zones: u32,
+    /// The share of tenants that require a tag.
+    pub zoned: f64,
+    /// The share of tenants that may also be in a second region.
+    pub permitted: f64,
+    /// The share of tenants whose dial is not on active.
+    pub dialled: f64,
+    /// The share of shards that are twice as large.
+    pub heavy_shards: f64,
+    /// How full the fleet is on an average day.
+    pub fill: f64,
+    /// The exponent of Zipf's law for load: 0 is even, 1 is steep.
+    pub skew: f64,
+    /// How much the load of the day swings around its mean: 0 to 1.
+    pub swing: f64,
+    /// The chance that a tenant has a flash crowd in a given hour.
+    pub crowds: f64,
+    /// How many times its load a flash crowd is.
+    pub crowd_factor: f64,
+    /// How much storage grows in a year: 1 is to double.
+    pub growth: f64,
+    /// How tenants came to be where they are.
+    pub spread: Spread,
+    /// When the fleet came to be.
+    pub start: Timestamp,
+}
+
+/// How tenants came to be where they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Spread {
+    /// Placement put them there: costs a draw per tenant and shard.
+    ByScore,
+    /// At random, where they may be: costs the same for any number of shards.
+    AtRandom,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            tenants: 1_000,
+            shards: 10,
+            regions: 1,
+            zones: 1,
+            zoned: 0.0,
+            permitted: 0.0,
+            dialled: 0.0,
+            heavy_shards: 0.0,
+            fill: 0.55,
+            skew: 0.8,
+            swing: 0.4,
+            crowds: 0.0,
+            crowd_factor: 20.0,
+            growth: 0.5,
+            spread: Spread::ByScore,
+            // A Sunday, so that days and weeks begin with it.
+            start: Timestamp::from_unix_ms(1_735_430_400_000),
+        }
+    }
+}

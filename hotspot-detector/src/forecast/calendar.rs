@@ -1,0 +1,167 @@
+//! The calendar of polls: what to prepare before one opens, and when to leave
+//! its tenant alone.
+//!
+//! ```text
+//!        widen        opens                                closes
+//!   ───────┼────────────┼───────────────────────────────────┼──────────►
+//!          ├─ frozen ─────── rush ─┤            ├── rush ── frozen ─┤
+//! ```
+//! People vote when a poll opens and just before it closes. In between a long
+//! poll is calm, and its tenant may be moved.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use ballast_domain::PollId;
+use ballast_domain::bounds::{LANES_DEFAULT, LANES_MAX, POLL_COUNTERS_MAX};
+use ballast_domain::clock::Timestamp;
+use ballast_domain::id::TenantId;
+
+use crate::plan::Span;
+
+/// A poll that will be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Event {
+    /// Whose poll.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// Which.
+    #[serde(rename = "pollID")]
+    pub poll_id: PollId,
+    /// When it opens.
+    pub opens_at: Timestamp,
+    /// When it closes.
+    pub closes_at: Timestamp,
+    /// How many people are expected to vote.
+    pub audience: u64,
+    /// How many items it has.
+    pub items: usize,
+}
+
+/// How polls are prepared for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Readiness {
+    /// The share of the audience that votes in one rush.
+    pub rush_share: f64,
+    /// How long a rush lasts.
+    pub rush_seconds: i64,
+    /// Votes per second that one lane is good for.
+    pub votes_per_lane: f64,
+    /// How long before the opening lanes are widened and moves end.
+    pub lead_seconds: i64,
+    /// How long after the closing moves begin again.
+    pub rest_seconds: i64,
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self {
+            rush_share: 0.3,
+            rush_seconds: 600,
+            votes_per_lane: 500.0,
+            lead_seconds: 3_600,
+            rest_seconds: 900,
+        }
+    }
+}
+
+/// What to do for a poll before it opens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preparation {
+    /// Whose poll.
+    #[serde(rename = "tenantID")]
+    pub tenant_id: TenantId,
+    /// Which.
+    #[serde(rename = "pollID")]
+    pub poll_id: PollId,
+    /// Votes per second expected in its rush.
+    pub votes_per_second: f64,
+    /// The lanes it should have by then.
+    pub lanes: u16,
+    /// When to widen them.
+    pub widen_at: Timestamp,
+    /// Votes per second that even so many lanes are not good for; 0 when they
+    /// are.
+    pub short_by: f64,
+}
+
+/// What is to be prepared for polls that have not closed, the soonest first.
+#[must_use]
+pub fn preparations(events: &[Event], ready: &Readiness, now: Timestamp) -> Vec<Preparation> {
+    let mut found: Vec<Preparation> = events
+        .iter()
+        .filter(|event| now < event.closes_at)
+        .map(|event| prepared(event, ready, now))
+        .collect();
+    found.sort_by(|one, two| {
+        let key = |of: &Preparation| (of.widen_at, of.tenant_id.clone());
+        key(one).cmp(&key(two))
+    });
+    found
+}
+
+fn prepared(event: &Event, ready: &Readiness, now: Timestamp) -> Preparation {
+    // A poll shorter than a rush has everyone in it.
+    let open_seconds = (event.closes_at.unix_ms() - event.opens_at.unix_ms()).max(1_000) / 1_000;
+    let rush = ready.rush_seconds.clamp(1, open_seconds);
+    let share = if open_seconds <= ready.rush_seconds {
+        1.0
+    } else {
+        ready.rush_share.clamp(0.0, 1.0)
+    };
+    let votes_per_second = event.audience as f64 * share / rush as f64;
+    let wanted = (votes_per_second / ready.votes_per_lane.max(1.0)).ceil();
+    let most = (POLL_COUNTERS_MAX / event.items.max(1)).clamp(1, LANES_MAX.into());
+    // The cast saturates; never fewer than any poll has.
+    let lanes = (wanted as usize).max(LANES_DEFAULT.into()).min(most);
+    Preparation {
+        tenant_id: event.tenant_id.clone(),
+        poll_id: event.poll_id,
+        votes_per_second,
+        lanes: u16::try_from(lanes).unwrap_or(LANES_MAX),
+        widen_at: event.opens_at.plus_seconds(-ready.lead_seconds).max(now),
+        short_by: (votes_per_second - lanes as f64 * ready.votes_per_lane).max(0.0),
+    }
+}
+
+/// When each tenant is to be left alone: around the opening and the closing of
+/// its polls. Spans that meet are one.
+#[must_use]
+pub fn freezes(events: &[Event], ready: &Readiness) -> BTreeMap<TenantId, Vec<Span>> {
+    let mut found: BTreeMap<TenantId, Vec<Span>> = BTreeMap::new();
+    for event in events
+        .iter()
+        .filter(|event| event.opens_at < event.closes_at)
+    {
+        let opening = Span {
+            from: event.opens_at.plus_seconds(-ready.lead_seconds),
+            until: event.opens_at.plus_seconds(ready.rush_seconds),
+        };
+        let closing = Span {
+            from: event.closes_at.plus_seconds(-ready.rush_seconds),
+            until: event.closes_at.plus_seconds(ready.rest_seconds),
+        };
+        let spans = found.entry(event.tenant_id.clone()).or_default();
+        spans.extend([opening, closing]);
+    }
+    for spans in found.values_mut() {
+        *spans = joined(std::mem::take(spans));
+    }
+    found
+}
+
+fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort();
+    let mut joined: Vec<Span> = Vec::new();
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if span.from <= last.until => last.until = last.until.max(span.until),
+            _ => joined.push(span),
+        }
+    }
+    joined
+}

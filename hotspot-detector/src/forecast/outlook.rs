@@ -1,0 +1,155 @@
+//! The outlook of a shard: how full it is, when it will be full, and how many
+//! shards are needed by a day.
+
+use serde::{Deserialize, Serialize};
+
+use ballast_domain::clock::Timestamp;
+use ballast_domain::id::ShardId;
+
+use super::{DAY_SECONDS, NoForecast, Point, Series, forecast};
+use crate::resources::Dimension;
+
+/// How a shard will fare in one dimension.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outlook {
+    /// Which shard.
+    #[serde(rename = "shardID")]
+    pub shard_id: ShardId,
+    /// Of what.
+    pub dimension: Dimension,
+    /// What it has of it.
+    pub capacity: f64,
+    /// The share that may be used.
+    pub limit: f64,
+    /// The share that is used now.
+    pub share: f64,
+    /// How sure the interval is.
+    pub sureness: f64,
+    /// In how many days it will be over its limit; `null` when that is further
+    /// off than was looked.
+    pub full_in: Option<Days>,
+    /// The most that is expected on each day, from today on.
+    pub peaks: Vec<Peak>,
+}
+
+/// A number of days, with an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Days {
+    /// At the earliest.
+    pub earliest: f64,
+    /// As expected; `null` when only the early end is in sight.
+    pub expected: Option<f64>,
+    /// At the latest; `null` when that is further off than was looked.
+    pub latest: Option<f64>,
+}
+
+/// The most on one day.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Peak {
+    /// As expected.
+    pub expected: f64,
+    /// At the most.
+    pub high: f64,
+}
+
+/// Looks `days` ahead for one shard and one dimension.
+///
+/// # Errors
+///
+/// When there is too little to go by.
+pub fn outlook(
+    shard_id: &ShardId,
+    dimension: Dimension,
+    (capacity, limit): (f64, f64),
+    series: &Series,
+    days: u32,
+    sureness: f64,
+) -> Result<Outlook, NoForecast> {
+    let step = series.step_seconds.max(1);
+    let steps = i64::from(days) * DAY_SECONDS / step;
+    let points = forecast(series, usize::try_from(steps).unwrap_or(0), sureness)?;
+    let now = points
+        .first()
+        .map_or(series.from, |point| point.at.plus_seconds(-step));
+    let last = series.values.iter().rev().find(|value| value.is_finite());
+    Ok(Outlook {
+        shard_id: shard_id.clone(),
+        dimension,
+        capacity,
+        limit,
+        share: last.copied().unwrap_or(0.0) / capacity,
+        sureness,
+        full_in: full_in(&points, now, capacity * limit),
+        peaks: peaks(&points, now),
+    })
+}
+
+fn full_in(points: &[Point], now: Timestamp, most: f64) -> Option<Days> {
+    let first = |of: fn(&Point) -> f64| {
+        let over = points.iter().find(|point| of(point) > most)?;
+        Some((over.at.unix_ms() - now.unix_ms()) as f64 / (DAY_SECONDS * 1_000) as f64)
+    };
+    Some(Days {
+        earliest: first(|point| point.high)?,
+        expected: first(|point| point.expected),
+        latest: first(|point| point.low),
+    })
+}
+
+fn peaks(points: &[Point], now: Timestamp) -> Vec<Peak> {
+    let mut peaks: Vec<Peak> = Vec::new();
+    for point in points {
+        let since = point.at.unix_ms() - now.unix_ms();
+        // The first step after now is of today.
+        let day = usize::try_from((since - 1) / (DAY_SECONDS * 1_000)).unwrap_or(0);
+        if peaks.len() <= day {
+            let (expected, high) = (point.expected, point.high);
+            peaks.push(Peak { expected, high });
+        }
+        if let Some(peak) = peaks.get_mut(day) {
+            peak.expected = peak.expected.max(point.expected);
+            peak.high = peak.high.max(point.high);
+        }
+    }
+    peaks
+}
+
+/// How many shards are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Needed {
+    /// How many there are.
+    pub have: usize,
+    /// How many will be needed, as expected.
+    pub expected: usize,
+    /// How many at the most.
+    pub at_most: usize,
+}
+
+/// How many shards of the mean capacity hold, up to `goal`, what is expected of
+/// these on the `days`-th day. For shards of one region and one dimension; of several
+/// dimensions the largest answer counts. `None` when there is no outlook so far
+/// ahead.
+#[must_use]
+pub fn shards_needed(outlooks: &[Outlook], days: usize, goal: f64) -> Option<Needed> {
+    let have = outlooks.len();
+    let capacity = outlooks.iter().map(|shard| shard.capacity).sum::<f64>() / have as f64;
+    let mut sum = Peak {
+        expected: 0.0,
+        high: 0.0,
+    };
+    for shard in outlooks {
+        let peak = shard.peaks.get(days.checked_sub(1)?)?;
+        sum.expected += peak.expected;
+        sum.high += peak.high;
+    }
+    let shards = |load: f64| (load / (capacity * goal)).ceil().max(1.0) as usize;
+    (have > 0 && capacity > 0.0 && goal > 0.0).then(|| Needed {
+        have,
+        expected: shards(sum.expected),
+        at_most: shards(sum.high),
+    })
+}

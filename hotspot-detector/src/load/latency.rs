@@ -1,0 +1,274 @@
+//! Latency percentiles from a sketch that can be merged (after `DDSketch`,
+//! Masson, Rim and Lee, 2019).
+//!
+//! A value falls into a bucket whose bounds are a fixed factor apart, so every
+//! percentile is told with a relative error of at most [`ERROR`], whatever was
+//! merged in whatever order. Times are kept from a microsecond to an hour,
+//! which bounds the memory: what is shorter counts as nought, what is longer
+//! counts as an hour.
+
+use serde::{Deserialize, Serialize};
+
+use super::ring::Merge;
+
+/// How far a told percentile is from the true one at most, as a share of it.
+pub const ERROR: f64 = 0.02;
+/// The shortest time that is told apart from nought, in milliseconds.
+pub const MS_MIN: f64 = 0.001;
+/// The longest time, in milliseconds.
+pub const MS_MAX: f64 = 3_600_000.0;
+
+const GAMMA: f64 = (1.0 + ERROR) / (1.0 - ERROR);
+
+/// How long calls took.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Sketch {
+    /// Times below [`MS_MIN`].
+    zero: u64,
+    /// The bucket of the first count.
+    first: i32,
+    counts: Vec<u64>,
+}
+
+/// As in a record: the buckets that hold something.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    #[serde(skip_serializing_if = "is_nought")]
+    zero: u64,
+    buckets: Vec<(i32, u64)>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_nought(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Why a sketch cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("bucket {0} is outside of {1} to {2}: times are from a microsecond to an hour")]
+pub struct BadBucket(i32, i32, i32);
+
+fn bucket_of(ms: f64) -> i32 {
+    (ms.clamp(MS_MIN, MS_MAX).ln() / GAMMA.ln()).ceil() as i32
+}
+
+/// The value that is nearest to all of a bucket, in relative terms.
+fn middle_of(bucket: i32) -> f64 {
+    2.0 * GAMMA.powi(bucket) / (GAMMA + 1.0)
+}
+
+impl Sketch {
+    /// A sketch that tells these percentiles: for sources that know no more.
+    /// Merged with others it is an approximation without a stated error.
+    #[must_use]
+    pub fn from_percentiles(count: u64, p50: f64, p95: f64, p99: f64) -> Self {
+        let upto = |share: f64| (count as f64 * share).ceil() as u64;
+        let mut sketch = Self::default();
+        sketch.add_many(p50, upto(0.50));
+        sketch.add_many(p95, upto(0.95).saturating_sub(upto(0.50)));
+        sketch.add_many(p99, count.saturating_sub(upto(0.95)));
+        sketch
+    }
+
+    /// Adds a call that took this many milliseconds.
+    pub fn add(&mut self, ms: f64) {
+        self.add_many(ms, 1);
+    }
+
+    /// Adds so many calls. What is no time (NaN, below nought) counts as nought.
+    pub fn add_many(&mut self, ms: f64, count: u64) {
+        if count == 0 {
+        } else if ms >= MS_MIN {
+            *self.room(bucket_of(ms)) += count;
+        } else {
+            self.zero += count;
+        }
+    }
+
+    fn room(&mut self, bucket: i32) -> &mut u64 {
+        if self.counts.is_empty() {
+            self.first = bucket;
+        }
+        if bucket < self.first {
+            let more = (self.first - bucket) as usize;
+            self.counts.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = bucket;
+        }
+        let at = (bucket - self.first) as usize;
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, 0);
+        }
+        &mut self.counts[at]
+    }
+
+    /// How many calls it holds.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.zero + self.counts.iter().sum::<u64>()
+    }
+
+    /// How long the fastest `share` (0 to 1) of calls took at the most, in
+    /// milliseconds. Nothing if there were no calls.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let count = self.count();
+        if count == 0 {
+            return None;
+        }
+        let rank = ((share.clamp(0.0, 1.0) * count as f64).ceil() as u64).max(1);
+        let mut seen = self.zero;
+        if seen >= rank {
+            return Some(0.0);
+        }
+        for (bucket, many) in (self.first..).zip(&self.counts) {
+            seen += many;
+            if seen >= rank {
+                return Some(middle_of(bucket));
+            }
+        }
+        None
+    }
+
+    /// As in a record: how many took no time, and the buckets that hold
+    /// something.
+    #[must_use]
+    pub fn parts(&self) -> (u64, Vec<(i32, u64)>) {
+        let written = Written::from(self.clone());
+        (written.zero, written.buckets)
+    }
+
+    /// The sketch with these parts.
+    pub fn from_parts(zero: u64, buckets: Vec<(i32, u64)>) -> Result<Self, BadBucket> {
+        Self::try_from(Written { zero, buckets })
+    }
+
+    /// How many numbers it keeps.
+    #[must_use]
+    pub fn buckets_kept(&self) -> usize {
+        self.counts.len()
+    }
+}
+
+impl Merge for Sketch {
+    fn merge(&mut self, other: &Self) {
+        self.zero += other.zero;
+        for (bucket, count) in (other.first..).zip(&other.counts) {
+            if *count > 0 {
+                *self.room(bucket) += count;
+            }
+        }
+    }
+}
+
+impl From<Sketch> for Written {
+    fn from(sketch: Sketch) -> Self {
+        let buckets = (sketch.first..).zip(sketch.counts);
+        Self {
+            zero: sketch.zero,
+            buckets: buckets.filter(|(_, count)| *count > 0).collect(),
+        }
+    }
+}
+
+impl TryFrom<Written> for Sketch {
+    type Error = BadBucket;
+    fn try_from(written: Written) -> Result<Self, BadBucket> {
+        let (low, high) = (bucket_of(MS_MIN), bucket_of(MS_MAX));
+        let mut sketch = Self {
+            zero: written.zero,
+            ..Self::default()
+        };
+        for (bucket, count) in written.buckets {
+            if !(low..=high).contains(&bucket) {
+                return Err(BadBucket(bucket, low, high));
+            }
+            *sketch.room(bucket) += count;
+        }
+        Ok(sketch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sketch_of(times: &[f64]) -> Sketch {
+        let mut sketch = Sketch::default();
+        for ms in times {
+            sketch.add(*ms);
+        }
+        sketch
+    }
+
+    fn exact(times: &[f64], share: f64) -> f64 {
+        let mut sorted = times.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let rank = ((share * times.len() as f64).ceil() as usize).max(1);
+        sorted[rank - 1]
+    }
+
+    fn times() -> impl Strategy<Value = Vec<f64>> {
+        // From a microsecond to an hour, as many short ones as long ones.
+        let one = (MS_MIN.ln()..MS_MAX.ln()).prop_map(f64::exp);
+        proptest::collection::vec(one, 1..300)
+    }
+
+    proptest! {
+        #[test]
+        fn every_percentile_is_within_the_stated_error(times in times(), share in 0.0..=1.0) {
+            let told = sketch_of(&times).quantile(share).unwrap();
+            let exact = exact(&times, share);
+            prop_assert!((told - exact).abs() <= exact * ERROR * 1.000_001, "{told} for {exact}");
+        }
+
+        #[test]
+        fn merging_in_any_order_is_counting_once(a in times(), b in times(), c in times()) {
+            let all = sketch_of(&[a.clone(), b.clone(), c.clone()].concat());
+            let (a, b, c) = (sketch_of(&a), sketch_of(&b), sketch_of(&c));
+            for [first, second, third] in [[&a, &b, &c], [&c, &a, &b], [&b, &c, &a]] {
+                let mut merged = first.clone();
+                merged.merge(second);
+                merged.merge(third);
+                prop_assert_eq!(&merged, &all);
+            }
+        }
+
+        #[test]
+        fn memory_is_bounded_and_text_keeps_it(times in times()) {
+            let mut sketch = sketch_of(&times);
+            for ms in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
+                sketch.add(ms);
+            }
+            prop_assert!(sketch.buckets_kept() < 600, "{}", sketch.buckets_kept());
+            let text = serde_json::to_string(&sketch).unwrap();
+            let read: Sketch = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(read.count(), sketch.count());
+            prop_assert_eq!(read.quantile(0.95), sketch.quantile(0.95));
+        }
+    }
+
+    #[test]
+    fn percentiles_from_elsewhere_are_told_again() {
+        for count in [1, 2, 7, 100, 12_345] {
+            let sketch = Sketch::from_percentiles(count, 3.0, 40.0, 200.0);
+            assert_eq!(sketch.count(), count);
+            if count >= 100 {
+                for (share, ms) in [(0.5, 3.0), (0.95, 40.0), (0.99, 200.0)] {
+                    let told = sketch.quantile(share).unwrap();
+                    assert!((told - ms).abs() <= ms * ERROR, "{told} for {ms}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_calls_have_no_latency_and_a_bucket_out_of_range_is_refused() {
+        assert_eq!(Sketch::default().quantile(0.5), None);
+        let read = serde_json::from_str::<Sketch>(r#"{"buckets":[[99999,1]]}"#);
+        assert!(read.unwrap_err().to_string().contains("bucket 99999"));
+    }
+}

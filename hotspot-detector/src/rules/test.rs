@@ -1,0 +1,289 @@
+//! What rules would have found in recorded load: what fired when and why, and
+//! why the others did not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ballast_domain::Timestamp;
+
+use super::{Rule, Ruleset, SubjectKind};
+use crate::detect::{Change, Detector, Event, Reading, Subject, explain};
+use crate::load::{Book, Sample, Window};
+use crate::words::{duration, list};
+
+/// Firings of one rule that are kept; the rest are counted.
+const FIRINGS_MAX: usize = 100;
+
+/// What rules found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The first and the last moment of the load.
+    pub span: Option<(Timestamp, Timestamp)>,
+    /// Samples that were taken.
+    pub samples: usize,
+    /// Samples that were not, and why.
+    pub refused: Vec<String>,
+    /// Each rule, in the order of the file.
+    pub rules: Vec<RuleReport>,
+}
+
+/// What one rule found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleReport {
+    /// Which.
+    pub rule: Arc<str>,
+    /// How often it fired.
+    pub fired: usize,
+    /// The first of those.
+    pub firings: Vec<Firing>,
+    /// The longest that it held without firing, and on what.
+    pub closest: Option<(Subject, u64)>,
+    /// Why it did not fire, if it did not.
+    pub why_not: Option<String>,
+}
+
+/// One time that a rule fired.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Firing {
+    /// On what.
+    pub subject: Subject,
+    /// Since when the condition held.
+    pub since: Timestamp,
+    /// When it fired.
+    pub at: Timestamp,
+    /// When it was over, if it was.
+    pub until: Option<Timestamp>,
+    /// The numbers when it fired.
+    pub evidence: Vec<Reading>,
+}
+
+/// Runs rules over load, which comes in the order of time.
+#[must_use]
+pub fn test(rules: &Ruleset, samples: impl IntoIterator<Item = Sample>) -> Report {
+    let mut book = Book::new(rules.spans);
+    let mut detector = Detector::default();
+    let mut run = Run::new(rules);
+    for sample in samples {
+        let (start, end) = (sample.interval.start, sample.interval.end());
+        if let Err(error) = book.take(sample) {
+            run.report.refused.push(error.to_string());
+            continue;
+        }
+        run.report.samples += 1;
+        let first = run.report.span.map_or(start, |(first, _)| first);
+        run.report.span = Some((first, end));
+        for event in detector.pass(rules, &book) {
+            run.event(event);
+        }
+    }
+    for (report, rule) in run.report.rules.iter_mut().zip(&rules.rules) {
+        if report.fired == 0 {
+            report.why_not = Some(why_not(rules, rule, report, &book, &detector));
+        }
+    }
+    run.report
+}
+
+struct Run {
+    report: Report,
+    noticed: BTreeMap<(Arc<str>, Subject), Timestamp>,
+}
+
+impl Run {
+    fn new(rules: &Ruleset) -> Self {
+        let report = |rule: &Rule| RuleReport {
+            rule: Arc::clone(&rule.name),
+            fired: 0,
+            firings: Vec::new(),
+            closest: None,
+            why_not: None,
+        };
+        Self {
+            report: Report {
+                span: None,
+                samples: 0,
+                refused: Vec::new(),
+                rules: rules.rules.iter().map(report).collect(),
+            },
+            noticed: BTreeMap::new(),
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let key = (Arc::clone(&event.rule), event.subject.clone());
+        let reports = &mut self.report.rules;
+        let Some(report) = reports.iter_mut().find(|report| report.rule == event.rule) else {
+            return;
+        };
+        match event.change {
+            Change::Noticed => {
+                self.noticed.insert(key, event.at);
+            }
+            Change::Fired => {
+                let since = self.noticed.remove(&key).unwrap_or(event.at);
+                report.fired += 1;
+                if report.firings.len() < FIRINGS_MAX {
+                    let (subject, at, evidence) = (event.subject, event.at, event.evidence);
+                    report.firings.push(Firing {
+                        subject,
+                        since,
+                        at,
+                        until: None,
+                        evidence,
+                    });
+                }
+            }
+            Change::Passed => {
+                let since = self.noticed.remove(&key).unwrap_or(event.at);
+                let held = event.at.unix_ms().saturating_sub(since.unix_ms());
+                let held = u64::try_from(held).unwrap_or(0);
+                if report
+                    .closest
+                    .as_ref()
+                    .is_none_or(|(_, longest)| held > *longest)
+                {
+                    report.closest = Some((event.subject, held));
+                }
+            }
+            Change::Cleared | Change::Gone => {
+                let same = |firing: &&mut Firing| firing.subject == event.subject;
+                if let Some(firing) = report.firings.iter_mut().rev().find(same) {
+                    firing.until = firing.until.or(Some(event.at));
+                }
+            }
+            Change::Easing | Change::Relapsed => {}
+        }
+    }
+}
+
+fn why_not(
+    rules: &Ruleset,
+    rule: &Rule,
+    report: &RuleReport,
+    book: &Book,
+    detector: &Detector,
+) -> String {
+    if let Some((subject, held)) = &report.closest {
+        return format!(
+            "it held for {} at the most, on {subject}, and must for {}",
+            duration(*held as f64),
+            duration(rule.for_ms as f64)
+        );
+    }
+    if rule.subject != SubjectKind::Shard {
+        return format!("its condition never held: {}", rule.when.text());
+    }
+    // The shard that works hardest came nearest, as far as can be told.
+    let pressure = |shard| {
+        book.view(shard, Window::Short)
+            .and_then(|view| view.pressure())
+    };
+    let hardest = book.shards().max_by(|a, b| {
+        pressure(a.1)
+            .unwrap_or(0.0)
+            .total_cmp(&pressure(b.1).unwrap_or(0.0))
+    });
+    let Some((shard, _)) = hardest else {
+        return "there was no load".to_owned();
+    };
+    let subject = Subject::Shard {
+        shard: shard.clone(),
+    };
+    let standings = explain(rules, book, detector, &subject);
+    let standing = standings.iter().find(|standing| standing.rule == rule.name);
+    let words = standing.map_or("", |standing| standing.words.as_str());
+    format!("at the end, on {shard}: {words}")
+}
+
+/// A report for people.
+#[must_use]
+pub fn told(report: &Report) -> String {
+    let mut text = match report.span {
+        Some((from, to)) => format!("{} samples from {from} to {to}\n", report.samples),
+        None => "no samples\n".to_owned(),
+    };
+    if !report.refused.is_empty() {
+        text.push_str(&format!(
+            "{} refused: {}\n",
+            report.refused.len(),
+            list(&report.refused)
+        ));
+    }
+    for rule in &report.rules {
+        text.push_str(&format!("\n{}: fired {} times\n", rule.rule, rule.fired));
+        if let Some(why_not) = &rule.why_not {
+            text.push_str(&format!("  {why_not}\n"));
+        }
+        for firing in &rule.firings {
+            let until = firing
+                .until
+                .map_or("the end".to_owned(), |until| until.to_string());
+            let numbers: Vec<_> = firing
+                .evidence
+                .iter()
+                .map(|reading| format!("{} {}", reading.name, reading.shown))
+                .collect();
+            text.push_str(&format!(
+                "  {} at {} (held since {}), until {until}\n    {}\n",
+                firing.subject,
+                firing.at,
+                firing.since,
+                numbers.join(", ")
+            ));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Interval, ShardSample, Sketch};
+    use crate::resources::Resources;
+    use crate::rules::defaults;
+
+    /// An hour of one shard: full and slow from the 10th to the 40th minute, but
+    /// for a gap; and once for three minutes.
+    fn hour() -> Vec<Sample> {
+        (0..360)
+            .map(|step| {
+                let minute = step / 6;
+                let slow = (10..40).contains(&minute) || (50..53).contains(&minute);
+                let capacity = Resources {
+                    storage: 100.0,
+                    ..Resources::default()
+                };
+                let mut shard =
+                    ShardSample::new("shard-1".parse().unwrap(), "eu".parse().unwrap(), capacity);
+                shard.storage = Some(if minute >= 10 { 84.0 } else { 60.0 });
+                let p95 = if slow { 2_600.0 } else { 300.0 };
+                shard.query_latency = Sketch::from_percentiles(1_000, 20.0, p95, p95 * 2.0);
+                let start = Timestamp::from_unix_ms(1_800_000_000_000 + step * 10_000);
+                let measured = !(14..17).contains(&minute);
+                let shards = measured.then_some(shard).into_iter().collect();
+                Sample {
+                    interval: Interval { start, ms: 10_000 },
+                    shards,
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn it_says_what_fired_when_and_why_and_why_not() {
+        let rules = defaults().unwrap();
+        let mut samples = hour();
+        samples.push(samples[3].clone());
+        insta::assert_snapshot!(told(&test(&rules, samples)));
+    }
+
+    #[test]
+    fn without_load_it_says_so() {
+        let report = test(&defaults().unwrap(), []);
+        assert_eq!(
+            report.rules[0].why_not.as_deref(),
+            Some("there was no load")
+        );
+        assert!(told(&report).starts_with("no samples"));
+    }
+}
