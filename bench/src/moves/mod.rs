@@ -25,6 +25,9 @@ use std::path::Path;
 
 use crate::options::Options;
 
+/// What is too large to be moved unless it is asked for.
+const LARGE: u64 = 10_000_000;
+
 /// A tenant of a size, and how often it is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
@@ -37,6 +40,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     let place = tempfile::tempdir()?;
     let directory = options.keep.as_deref().unwrap_or(place.path());
     let wanted = |part: &str| options.part.as_deref().is_none_or(|only| only == part);
+    if largest(&options.sizes) < LARGE {
+        println!("\nA tenant with 10,000,000 votes is left out: --sizes 10000000:5");
+    }
     if wanted("pause") {
         pause::run(directory, &options.sizes).await?;
     }
