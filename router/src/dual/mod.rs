@@ -164,6 +164,8 @@ impl State {
             tokio::spawn(async move {
                 let ending = state.ending();
                 tokio::select! {
+                    // In this order: by chance, a simulated world would have two ends.
+                    biased;
                     () = state.compare_counts(&place, poll, LOOKS_APART) => {}
                     () = ending => {}
                 }
