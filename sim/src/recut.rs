@@ -1,7 +1,7 @@
 //! Cutting slices anew, checked exhaustively within bounds.
 //!
 //! What decides is the production code:
-//! [`recut`](ballast_migration_engine::protocol::recut), the record's
+//! [`recut`], the record's
 //! transitions, and the shard's [`Fence`]. Around it two workers look and act
 //! at different times, orders and votes are delayed and repeated, a cut is
 //! called off at any moment, and routers believe what was true long ago.

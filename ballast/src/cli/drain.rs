@@ -18,7 +18,7 @@ pub(crate) struct Manner {
     /// Do it; without this only what would be done is shown
     #[arg(long)]
     yes: bool,
-    /// How many moves at the same time; per_shard_max in [moves] when absent
+    /// How many moves at the same time; moves.per_shard_max when absent
     #[arg(long, value_name = "N")]
     concurrency: Option<u64>,
     /// How long both sides are kept after each cutover, such as 10min
