@@ -20,6 +20,13 @@ use tokio::sync::watch;
 
 use super::paused::{Paused, START_MS};
 
+/// Outages of a store, and how long each of them may last: twice a lease.
+const OUTAGES: u64 = 3;
+const OUTAGE_MS: i64 = 60_000;
+
+/// How long it is away altogether, at most.
+pub(crate) const OUT_MS_MAX: i64 = OUTAGES.cast_signed() * OUTAGE_MS;
+
 /// What becomes of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -120,10 +127,9 @@ impl Faulty {
         }
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let since = self.clock.now_ms() - START_MS;
-        // Three outages, of up to twice a lease.
-        let is_out = (0..3).any(|outage| {
+        let is_out = (0..OUTAGES).any(|outage| {
             let begins = (self.drawn(("begins", outage)) % 120_000).cast_signed();
-            let length = (self.drawn(("lasts", outage)) % 60_000).cast_signed();
+            let length = (self.drawn(("lasts", outage)) % OUTAGE_MS.cast_unsigned()).cast_signed();
             (begins..begins + length).contains(&since)
         });
         let drawn = self.drawn(("call", call));

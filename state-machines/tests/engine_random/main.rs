@@ -100,7 +100,7 @@ proptest! {
         let definition = Definition::parse(&text).unwrap();
         let (ended, deaths) = paused::run(durably(&definition, seed, deadly));
         prop_assert!(deaths < 1_000);
-        if let Some(expected) = only_outcome(&definition, seed) {
+        if let Some(expected) = only_outcome(&definition, seed, 0) {
             let end = End {
                 status: ended.summary.status,
                 output: ended.output,
@@ -116,7 +116,7 @@ proptest! {
 fn most_machines_have_one_outcome() {
     let compared = (0..200).filter(|seed| {
         let definition = Definition::parse(&machine(*seed).to_string()).unwrap();
-        only_outcome(&definition, *seed).is_some()
+        only_outcome(&definition, *seed, 0).is_some()
     });
     let compared = compared.count();
     assert!(compared > 100, "{compared} of 200");

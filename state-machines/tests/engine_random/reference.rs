@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use super::paused::START_MS;
 
+/// Orders that are tried by chance, beside the plain ones.
+const ORDERS: usize = 5;
+
 /// How an execution ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct End {
@@ -16,15 +19,22 @@ pub(crate) struct End {
     pub(crate) error: Option<String>,
 }
 
-/// Runs a machine with nothing but the core. Of what is due at the same time,
-/// `pick` says which comes first.
-fn reference(definition: &Definition, seed: u64, pick: impl Fn(usize) -> usize) -> End {
+/// Runs a machine with nothing but the core. Of what is due within `late_ms` of
+/// the earliest, `pick` says which comes first.
+fn reference(
+    definition: &Definition,
+    seed: u64,
+    late_ms: i64,
+    mut pick: impl FnMut(usize) -> usize,
+) -> End {
     let mut execution = Execution::default();
     let mut now = START_MS;
     let mut due: Vec<(i64, Event)> = vec![(now, Event::Begun(Box::new(begin(seed))))];
     while !execution.status().is_ended() {
         let first = due.iter().map(|(at, _)| *at).min().unwrap();
-        let together: Vec<usize> = (0..due.len()).filter(|at| due[*at].0 == first).collect();
+        let together: Vec<usize> = (0..due.len())
+            .filter(|at| due[*at].0 - first <= late_ms)
+            .collect();
         let (at_ms, event) = due.remove(together[pick(together.len())]);
         now = now.max(at_ms);
         let outcome = apply(definition, &mut execution, At::new(event, now));
@@ -66,14 +76,30 @@ fn begin(seed: u64) -> Begin {
     }
 }
 
-/// The outcome, if the order does not decide it.
-pub(crate) fn only_outcome(definition: &Definition, seed: u64) -> Option<End> {
+/// The outcome, if not even the order of what is due within `late_ms` decides
+/// it: while a store is away, a branch waits longer than its neighbour does.
+pub(crate) fn only_outcome(definition: &Definition, seed: u64, late_ms: i64) -> Option<End> {
     // Tasks that are run again take their time again.
     if definition.timeout_seconds().is_some() {
         return None;
     }
-    let first = reference(definition, seed, |_| 0);
-    let last = reference(definition, seed, |count| count - 1);
-    let middle = reference(definition, seed, |count| count / 2);
-    (first == last && last == middle).then_some(first)
+    let mut drawn = seed;
+    let mut by_chance = |count: usize| {
+        drawn = drawn
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        usize::try_from(drawn >> 33).unwrap() % count
+    };
+    let in_time = reference(definition, seed, 0, |_| 0);
+    // Who comes late may do so every time, or only now and then.
+    let is_always_so = [0, late_ms / 16, late_ms].into_iter().all(|late_ms| {
+        let mut is_so = |pick: &mut dyn FnMut(usize) -> usize| {
+            reference(definition, seed, late_ms, pick) == in_time
+        };
+        is_so(&mut |_| 0)
+            && is_so(&mut |count| count - 1)
+            && is_so(&mut |count| count / 2)
+            && (0..ORDERS).all(|_| is_so(&mut by_chance))
+    });
+    is_always_so.then_some(in_time)
 }
