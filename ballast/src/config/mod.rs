@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use command::{ConfigCommand, run};
 pub(crate) use duration::Human;
-pub(crate) use load::load;
+pub(crate) use load::{load, parse};
 pub(crate) use moves::Moves;
 pub(crate) use validate::{address, check};
 
@@ -43,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) moves: Moves,
     /// The workflow engine.
     pub(crate) workflows: Workflows,
+    /// The web console.
+    pub(crate) console: ConsoleSettings,
     /// What is logged.
     pub(crate) log: Log,
     /// Where traces go.
@@ -304,6 +306,25 @@ impl Default for Traces {
         Self {
             otlp_endpoint: None,
             sample: 1.0,
+        }
+    }
+}
+
+/// The web console, under `/console`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ConsoleSettings {
+    /// Whether there is one.
+    pub(crate) enabled: bool,
+    /// How long a login lasts.
+    pub(crate) session: Human,
+}
+
+impl Default for ConsoleSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            session: Human(std::time::Duration::from_secs(8 * 60 * 60)),
         }
     }
 }
