@@ -551,7 +551,7 @@ async fn a_tenant_moves_and_comes_back() {
     assert_eq!(signed["status"], "reversed");
     assert!(file.header("content-disposition").contains("attachment"));
     assert_eq!(
-        app.newest(&poll).await["totalVotes"],
+        app.newest(&poll).await["total"],
         20,
         "{:?}",
         app.newest(&poll).await

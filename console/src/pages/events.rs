@@ -40,8 +40,9 @@ fn query(asked: &Fields, limit: u32) -> Result<EventQuery> {
         ));
     }
     Ok(EventQuery {
+        // The fleet's guard changes with every shard: shown when asked for.
+        hidden: kind.is_none().then_some(Kind::Fleet),
         kind,
-        hidden: None,
         id,
         before: asked.optional("before")?,
         since: asked.optional("since")?,

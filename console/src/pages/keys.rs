@@ -58,7 +58,7 @@ fn row(
     let version = Some(body.key.version);
     html! {
         tr {
-            td { code { (key.hint) "…" } @if key.mode == KeyMode::Test { " " (badge("calm", "test")) } }
+            td { code { (key.hint) } @if key.mode == KeyMode::Test { " " (badge("calm", "test")) } }
             td { (key.name.as_deref().unwrap_or("—")) }
             td class="small" { (scopes(&key.scopes)) }
             td {
