@@ -10,7 +10,7 @@ use ballast_vote_shard::archive::{ArchiveError, Pace, Report, Stopped};
 
 use super::{Given, Steps, failed, tell};
 use crate::faults;
-use crate::throttle::Throttle;
+use crate::throttle::{End, Throttle};
 use crate::worker::{MoveError, Side};
 
 /// How often it is looked at what is asked of the move, and told how far it is.
@@ -112,9 +112,8 @@ impl<'a> Paced<'a> {
             self.ended = Some(ended);
             Stopped
         })?;
-        if let Some(micros) = self.spared.1.usage().await.commit_micros {
-            self.throttle.feel(micros);
-        }
+        let spared = self.spared.1.commit_micros();
+        self.throttle.feel(&[(End::Source, spared)]);
         self.tell();
         Ok(())
     }
