@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::archive::{ArchiveError, Pace, Report, Stopped};
 
-use super::{Given, Steps, failed, tell};
+use super::{FOR_RESUME, Given, Steps, failed, tell};
 use crate::faults;
 use crate::throttle::{End, Throttle};
 use crate::worker::{MoveError, Side};
@@ -126,7 +126,7 @@ impl<'a> Paced<'a> {
         loop {
             let migration = self.steps.go_on(given, self.context).await?;
             let paused = migration.asked.paused.is_some();
-            let why = paused.then_some("somebody to resume it");
+            let why = paused.then_some(FOR_RESUME);
             self.steps.waits_for(&migration, why).await?;
             if !paused || self.context.is_cancelled() {
                 return Ok(());

@@ -14,7 +14,7 @@ use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::{Value, json};
 
 use super::paced::{Counted, Paced};
-use super::{Done, Given, Steps, failed, tell};
+use super::{Done, FOR_RESUME, Given, Steps, failed, tell};
 use crate::copy::{Ahead, Copied};
 use crate::faults;
 use crate::throttle::{End, Throttle};
@@ -194,7 +194,7 @@ impl Copying<'_> {
     /// Keeps the figures for those who look, and what it waits for.
     async fn noted(&self, copied: &Copied) -> Result<(), TaskError> {
         let paused = self.migration.asked.paused.is_some();
-        let why = paused.then_some("somebody to resume it");
+        let why = paused.then_some(FOR_RESUME);
         let (rows, bytes) = (copied.rows, copied.bytes);
         let steps = self.steps;
         let edit = move |migration: &mut Migration| {
