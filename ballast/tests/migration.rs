@@ -399,6 +399,63 @@ async fn a_watch_and_a_move_outlive_kill_9() {
     assert_eq!(done["certificate"]["publicKey"], key["publicKey"]);
 }
 
+/// Whoever drains a shard again does it on other terms: those hold from then
+/// on, and what the first one left is not done twice.
+#[tokio::test]
+async fn a_second_drain_takes_the_place_of_the_first() {
+    let it = Instance::start().await;
+    for n in 0..6 {
+        it.tenant(&format!("tenant-{n}")).await;
+    }
+    voted(&it, "acme", 20).await;
+    let shard = shard_of(&it, "acme").await;
+    let held = it.get(&format!("/shards/{shard}")).await["slices"].clone();
+    let first = ["shard", "drain", &shard, "--yes", "--concurrency", "1"];
+    let begun = run(&it, &[&first[..], &["--window", "1h"]].concat()).await;
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    let first = eventually("a move in its window", async || {
+        let open = it.all("/migrations?open=true").await;
+        let in_window = |one: &&Value| one["phase"] == "MonitorDualRead";
+        open.iter()
+            .find(in_window)
+            .map(|one| text(&one["migrationID"]))
+    })
+    .await;
+    let again = ["shard", "drain", &shard, "--yes", "--window", "0s"];
+    let begun = run(&it, &again).await;
+    assert_eq!(begun.code, Some(0), "{begun:?}");
+    // The first one's move keeps its own terms; all others have the second's.
+    it.act(&format!("/migrations/{first}/complete")).await;
+    eventually("it is empty", async || {
+        (it.get(&format!("/shards/{shard}/drain")).await["status"] == "empty").then_some(())
+    })
+    .await;
+    let moves = it.all("/migrations?status=completed").await;
+    assert_eq!(moves.len() as u64, held.as_u64().unwrap(), "each once");
+    for one in &moves {
+        let window = if one["migrationID"] == first {
+            3_600_000
+        } else {
+            0
+        };
+        assert_eq!(one["terms"]["windowMs"], window, "{one}");
+    }
+}
+
+/// As it is written in JSON, and as the command line writes it.
+#[tokio::test]
+async fn moves_are_found_by_how_they_ended() {
+    let it = Instance::start().await;
+    voted(&it, "acme", 5).await;
+    for name in ["rolledBack", "rolled-back"] {
+        let found = run(&it, &["migration", "list", "--status", name, "--json"]).await;
+        assert_eq!(found.code, Some(0), "{found:?}");
+    }
+    let unknown = run(&it, &["migration", "list", "--status", "rolled"]).await;
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(unknown.stderr.contains("rolled-back"), "{unknown:?}");
+}
+
 #[tokio::test]
 async fn a_shard_is_drained_and_a_drain_called_off() {
     let it = Instance::start().await;

@@ -19,7 +19,7 @@ pub(crate) struct Manner {
     #[arg(long)]
     yes: bool,
     /// How many moves at the same time; moves.per_shard_max when absent
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     concurrency: Option<u64>,
     /// How long both sides are kept after each cutover, such as 10min
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]

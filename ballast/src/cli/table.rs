@@ -174,6 +174,12 @@ pub(crate) fn facts(screen: &Screen, facts: &[(&str, Option<String>)]) -> String
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// So many of something: `1 poll`, `12,000 polls`.
+pub(crate) fn counted(n: u64, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", number(n))
+}
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn number(n: u64) -> String {
     let digits = n.to_string();

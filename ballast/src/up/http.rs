@@ -141,6 +141,9 @@ async fn ready(
     let mut troubles: Vec<_> = usages
         .filter_map(|(id, usage)| usage.trouble.map(|why| format!("{id}: {why}")))
         .collect();
+    if !shards.are_known() {
+        troubles.push("shards: it is not known yet which there are".to_owned());
+    }
     if let Err(error) = plane.registry().check().await {
         troubles.push(format!("registry: {}", causes(&error)));
     }

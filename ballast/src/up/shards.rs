@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub(crate) struct LocalShards {
     slots: RwLock<HashMap<ShardId, Slot>>,
     /// Whether every shard that is known was tried.
     tried: watch::Sender<bool>,
+    /// Whether the registry was asked which there are.
+    looked: AtomicBool,
 }
 
 /// What has become of a shard.
@@ -61,6 +64,7 @@ impl LocalShards {
             entropy,
             slots: RwLock::default(),
             tried: watch::Sender::new(false),
+            looked: AtomicBool::new(false),
         }
     }
 
@@ -127,6 +131,7 @@ impl LocalShards {
         for (id, url) in wanted {
             self.start(id, &url);
         }
+        self.looked.store(true, Ordering::Release);
         self.note_tried();
         Ok(seen)
     }
@@ -186,6 +191,11 @@ impl LocalShards {
             drop(slot);
         }
         self.note_tried();
+    }
+
+    /// Whether it is known which shards there are.
+    pub(crate) fn are_known(&self) -> bool {
+        self.looked.load(Ordering::Acquire)
     }
 
     fn any_failed(&self) -> bool {

@@ -50,8 +50,13 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
         tokio::time::sleep(last.max(CALM_MIN)).await;
         let begun = clock.elapsed();
         calms.push((from, begun));
-        operator.move_to("acme", SHARDS[n % 2]).await?;
-        moves.push((begun, clock.elapsed(), n % 2));
+        let moved = operator.move_to("acme", SHARDS[n % 2]).await?;
+        moves.push(Move {
+            begun,
+            ended: clock.elapsed(),
+            target: n % 2,
+            phases: moved.phases,
+        });
         last = clock.elapsed() - begun;
     }
     let mut votes = Vec::new();
@@ -80,9 +85,9 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     }
     for (name, on_target) in [("on the source", false), ("on the target", true)] {
         let mut during = Samples::new();
-        for (from, to, target) in &moves {
-            let place = if on_target { *target } else { 1 - *target };
-            add(&mut during, &votes[place], *from, *to);
+        for one in &moves {
+            let votes = &votes[one.neighbour(on_target)];
+            add(&mut during, votes, one.begun, one.ended);
         }
         let (one, two) = (calm.quantile(0.99), during.quantile(0.99));
         table.row([
@@ -97,7 +102,78 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     table.print(&format!(
         "Neighbours of a tenant with 1,000,000 votes that moves {MOVES} times: {VOTES_PER_SECOND} votes per second each, {failed} errors"
     ));
+    by_phase(&moves, &votes);
     Ok(())
+}
+
+/// A move, by the clock of the run.
+struct Move {
+    begun: Duration,
+    ended: Duration,
+    /// The number of the shard it went to.
+    target: usize,
+    phases: Vec<(Duration, String)>,
+}
+
+impl Move {
+    /// Who stays on its target, or on its source.
+    fn neighbour(&self, on_target: bool) -> usize {
+        if on_target {
+            self.target
+        } else {
+            1 - self.target
+        }
+    }
+
+    /// From when to when it was in each of its phases.
+    fn spans(&self) -> impl Iterator<Item = (&str, Duration, Duration)> {
+        let ends = self.phases.iter().skip(1);
+        let ends = ends.map(|(since, _)| self.begun + *since);
+        let ends = ends.chain([self.ended]);
+        let phases = self.phases.iter().zip(ends);
+        phases.map(|((since, phase), end)| (phase.as_str(), self.begun + *since, end))
+    }
+}
+
+/// Prints what is felt of each phase.
+fn by_phase(moves: &[Move], votes: &[Vec<Answered>]) {
+    let mut phases: Vec<&str> = Vec::new();
+    for (phase, ..) in moves.iter().flat_map(Move::spans) {
+        if !phases.contains(&phase) {
+            phases.push(phase);
+        }
+    }
+    let heads = [
+        "phase",
+        "it takes",
+        "source p50",
+        "p99",
+        "target p50",
+        "p99",
+    ];
+    let mut table = Table::new(&heads);
+    for phase in phases {
+        let mut takes = Samples::new();
+        let mut felt = [Samples::new(), Samples::new()];
+        for one in moves {
+            for (_, from, to) in one.spans().filter(|(name, ..)| *name == phase) {
+                takes.add(to - from);
+                for (on_target, felt) in felt.iter_mut().enumerate() {
+                    add(felt, &votes[one.neighbour(on_target == 1)], from, to);
+                }
+            }
+        }
+        let [source, target] = &mut felt;
+        table.row([
+            phase.to_owned(),
+            ms(takes.median()),
+            ms(source.median()),
+            ms(source.quantile(0.99)),
+            ms(target.median()),
+            ms(target.quantile(0.99)),
+        ]);
+    }
+    table.print("What neighbours feel of each phase");
 }
 
 fn add(samples: &mut Samples, votes: &[Answered], from: Duration, to: Duration) {

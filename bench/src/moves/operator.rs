@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::http::client::Connection;
 use crate::http::server::Ballast;
+use crate::stopwatch::Stopwatch;
 
 /// How often it is looked whether a move is over.
 const LOOK: Duration = Duration::from_millis(10);
@@ -28,6 +29,8 @@ pub(super) struct Moved {
     pub(super) took_ms: u64,
     /// How often the cutover was put off.
     pub(super) put_off: u64,
+    /// When it was first seen in each of its phases, after it was asked for.
+    pub(super) phases: Vec<(Duration, String)>,
 }
 
 impl Operator {
@@ -72,12 +75,18 @@ impl Operator {
             .await?;
         let id = begun["migrationID"].as_str().context("a move has a name")?;
         let path = format!("/migrations/{id}");
+        let clock = Stopwatch::start();
+        let mut phases: Vec<(Duration, String)> = Vec::new();
         for _ in 0..PATIENCE {
             tokio::time::sleep(LOOK).await;
             let shown = self.ask("GET", &path, "").await?;
+            let phase = shown["phase"].as_str().unwrap_or_default();
+            if phases.last().is_none_or(|(_, last)| last != phase) {
+                phases.push((clock.elapsed(), phase.to_owned()));
+            }
             match shown["status"].as_str() {
                 Some("running" | "waiting") => {}
-                Some("completed") => return moved(&shown),
+                Some("completed") => return moved(&shown, phases),
                 other => bail!("{id} is {other:?}: {shown}"),
             }
         }
@@ -85,7 +94,7 @@ impl Operator {
     }
 }
 
-fn moved(shown: &Value) -> anyhow::Result<Moved> {
+fn moved(shown: &Value, phases: Vec<(Duration, String)>) -> anyhow::Result<Moved> {
     let certificate = &shown["certificate"];
     let number = |value: &Value| value.as_u64();
     let votes = &certificate["votes"];
@@ -96,5 +105,6 @@ fn moved(shown: &Value) -> anyhow::Result<Moved> {
         pause_ms: number(&certificate["pauseMs"]).context("a move says its pause")?,
         took_ms: number(&certificate["durationMs"]).unwrap_or(0),
         put_off: number(&shown["figures"]["putOff"]).unwrap_or(0),
+        phases,
     })
 }

@@ -6,8 +6,8 @@ use ballast_domain::registry::{CommitError, Expect, Kind};
 use ballast_domain::{Result, Timestamp};
 use ballast_migration_engine::ports::Admission;
 
-use super::get;
 use super::settings::MoveSettings;
+use super::{FOR_RESUME, get};
 use crate::change::commit_failed;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
@@ -15,8 +15,9 @@ use crate::registry::typed;
 
 /// Whoever waits for people asks again after so many seconds.
 const ASK_AGAIN: u64 = 1;
-/// A maintenance window is waited for no longer at a time, in case it is moved.
-const ASK_AGAIN_WINDOW: u64 = 30;
+/// A maintenance window is waited for no longer at a time: it may be moved, and
+/// whoever cancels does not wait long.
+const ASK_AGAIN_WINDOW: u64 = 2;
 
 /// Gives a move its turn, if it is.
 pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result<Admission> {
@@ -70,7 +71,7 @@ fn room(migration: &Migration, moves: &MoveSettings) -> Vec<Expect> {
 /// What a move has to wait for, and when to ask again: pure.
 fn not_yet(migration: &Migration, moves: &MoveSettings, now: Timestamp) -> Option<(String, u64)> {
     if migration.asked.paused.is_some() {
-        return Some(("somebody to resume it".to_owned(), ASK_AGAIN));
+        return Some((FOR_RESUME.to_owned(), ASK_AGAIN));
     }
     if migration.terms.needs_approval && migration.asked.approved.is_none() {
         let why = "somebody to approve it (ballast migration approve)".to_owned();

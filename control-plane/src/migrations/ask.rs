@@ -6,7 +6,7 @@ use ballast_domain::moving::MoveId;
 use ballast_domain::{Error, ErrorCode, Result};
 
 use super::body::{self, MigrationBody};
-use super::get;
+use super::{FOR_RESUME, get};
 use crate::change::{Attempts, Edit, IfMatch};
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
@@ -59,11 +59,9 @@ pub async fn ask(
             at: plane.now(),
         };
         let asked = asked(&old.value, ask, word)?;
-        let turns = asked.back.is_some() && old.value.asked.back.is_none();
         let value = Migration {
+            waiting_for: waiting_for(&old.value, &asked),
             asked,
-            // Whatever it was that it waited for, it does not any more.
-            waiting_for: old.value.waiting_for.clone().filter(|_| !turns),
             ..old.value.clone()
         };
         let writes = match value == old.value {
@@ -80,6 +78,22 @@ pub async fn ask(
             return body::shown(plane, done).await;
         }
     }
+}
+
+/// What a move waits for once this is asked of it, as far as is known before
+/// whoever works on it has looked: pure.
+fn waiting_for(migration: &Migration, asked: &Asked) -> Option<String> {
+    if asked.paused.is_some() {
+        return Some(FOR_RESUME.to_owned());
+    }
+    // It has been answered: whatever else there is to wait for, is told then.
+    let before = &migration.asked;
+    let is_answered = before.paused.is_some()
+        || asked.approved != before.approved
+        || asked.back != before.back
+        || asked.complete != before.complete;
+    let waits = migration.waiting_for.clone();
+    waits.filter(|_| !is_answered)
 }
 
 /// What was asked of a move by then: pure.

@@ -171,6 +171,8 @@ fn progress(migration: &Migration, execution: Option<&Description>) -> MoveProgr
             done: migration.figures.rows,
             total: migration.price.as_ref().map(|price| price.rows),
             unit: "rows".to_owned(),
+            // Of a process that died, or of one that has not begun.
+            note: (!migration.is_over()).then(|| "about to be taken up".to_owned()),
             ..MoveProgress::default()
         },
     };

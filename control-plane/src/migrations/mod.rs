@@ -38,6 +38,8 @@ use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use notary::Notary;
 
+use ballast_migration_engine::steps::FOR_RESUME;
+
 pub use keep::Kept;
 pub use settings::MoveSettings;
 

@@ -10,6 +10,7 @@ mod window;
 
 use ballast_control_plane::migrations::ask::Ask;
 use ballast_control_plane::migrations::begin::NewMove;
+use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::notary::{Disbelief, verify};
 use ballast_domain::ErrorCode;
 use ballast_domain::VoterId;
@@ -215,8 +216,12 @@ async fn a_move_is_paused_and_resumed() {
         .migration
         .value
         .migration_id;
-    house.ask(&id, Ask::Pause).await.unwrap();
-    house.ask(&id, Ask::Approve).await.unwrap();
+    // What it waits for is told at once, before anybody has looked at it.
+    let waits = |shown: &MigrationBody| shown.migration.value.waiting_for.clone();
+    let shown = house.ask(&id, Ask::Pause).await.unwrap();
+    assert_eq!(waits(&shown).as_deref(), Some("somebody to resume it"));
+    let shown = house.ask(&id, Ask::Approve).await.unwrap();
+    assert_eq!(waits(&shown).as_deref(), Some("somebody to resume it"));
     let paused = house
         .until(&id, "paused", |shown| {
             let why = shown.migration.value.waiting_for.as_deref();
@@ -224,7 +229,8 @@ async fn a_move_is_paused_and_resumed() {
         })
         .await;
     assert_eq!(paused.status, Status::Waiting);
-    house.ask(&id, Ask::Resume).await.unwrap();
+    let shown = house.ask(&id, Ask::Resume).await.unwrap();
+    assert_eq!(waits(&shown), None);
     assert_eq!(house.ended(&id).await.status, Status::Completed);
     let votes = voting.stop().await;
     house.holds(&to, &votes).await;

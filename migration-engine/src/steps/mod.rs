@@ -47,6 +47,8 @@ use told::Told;
 
 /// How often a step gives a sign of life.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// What a paused move waits for.
+pub const FOR_RESUME: &str = "somebody to resume it";
 /// What may pass: it is tried again.
 const UNAVAILABLE: &str = "Ballast.Unavailable";
 /// Somebody called the move off, or back.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::judge_sides::{Found, Judge};
 use super::paced::{Counted, Paced};
 use super::verify_consistency::without;
-use super::{Done, Given, Steps, alive, failed, tell};
+use super::{Done, FOR_RESUME, Given, Steps, alive, failed, tell};
 use crate::budget::Strikes;
 use crate::copy::Copied;
 use crate::ports::ReadCounts;
@@ -86,7 +86,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         return finish(steps, &noted, &back).await;
     }
     let paused = migration.asked.paused.is_some();
-    let waits = paused.then_some("somebody to resume it");
+    let waits = paused.then_some(FOR_RESUME);
     steps.waits_for(&noted, waits).await?;
     let often = (window / 100_000).clamp(1, ASK_AGAIN_MAX);
     let ask_again = left.div_ceil(1_000).clamp(1, often);

@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::archive::{ArchiveError, Pace, Report, Stopped};
 
-use super::{Given, Steps, failed, tell};
+use super::{FOR_RESUME, Given, Steps, failed, tell};
 use crate::faults;
-use crate::throttle::Throttle;
+use crate::throttle::{End, Throttle};
 use crate::worker::{MoveError, Side};
 
 /// How often it is looked at what is asked of the move, and told how far it is.
@@ -112,9 +112,8 @@ impl<'a> Paced<'a> {
             self.ended = Some(ended);
             Stopped
         })?;
-        if let Some(micros) = self.spared.1.usage().await.commit_micros {
-            self.throttle.feel(micros);
-        }
+        let spared = self.spared.1.commit_micros();
+        self.throttle.feel(&[(End::Source, spared)]);
         self.tell();
         Ok(())
     }
@@ -127,7 +126,7 @@ impl<'a> Paced<'a> {
         loop {
             let migration = self.steps.go_on(given, self.context).await?;
             let paused = migration.asked.paused.is_some();
-            let why = paused.then_some("somebody to resume it");
+            let why = paused.then_some(FOR_RESUME);
             self.steps.waits_for(&migration, why).await?;
             if !paused || self.context.is_cancelled() {
                 return Ok(());

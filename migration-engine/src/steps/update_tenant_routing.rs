@@ -3,6 +3,8 @@
 //! return. Before that it waits for a moment that promises a short pause, and
 //! gives up for now should it last longer than it may.
 
+use std::time::Duration;
+
 use ballast_domain::certificate::VotesProved;
 use ballast_domain::migration::{Migration, Stage};
 use ballast_domain::moving::Phase;
@@ -12,7 +14,7 @@ use serde_json::json;
 use super::paced::{Counted, Paced};
 use super::told::told;
 use super::wait_for_sync::copied_of;
-use super::{DIFFERENT, Done, Given, Steps, failed, tell};
+use super::{DIFFERENT, Done, FOR_RESUME, Given, Steps, failed, tell};
 use crate::copy::Copied;
 use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker, differing};
 
@@ -24,6 +26,8 @@ const APPROACH_MS: i64 = 5_000;
 const ROUND_MS: i64 = 10;
 /// The longest wait between two tries is two to the power of this, in seconds.
 const PATIENCE: u32 = 5;
+/// How often it is looked meanwhile whether something is asked of the move.
+const LOOK: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
     let migration = steps.go_on(given, context).await?;
@@ -33,9 +37,8 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         ..Notes::default()
     };
     if migration.asked.paused.is_some() {
-        let why = "somebody to resume it";
-        steps.waits_for(&migration, Some(why)).await?;
-        return put_off(why, 1, &notes.copied);
+        steps.waits_for(&migration, Some(FOR_RESUME)).await?;
+        return put_off(FOR_RESUME, 1, &notes.copied);
     }
     if let Some(expected) = approach(steps, &job, &mut notes.copied, context).await?
         && let Some(most) = migration.terms.max_pause_ms
@@ -44,7 +47,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         let why = format!(
             "a quieter moment: now nobody could vote for about {expected} ms, and {most} ms are allowed"
         );
-        return later(steps, &migration, &why, &notes).await;
+        return later(steps, (given, context), &migration, &why, &notes).await;
     }
     let seal_max = steps.moves.pace().seal_max_ms;
     let seal_max = migration
@@ -58,7 +61,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         Ok(Reached::Goal) => cut_over(steps, &migration, &job, notes).await,
         Ok(Reached::PutOff) => {
             let why = format!("a quieter moment: the cutover took longer than {seal_max} ms");
-            later(steps, &migration, &why, &notes).await
+            later(steps, (given, context), &migration, &why, &notes).await
         }
         Ok(Reached::Over { .. } | Reached::Unknown) => Err(super::failed_over(&migration)),
         Err(error) => {
@@ -145,8 +148,14 @@ pub(super) async fn approach(
     Ok(Some(expected.unsigned_abs()))
 }
 
-/// It is not now; when to ask again.
-async fn later(steps: &Steps, migration: &Migration, why: &str, notes: &Notes) -> Done {
+/// It is not now: waits, unless somebody asks something of the move meanwhile.
+async fn later(
+    steps: &Steps,
+    (given, context): (&Given, &TaskContext),
+    migration: &Migration,
+    why: &str,
+    notes: &Notes,
+) -> Done {
     let pause = notes.pause.ms.map(i64::unsigned_abs);
     let waiting = why.to_owned();
     let edit = move |migration: &mut Migration| {
@@ -156,7 +165,19 @@ async fn later(steps: &Steps, migration: &Migration, why: &str, notes: &Notes) -
     };
     let noted = steps.note(migration, "migration.putOff", edit).await?;
     let doublings = noted.figures.put_off.saturating_sub(1).min(PATIENCE);
-    put_off(why, 1 << doublings, &notes.copied)
+    let until = steps.now_ms() + (1_000 << doublings);
+    while steps.now_ms() < until && !context.is_cancelled() {
+        context.alive();
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = context.cancelled() => {}
+        }
+        let migration = steps.go_on(given, context).await?;
+        if migration.asked.paused.is_some() {
+            break;
+        }
+    }
+    put_off(why, 0, &notes.copied)
 }
 
 fn put_off(why: &str, ask_again_seconds: u64, copied: &Copied) -> Done {

@@ -14,10 +14,10 @@ use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::{Value, json};
 
 use super::paced::{Counted, Paced};
-use super::{Done, Given, Steps, failed, tell};
+use super::{Done, FOR_RESUME, Given, Steps, failed, tell};
 use crate::copy::{Ahead, Copied};
 use crate::faults;
-use crate::throttle::Throttle;
+use crate::throttle::{End, Throttle};
 use crate::worker::{Job, Sides, Worker};
 
 /// A run takes at least so long, unless it is done before.
@@ -161,7 +161,7 @@ impl Copying<'_> {
         }
     }
 
-    /// Looks now and then at what is asked of the move, feels the source, and
+    /// Looks now and then at what is asked of the move, feels both shards, and
     /// tells how far it is.
     async fn look(&mut self, given: &Given, copied: &Copied) -> Result<(), TaskError> {
         let now = self.steps.now_ms();
@@ -170,9 +170,11 @@ impl Copying<'_> {
         }
         self.looked_ms = now;
         self.migration = self.steps.go_on(given, self.context).await?;
-        if let Some(micros) = self.sides.from.1.usage().await.commit_micros {
-            self.throttle.feel(micros);
-        }
+        let (source, target) = (&self.sides.from.1, &self.sides.to.1);
+        self.throttle.feel(&[
+            (End::Source, source.commit_micros()),
+            (End::Target, target.commit_micros()),
+        ]);
         let price = self.migration.price.as_ref();
         let total = price.map(|price| price.rows.max(copied.rows));
         let (from, to) = (&self.migration.from, &self.migration.to);
@@ -192,7 +194,7 @@ impl Copying<'_> {
     /// Keeps the figures for those who look, and what it waits for.
     async fn noted(&self, copied: &Copied) -> Result<(), TaskError> {
         let paused = self.migration.asked.paused.is_some();
-        let why = paused.then_some("somebody to resume it");
+        let why = paused.then_some(FOR_RESUME);
         let (rows, bytes) = (copied.rows, copied.bytes);
         let steps = self.steps;
         let edit = move |migration: &mut Migration| {

@@ -93,7 +93,7 @@ pub(crate) fn only_outcome(definition: &Definition, seed: u64, late_ms: i64) -> 
     let in_time = reference(definition, seed, 0, |_| 0);
     // Who comes late may do so every time, or only now and then.
     let is_always_so = [0, late_ms / 16, late_ms].into_iter().all(|late_ms| {
-        let mut is_so = |pick: &mut dyn FnMut(usize) -> usize| {
+        let is_so = |pick: &mut dyn FnMut(usize) -> usize| {
             reference(definition, seed, late_ms, pick) == in_time
         };
         is_so(&mut |_| 0)

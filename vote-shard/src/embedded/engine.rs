@@ -15,7 +15,9 @@ use super::disk::Disk;
 use super::export::{self, SomePolls};
 use super::keeper;
 use super::log::Log;
+use super::manners::Manners;
 use super::open::{OpenError, Opened, Opener, Options};
+use super::room;
 use super::runs::RunError;
 use super::shared::Shared;
 use super::stepped::{KeepSteps, LogSteps};
@@ -88,12 +90,19 @@ impl EmbeddedShard {
         // Dropped before it is returned, the shard waits for what it has.
         shard.threads.push(committer);
         let keeper = {
-            let shared = shard.shared.clone();
+            let (shared, name) = (shard.shared.clone(), name.clone());
             thread(format!("keep {name}"), move || {
                 keeper::run(&shared, &options, &name);
             })?
         };
         shard.threads.insert(0, keeper);
+        let room = {
+            let shared = shard.shared.clone();
+            thread(format!("room {name}"), move || {
+                room::run(&shared, &options, &name);
+            })?
+        };
+        shard.threads.insert(0, room);
         Ok(shard)
     }
 
@@ -134,8 +143,9 @@ impl EmbeddedShard {
             store,
             log_bytes,
         } = opener.open()?;
+        let manners = Manners::new(matches!(reading, Reading::Aside));
         let shard = Self {
-            shared: Arc::new(Shared::new(core, store, clock, log_bytes)),
+            shared: Arc::new(Shared::new(core, store, clock, log_bytes, manners)),
             entropy,
             waiting_bytes_max: options.log.group_bytes_max as usize / WAITING_SHARE,
             tail_bytes_max: TAIL_BYTES_MAX.min(options.checkpoint_bytes / TAIL_SHARE),
@@ -380,6 +390,7 @@ impl VoteShard for EmbeddedShard {
 
     async fn cast(&self, at: &At, ballots: &[Ballot]) -> ShardResult<Vec<Verdict>> {
         let now = self.now();
+        self.shared.manners.voted();
         let mut cast = self.decide(|core| core.cast(at, ballots, now)).await?;
         if !cast.stored.is_empty() {
             let store = self.shared.store();
@@ -439,6 +450,10 @@ impl VoteShard for EmbeddedShard {
     async fn tallies_since(&self, seen: u64) -> ShardResult<(u64, Vec<Tally>)> {
         self.shared.lock().check()?;
         Ok(self.shared.published.since(seen).await)
+    }
+
+    fn commit_micros(&self) -> Option<u64> {
+        self.shared.commit_micros()
     }
 
     async fn usage(&self) -> Usage {
@@ -554,7 +569,11 @@ impl VoteShard for EmbeddedShard {
             Cursor::Snapshot { after, .. } => {
                 let first = after.map_or(FIRST, |(poll, _)| poll);
                 let polls = self.polls_from(slice, first, export::POLLS_MAX).await?;
-                let page = move || export::rows(&subject, &polls, &store, position, after, bytes);
+                let shared = self.shared.clone();
+                let page = move || {
+                    let polite = shared.manners.polite();
+                    export::rows(&subject, &polls, &store, position, after, bytes, polite)
+                };
                 self.page(page).await
             }
             Cursor::Changes { .. } => {
@@ -565,7 +584,8 @@ impl VoteShard for EmbeddedShard {
     }
 
     async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()> {
-        // In portions: votes of others wait for the lock.
+        // In portions: votes of others wait for the lock, and for the disk.
+        let mut polite = self.shared.manners.polite();
         let mut portions = changes.chunks(IMPORTED_AT_ONCE);
         let mut answers = Vec::new();
         let mut portion = portions.next().unwrap_or_default();
@@ -577,7 +597,7 @@ impl VoteShard for EmbeddedShard {
                 Some(next) => portion = next,
                 None => break,
             }
-            tokio::task::yield_now().await;
+            polite.rest_aside().await;
         }
         for answer in answers {
             answer.durable().await??;
@@ -615,7 +635,8 @@ impl VoteShard for EmbeddedShard {
         let subject = self.read(|core| core.subject(slice)).await?;
         let polls = self.polls_from(slice, FIRST, usize::MAX).await?.polls;
         let polls: Vec<PollRow> = polls.into_iter().map(|(_, row)| row).collect();
-        self.page(move || export::scrub(&subject, &store.runs(), &polls))
-            .await
+        let shared = self.shared.clone();
+        let scrub = move || export::scrub(&subject, &store.runs(), &polls, shared.manners.polite());
+        self.page(scrub).await
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use ballast_domain::PollId;
 use ballast_domain::VoterId;
 
+use super::manners::{Polite, ROWS_AT_ONCE};
 use super::record::{self, PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
 use super::runs::{Key, RunSet, StoredRow};
 use super::store::Store;
@@ -58,6 +59,7 @@ pub(super) fn rows(
     position: u64,
     after: Option<(PollId, VoterPrint)>,
     bytes: usize,
+    mut polite: Polite<'_>,
 ) -> ShardResult<Page> {
     let (mut changes, mut weight) = (Vec::new(), 0);
     let page = |changes, after| Page {
@@ -94,6 +96,9 @@ pub(super) fn rows(
             first_row = false;
             weight += ROW_BYTES;
             changes.push(Change::Voter(row));
+            if changes.len().is_multiple_of(ROWS_AT_ONCE) {
+                polite.rest();
+            }
             if weight >= bytes {
                 return Ok(page(changes, Some((poll, voter))));
             }
@@ -178,7 +183,9 @@ pub(super) fn scrub(
     subject: &Subject,
     runs: &RunSet,
     polls: &[PollRow],
+    mut polite: Polite<'_>,
 ) -> ShardResult<Vec<(PollId, Digest)>> {
+    let mut read = 0usize;
     let rows: BTreeMap<PollId, &PollRow> =
         polls.iter().map(|row| (row.poll.poll_id, row)).collect();
     let mut digests = Vec::new();
@@ -190,6 +197,10 @@ pub(super) fn scrub(
         while !archived && let Some(row) = stored.next_row().map_err(unreadable)? {
             if row.key.poll != *number {
                 break;
+            }
+            read += 1;
+            if read.is_multiple_of(ROWS_AT_ONCE) {
+                polite.rest();
             }
             // The print is taken from the name anew: a name that rotted shows.
             let voter = match &row.voter {

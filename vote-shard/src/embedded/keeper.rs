@@ -120,8 +120,9 @@ pub(super) fn write(
         return Ok(());
     }
     let disk = &*store.disk;
-    let runs = with_new_rows(store, captured)?;
+    let runs = with_new_rows(shared, store, captured)?;
     captured.write(disk, &runs)?;
+    shared.retired(&store.runs());
     store.replace(runs, captured.position);
     shared.lock().state.evict(captured.position);
     shared.kept(bytes);
@@ -130,17 +131,17 @@ pub(super) fn write(
         let unneeded = store.log.unneeded_but_for(options.feed_bytes)?;
         shared.forget_up_to(older.min(unneeded));
     }
-    Ok(remove_litter(disk)?)
+    Ok(remove_litter(shared, disk)?)
 }
 
 /// The runs with one more: the rows since the last time.
-fn with_new_rows(store: &Store, captured: &Captured) -> Result<RunSet, KeepError> {
+fn with_new_rows(shared: &Shared, store: &Store, captured: &Captured) -> Result<RunSet, KeepError> {
     let disk = &*store.disk;
     let mut runs = store.runs();
     let mut id = next_id(disk)?;
     let key_of = |poll| captured.key_of(poll);
     let (after, to) = (store.flushed(), captured.position);
-    if runs::flush(disk, &store.log, after, to, id, key_of)? > 0 {
+    if runs::flush(disk, &store.log, after, to, id, key_of, &shared.manners)? > 0 {
         runs.0.push(Arc::new(Run::open(disk, id)?));
         id += 1;
     }
@@ -149,7 +150,7 @@ fn with_new_rows(store: &Store, captured: &Captured) -> Result<RunSet, KeepError
     if alike > 0 {
         let newest = runs.0.split_off(runs.0.len() - alike);
         let is_there = |poll| captured.key_of(poll).is_some();
-        runs::merge(disk, &RunSet(newest), id, is_there)?;
+        runs::merge(disk, &RunSet(newest), id, is_there, &shared.manners)?;
         runs.0.push(Arc::new(Run::open(disk, id)?));
     }
     Ok(runs)
@@ -163,7 +164,7 @@ fn next_id(disk: &dyn Disk) -> std::io::Result<u64> {
 
 /// Removes checkpoints that are too old, and runs that none of the others
 /// names.
-fn remove_litter(disk: &dyn Disk) -> std::io::Result<()> {
+fn remove_litter(shared: &Shared, disk: &dyn Disk) -> std::io::Result<()> {
     let positions = checkpoint::list(disk).map_err(std::io::Error::other)?;
     let (kept, old) = positions.split_at(positions.len().min(checkpoint::KEPT));
     for position in old {
@@ -179,8 +180,12 @@ fn remove_litter(disk: &dyn Disk) -> std::io::Result<()> {
         }
     }
     for name in disk.list()? {
-        if runs::id_in(&name).is_some_and(|id| !needed.contains(&id)) {
-            disk.remove(&name)?;
+        let Some(id) = runs::id_in(&name).filter(|id| !needed.contains(id)) else {
+            continue;
+        };
+        match shared.is_being_read(id) {
+            true => disk.remove(&name)?,
+            false => disk.remove_slowly(&name)?,
         }
     }
     disk.sync_names()

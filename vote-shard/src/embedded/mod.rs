@@ -34,11 +34,13 @@ mod keeping;
 #[cfg(test)]
 mod ledger_tests;
 pub mod log;
+mod manners;
 mod open;
 #[cfg(test)]
 mod panic_tests;
 mod published;
 mod record;
+mod room;
 mod runs;
 mod shared;
 mod state;

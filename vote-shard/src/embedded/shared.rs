@@ -1,7 +1,7 @@
 //! What the threads of a shard share with those who ask it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use ballast_domain::{Clock, Timestamp};
@@ -10,8 +10,10 @@ use tokio::sync::Notify;
 use super::checkpoint::Captured;
 use super::core::{Capture, Core, Group};
 use super::keeping::Keeping;
+use super::manners::Manners;
 use super::published::Published;
 use super::record::PollNo;
+use super::runs::{Run, RunSet};
 use super::store::Store;
 use crate::shard::Tally;
 
@@ -49,6 +51,9 @@ pub(super) struct Shared {
     wake: Condvar,
     /// The same, for whoever writes the log step by step without a thread.
     pub(super) stirred: Notify,
+    /// Told when to stop, for whoever waits for nothing else. Not `wake`: of two
+    /// who wait there, the wrong one would be woken.
+    stopped: Condvar,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) published: Published,
     stopping: AtomicBool,
@@ -64,6 +69,9 @@ pub(super) struct Shared {
     /// Groups up to this one may be forgotten; 0: nothing to do.
     forget: AtomicU64,
     pub(super) keeping: Keeping,
+    pub(super) manners: Manners,
+    /// Runs that were replaced: somebody may still be reading them.
+    retired: Mutex<Vec<Weak<Run>>>,
     /// How long a group takes to be durable, in microseconds, smoothed; 0 while
     /// there was none.
     commit_micros: AtomicU64,
@@ -94,10 +102,12 @@ impl Shared {
         store: Arc<Store>,
         clock: Arc<dyn Clock>,
         log_bytes: u64,
+        manners: Manners,
     ) -> Self {
         let shared = Self {
             core: Mutex::new(core),
             wake: Condvar::new(),
+            stopped: Condvar::new(),
             stirred: Notify::new(),
             clock,
             published: Published::new(),
@@ -109,6 +119,8 @@ impl Shared {
             kept_bytes: 0.into(),
             forget: 0.into(),
             keeping: Keeping::default(),
+            manners,
+            retired: Mutex::default(),
             commit_micros: AtomicU64::new(0),
         };
         shared.publish_all(&shared.lock());
@@ -157,6 +169,7 @@ impl Shared {
         self.stopping.store(true, Ordering::Release);
         self.wake.notify_all();
         self.settled.notify_all();
+        self.stopped.notify_all();
         self.keeping.wake();
     }
 
@@ -184,6 +197,20 @@ impl Shared {
     pub(super) fn store(&self) -> Arc<Store> {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
         store.clone()
+    }
+
+    /// These runs are about to be replaced.
+    pub(super) fn retired(&self, runs: &RunSet) {
+        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        retired.retain(|run| run.strong_count() > 0);
+        retired.extend(runs.0.iter().map(Arc::downgrade));
+    }
+
+    /// Whether somebody reads a run that was replaced.
+    pub(super) fn is_being_read(&self, id: u64) -> bool {
+        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = retired.iter().filter_map(Weak::upgrade);
+        read.any(|run| run.id() == id)
     }
 
     /// Keeps others from making or removing files.
@@ -249,7 +276,17 @@ impl Shared {
         }
     }
 
-    /// Waits for so long, or until it is time to stop; says whether it is.
+    /// Waits for so long, or until it is time to stop; says whether it is. For
+    /// threads beside the committer.
+    pub(super) fn linger(&self, patience: Duration) -> bool {
+        let core = self.lock();
+        if !self.is_stopping() {
+            drop(self.wait(&self.stopped, core, patience));
+        }
+        self.is_stopping()
+    }
+
+    /// The same, for the committer.
     pub(super) fn pause(&self, patience: Duration) -> bool {
         let core = self.lock();
         if !self.is_stopping() {
@@ -337,6 +374,7 @@ impl Shared {
 
     /// Memory was rebuilt.
     pub(super) fn restart(&self, core: Core, store: Arc<Store>) {
+        self.retired(&self.store().runs());
         let mut own = self.lock();
         *own = core;
         *self.store.write().unwrap_or_else(PoisonError::into_inner) = store;

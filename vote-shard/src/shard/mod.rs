@@ -128,6 +128,12 @@ pub trait VoteShard: Send + Sync + 'static {
     /// one of the same poll follows. Mark 0 gives those of all open polls.
     async fn tallies_since(&self, seen: u64) -> ShardResult<(u64, Vec<Tally>)>;
 
+    /// How long a write takes to be durable these days, in microseconds, if that
+    /// is known. It is asked often, and must cost nothing.
+    fn commit_micros(&self) -> Option<u64> {
+        None
+    }
+
     /// How full the shard is, and whether it works.
     async fn usage(&self) -> Usage;
 

@@ -16,6 +16,7 @@ use crate::cli::body::Page;
 use crate::cli::client::Request;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::Screen;
+use crate::cli::table::counted;
 
 /// Whose record is looked at.
 #[derive(Debug, Args)]
@@ -120,9 +121,10 @@ fn told(screen: &Screen, report: &Report) -> String {
     let count = |change| report.changes.get(&change).copied().unwrap_or(0);
     let changes: u64 = report.changes.values().sum();
     let head = format!(
-        "{}: {changes} changes; {} moves begun, {} cut over, {} brought back, {} called off",
+        "{}: {}; {} begun, {} cut over, {} brought back, {} called off",
         report.tenant_id,
-        count(Change::Claimed),
+        counted(changes, "change"),
+        counted(count(Change::Claimed), "move"),
         count(Change::Committed),
         count(Change::Reversed),
         count(Change::Aborted),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::certificate::took;
 use crate::cli::output::Screen;
-use crate::cli::table::{Table, clean, number};
+use crate::cli::table::{Table, clean, counted, number};
 
 /// How the emptying of a shard stands.
 #[derive(Debug, Deserialize)]
@@ -80,11 +80,11 @@ fn table(screen: &Screen, plan: &Plan) -> String {
 fn sum(plan: &Plan) -> String {
     let price = &plan.price;
     let mut text = format!(
-        "{} to move: {} polls, {} rows, about {} bytes; {} of copying in all, {} ms without votes each",
+        "{} to move: {}, {}, about {}; {} of copying in all, {} ms without votes each",
         slices(plan.moves_total),
-        number(price.polls),
-        number(price.rows),
-        number(price.bytes),
+        counted(price.polls, "poll"),
+        counted(price.rows, "row"),
+        counted(price.bytes, "byte"),
         took(price.duration_ms),
         number(price.pause_ms)
     );
@@ -98,10 +98,7 @@ fn sum(plan: &Plan) -> String {
 }
 
 fn slices(count: u64) -> String {
-    match count {
-        1 => "1 slice".to_owned(),
-        count => format!("{} slices", number(count)),
-    }
+    counted(count, "slice")
 }
 
 fn planned(screen: &Screen, headline: &str, plan: &Plan) -> String {

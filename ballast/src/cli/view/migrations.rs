@@ -9,7 +9,7 @@ use super::moving::told::found;
 use super::watch::bar::percent;
 use crate::cli::migration::body::{Migration, Plan};
 use crate::cli::output::Screen;
-use crate::cli::table::{self, Table, clean, moment, moment_long, number};
+use crate::cli::table::{self, Table, clean, counted, moment, moment_long, number};
 
 /// `acme`, or `slice 1 of acme`.
 fn subject(tenant: &str, slice: u32) -> String {
@@ -139,17 +139,16 @@ fn far(migration: &Migration) -> String {
 fn priced(price: &Price) -> String {
     let from = match price.from_moves {
         0 => "as of a new installation".to_owned(),
-        1 => "from 1 past move".to_owned(),
-        moves => format!("from {} past moves", number(moves)),
+        moves => format!("from {}", counted(moves, "past move")),
     };
     format!(
-        "expected: {} polls, {} rows, about {} bytes; {} until the cutover, {} ms without votes ({from}); {} neighbours",
-        number(price.polls),
-        number(price.rows),
-        number(price.bytes),
+        "expected: {}, {}, about {}; {} until the cutover, {} ms without votes ({from}); {}",
+        counted(price.polls, "poll"),
+        counted(price.rows, "row"),
+        counted(price.bytes, "byte"),
         took(price.duration_ms),
         number(price.pause_ms),
-        number(price.neighbours)
+        counted(price.neighbours, "neighbour")
     )
 }
 
@@ -342,7 +341,7 @@ pub(crate) fn progress(migration: &Migration) -> String {
 pub(crate) fn moving(slice: &Slice) -> Option<String> {
     let moving = slice.moving.as_ref()?;
     let how = match moving.phase {
-        Phase::Copying => format!("is moving to {}: copying", moving.to),
+        Phase::Copying => format!("is moving to {}", moving.to),
         Phase::Sealing { .. } => format!("is moving to {}: cutting over", moving.to),
         Phase::Aborting => format!("stays, was to move to {}: tidying up", moving.to),
         Phase::Window => format!("came from {}: in its window", moving.from),

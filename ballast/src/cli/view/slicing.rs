@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::cli::body::Versioned;
 use crate::cli::output::Screen;
+use crate::cli::table::counted;
 
 /// What would be done.
 #[derive(Debug, Deserialize)]
@@ -30,8 +31,10 @@ fn numbers(slices: &[u32]) -> String {
 /// What would be done, line by line.
 pub(crate) fn plan(_: &Screen, plan: &Plan) -> String {
     let mut lines = vec![format!(
-        "would cut {} from {} into {} slices:",
-        plan.tenant_id, plan.slices, plan.into
+        "would cut {} from {} into {}:",
+        plan.tenant_id,
+        counted(plan.slices.into(), "slice"),
+        counted(plan.into.into(), "slice"),
     )];
     let cuts = plan.cuts.iter().map(|cut| {
         let (parents, children) = (numbers(&cut.parents), numbers(&cut.children));

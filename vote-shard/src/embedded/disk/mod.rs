@@ -38,6 +38,12 @@ pub trait Disk: Send + Sync + 'static {
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
+    /// Removes a file that nobody reads, without keeping others from the disk for
+    /// long if it is large.
+    fn remove_slowly(&self, name: &str) -> io::Result<()> {
+        self.remove(name)
+    }
+
     /// Makes the names durable.
     fn sync_names(&self) -> io::Result<()>;
 }

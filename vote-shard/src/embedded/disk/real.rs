@@ -9,6 +9,9 @@ use std::sync::Arc;
 use super::{Disk, DiskFile};
 use crate::embedded::faults::{self, Fault};
 
+/// How much room of a file is given back at once.
+const FREED_AT_ONCE: u64 = 4 << 20;
+
 /// A directory.
 #[derive(Debug, Clone)]
 pub struct RealDisk {
@@ -88,6 +91,11 @@ impl Disk for RealDisk {
                 return Err(error);
             }
             place += count as u64;
+            // Little at a time: a sync of all of it would be a long one, also
+            // for whoever syncs another file of this disk meanwhile.
+            if place < bytes {
+                file.sync_data()?;
+            }
         }
         Ok(Box::new(self.file(file)))
     }
@@ -120,6 +128,20 @@ impl Disk for RealDisk {
         fs::remove_file(self.path(name))
     }
 
+    fn remove_slowly(&self, name: &str) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(self.path(name))?;
+        self.remove(name)?;
+        // Its room is given back bit by bit: a disk that is told at once that
+        // much of it is free may do nothing else meanwhile.
+        let mut bytes = file.metadata()?.len();
+        while bytes > FREED_AT_ONCE {
+            bytes -= FREED_AT_ONCE;
+            file.set_len(bytes)?;
+            file.sync_all()?;
+        }
+        Ok(())
+    }
+
     fn sync_names(&self) -> io::Result<()> {
         File::open(&self.directory)?.sync_all()
     }
@@ -143,5 +165,24 @@ impl DiskFile for RealFile {
             return Err(io::Error::other("a fault: the sync failed"));
         }
         self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As large as need be for several parts, and one that is none.
+    #[test]
+    fn a_large_file_is_removed_in_parts() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(directory.path()).unwrap();
+        for bytes in [0, 10, FREED_AT_ONCE, 2 * FREED_AT_ONCE + 10] {
+            disk.create("rows", bytes).unwrap();
+            disk.remove_slowly("rows").unwrap();
+            assert_eq!(disk.list().unwrap(), Vec::<String>::new());
+        }
+        let gone = disk.remove_slowly("rows").unwrap_err();
+        assert_eq!(gone.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -115,8 +115,6 @@ pub struct Log {
     options: Options,
     /// The segment that is written to.
     active: Segment,
-    /// Files that were segments and may become one.
-    spares: Vec<String>,
     poisoned: bool,
 }
 
@@ -161,6 +159,8 @@ impl Log {
             self.poisoned = true;
             return Err(failed("write a group")(source));
         }
+        let (left, of) = self.active.left();
+        self.reader.directory.set_left(left, of);
         self.reader.directory.set_durable(sequence);
         Ok(sequence)
     }
@@ -191,13 +191,15 @@ impl Log {
     fn draft(&mut self, id: u64, first_sequence: u64, payload: usize) -> io::Result<Draft> {
         let disk = &*self.reader.disk;
         let (wanted, needed) = (self.options.segment_bytes, segment::bytes_for(payload));
+        let mut spares = self.reader.directory.spares();
         if needed <= wanted
-            && let Some(spare) = self.spares.last()
+            && let Some(spare) = spares.last()
         {
             let draft = Segment::draft_from(disk, spare, id, first_sequence)?;
-            self.spares.pop();
+            spares.pop();
             return Ok(draft);
         }
+        drop(spares);
         Segment::draft(disk, id, first_sequence, wanted, needed)
     }
 
@@ -223,14 +225,15 @@ impl Log {
         disk.sync_names().map_err(failed("remove a segment"))?;
         // Only now: before its old name is gone for good, a file must not get
         // another segment's header.
-        self.spares.extend(spares);
+        self.reader.directory.spares().extend(spares);
         Ok(())
     }
 
     fn give_up(&self, disk: &dyn Disk, id: u64, spares: &mut Vec<String>) -> io::Result<()> {
         let name = segment::name_of(id);
         let bytes = disk.open(&name)?.bytes()?;
-        let few = self.spares.len() + spares.len() < self.options.spares_max;
+        let kept = self.reader.directory.spares().len();
+        let few = kept + spares.len() < self.options.spares_max;
         if few && bytes == self.options.segment_bytes {
             let spare = segment::spare_of(id);
             disk.rename(&name, &spare)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::frames::Frames;
-use super::segment::name_of;
+use super::segment::{fresh_spare_of, name_of, remove_if_there};
 use super::{Group, LogError, failed};
 use crate::embedded::disk::Disk;
 
@@ -25,7 +25,16 @@ pub(super) struct Directory {
     /// Where readers stopped, the latest last: who follows the log goes on from
     /// there, instead of walking through a segment of many MiB to find it.
     bookmarks: Mutex<VecDeque<Bookmark>>,
+    /// Files that were segments, or are as large as one, and may become one.
+    spares: Mutex<Vec<String>>,
+    /// How much of the segment that is written to is left, in bytes, and how
+    /// large it is.
+    left: AtomicU64,
+    active_bytes: AtomicU64,
 }
+
+/// The next segment's file is made when this part of the last one is used.
+const SPARE_AFTER: u64 = 4;
 
 /// Readers that are expected to go on where they stopped.
 const BOOKMARKS_MAX: usize = 64;
@@ -44,7 +53,20 @@ impl Directory {
             segments: Mutex::new(segments),
             durable: durable.into(),
             bookmarks: Mutex::default(),
+            spares: Mutex::default(),
+            left: u64::MAX.into(),
+            active_bytes: 0.into(),
         }
+    }
+
+    pub(super) fn spares(&self) -> MutexGuard<'_, Vec<String>> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So much of the segment that is written to is left.
+    pub(super) fn set_left(&self, left: u64, of: u64) {
+        self.active_bytes.store(of, Ordering::Relaxed);
+        self.left.store(left, Ordering::Relaxed);
     }
 
     fn bookmarks(&self) -> MutexGuard<'_, VecDeque<Bookmark>> {
@@ -121,6 +143,32 @@ impl Reader {
             oldest_kept = Some(segment.first_sequence);
         }
         Ok(0)
+    }
+
+    /// Whether it is time to make the file of the next segment, because whoever
+    /// writes should not have to wait for that: the last one's id, if so.
+    pub fn wants_spare(&self) -> Option<u64> {
+        let directory = &*self.directory;
+        let left = directory.left.load(Ordering::Relaxed);
+        let of = directory.active_bytes.load(Ordering::Relaxed);
+        let is_time = left < of - of / SPARE_AFTER && directory.spares().is_empty();
+        let last = directory.segments().back().map(|last| last.id);
+        last.filter(|_| is_time)
+    }
+
+    /// Makes a file that may become a segment. Should the log be opened anew
+    /// meanwhile, it is removed with all others of its kind.
+    pub fn make_spare(&self, last: u64, bytes: u64) -> Result<(), LogError> {
+        let name = fresh_spare_of(last);
+        let made = remove_if_there(&*self.disk, &name)
+            .and_then(|()| self.disk.create(&name, bytes))
+            .and_then(|mut file| file.sync());
+        if let Err(error) = made {
+            let _ = remove_if_there(&*self.disk, &name);
+            return Err(LogError::NoSegment(error));
+        }
+        self.directory.spares().push(name);
+        Ok(())
     }
 
     /// Hands the groups after `sequence` to `each`, oldest first, until it

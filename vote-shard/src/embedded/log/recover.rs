@@ -104,7 +104,6 @@ impl Log {
             reader,
             options,
             active,
-            spares: Vec::new(),
             poisoned: false,
         };
         Ok((log, recovered))
@@ -168,7 +167,8 @@ fn rewritten(
 fn tidy(disk: &dyn Disk) -> Result<(), LogError> {
     for name in disk.list().map_err(failed("list segments"))? {
         if name.ends_with(DRAFT_SUFFIX) || name.ends_with(SPARE_SUFFIX) {
-            disk.remove(&name).map_err(failed("remove a draft"))?;
+            // One may be gone by itself: they are also made beside the log.
+            segment::remove_if_there(disk, &name).map_err(failed("remove a draft"))?;
         }
     }
     Ok(())

@@ -39,6 +39,11 @@ pub(super) fn spare_of(id: u64) -> String {
     format!("{PREFIX}{id:016}{SPARE_SUFFIX}")
 }
 
+/// A spare that never was a segment, made while this one was written to.
+pub(super) fn fresh_spare_of(id: u64) -> String {
+    format!("{PREFIX}{id:016}.next{SPARE_SUFFIX}")
+}
+
 fn draft_of(id: u64) -> String {
     format!("{PREFIX}{id:016}{DRAFT_SUFFIX}")
 }
@@ -107,6 +112,11 @@ impl Segment {
         self.header.first_sequence
     }
 
+    /// How much of it is left, and how large it is.
+    pub(super) fn left(&self) -> (u64, u64) {
+        (self.bytes.saturating_sub(self.end), self.bytes)
+    }
+
     pub(super) fn has_room_for(&self, payload: usize) -> bool {
         self.end + frame_bytes(payload) as u64 <= self.bytes
     }
@@ -143,7 +153,7 @@ fn is_full(error: &io::Error) -> bool {
     kind == io::ErrorKind::StorageFull || kind == io::ErrorKind::QuotaExceeded
 }
 
-fn remove_if_there(disk: &dyn Disk, name: &str) -> io::Result<()> {
+pub(super) fn remove_if_there(disk: &dyn Disk, name: &str) -> io::Result<()> {
     match disk.remove(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

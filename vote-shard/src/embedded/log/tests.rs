@@ -47,6 +47,7 @@ enum Step {
     FailSync(u32),
     Room(u64),
     Forget(u64),
+    Spare,
     Crash(Crash),
 }
 
@@ -62,6 +63,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (1u32..4).prop_map(Step::FailSync),
         1 => (0u64..4_000).prop_map(Step::Room),
         1 => (0u64..8).prop_map(Step::Forget),
+        2 => Just(Step::Spare),
         4 => crash.prop_map(Step::Crash),
     ];
     prop::collection::vec(step, 1..60)
@@ -104,6 +106,12 @@ proptest! {
                     let up_to = acknowledged.saturating_sub(back);
                     let _ = log.forget_up_to(up_to);
                     forgotten = forgotten.max(up_to);
+                }
+                Step::Spare => {
+                    let reader = log.reader();
+                    if let Some(last) = reader.wants_spare() {
+                        let _ = reader.make_spare(last, SMALL.segment_bytes);
+                    }
                 }
                 Step::Crash(crash) => {
                     drop(log);
@@ -243,6 +251,31 @@ fn a_nearly_full_disk_gets_segments_as_small_as_need_be() {
     drop(log);
     disk.crash(Crash::PowerLost);
     assert_eq!(open(&disk).unwrap().1.len(), 9);
+}
+
+#[test]
+fn the_next_segment_is_made_before_it_is_needed() {
+    let disk = SimulatedDisk::new(1);
+    let (mut log, _) = open(&disk).unwrap();
+    let reader = log.reader();
+    assert_eq!(reader.wants_spare(), None, "there is much room");
+    log.append(&payload(1, 300)).unwrap();
+    let last = reader.wants_spare().unwrap();
+    reader.make_spare(last, SMALL.segment_bytes).unwrap();
+    assert_eq!(reader.wants_spare(), None, "there is one");
+    // There is no room to make another.
+    disk.set_room(Some(0));
+    for n in 2..=4 {
+        assert_eq!(log.append(&payload(n, 300)).unwrap(), n);
+    }
+    assert_eq!(sizes(&disk), [512, 2_048]);
+    let full = reader.make_spare(reader.wants_spare().unwrap(), SMALL.segment_bytes);
+    assert!(matches!(full, Err(LogError::NoSegment(_))), "{full:?}");
+    assert_eq!(disk.list().unwrap().len(), 2, "nothing is left of it");
+    drop(log);
+    disk.crash(Crash::PowerLost);
+    disk.set_room(None);
+    assert_eq!(open(&disk).unwrap().1.len(), 4);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::writer::RunWriter;
 use super::{Key, RunError, row};
 use crate::embedded::disk::Disk;
 use crate::embedded::log::{LogError, Reader};
+use crate::embedded::manners::{Manners, ROWS_AT_ONCE};
 use crate::embedded::record::{self, PollNo, Record, Unreadable};
 use crate::shard::SliceKey;
 
@@ -46,14 +47,20 @@ pub(in crate::embedded) fn flush(
     to: u64,
     id: u64,
     key_of: impl Fn(PollNo) -> Option<SliceKey>,
+    manners: &Manners,
 ) -> Result<u64, FlushError> {
+    let mut polite = manners.polite();
     let mut gathered = Gathered::default();
-    let mut bad = None;
+    let (mut bad, mut rested) = (None, 0);
     log.each_after(after, |sequence, payload| {
         if sequence > to {
             return false;
         }
         bad = gather(&mut gathered, payload, &key_of).err();
+        if gathered.places.len() >= rested + ROWS_AT_ONCE {
+            rested = gathered.places.len();
+            polite.rest();
+        }
         bad.is_none()
     })?;
     if let Some(bad) = bad {
@@ -64,7 +71,7 @@ pub(in crate::embedded) fn flush(
     if places.is_empty() {
         return Ok(0);
     }
-    let mut writer = RunWriter::create(disk, id).map_err(RunError::from)?;
+    let mut writer = RunWriter::create(disk, id, polite).map_err(RunError::from)?;
     for (place, (key, start, end)) in places.iter().enumerate() {
         let is_last = places.get(place + 1).is_none_or(|(next, ..)| next != key);
         if is_last {

@@ -4,6 +4,7 @@ use super::reader::{Rows, Run, RunError};
 use super::writer::RunWriter;
 use super::{Key, RunSet, StoredRow, row};
 use crate::embedded::disk::Disk;
+use crate::embedded::manners::Manners;
 use crate::embedded::record::PollNo;
 
 /// Runs are merged when there are this many of like size.
@@ -80,8 +81,9 @@ pub(in crate::embedded) fn merge(
     runs: &RunSet,
     id: u64,
     is_there: impl Fn(PollNo) -> bool,
+    manners: &Manners,
 ) -> Result<(), RunError> {
-    let mut writer = RunWriter::create(disk, id)?;
+    let mut writer = RunWriter::create(disk, id, manners.polite())?;
     let mut merged = runs.from(Key::first_of(0))?;
     while merged
         .take_next(|key, bytes| {

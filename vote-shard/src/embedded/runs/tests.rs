@@ -11,8 +11,12 @@ use proptest::prelude::*;
 use super::writer::RunWriter;
 use super::*;
 use crate::embedded::disk::{Disk, SimulatedDisk};
+use crate::embedded::manners::Manners;
 use crate::embedded::record::{RowRecord, WrittenVoter};
 use crate::shard::{Version, VoterName};
+
+/// Nobody votes meanwhile.
+static NOBODY: Manners = Manners::new(false);
 
 /// A row by its poll, voter and revision.
 type Put = (PollNo, u64, u32);
@@ -45,7 +49,7 @@ fn bytes(put: Put) -> Vec<u8> {
 /// A run of these rows; of two of one voter the last counts.
 fn run(disk: &SimulatedDisk, id: u64, puts: &[Put]) -> Arc<Run> {
     let rows: BTreeMap<Key, Put> = puts.iter().map(|put| (key(*put), *put)).collect();
-    let mut writer = RunWriter::create(disk, id).unwrap();
+    let mut writer = RunWriter::create(disk, id, NOBODY.polite()).unwrap();
     for (key, put) in rows {
         writer.push(key, &bytes(put)).unwrap();
     }
@@ -100,7 +104,7 @@ proptest! {
         }
         let nobody = Key { poll: 2, voter: VoterPrint([1, u64::MAX]) };
         prop_assert!(runs.get(nobody).unwrap().is_none());
-        merge(&disk, &runs, 99, |poll| poll != gone).unwrap();
+        merge(&disk, &runs, 99, |poll| poll != gone, &NOBODY).unwrap();
         let merged = RunSet(vec![Arc::new(Run::open(&disk, 99).unwrap())]);
         let left: Vec<_> = in_order.into_iter().filter(|(key, _)| key.poll != gone).collect();
         prop_assert_eq!(merged.0[0].rows(), left.len() as u64);

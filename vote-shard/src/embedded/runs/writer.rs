@@ -5,14 +5,17 @@ use std::io;
 use super::Key;
 use super::format::{self, BLOCK_HEAD_BYTES, Entry, Footer};
 use crate::embedded::disk::{Disk, DiskFile};
+use crate::embedded::manners::Polite;
 
 /// A block is closed when it is at least this long.
 const BLOCK_BYTES: usize = 32 << 10;
-/// Blocks are written together.
-const BUFFER_BYTES: usize = 1 << 20;
+/// Blocks are written together, and synced: a sync of a whole run at its end
+/// would be a long one, also for votes that wait for this disk.
+const BUFFER_BYTES: usize = 256 << 10;
 
-pub(super) struct RunWriter {
+pub(super) struct RunWriter<'a> {
     id: u64,
+    polite: Polite<'a>,
     file: Box<dyn DiskFile>,
     /// What was not written yet, and where it goes.
     buffer: Vec<u8>,
@@ -24,8 +27,8 @@ pub(super) struct RunWriter {
     rows: u64,
 }
 
-impl RunWriter {
-    pub(super) fn create(disk: &dyn Disk, id: u64) -> io::Result<Self> {
+impl<'a> RunWriter<'a> {
+    pub(super) fn create(disk: &dyn Disk, id: u64, polite: Polite<'a>) -> io::Result<Self> {
         let name = format::draft_of(id);
         match disk.remove(&name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -33,6 +36,7 @@ impl RunWriter {
         }
         Ok(Self {
             id,
+            polite,
             file: disk.create(&name, 0)?,
             buffer: format::header(id).to_vec(),
             written: 0,
@@ -75,6 +79,8 @@ impl RunWriter {
         self.block_rows = 0;
         if self.buffer.len() >= BUFFER_BYTES {
             self.write()?;
+            self.file.sync()?;
+            self.polite.rest();
         }
         Ok(())
     }

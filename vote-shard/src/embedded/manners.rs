@@ -1,0 +1,98 @@
+//! Work in the background gives way to votes: while there are any on this
+//! shard, it rests about as long as it works. With nobody waiting it does not
+//! rest at all.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long a rest is. Whoever rests does so after about as much work.
+const REST: Duration = Duration::from_millis(2);
+
+/// Rows that are read or taken in between two rests.
+pub(super) const ROWS_AT_ONCE: usize = 2_048;
+
+/// What a shard knows of its voters' haste.
+pub(super) struct Manners {
+    /// Calls with votes so far.
+    calls: AtomicU64,
+    /// In a simulation nobody sleeps: what happens when is decided elsewhere.
+    can_sleep: bool,
+}
+
+/// Somebody who works in the background.
+pub(super) struct Polite<'a> {
+    manners: &'a Manners,
+    /// How many calls there were when it last looked.
+    seen: u64,
+}
+
+impl Manners {
+    pub(super) const fn new(can_sleep: bool) -> Self {
+        Self {
+            calls: AtomicU64::new(0),
+            can_sleep,
+        }
+    }
+
+    /// Somebody votes.
+    pub(super) fn voted(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Somebody begins to work.
+    pub(super) fn polite(&self) -> Polite<'_> {
+        let seen = self.calls.load(Ordering::Relaxed);
+        Polite {
+            manners: self,
+            seen,
+        }
+    }
+}
+
+impl Polite<'_> {
+    /// Whether somebody has voted since the last time.
+    fn is_in_the_way(&mut self) -> bool {
+        let calls = self.manners.calls.load(Ordering::Relaxed);
+        let is_in_the_way = calls != self.seen;
+        self.seen = calls;
+        is_in_the_way && self.manners.can_sleep
+    }
+
+    /// Rests if somebody votes, on a thread of its own.
+    pub(super) fn rest(&mut self) {
+        if self.is_in_the_way() {
+            std::thread::sleep(REST);
+        }
+    }
+
+    /// Rests if somebody votes.
+    pub(super) async fn rest_aside(&mut self) {
+        match self.is_in_the_way() {
+            true => tokio::time::sleep(REST).await,
+            false => tokio::task::yield_now().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_rests_for_nobody() {
+        let manners = Manners::new(true);
+        let mut polite = manners.polite();
+        assert!(!polite.is_in_the_way());
+        manners.voted();
+        assert!(polite.is_in_the_way());
+        assert!(!polite.is_in_the_way(), "nobody has voted since");
+    }
+
+    #[test]
+    fn nobody_sleeps_in_a_simulation() {
+        let manners = Manners::new(false);
+        let mut polite = manners.polite();
+        manners.voted();
+        assert!(!polite.is_in_the_way());
+    }
+}
