@@ -69,7 +69,6 @@ pub(super) async fn play(
         body["phase"] == "WaitForSync" && copied(body) > 0
     })
     .await?;
-    tokio::time::sleep(pace / 8).await;
     let body = shown(api, &id).await?;
     kill(house, teller, "kill", &body).await?;
     let body = until(api, teller, &id, is_over).await?;

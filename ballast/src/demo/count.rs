@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use anyhow::Context;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use reqwest::Method;
-use serde_json::Value;
 
 use super::api::Api;
 use super::crowd::Crowd;
@@ -57,7 +56,7 @@ async fn one(api: &Api, tenant: &Tenant) -> anyhow::Result<Found> {
     for item in &tenant.items {
         let there = items
             .iter()
-            .find(|there| there["itemID"] == Value::from(item.id.as_str()));
+            .find(|there| there["itemID"] == item.id.as_str());
         let there = there.and_then(|there| there["votesCount"].as_u64());
         let there = there.with_context(|| format!("no count for {}", item.id))?;
         found = found.with(item.acknowledged.load(Ordering::SeqCst), there);

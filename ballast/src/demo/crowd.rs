@@ -17,8 +17,10 @@ use super::people::Tenant;
 const PEOPLE: usize = 12;
 /// How long each of them rests between votes.
 const REST: Duration = Duration::from_millis(20);
-/// A flash crowd: voters who do not rest.
+/// A flash crowd: many more, who hardly rest. They do not come faster than a
+/// copy that is slowed down for those who watch can follow.
 const CROWD: usize = 24;
+const BREATH: Duration = Duration::from_millis(8);
 /// How long nobody is told anything before a vote counts as failed.
 const GIVE_UP: usize = 600;
 /// How long to wait before a vote is sent again.
@@ -110,6 +112,7 @@ impl Crowd {
                 Some(tenant) => {
                     turn += 1;
                     self.cast(&tenant, turn * turn).await;
+                    tokio::time::sleep(BREATH).await;
                 }
                 None => {
                     let _ = tokio::time::timeout(AGAIN, hot.changed()).await;

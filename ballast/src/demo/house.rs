@@ -22,7 +22,7 @@ shards = 6
 
 [moves]
 window = \"6s\"
-bytes_per_second = 400000
+bytes_per_second = 500000
 
 [log]
 filter = \"error\"

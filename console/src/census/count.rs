@@ -204,14 +204,14 @@ mod tests {
         let owners = HashMap::new();
         let first = looked("s", vec![tally("a", 1, 100), tally("b", 2, 5)]);
         let fleet = count(&mut before, at(0), first, &owners);
-        let shard = &fleet.shards[&"s".parse().unwrap()];
+        let shard = &fleet.shards["s"];
         assert_eq!((shard.votes, shard.rate), (105, 0));
         let second = looked(
             "s",
             vec![tally("a", 1, 160), tally("b", 2, 5), tally("c", 3, 9)],
         );
         let fleet = count(&mut before, at(2_000), second, &owners);
-        let shard = &fleet.shards[&"s".parse().unwrap()];
+        let shard = &fleet.shards["s"];
         assert_eq!(
             (shard.votes, shard.rate),
             (174, 30),
@@ -228,7 +228,7 @@ mod tests {
         let owners = [(slice, "other".parse().unwrap())].into();
         let seen = looked("s", vec![tally("a", 1, 100)]);
         let fleet = count(&mut before, at(0), seen, &owners);
-        assert_eq!(fleet.shards[&"s".parse().unwrap()].votes, 0);
+        assert_eq!(fleet.shards["s"].votes, 0);
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         let mut before = Before::default();
         let tallies = (0..5_000).map(|n| tally(&format!("t{n}"), n, 1)).collect();
         let fleet = count(&mut before, at(0), looked("s", tallies), &HashMap::new());
-        let shard = &fleet.shards[&"s".parse().unwrap()];
+        let shard = &fleet.shards["s"];
         assert_eq!(shard.tenants.len(), TENANTS_NAMED);
         assert_eq!(shard.others, 5_000 - TENANTS_NAMED as u64);
         assert_eq!(shard.votes, 5_000);

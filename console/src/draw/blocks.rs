@@ -7,8 +7,30 @@ use super::treemap::{Area, treemap};
 use crate::census::ShardFigures;
 use crate::page::words::{number, to_f64};
 
-const WIDTH: f64 = 240.0;
-const HEIGHT: f64 = 220.0;
+/// How large they are, in units of a twelfth of a letter's height or so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Size {
+    /// One of many columns.
+    Column,
+    /// By itself.
+    Large,
+}
+
+impl Size {
+    fn whole(self) -> Area {
+        let (width, height) = match self {
+            Self::Column => (240.0, 220.0),
+            Self::Large => (480.0, 400.0),
+        };
+        Area {
+            x: 0.0,
+            y: 0.0,
+            width,
+            height,
+        }
+    }
+}
+
 /// A block without votes is still seen.
 const LEAST: f64 = 1.0;
 /// Blocks large enough have their tenant's name on them.
@@ -29,7 +51,7 @@ pub(crate) fn heat(rate: u64) -> u32 {
 }
 
 /// The blocks of a shard.
-pub(crate) fn blocks(shard: &str, figures: &ShardFigures) -> Markup {
+pub(crate) fn blocks(shard: &str, figures: &ShardFigures, size: Size) -> Markup {
     let others = (figures.others > 0).then_some(figures.others_votes.max(figures.others));
     let weights: Vec<f64> = figures
         .tenants
@@ -42,12 +64,7 @@ pub(crate) fn blocks(shard: &str, figures: &ShardFigures) -> Markup {
     let weight = |place: &usize| weights.get(*place).copied().unwrap_or(0.0);
     order.sort_by(|one, two| weight(two).total_cmp(&weight(one)));
     let sorted: Vec<f64> = order.iter().map(weight).collect();
-    let whole = Area {
-        x: 0.0,
-        y: 0.0,
-        width: WIDTH,
-        height: HEIGHT,
-    };
+    let whole = size.whole();
     let areas = treemap(&sorted, whole);
     let label = format!(
         "{shard}: {} tenants with open polls, {} votes, {} votes per second",
@@ -56,7 +73,7 @@ pub(crate) fn blocks(shard: &str, figures: &ShardFigures) -> Markup {
         number(figures.rate)
     );
     html! {
-        svg class="blocks" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(label) {
+        svg class="blocks" viewBox=(format!("0 0 {} {}", whole.width, whole.height)) role="img" aria-label=(label) {
             @for (place, area) in order.iter().zip(&areas) {
                 (block(figures, *place, area))
             }
@@ -143,7 +160,7 @@ mod tests {
             others_votes: 10,
             ..ShardFigures::default()
         };
-        let drawn = blocks("shard-1", &figures).into_string();
+        let drawn = blocks("shard-1", &figures, Size::Column).into_string();
         assert_eq!(drawn.matches("<rect").count(), 3);
         assert!(drawn.contains("large · 1,000 votes"));
         assert!(drawn.contains("3 others"));

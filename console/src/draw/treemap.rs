@@ -20,7 +20,8 @@ pub(crate) fn treemap(weights: &[f64], whole: Area) -> Vec<Area> {
         ..whole
     };
     let mut areas = vec![nothing; weights.len()];
-    if !(sum > 0.0) || !(whole.width > 0.0) || !(whole.height > 0.0) {
+    let drawable = sum > 0.0 && whole.width > 0.0 && whole.height > 0.0;
+    if !drawable {
         return areas;
     }
     let scale = whole.width * whole.height / sum;
@@ -62,7 +63,7 @@ fn worst(sizes: &[f64], sum: f64, side: f64) -> f64 {
 
 /// Lays a row along the shorter side, and returns what is left.
 fn lay(row: &[(usize, f64)], sum: f64, left: Area, areas: &mut [Area]) -> Area {
-    if row.is_empty() || !(sum > 0.0) {
+    if row.is_empty() || sum <= 0.0 {
         return left;
     }
     let across = left.width >= left.height;

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::names;
 use crate::census::{Fleet, Sample, ShardFigures, TenantFigure};
 use crate::console::Console;
-use crate::draw::blocks::{blocks, heat};
+use crate::draw::blocks::{Size, blocks, heat};
 use crate::live::{Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::layout::Page;
@@ -307,7 +307,7 @@ impl Seen {
                 @if let Some(trouble) = &figures.trouble {
                     p class="note bad small" { (trouble) }
                 }
-                (blocks(shard.shard_id.as_str(), &figures))
+                (blocks(shard.shard_id.as_str(), &figures, Size::Column))
                 (bar(slices, shard.max_slices, &density))
                 div class="sub" {
                     span { (short(slices)) " of " (short(shard.max_slices)) " slices" }

@@ -21,7 +21,7 @@ use super::{names, shards as list};
 use crate::act::Act;
 use crate::census::{Fleet, ShardFigures};
 use crate::console::Console;
-use crate::draw::blocks::blocks;
+use crate::draw::blocks::{Size, blocks};
 use crate::live::{Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::flash::done;
@@ -189,7 +189,7 @@ impl Seen {
                 } } }
             }
             @if let Some(trouble) = &self.figures.trouble { p class="note bad" { (trouble) } }
-            (blocks(shard.shard_id.as_str(), &self.figures))
+            (blocks(shard.shard_id.as_str(), &self.figures, Size::Large))
             br;
             (bar(self.body.slices, shard.max_slices, "Density"))
             p class="small muted" { (number(self.body.slices)) " of " (number(shard.max_slices)) " slices · "

@@ -68,11 +68,6 @@ fn main_way(sketch: &Sketch) -> Vec<&Node> {
         next = onward
             .filter_map(|arrow| find(arrow.to))
             .find(|to| !way.iter().any(|on| on.id == to.id));
-        // What only the end leads on from is no detour.
-        let ends = node.arrows.iter().any(|arrow| arrow.to == Target::End);
-        if ends {
-            break;
-        }
     }
     way
 }
