@@ -34,7 +34,7 @@ use tokio::task::JoinSet;
 
 /// Where the process dies: before and after each change of the record, each
 /// order to a shard, and each step of the workflow.
-const PLACES: [&str; 46] = [
+const PLACES: [&str; 50] = [
     "order Prepare",
     "ordered Prepare",
     "swap Sealing",
@@ -57,6 +57,10 @@ const PLACES: [&str; 46] = [
     "swapped Aborting",
     "swap -back",
     "swapped -back",
+    "paced archiving",
+    "archived polls",
+    "paced bringing",
+    "brought files",
     "page Changes",
     "paged Changes",
     "begin DetectHotspot",

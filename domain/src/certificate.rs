@@ -68,6 +68,10 @@ pub struct Certificate {
     pub compared: u64,
     /// How often they differed.
     pub differences: u64,
+    /// How often a vote was read on the source that the target lacked; counted
+    /// among the differences too. There should be none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub stragglers: u64,
     /// Rows that differed before the cutover, and were repaired.
     pub repaired: u64,
     /// When it was asked for.
@@ -117,11 +121,87 @@ pub struct Signed {
     pub signature: String,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Certificate {
+    /// Why it does not prove that every vote is there once, if it does not: it
+    /// may be what was signed, and still say that something is wrong.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let ways = [
+            (&self.votes, &self.from, &self.to),
+            (&self.votes_back, &self.to, &self.from),
+        ];
+        for (proved, from, to) in ways {
+            let Some(votes) = proved else { continue };
+            let (acknowledged, present) = (votes.acknowledged, votes.present);
+            if acknowledged != present {
+                return Some(format!(
+                    "{from} had acknowledged {acknowledged} rows, {present} were found on {to}"
+                ));
+            }
+            if votes.duplicates > 0 {
+                let twice = votes.duplicates;
+                return Some(format!("{twice} rows were found on {to} more than once"));
+            }
+            if votes.source_digest != votes.target_digest {
+                return Some(format!("what {from} and {to} held differed"));
+            }
+        }
+        (self.stragglers > 0).then(|| {
+            let (seen, from, to) = (self.stragglers, &self.from, &self.to);
+            format!("{seen} times a vote was read on {from} that {to} lacked")
+        })
+    }
+
     /// The text that is signed: JSON with its members in the order above,
     /// without blanks.
     #[must_use]
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn certificate() -> Certificate {
+        let votes = serde_json::json!({"acknowledged": 5, "present": 5, "duplicates": 0,
+            "polls": 1, "sourceDigest": "a", "targetDigest": "a", "sealedEpoch": 2});
+        let body = serde_json::json!({
+            "version": 1, "migrationID": "mv-1", "status": "reversed", "tenantID": "acme",
+            "slice": 0, "fromShardID": "shard-1", "toShardID": "shard-2",
+            "ownerShardID": "shard-1", "epoch": 4,
+            "actor": {"type": "ballast", "name": "move"}, "votes": votes, "votesBack": votes,
+            "durationMs": 1, "rowsCarried": 5, "bytesCarried": 5, "compared": 1,
+            "differences": 0, "repaired": 0,
+            "requestedAt": "2026-11-16T09:00:00Z", "endedAt": "2026-11-16T09:00:01Z",
+        });
+        serde_json::from_value(body).unwrap()
+    }
+
+    #[test]
+    fn whatever_is_wrong_casts_doubt_on_it() {
+        assert_eq!(certificate().doubt(), None);
+        let doubts: [fn(&mut Certificate); 5] = [
+            |it| it.votes.as_mut().unwrap().present = 4,
+            |it| it.votes.as_mut().unwrap().duplicates = 1,
+            |it| it.votes_back.as_mut().unwrap().present = 6,
+            |it| it.votes_back.as_mut().unwrap().target_digest = "b".to_owned(),
+            |it| it.stragglers = 1,
+        ];
+        for doubt in doubts {
+            let mut it = certificate();
+            doubt(&mut it);
+            assert!(it.doubt().is_some(), "{it:?}");
+        }
+        // One that never came to a cutover claims nothing.
+        let mut it = certificate();
+        (it.votes, it.votes_back) = (None, None);
+        assert_eq!(it.doubt(), None);
     }
 }

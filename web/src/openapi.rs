@@ -6,7 +6,7 @@ use axum::{Json, Router};
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::response::Response;
 use utoipa::openapi::security::SecurityScheme;
-use utoipa::openapi::{Content, OpenApi, PathItem, Ref, RefOr, ResponseBuilder, Schema};
+use utoipa::openapi::{Content, OpenApi, PathItem, Ref, RefOr, ResponseBuilder};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::problem::wrong_method;
@@ -53,11 +53,6 @@ pub struct Edge {
 pub fn finished(mut document: OpenApi, edge: Edge) -> OpenApi {
     let (name, scheme) = edge.security;
     let components = document.components.get_or_insert_default();
-    // A certificate is refused with members that it does not have, but it is
-    // shown together with its signature: as a part it must leave room for that.
-    if let Some(RefOr::T(Schema::Object(part))) = components.schemas.get_mut("Certificate") {
-        part.additional_properties = None;
-    }
     components.add_security_scheme(name, scheme);
     for item in document.paths.paths.values_mut() {
         for (operation, changes) in operations(item) {

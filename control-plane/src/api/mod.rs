@@ -29,7 +29,7 @@ mod workflows;
 use axum::Router;
 use ballast_domain::{Error, ErrorCode};
 use ballast_web::ApiError;
-use ballast_web::openapi::{finished, pages};
+use ballast_web::openapi::pages;
 use ballast_web::problem::wrong_method;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -45,7 +45,7 @@ pub const PREFIX: &str = "/admin/v1";
 /// The admin API, to be mounted at the root.
 pub fn router(plane: ControlPlane) -> Router {
     let (router, document) = described().split_for_parts();
-    let document = finished(document, openapi::edge());
+    let document = openapi::finish(document);
     router
         .merge(pages(PREFIX, document))
         .fallback(async || ApiError::from(Error::new(ErrorCode::NotFound, "there is no such path")))

@@ -2,9 +2,9 @@
 
 use ballast_web::openapi::{Edge, finished, has_parameter};
 use utoipa::OpenApi as _;
-use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{OpenApi, RefOr, Schema};
 
 use super::described;
 
@@ -39,11 +39,23 @@ pub(super) fn base() -> OpenApi {
 
 /// The whole document.
 pub fn document() -> OpenApi {
-    finished(described().into_openapi(), edge())
+    finish(described().into_openapi())
+}
+
+/// The document with what all of its operations have in common.
+pub(super) fn finish(document: OpenApi) -> OpenApi {
+    let mut document = finished(document, edge());
+    // A certificate is refused with members that it does not have, but it is
+    // shown together with its signature: as a part it must leave room for that.
+    let components = document.components.get_or_insert_default();
+    if let Some(RefOr::T(Schema::Object(part))) = components.schemas.get_mut("Certificate") {
+        part.additional_properties = None;
+    }
+    document
 }
 
 /// What only this API's document says.
-pub(super) fn edge() -> Edge {
+fn edge() -> Edge {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("An admin token, `bl_admin_…`."))

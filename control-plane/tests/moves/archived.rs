@@ -336,5 +336,7 @@ async fn a_straggler_keeps_the_source() {
     assert_eq!(ended.status, Status::Reversed, "{ended:#?}");
     assert_eq!(house.owner().await, from);
     let signed = ended.migration.value.certificate.unwrap().certificate;
-    assert_eq!(signed.differences, 3);
+    assert_eq!((signed.differences, signed.stragglers), (3, 2));
+    let doubt = signed.doubt().unwrap();
+    assert!(doubt.contains("2 times a vote was read"), "{doubt}");
 }

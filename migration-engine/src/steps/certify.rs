@@ -74,6 +74,7 @@ fn certificate(
         compared: migration.figures.compared,
         // A vote that only the source had is the worst of differences.
         differences: migration.figures.differences + migration.figures.stragglers,
+        stragglers: migration.figures.stragglers,
         repaired: migration.figures.repaired,
         requested_at: migration.requested_at,
         cut_over_at: migration.figures.cut_over_at,

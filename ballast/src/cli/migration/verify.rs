@@ -42,9 +42,11 @@ impl VerifyArgs {
                 "ask for it again: ballast migration certificate ID",
             )
         })?;
+        let doubt = signed.certificate.doubt();
         if screen.json {
             let told = json!({
                 "valid": true,
+                "doubt": doubt,
                 "trusted": self.public_key.is_some(),
                 "migrationID": signed.certificate.migration_id,
                 "status": signed.certificate.status,
@@ -55,7 +57,15 @@ impl VerifyArgs {
             let told = certificate::verified(screen, &signed, self.public_key.is_some());
             screen.data(told.as_bytes())?;
         }
-        Ok(Verdict::Done)
+        match doubt {
+            None => Ok(Verdict::Done),
+            Some(why) => Err(Failure::refused_here(
+                "certificate-in-doubt",
+                "The certificate is what was signed, and does not prove that every vote is there once",
+                why,
+                "look at what was found: ballast migration show ID",
+            )),
+        }
     }
 }
 
