@@ -22,7 +22,7 @@ pub(crate) fn short(value: u64) -> String {
     let scaled = |unit: u64, name: &str| {
         let tenths = value / (unit / 10);
         match tenths {
-            0..100 => format!("{}.{} {name}", tenths / 10, tenths % 10),
+            0..1_000 => format!("{}.{} {name}", tenths / 10, tenths % 10),
             _ => format!("{} {name}", tenths / 10),
         }
     };
