@@ -8,7 +8,7 @@ use reqwest::Method;
 
 use super::api::Api;
 use super::crowd::Crowd;
-use super::people::Tenant;
+use super::people::{Item, Tenant};
 
 /// Polls that are read at a time.
 const AT_ONCE: usize = 12;
@@ -25,19 +25,24 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// One item's votes: so many were acknowledged, so many are there.
-    fn with(self, acknowledged: u64, there: u64) -> Self {
+    /// One item's votes: so many are there; at least so many must be, and no
+    /// more than so many may.
+    fn with(self, least: u64, there: u64, most: u64) -> Self {
         Self {
             votes: self.votes + there,
-            lost: self.lost + acknowledged.saturating_sub(there),
-            doubled: self.doubled + there.saturating_sub(acknowledged),
+            lost: self.lost + least.saturating_sub(there),
+            doubled: self.doubled + there.saturating_sub(most),
         }
     }
 }
 
-/// Counts every poll, once nobody votes any more.
+/// Counts every poll. While people vote, what was acknowledged before the count
+/// must be in it, and nothing may be that was not sent before its end.
 pub(super) async fn of(api: &Api, crowd: &Crowd) -> anyhow::Result<Found> {
-    let polls = stream::iter(&crowd.tenants).map(|tenant| one(api, tenant));
+    let polls = stream::iter(crowd.tenants.clone()).map(|tenant| {
+        let api = api.clone();
+        async move { one(&api, &tenant).await }
+    });
     let all: Vec<Found> = polls.buffered(AT_ONCE).try_collect().await?;
     Ok(all.into_iter().fold(Found::default(), |sum, one| Found {
         votes: sum.votes + one.votes,
@@ -48,18 +53,19 @@ pub(super) async fn of(api: &Api, crowd: &Crowd) -> anyhow::Result<Found> {
 
 async fn one(api: &Api, tenant: &Tenant) -> anyhow::Result<Found> {
     let path = format!("/polls/{}/votes", tenant.poll);
+    let acknowledged = |item: &Item| item.acknowledged.load(Ordering::SeqCst);
+    let least: Vec<u64> = tenant.items.iter().map(acknowledged).collect();
     let results = api.with_key(Method::GET, &path, &tenant.key, None).await?;
-    let items = results["items"]
-        .as_array()
-        .context("results without items")?;
+    let items = results["items"].as_array();
+    let items = items.context("results without items")?;
     let mut found = Found::default();
-    for item in &tenant.items {
+    for (item, least) in tenant.items.iter().zip(least) {
         let there = items
             .iter()
             .find(|there| there["itemID"] == item.id.as_str());
         let there = there.and_then(|there| there["votesCount"].as_u64());
         let there = there.with_context(|| format!("no count for {}", item.id))?;
-        found = found.with(item.acknowledged.load(Ordering::SeqCst), there);
+        found = found.with(least, there, item.begun.load(Ordering::SeqCst));
     }
     Ok(found)
 }
@@ -70,12 +76,14 @@ mod tests {
 
     #[test]
     fn a_vote_that_is_missing_is_not_made_up_for_by_one_too_many() {
-        let found = Found::default().with(5, 4).with(3, 4).with(2, 2);
+        let found = Found::default().with(5, 4, 5).with(3, 4, 3).with(2, 2, 2);
         let expected = Found {
             votes: 10,
             lost: 1,
             doubled: 1,
         };
         assert_eq!(found, expected);
+        let on_its_way = Found::default().with(5, 6, 7);
+        assert_eq!((on_its_way.lost, on_its_way.doubled), (0, 0));
     }
 }

@@ -131,6 +131,7 @@ impl Crowd {
         let voter = format!("v{}", self.voters.fetch_add(1, Ordering::SeqCst));
         let url = format!("{}/polls/{}/votes/{}", self.url, tenant.poll, item.id);
         let watch = crate::machine::stopwatch();
+        item.begun.fetch_add(1, Ordering::SeqCst);
         for attempt in 0..GIVE_UP {
             if attempt > 0 {
                 self.sent_again.fetch_add(1, Ordering::SeqCst);

@@ -91,6 +91,7 @@ async fn tell(args: &DemoArgs, screen: &Screen, house: &mut House) -> anyhow::Re
         .context("make tenants")?;
     let crowd = Arc::new(Crowd::new(people, &api)?);
     let telling = tokio::spawn(teller.clone().keep_telling(crowd.clone()));
+    let counting = tokio::spawn(teller.clone().keep_counting(api.clone(), crowd.clone()));
     let voting = crowd.clone().vote();
     let stopping = tokio::signal::ctrl_c();
     let rounds = if args.chaos { CHAOS_ROUNDS } else { 0 };
@@ -101,6 +102,7 @@ async fn tell(args: &DemoArgs, screen: &Screen, house: &mut House) -> anyhow::Re
             Ended::default()
         }
     };
+    counting.abort();
     crowd.stop();
     voting.await?;
     let found = count::of(&api, &crowd).await.context("count the votes")?;

@@ -46,6 +46,8 @@ pub(super) struct Tenant {
 pub(super) struct Item {
     pub(super) id: String,
     pub(super) acknowledged: AtomicU64,
+    /// Votes for it that were sent at least once.
+    pub(super) begun: AtomicU64,
 }
 
 /// Makes all of them.
@@ -79,6 +81,7 @@ async fn one(api: &Api, number: u32) -> anyhow::Result<Arc<Tenant>> {
         Some(Item {
             id: item["itemID"].as_str()?.to_owned(),
             acknowledged: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
         })
     };
     Ok(Arc::new(Tenant {

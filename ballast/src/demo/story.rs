@@ -9,13 +9,16 @@ use std::time::Duration;
 use ballast_console::{Chapter, Progress, Story};
 use serde::Serialize;
 
+use super::api::Api;
 use super::chapters::Ended;
-use super::count::Found;
+use super::count::{self, Found};
 use super::crowd::Crowd;
 use crate::cli::output::Screen;
 
 /// How often the figures on the page are brought up to date.
 const EVERY: Duration = Duration::from_millis(500);
+/// How often votes are counted while people vote.
+const COUNT_EVERY: Duration = Duration::from_secs(3);
 
 /// The chapters: a word to name them, and what they are called.
 const CHAPTERS: [(&str, &str); 6] = [
@@ -88,12 +91,30 @@ impl Teller {
         story.pause_ms = pause_ms.or(story.pause_ms);
     }
 
-    /// Notes what was found at the end.
-    pub(super) fn counted(&self, crowd: &Crowd, found: &Found) {
+    /// Notes what was found.
+    fn found(&self, found: &Found) {
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         story.found = Some(found.votes);
         story.lost = Some(found.lost);
         story.doubled = Some(found.doubled);
+    }
+
+    /// Counts again and again until it is dropped, so that the page can tell
+    /// while it happens.
+    pub(super) async fn keep_counting(self: Arc<Self>, api: Api, crowd: Arc<Crowd>) {
+        loop {
+            tokio::time::sleep(COUNT_EVERY).await;
+            // The fleet may be away: then the next count tells.
+            if let Ok(found) = count::of(&api, &crowd).await {
+                self.found(&found);
+            }
+        }
+    }
+
+    /// Notes what was found at the end.
+    pub(super) fn counted(&self, crowd: &Crowd, found: &Found) {
+        self.found(found);
+        let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         for chapter in &mut story.chapters {
             chapter.state = Progress::Done;
         }
