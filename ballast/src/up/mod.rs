@@ -16,6 +16,8 @@ mod greeting;
 mod http;
 mod known_shards;
 mod listener;
+mod load;
+mod load_metrics;
 mod lock;
 mod logging;
 mod metrics;
@@ -27,6 +29,7 @@ mod rot;
 mod router_metrics;
 mod shards;
 mod traces;
+mod webhooks;
 mod workflows;
 
 pub(crate) use args::UpArgs;

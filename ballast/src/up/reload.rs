@@ -87,7 +87,15 @@ impl Reload {
                 return tracing::error!(%error, "the configuration is not valid: the old settings stay");
             }
         };
-        self.plane.set_settings(settings(&config));
+        match settings(&config) {
+            Ok(settings) => self.plane.set_settings(settings),
+            Err(error) => {
+                return tracing::error!(
+                    error = format!("{error:#}"),
+                    "the configuration is not valid: the old settings stay"
+                );
+            }
+        }
         self.proxies.send_replace(networks(&config));
         if let Err(error) = self.logging.reload(&config.log) {
             tracing::error!(%error, "the log filter stays as it was");
@@ -140,8 +148,14 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("fleet.shards", old.fleet.shards != new.fleet.shards),
         ("keys.places", old.keys.places != new.keys.places),
         ("router", old.router != new.router),
+        ("load.measure", old.load.measure != new.load.measure),
+        (
+            "load.record_mib_max",
+            old.load.record_mib_max != new.load.record_mib_max,
+        ),
         ("log.format", old.log.format != new.log.format),
         ("traces", old.traces != new.traces),
+        ("webhooks", old.webhooks != new.webhooks),
     ];
     changed
         .into_iter()
