@@ -12,6 +12,7 @@
 mod backup;
 mod cli;
 mod config;
+mod demo;
 mod machine;
 mod up;
 
@@ -48,6 +49,9 @@ enum Command {
     /// Run Ballast: router, admin API and embedded shards in one process
     #[command(after_help = cli::help::UP)]
     Up(up::UpArgs),
+    /// Show a flash crowd, a move under fire and a kill -9, on a fleet of its own
+    #[command(after_help = cli::help::DEMO)]
+    Demo(demo::DemoArgs),
     /// Create, list, show, change, move, split, merge, suspend, resume and close tenants
     #[command(subcommand)]
     Tenant(cli::tenant::Verb),
@@ -112,6 +116,7 @@ impl Command {
         let remote = || cli::Remote::new(globals, screen);
         match self {
             Self::Up(args) => up::run(&args, screen).await.map_err(local),
+            Self::Demo(args) => demo::run(&args, screen).await.map_err(local),
             Self::Backup(verb) => verb.run(screen).await.map_err(local),
             Self::Restore(args) => args.run(screen).await.map_err(local),
             Self::Config(command) => config::run(&command, screen).map_err(local),

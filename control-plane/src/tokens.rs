@@ -193,6 +193,27 @@ pub async fn authenticate(
     Ok(found.filter(|token| token.value.works(plane.now())))
 }
 
+/// The token of this id, if it works: for those who have shown it before.
+pub async fn working(plane: &ControlPlane, id: &TokenId) -> Result<Option<AdminToken>> {
+    let found = typed::get::<AdminToken>(plane.registry(), id.as_str()).await?;
+    let works = found.filter(|token| token.value.works(plane.now()));
+    Ok(works.map(|token| token.value))
+}
+
+/// Refuses a token whose role is below `least`.
+pub fn at_least(token: &AdminToken, least: Role) -> Result<()> {
+    if token.role >= least {
+        return Ok(());
+    }
+    let detail = format!(
+        "this takes the role {}; token {:?} has the role {}",
+        least.name(),
+        token.name,
+        token.role.name()
+    );
+    Err(Error::new(ErrorCode::MissingRole, detail))
+}
+
 /// Whether any token was ever made here.
 pub async fn any(plane: &ControlPlane) -> Result<bool> {
     Ok(!plane

@@ -6,6 +6,7 @@ pub(crate) use super::help_migration::*;
 pub(crate) const TOP: &str = "\
 Examples:
   ballast up                              run everything; data in ./ballast-data
+  ballast demo                            see a flash crowd, a move and a kill -9; nothing is left behind
   ballast tenant create acme              create a tenant; it is placed on a shard
   ballast key create acme                 give it an API key
   ballast placement explain acme          where it is, why, and what would move it
@@ -35,6 +36,13 @@ Examples:
   ballast up --tls-cert cert.pem --tls-key key.pem
 
 Stops cleanly on Ctrl-C or SIGTERM; reads its configuration again on SIGHUP.";
+pub(crate) const DEMO: &str = "\
+Examples:
+  ballast demo                      tells the story; the link to the console is printed first
+  ballast demo --chaos              keeps killing the process while tenants move
+  ballast demo --headless --json    for programs: the summary alone; exit code 1 if a vote was lost
+
+Everything is in a temporary directory and is removed at the end.";
 pub(crate) const CONFIG: &str = "\
 Examples:
   ballast config check

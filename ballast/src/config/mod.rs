@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use command::{ConfigCommand, run};
 pub(crate) use duration::Human;
 pub(crate) use hotspots::{Hotspots, read_rules};
-pub(crate) use load::load;
+pub(crate) use load::{load, parse};
 pub(crate) use load_settings::Load;
 pub(crate) use moves::Moves;
 pub(crate) use validate::{address, check};
@@ -53,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) hotspots: Hotspots,
     /// The workflow engine.
     pub(crate) workflows: Workflows,
+    /// The web console.
+    pub(crate) console: ConsoleSettings,
     /// What is logged.
     pub(crate) log: Log,
     /// Where traces go.
@@ -316,6 +318,25 @@ impl Default for Traces {
         Self {
             otlp_endpoint: None,
             sample: 1.0,
+        }
+    }
+}
+
+/// The web console, under `/console`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ConsoleSettings {
+    /// Whether there is one.
+    pub(crate) enabled: bool,
+    /// How long a login lasts.
+    pub(crate) session: Human,
+}
+
+impl Default for ConsoleSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            session: Human(std::time::Duration::from_secs(8 * 60 * 60)),
         }
     }
 }

@@ -24,11 +24,23 @@ pub(crate) fn check(config: &Config) -> Result<(), Finding> {
     config.load.check()?;
     config.hotspots.check()?;
     workflows(config)?;
+    console(config)?;
     traces(config)?;
     super::webhooks::check(&config.webhooks)?;
     tracing_subscriber::EnvFilter::try_new(&config.log.filter)
         .map(drop)
         .map_err(|error| ("log.filter", error.to_string()))
+}
+
+fn console(config: &Config) -> Result<(), Finding> {
+    let week = Duration::from_secs(7 * 24 * 60 * 60);
+    match config.console.session.0 {
+        short if short < Duration::from_secs(1) => {
+            Err(("console.session", "must be at least 1s".to_owned()))
+        }
+        long if long > week => Err(("console.session", "must be at most 7d".to_owned())),
+        _ => Ok(()),
+    }
 }
 
 fn router(config: &Config) -> Result<(), Finding> {

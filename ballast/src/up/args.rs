@@ -30,6 +30,9 @@ pub(crate) struct UpArgs {
     /// Proxy whose X-Forwarded-For is believed: an address or a network; may be repeated
     #[arg(long = "trusted-proxy", value_name = "CIDR", value_parser = proxy)]
     pub(crate) trusted_proxies: Vec<String>,
+    /// The story that the console shows above the fleet: for demonstrations
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) story_file: Option<PathBuf>,
 }
 
 fn listen(text: &str) -> Result<String, String> {

@@ -49,10 +49,15 @@ fn for_people(parts: &Parts, config: &Config, token: &Token, admin: &str) -> Str
         Token::InFile(file) => format!("\n  export BALLAST_TOKEN=$(cat {})", file.display()),
         Token::Old => String::new(),
     };
+    let console = match config.console.enabled {
+        true => format!("  console  {base}/console   (log in with the token)\n"),
+        false => String::new(),
+    };
     format!(
         "Ballast is up.\n\
          \x20 router   {base}\n\
          \x20 admin    {admin}   (API: {admin}/docs/)\n\
+{console}\
          \x20 data     {data}   ({shards} shards in region {region}, {slices} tenant slices)\n\
          \x20 token    {token_line}\n\
          Next, in another terminal:\n\

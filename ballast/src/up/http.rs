@@ -10,6 +10,7 @@ use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
+use ballast_console::Console;
 use ballast_control_plane::ControlPlane;
 use ballast_control_plane::api;
 use ballast_domain::credential::redacted;
@@ -31,21 +32,31 @@ use crate::machine::stopwatch;
 const ADMIN_PATIENCE: Duration = Duration::from_secs(120);
 
 /// The whole application.
-pub(crate) fn app(parts: &Parts, metrics: Metrics, trusted: TrustedProxies) -> App {
+pub(crate) fn app(
+    parts: &Parts,
+    metrics: Metrics,
+    trusted: TrustedProxies,
+    console: Option<Console>,
+) -> App {
     let around = Arc::new(Around {
         trusted,
         metrics: metrics.clone(),
         traced: parts.traced,
     });
-    let paths = paths(parts, metrics, around.clone());
+    let paths = paths(parts, metrics, around.clone(), console);
     App::new(paths, parts.router.clone(), around)
 }
 
 /// Every path.
-fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>) -> Router {
+fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>, console: Option<Console>) -> Router {
+    let front = match &console {
+        Some(_) => "/console",
+        None => "/admin/v1/docs/",
+    };
+    let console = console.map(|console| ballast_console::router(console).layer(from_fn(in_time)));
     let admin = api::router(parts.plane.clone()).layer(from_fn(in_time));
     let health = Router::new()
-        .route("/", get(async || Redirect::to("/admin/v1/docs/")))
+        .route("/", get(async move || Redirect::to(front)))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .with_state((parts.plane.clone(), parts.shards.clone()));
@@ -63,6 +74,7 @@ fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>) -> Router {
     router::router(parts.router.clone())
         .merge(own)
         .merge(admin)
+        .merge(console.unwrap_or_default())
         .layer(from_fn_with_state(around, passing))
 }
 

@@ -10,10 +10,12 @@ mod app;
 mod args;
 mod certificate_key;
 mod client_address;
+mod console;
 mod first_start;
 mod format;
 mod greeting;
 mod http;
+mod key_file;
 mod known_shards;
 mod listener;
 mod load;
@@ -34,6 +36,7 @@ mod workflows;
 
 pub(crate) use args::UpArgs;
 pub(crate) use certificate_key::FILE as CERTIFICATE_KEY;
+pub(crate) use console::key as console_key;
 pub(crate) use format::{known as known_format, mark as mark_format};
 pub(crate) use known_shards::KnownShards;
 pub(crate) use parts::ARCHIVE;
@@ -43,6 +46,7 @@ pub(crate) use workflows::FILE as EXECUTIONS;
 use std::sync::Arc;
 
 use anyhow::Context;
+use ballast_console::Console;
 
 use crate::cli::failure::Verdict;
 use crate::cli::output::Screen;
@@ -66,17 +70,19 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     )
     .await?;
     let metrics = metrics::Metrics::default();
-    let reload = reload::Reload::new(
+    let reload = Arc::new(reload::Reload::new(
         args,
         config.clone(),
         &parts,
         logging.clone(),
         listener.tls(),
-    );
-    let app = http::app(&parts, metrics, reload.trusted_proxies());
+    ));
+    let console = console::console(&parts, &config, &reload, args.story_file.clone())?;
+    let app = http::app(&parts, metrics, reload.trusted_proxies(), console.clone());
     let stopping = listener::until_told_to_stop()?;
     let hangups = reload::hear_hangups()?;
     let (tasks, workflows) = parts.start(&config).await?;
+    let looking = console.as_ref().map(Console::start);
     let serving = listener.serve(app);
     // What is said to be ready is.
     parts.shards.tried().await;
@@ -89,8 +95,14 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     // Viewers would stay for as long as they are let.
     parts.router.end();
     parts.end_watching();
+    if let Some(console) = &console {
+        console.end();
+    }
     serving.stop().await;
     tasks.stop();
+    if let Some(looking) = looking {
+        looking.abort();
+    }
     workflows.stop().await;
     parts.close().await;
     // It waits for the collector, so it is kept off the runtime's threads.

@@ -2,9 +2,10 @@
 //! a new certificate is noticed by itself.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use ballast_console::RunningSettings;
 use ballast_control_plane::ControlPlane;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use super::listener::Tls;
 use super::logging::Logging;
 use super::parts::{Parts, settings};
 use super::settled;
-use crate::config::{Config, Network};
+use crate::config::{Config, Network, parse};
 
 /// How often the certificate's files are looked at.
 const LOOK_AT_CERTIFICATE: Duration = Duration::from_secs(5);
@@ -34,6 +35,28 @@ pub(crate) struct Reload {
     logging: Arc<Logging>,
     tls: Option<Tls>,
     proxies: watch::Sender<Vec<Network>>,
+    /// The configuration as it was last read.
+    latest: Mutex<Config>,
+}
+
+/// What the console shows and asks for.
+impl RunningSettings for Reload {
+    fn text(&self) -> String {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        toml::to_string_pretty(&*latest).unwrap_or_default()
+    }
+
+    fn problem_with(&self, text: &str) -> Option<String> {
+        let file = self.args.config.as_deref();
+        let file = file.unwrap_or(Path::new("ballast.toml"));
+        parse(file, text).err().map(|error| error.to_string())
+    }
+
+    fn reload(&self) -> Result<Vec<String>, String> {
+        let later = self.read_again().map_err(|error| format!("{error:#}"))?;
+        tracing::info!("settings reloaded");
+        Ok(later.into_iter().map(str::to_owned).collect())
+    }
 }
 
 impl Reload {
@@ -48,6 +71,7 @@ impl Reload {
         Self {
             args: args.clone(),
             proxies: watch::Sender::new(networks(&config)),
+            latest: Mutex::new(config.clone()),
             started_with: config,
             plane: parts.plane.clone(),
             logging,
@@ -81,29 +105,31 @@ impl Reload {
     }
 
     fn settings(&self) {
-        let config = match settled(&self.args) {
-            Ok(config) => config,
-            Err(error) => {
-                return tracing::error!(%error, "the configuration is not valid: the old settings stay");
+        match self.read_again() {
+            Ok(later) => {
+                for section in later {
+                    tracing::warn!(section, "a changed setting takes effect at the next start");
+                }
+                tracing::info!("settings reloaded");
             }
-        };
-        match settings(&config) {
-            Ok(settings) => self.plane.set_settings(settings),
             Err(error) => {
-                return tracing::error!(
-                    error = format!("{error:#}"),
-                    "the configuration is not valid: the old settings stay"
-                );
+                tracing::error!(%error, "the configuration is not valid: the old settings stay");
             }
         }
+    }
+
+    /// Puts the configuration in force as it is now; says which sections take
+    /// effect at the next start only.
+    fn read_again(&self) -> anyhow::Result<Vec<&'static str>> {
+        let config = settled(&self.args)?;
+        self.plane.set_settings(settings(&config)?);
         self.proxies.send_replace(networks(&config));
         if let Err(error) = self.logging.reload(&config.log) {
             tracing::error!(%error, "the log filter stays as it was");
         }
-        for section in needing_restart(&self.started_with, &config) {
-            tracing::warn!(section, "a changed setting takes effect at the next start");
-        }
-        tracing::info!("settings reloaded");
+        let later = needing_restart(&self.started_with, &config);
+        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(later)
     }
 
     async fn certificate(&self) {
@@ -153,6 +179,7 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
             "load.record_mib_max",
             old.load.record_mib_max != new.load.record_mib_max,
         ),
+        ("console", old.console != new.console),
         ("log.format", old.log.format != new.log.format),
         ("traces", old.traces != new.traces),
         ("webhooks", old.webhooks != new.webhooks),

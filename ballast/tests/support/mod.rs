@@ -4,8 +4,10 @@
 #![allow(dead_code, unused_imports, reason = "each journey uses a part of it")]
 #![allow(unreachable_pub, reason = "each journey has the harness as a module")]
 
+pub mod browser;
 pub mod call;
 pub mod clock;
+pub mod pages;
 pub mod polls;
 pub mod problem;
 pub mod process;

@@ -6,7 +6,7 @@ use crate::house::{self, Package, packages, read, read_toml, report};
 use crate::markdown;
 
 /// Which rooms a room may use. `ballast`, `sim` and `bench` see all.
-const MAY_USE: [(&str, &[&str]); 8] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("domain", &[]),
     ("web", &["domain"]),
     ("vote-shard", &["domain"]),
@@ -26,6 +26,16 @@ const MAY_USE: [(&str, &[&str]); 8] = [
             "state-machines",
             "migration-engine",
             "hotspot-detector",
+        ],
+    ),
+    (
+        "console",
+        &[
+            "domain",
+            "web",
+            "vote-shard",
+            "state-machines",
+            "control-plane",
         ],
     ),
 ];

@@ -36,18 +36,8 @@ impl Caller {
 
     /// Refuses a caller whose role is below `least`.
     pub(super) fn at_least(self, least: Role) -> Result<Self> {
-        let role = self.token.role;
-        if role >= least {
-            Ok(self)
-        } else {
-            let detail = format!(
-                "this takes the role {}; token {:?} has the role {}",
-                least.name(),
-                self.token.name,
-                role.name()
-            );
-            Err(Error::new(ErrorCode::MissingRole, detail))
-        }
+        tokens::at_least(&self.token, least)?;
+        Ok(self)
     }
 
     pub(super) async fn identify(parts: &Parts, plane: &ControlPlane) -> Result<Self> {

@@ -116,6 +116,9 @@ codes! {
     MissingScope "missing-scope" Forbidden
         "The key's scopes do not allow that"
         "Use a key with the scope named in the detail."
+    ForgedForm "forged-form" Forbidden
+        "The form does not belong to this session of the console"
+        "Load the page again, and send the form from there."
     OriginNotAllowed "origin-not-allowed" Forbidden
         "The tenant does not allow that browser origin"
         "Add the origin to the tenant (tenant update --cors-origin)."

@@ -1,5 +1,5 @@
 //! Drawings of a definition: [`mermaid`] and [`dot`] for documents, [`text`]
-//! for a terminal.
+//! for a terminal, [`svg`] for a page.
 //!
 //! The same definition and marks always give the same drawing. Names may hold
 //! anything; what would be taken for syntax is escaped.
@@ -7,6 +7,7 @@
 mod dot;
 mod mermaid;
 mod sketch;
+mod svg;
 mod text;
 
 use std::collections::BTreeSet;
@@ -104,6 +105,12 @@ pub fn mermaid(definition: &Definition, marks: &Marks) -> String {
 /// A graph in Graphviz's DOT.
 pub fn dot(definition: &Definition, marks: &Marks) -> String {
     dot::draw(&Sketch::of(definition, marks))
+}
+
+/// A picture for a page, with classes for its style sheet and `label` for those
+/// who do not see it.
+pub fn svg(definition: &Definition, marks: &Marks, label: &str) -> String {
+    svg::draw(&Sketch::of(definition, marks), label)
 }
 
 /// Lines for a terminal of 80 columns: the main way from top to bottom, other

@@ -1,0 +1,189 @@
+//! Who votes: people spread over the tenants, most of them at a few, and a
+//! crowd that comes all at once. Each voter votes once, and sends the vote
+//! again until it is told that it counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use reqwest::{Client, StatusCode};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::api::Api;
+use super::people::Tenant;
+
+/// People who vote now and then.
+const PEOPLE: usize = 12;
+/// How long each of them rests between votes.
+const REST: Duration = Duration::from_millis(20);
+/// A flash crowd: many more, who hardly rest. They do not come faster than a
+/// copy that is slowed down for those who watch can follow.
+const CROWD: usize = 24;
+const BREATH: Duration = Duration::from_millis(8);
+/// How long nobody is told anything before a vote counts as failed.
+const GIVE_UP: usize = 600;
+/// How long to wait before a vote is sent again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Everybody who votes, and what they were told.
+pub(super) struct Crowd {
+    pub(super) tenants: Vec<Arc<Tenant>>,
+    http: Client,
+    url: String,
+    /// The tenant that the crowd is at.
+    hot: watch::Sender<Option<Arc<Tenant>>>,
+    stopping: AtomicBool,
+    voters: AtomicU64,
+    pub(super) acknowledged: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) sent_again: AtomicU64,
+    /// The longest that a vote took, in milliseconds.
+    pub(super) slowest_ms: AtomicU64,
+}
+
+impl Crowd {
+    pub(super) fn new(tenants: Vec<Arc<Tenant>>, api: &Api) -> anyhow::Result<Self> {
+        Ok(Self {
+            tenants,
+            http: api.http.clone(),
+            url: api.url.clone(),
+            hot: watch::Sender::new(None),
+            stopping: AtomicBool::new(false),
+            voters: AtomicU64::new(0),
+            acknowledged: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            sent_again: AtomicU64::new(0),
+            slowest_ms: AtomicU64::new(0),
+        })
+    }
+
+    /// Sends the crowd to a tenant, or home.
+    pub(super) fn send_to(&self, tenant: Option<Arc<Tenant>>) {
+        self.hot.send_replace(tenant);
+    }
+
+    /// Has everybody end with the vote that they are at.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.hot.send_replace(None);
+    }
+
+    /// Everybody votes until told to stop.
+    pub(super) fn vote(self: Arc<Self>) -> JoinHandle<()> {
+        let mut all = Vec::new();
+        for number in 0..PEOPLE {
+            all.push(tokio::spawn(self.clone().person(number)));
+        }
+        for number in 0..CROWD {
+            all.push(tokio::spawn(self.clone().fan(number)));
+        }
+        tokio::spawn(async move {
+            for one in all {
+                let _ = one.await;
+            }
+        })
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.stopping.load(Ordering::SeqCst)
+    }
+
+    async fn person(self: Arc<Self>, number: usize) {
+        let mut turn = number as u64;
+        while self.goes_on() {
+            turn = turn
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let tenant = self.tenants.get(skewed(turn >> 33, self.tenants.len()));
+            if let Some(tenant) = tenant.cloned() {
+                self.cast(&tenant, turn >> 40).await;
+            }
+            tokio::time::sleep(REST).await;
+        }
+    }
+
+    async fn fan(self: Arc<Self>, number: usize) {
+        let mut hot = self.hot.subscribe();
+        let mut turn = number as u64;
+        while self.goes_on() {
+            let tenant = hot.borrow_and_update().clone();
+            match tenant {
+                Some(tenant) => {
+                    turn += 1;
+                    self.cast(&tenant, turn * turn).await;
+                    tokio::time::sleep(BREATH).await;
+                }
+                None => {
+                    let _ = tokio::time::timeout(AGAIN, hot.changed()).await;
+                }
+            }
+        }
+    }
+
+    /// One voter votes, until it is told that the vote counts.
+    async fn cast(&self, tenant: &Tenant, choice: u64) {
+        let many = tenant.items.len() as u64;
+        let place = usize::try_from(choice % many.max(1)).unwrap_or(0);
+        let Some(item) = tenant.items.get(place) else {
+            return;
+        };
+        let voter = format!("v{}", self.voters.fetch_add(1, Ordering::SeqCst));
+        let url = format!("{}/polls/{}/votes/{}", self.url, tenant.poll, item.id);
+        let watch = crate::machine::stopwatch();
+        for attempt in 0..GIVE_UP {
+            if attempt > 0 {
+                self.sent_again.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(AGAIN).await;
+            }
+            let request = self
+                .http
+                .patch(&url)
+                .header("x-api-key", &tenant.key)
+                .header("voter-id", &voter);
+            match request.send().await {
+                Ok(answer) if answer.status() == StatusCode::OK => {
+                    item.acknowledged.fetch_add(1, Ordering::SeqCst);
+                    self.acknowledged.fetch_add(1, Ordering::SeqCst);
+                    let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    self.slowest_ms.fetch_max(ms, Ordering::SeqCst);
+                    return;
+                }
+                // The process is away: whoever is there next is asked again.
+                Err(_) => {}
+                Ok(_) => {
+                    self.failed.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        }
+        self.failed.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A place among `many`: about half of all at the first tenth.
+fn skewed(chance: u64, many: usize) -> usize {
+    let many = many as u64;
+    if many == 0 {
+        return 0;
+    }
+    let (a, b) = (chance % many, (chance / many) % many);
+    usize::try_from(a * b / many).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::skewed;
+
+    #[test]
+    fn most_are_at_a_few() {
+        let many = 100;
+        let mut first = 0;
+        for chance in 0..10_000 {
+            let place = skewed(chance, many);
+            assert!(place < many);
+            first += usize::from(place < many / 5);
+        }
+        assert!(first > 4_000, "{first}");
+        assert_eq!(skewed(7, 0), 0);
+    }
+}

@@ -1,0 +1,158 @@
+//! The fleet: a `ballast up` of its own in a temporary directory.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// How long a start may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it may take to end in peace.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Copying is slowed down, so that a person can watch it.
+const CONFIG: &str = "\
+[fleet]
+region = \"demo\"
+shards = 6
+
+[moves]
+window = \"6s\"
+bytes_per_second = 500000
+
+[log]
+filter = \"error\"
+";
+
+/// A fleet that runs.
+pub(super) struct House {
+    home: tempfile::TempDir,
+    child: Option<Child>,
+    listen: String,
+    /// Where it is reached.
+    pub(super) url: String,
+    /// Its admin token.
+    pub(super) token: String,
+    /// How often it was killed.
+    pub(super) kills: u32,
+}
+
+impl House {
+    /// Starts a fleet with nothing in it.
+    pub(super) async fn build(listen: &str) -> anyhow::Result<Self> {
+        let home = tempfile::Builder::new()
+            .prefix("ballast-demo-")
+            .tempdir()
+            .context("make a temporary directory")?;
+        tokio::fs::write(home.path().join("ballast.toml"), CONFIG).await?;
+        let mut house = Self {
+            home,
+            child: None,
+            listen: listen.to_owned(),
+            url: String::new(),
+            token: String::new(),
+            kills: 0,
+        };
+        house.start().await?;
+        let token = tokio::fs::read_to_string(house.home.path().join("token")).await?;
+        token.trim().clone_into(&mut house.token);
+        Ok(house)
+    }
+
+    /// Where the story is told.
+    pub(super) fn story_file(&self) -> PathBuf {
+        self.home.path().join("story.json")
+    }
+
+    /// Where its data is.
+    pub(super) fn data_dir(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+
+    fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Starts it, on the port that it had before.
+    pub(super) async fn start(&mut self) -> anyhow::Result<()> {
+        let binary = std::env::current_exe().context("find this program")?;
+        let mut child = Command::new(binary)
+            .args([
+                "up",
+                "--json",
+                "--listen",
+                &self.listen,
+                "--config",
+                "ballast.toml",
+            ])
+            .args(["--data-dir", "data", "--admin-token-file", "token"])
+            .args(["--story-file", "story.json"])
+            .current_dir(self.home())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("start the fleet")?;
+        let stdout = child.stdout.take().context("hear the fleet")?;
+        let mut lines = BufReader::new(stdout).lines();
+        let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
+        let Ok(Ok(Some(line))) = first else {
+            let told = child.wait_with_output().await?;
+            bail!(
+                "the fleet did not start: {}",
+                String::from_utf8_lossy(&told.stderr).trim()
+            );
+        };
+        let ready: Value = serde_json::from_str(&line).context("read where the fleet is")?;
+        ready["router"]
+            .as_str()
+            .context("where the fleet is")?
+            .clone_into(&mut self.url);
+        // The same port again: clients know no other.
+        if let Some((_, address)) = self.url.split_once("://") {
+            address.clone_into(&mut self.listen);
+        }
+        // What it says is nobody's; a pipe that nobody reads would stop it.
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(drain(stderr));
+        }
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// Ends it as the kernel would: without a warning.
+    pub(super) async fn kill(&mut self) -> anyhow::Result<()> {
+        if let Some(mut child) = self.child.take() {
+            child.kill().await.context("kill the fleet")?;
+            self.kills += 1;
+        }
+        Ok(())
+    }
+
+    /// Ends it in peace, and removes everything.
+    pub(super) async fn tear_down(&mut self) {
+        let Some(mut child) = self.child.take() else {
+            return;
+        };
+        if let Some(pid) = child.id() {
+            let asked = Command::new("kill").arg(pid.to_string()).status().await;
+            if asked.is_ok() && tokio::time::timeout(GRACE, child.wait()).await.is_ok() {
+                return;
+            }
+        }
+        let _ = child.kill().await;
+    }
+}
+
+async fn drain(stderr: tokio::process::ChildStderr) {
+    let mut lines = BufReader::new(stderr).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        tracing::debug!(line, "the fleet says");
+    }
+}

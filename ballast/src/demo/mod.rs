@@ -1,0 +1,141 @@
+//! `ballast demo`: the promise, shown. A fleet of its own in a temporary
+//! directory, hundreds of tenants, people who vote; then a flash crowd, a move
+//! under fire, a `kill -9` in the middle of it, and a count of every vote.
+//!
+//! ```text
+//!   house    the fleet: a `ballast up` of its own, started, killed, stopped
+//!   api      the way to it
+//!   people   tenants, keys and polls
+//!   crowd    who votes, how often, and what they were told
+//!   count    what was acknowledged against what is found: pure
+//!   story    the chapters, in the terminal and on the page
+//! ```
+//! Nothing is staged: clients learn what happens from the answers they get,
+//! and the figures are theirs.
+
+mod api;
+mod chapters;
+mod count;
+mod crowd;
+mod house;
+mod people;
+mod story;
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::cli::failure::Verdict;
+use crate::cli::output::Screen;
+use api::Api;
+use chapters::Ended;
+use crowd::Crowd;
+use house::House;
+use story::Teller;
+
+/// Show a flash crowd, a move under fire and a kill -9, on a fleet of its own
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DemoArgs {
+    /// Address and port of the console; port 0 takes any free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8088")]
+    listen: String,
+    /// How many tenants there are
+    #[arg(long, value_name = "N", default_value_t = 240, value_parser = clap::value_parser!(u32).range(12..=5_000))]
+    tenants: u32,
+    /// Keep killing: further moves, each with a kill -9 in the middle
+    #[arg(long)]
+    chaos: bool,
+    /// For programs: no browser, no waiting; prints the summary and exits with 1 if a vote was lost
+    #[arg(long)]
+    headless: bool,
+    /// How long each calm passage lasts
+    #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = humantime::parse_duration)]
+    pace: Duration,
+}
+
+/// Further moves with `--chaos`.
+const CHAOS_ROUNDS: u32 = 5;
+/// How long people may look around at the end.
+const LINGER: Duration = Duration::from_secs(15 * 60);
+
+/// Runs it from the first vote to the last count.
+pub(crate) async fn run(args: &DemoArgs, screen: &Screen) -> anyhow::Result<Verdict> {
+    let mut house = House::build(&args.listen).await?;
+    let told = tell(args, screen, &mut house).await;
+    // Whatever happened, nothing is left behind.
+    house.tear_down().await;
+    told
+}
+
+async fn tell(args: &DemoArgs, screen: &Screen, house: &mut House) -> anyhow::Result<Verdict> {
+    let api = Api::new(house)?;
+    let teller = Arc::new(Teller::new(house.story_file(), screen, args.chaos));
+    if !screen.json {
+        screen.note(&format!(
+            "A fleet of six shards is up. Look at it here:\n\n  {}\n",
+            api.entrance(house).await?
+        ));
+        if !args.headless && std::io::stdout().is_terminal() {
+            open(&api.entrance(house).await?);
+        }
+    }
+    teller.begin(
+        "people",
+        &format!("making {} tenants with a poll each", args.tenants),
+    );
+    let people = people::settle(&api, args.tenants)
+        .await
+        .context("make tenants")?;
+    let crowd = Arc::new(Crowd::new(people, &api)?);
+    let telling = tokio::spawn(teller.clone().keep_telling(crowd.clone()));
+    let voting = crowd.clone().vote();
+    let stopping = tokio::signal::ctrl_c();
+    let rounds = if args.chaos { CHAOS_ROUNDS } else { 0 };
+    let ended = tokio::select! {
+        ended = chapters::play(house, &api, &crowd, &teller, args.pace, rounds) => ended?,
+        _ = stopping => {
+            screen.note("stopped early: counting what there is");
+            Ended::default()
+        }
+    };
+    crowd.stop();
+    voting.await?;
+    let found = count::of(&api, &crowd).await.context("count the votes")?;
+    teller.counted(&crowd, &found);
+    telling.abort();
+    teller.write(&crowd);
+    let summary = story::Summary::of(&crowd, &found, &ended);
+    let said = match screen.json {
+        true => serde_json::to_string(&summary)?,
+        false => summary.text(),
+    };
+    // Whoever listened may have gone: how it came out is told by the exit code too.
+    let _ = screen.data(said.as_bytes());
+    if !args.headless && !screen.json && std::io::stdout().is_terminal() {
+        screen.note("The console stays for a while. Ctrl-C ends it.");
+        let _ = tokio::time::timeout(LINGER, tokio::signal::ctrl_c()).await;
+    }
+    Ok(match summary.is_good() {
+        true => Verdict::Done,
+        false => Verdict::Negative,
+    })
+}
+
+/// Opens a browser, where there is one. That there is none is no failure.
+fn open(url: &str) {
+    let opener = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    let silent = std::process::Stdio::null;
+    let _ = std::process::Command::new(opener)
+        .arg(url)
+        .stdin(silent())
+        .stdout(silent())
+        .stderr(silent())
+        .spawn();
+}

@@ -1,0 +1,408 @@
+//! The console in a real browser: headless Chromium. Slow, and in need of a
+//! browser, so it is run by `scripts/test browser` and ignored otherwise.
+//!
+//! Pictures of every page, in both themes and two widths, go to
+//! `target/screenshots`; axe-core looks over each of them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use support::browser::Chromium;
+use support::polls::Application;
+use support::{Instance, Options, at_once, eventually};
+
+const IGNORED: &str = "needs Chromium: run scripts/test browser";
+
+async fn log_in(browser: &Chromium, it: &Instance, token: &str) {
+    browser.go(&format!("{}/console/login", it.router)).await;
+    browser.fill("#token", token).await;
+    browser.click_said("Log in").await;
+}
+
+/// Ten thousand tenants, a few of them with polls and votes.
+async fn crowded(it: &Instance, many: usize) {
+    let (admin, token, http) = (it.admin.clone(), it.token.clone(), it.http().clone());
+    at_once(16, many, move |number| {
+        let url = format!("{admin}/tenants");
+        let request = http.post(url).bearer_auth(&token);
+        let body = json!({ "tenantID": format!("tenant-{number:05}") });
+        async move { assert_eq!(request.json(&body).send().await.unwrap().status(), 201) }
+    })
+    .await;
+}
+
+async fn no_complaints(browser: &Chromium, about: &str) {
+    let complaints = browser.complaints().await;
+    assert!(complaints.is_empty(), "{about}: {complaints:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: run scripts/test browser"]
+async fn an_operator_finds_reads_moves_reverses_and_rotates() {
+    assert!(IGNORED.contains("scripts/test"));
+    let it = Instance::start().await;
+    crowded(&it, 10_000).await;
+    let app = Application::with_scopes(&it, "tenant-07777", &["vote", "read", "polls"]).await;
+    let poll = app.poll(json!({ "title": "Lunch?" })).await;
+    for voter in 0..50 {
+        app.vote(&poll, voter % 2, &format!("v{voter}")).await;
+    }
+    let browser = Chromium::start().await;
+    browser.resize(1280, 900).await;
+
+    // A wrong token is refused, in words.
+    log_in(&browser, &it, "bl_admin_wrong").await;
+    browser.reads("does not work here").await;
+    let refused = browser.complaints().await;
+    assert!(
+        refused.iter().all(|line| line.contains("401")),
+        "{refused:?}"
+    );
+
+    // One among ten thousand, by keyboard.
+    browser.fill("#token", &it.token).await;
+    browser.click_said("Log in").await;
+    browser.reads("Votes per second").await;
+    browser.click_said("Tenants").await;
+    browser.fill("#q", "tenant-07777").await;
+    browser.click_said("Find").await;
+    browser.click_said("tenant-07777").await;
+
+    // Why it is where it is.
+    browser
+        .reads("has the highest score of the shards that may hold it")
+        .await;
+    browser.reads("What would move it").await;
+    let placement = it.get("/tenants/tenant-07777/placement").await;
+    let from = placement["shardID"].as_str().unwrap().to_owned();
+    let to = if from == "shard-1" {
+        "shard-2"
+    } else {
+        "shard-1"
+    };
+
+    // A move: what it would do, then its states, then the way back.
+    browser
+        .script(
+            "document.querySelector('#move-to').value = arguments[0]",
+            json!([to]),
+        )
+        .await;
+    browser.fill("#move-window", "600").await;
+    browser.click_said("Show what a move would do").await;
+    browser.reads("What it would cost").await;
+    browser.reads("50 rows in 1 polls").await;
+    browser.fill("#move-reason", "to see it move").await;
+    browser.click_said("Start the move").await;
+    browser.reads("MonitorDualRead").await;
+    eventually("the live position", async || {
+        let now = browser
+            .script(
+                "return document.querySelector('.flow .current text')?.textContent",
+                json!([]),
+            )
+            .await;
+        (now == "MonitorDualRead").then_some(())
+    })
+    .await;
+    browser.click_said("Reverse…").await;
+    browser.fill("input[id$=reverse-reason]", "and back").await;
+    browser.click_said("Reverse").await;
+    browser.reads("reversed").await;
+    browser.reads("Certificate").await;
+    browser.reads("On the way back").await;
+    assert_eq!(
+        it.get("/tenants/tenant-07777/placement").await["shardID"],
+        from.as_str()
+    );
+    no_complaints(&browser, "the move").await;
+
+    // Another one, to the end.
+    browser
+        .go(&format!(
+            "{}/console/tenants/tenant-07777/move?to={to}&window=1",
+            it.router
+        ))
+        .await;
+    browser.click_said("Start the move").await;
+    browser.reads("completed").await;
+    browser.reads("Acknowledged").await;
+    assert_eq!(
+        it.get("/tenants/tenant-07777/placement").await["shardID"],
+        to
+    );
+
+    // A key is rotated, and its successor is shown once.
+    browser
+        .go(&format!("{}/console/tenants/tenant-07777", it.router))
+        .await;
+    browser.click_said("Rotate…").await;
+    browser.click_said("Rotate").await;
+    browser.reads("shown this once").await;
+    let secret = browser
+        .script(
+            "return document.querySelector('#secret').textContent",
+            json!([]),
+        )
+        .await;
+    assert_eq!(it.resolve(secret.as_str().unwrap()).await.status, 200);
+    browser
+        .go(&format!("{}/console/tenants/tenant-07777", it.router))
+        .await;
+    browser.reads("API keys").await;
+    assert!(!browser.source().await.contains(secret.as_str().unwrap()));
+    no_complaints(&browser, "the keys").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: run scripts/test browser"]
+async fn what_is_live_is_live_and_survives_a_kill() {
+    let it = Instance::start().await;
+    let app = Application::of(&it, "acme").await;
+    let poll = app.poll(json!({ "title": "Lunch?" })).await;
+    let browser = Chromium::start().await;
+    log_in(&browser, &it, &it.token).await;
+    browser
+        .go(&format!("{}/console/polls/acme/{}", it.router, poll.id))
+        .await;
+    browser.reads("0 votes by 0 voters").await;
+    app.vote(&poll, 0, "ada").await;
+    browser.reads("1 votes by 1 voters").await;
+    let mut it = it;
+    it.kill9();
+    browser.reads("reconnecting").await;
+    let it = it.restart().await;
+    app.vote(&poll, 1, "bob").await;
+    browser.reads("2 votes by 2 voters").await;
+    drop(it);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: run scripts/test browser"]
+async fn a_session_that_is_over_leads_to_the_login_and_forms_cannot_be_forged() {
+    let config = "[console]\nsession = \"3s\"\n".to_owned();
+    let it = Instance::with(Options {
+        config: Some(config),
+        ..Options::default()
+    })
+    .await;
+    it.tenant("acme").await;
+    let browser = Chromium::start().await;
+    log_in(&browser, &it, &it.token).await;
+    browser.reads("Votes per second").await;
+    // Another site's form: the cookie does not go with it, and it has no token.
+    let forged = format!(
+        "data:text/html,<form method=post action='{}/console/tenants/acme/suspend'></form><script>document.forms[0].submit()</script>",
+        it.router
+    );
+    browser.go(&forged).await;
+    eventually("the answer to the forged form", async || {
+        let url = browser.url().await;
+        url.starts_with("http").then_some(())
+    })
+    .await;
+    assert_eq!(it.get("/tenants/acme").await["status"], "active");
+    // The page goes to the login by itself, or with the next click.
+    browser
+        .go(&format!("{}/console/tenants/acme", it.router))
+        .await;
+    eventually("the login", async || {
+        browser
+            .go(&format!("{}/console/tenants/acme", it.router))
+            .await;
+        browser
+            .url()
+            .await
+            .contains("/console/login?next=")
+            .then_some(())
+    })
+    .await;
+    browser.fill("#token", &it.token).await;
+    browser.click_said("Log in").await;
+    browser.reads("Why it is here").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: run scripts/test browser"]
+async fn no_name_becomes_a_script() {
+    let it = Instance::start().await;
+    let evil =
+        "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>";
+    it.create(
+        "/tenants",
+        &json!({ "tenantID": "acme", "name": evil, "organisation": evil }),
+    )
+    .await;
+    let app = Application::with_scopes(&it, "acme", &["vote", "read", "polls"]).await;
+    let poll = app
+        .poll(json!({ "title": evil, "items": [evil, "\"'><svg onload=alert(1)>"] }))
+        .await;
+    app.vote(&poll, 0, "ada").await;
+    let browser = Chromium::start().await;
+    log_in(&browser, &it, &it.token).await;
+    for path in [
+        "tenants",
+        "tenants/acme",
+        "polls?tenant=acme",
+        &format!("polls/acme/{}", poll.id),
+        "events",
+        "",
+    ] {
+        let path = format!("{}/console/{path}", it.router);
+        browser.go(path.trim_end_matches('/')).await;
+        browser.find("main").await;
+        let title = browser.script("return document.title", json!([])).await;
+        assert_ne!(title, "pwned", "{path}");
+        no_complaints(&browser, &path).await;
+    }
+}
+
+/// Every page, as it is called in the names of pictures.
+fn pages(poll: &str, migration: &str) -> Vec<(&'static str, String)> {
+    vec![
+        ("fleet", "/console".to_owned()),
+        ("tenants", "/console/tenants".to_owned()),
+        ("tenant", "/console/tenants/gala-01".to_owned()),
+        (
+            "move-plan",
+            "/console/tenants/gala-02/move?to=shard-1".to_owned(),
+        ),
+        (
+            "split-plan",
+            "/console/tenants/gala-02/slices?into=4".to_owned(),
+        ),
+        ("moves", "/console/moves".to_owned()),
+        ("move", format!("/console/moves/{migration}")),
+        ("shards", "/console/shards".to_owned()),
+        ("shard", "/console/shards/shard-1".to_owned()),
+        ("polls", "/console/polls".to_owned()),
+        ("poll", format!("/console/polls/gala-01/{poll}")),
+        ("events", "/console/events".to_owned()),
+        ("settings", "/console/settings".to_owned()),
+        ("not-found", "/console/nowhere".to_owned()),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: run scripts/test browser"]
+async fn every_page_is_seen_and_found_accessible() {
+    let it = Instance::start().await;
+    let (poll, migration) = furnished(&it).await;
+    let browser = Chromium::start().await;
+    browser.resize(1280, 900).await;
+    browser.go(&format!("{}/console/login", it.router)).await;
+    let mut findings = look(&browser, "login").await;
+    log_in(&browser, &it, &it.token).await;
+    browser.reads("Votes per second").await;
+    for (name, path) in pages(&poll, &migration) {
+        browser.go(&format!("{}{path}", it.router)).await;
+        findings.extend(look(&browser, name).await);
+    }
+    assert!(findings.is_empty(), "{findings:#?}");
+    let complaints = browser.complaints().await;
+    let expected = |line: &String| line.contains("/console/nowhere") && line.contains("404");
+    assert!(complaints.iter().all(expected), "{complaints:#?}");
+}
+
+/// A fleet with something of everything.
+async fn furnished(it: &Instance) -> (String, String) {
+    let mut first = None;
+    for number in 1..=40 {
+        let id = format!("gala-{number:02}");
+        let app = Application::of(it, &id).await;
+        let items = json!(["Aurora", "Blue Harbour", "Copper Sky", "Drift"]);
+        let poll = app
+            .poll(json!({ "title": "Song of the night", "items": items }))
+            .await;
+        for voter in 0..(200 / number) {
+            app.vote(&poll, voter * voter % 4, &format!("v{voter}"))
+                .await;
+        }
+        first.get_or_insert(poll.id);
+    }
+    let placement = it.get("/tenants/gala-01/placement").await;
+    let to = if placement["shardID"] == "shard-1" {
+        "shard-2"
+    } else {
+        "shard-1"
+    };
+    let body = json!({ "toShardID": to, "windowMs": 0 });
+    let begun = it
+        .call("POST", "/tenants/gala-01/move?reason=relief")
+        .json(&body)
+        .send()
+        .await
+        .expect(202);
+    let id = begun["migrationID"].as_str().unwrap().to_owned();
+    eventually("the move", async || {
+        (it.get(&format!("/migrations/{id}")).await["status"] == "completed").then_some(())
+    })
+    .await;
+    (first.unwrap(), id)
+}
+
+/// Pictures in both themes and two widths, and what axe-core finds.
+async fn look(browser: &Chromium, name: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    for theme in ["light", "dark"] {
+        browser
+            .script(
+                "localStorage.setItem('ballast-theme', arguments[0]); document.documentElement.dataset.theme = arguments[0]; document.dispatchEvent(new Event('ballast-theme'))",
+                json!([theme]),
+            )
+            .await;
+        for width in [1280, 390] {
+            browser.resize(width, 900).await;
+            let wide = browser
+                .script("return document.documentElement.scrollWidth", json!([]))
+                .await;
+            if wide.as_u64().unwrap() > u64::from(width) {
+                findings.push(format!("{name} is {wide} wide at {width}"));
+            }
+            browser
+                .picture(&screenshots().join(format!("{name}-{theme}-{width}.png")))
+                .await;
+            let found = axe(browser).await.into_iter();
+            findings.extend(found.map(|found| format!("{name}, {theme}, {width}: {found}")));
+        }
+    }
+    browser.resize(1280, 900).await;
+    findings
+}
+
+fn screenshots() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/screenshots")
+}
+
+/// The serious findings of axe-core, which `scripts/test browser` brings.
+async fn axe(browser: &Chromium) -> Vec<String> {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/axe/axe.min.js");
+    let script = std::fs::read_to_string(&file)
+        .unwrap_or_else(|error| panic!("{}: {error}; run scripts/test browser", file.display()));
+    let run = format!(
+        "{script}; const done = arguments[arguments.length - 1];
+         axe.run(document, {{ resultTypes: ['violations'] }}).then(done, (error) => done({{ error: String(error) }}))"
+    );
+    let result = browser.script_later(&run, json!([])).await;
+    assert!(result.get("error").is_none(), "{result}");
+    let serious =
+        |violation: &&Value| matches!(violation["impact"].as_str(), Some("serious" | "critical"));
+    let violations = result["violations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(serious);
+    violations
+        .map(|violation| {
+            let nodes = violation["nodes"].as_array().unwrap().iter().take(3);
+            let nodes: Vec<String> = nodes
+                .map(|node| format!("{} {}", node["html"], node["failureSummary"]))
+                .collect();
+            format!("{}: {nodes:#?}", violation["id"])
+        })
+        .collect()
+}

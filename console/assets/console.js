@@ -1,0 +1,196 @@
+// Makes pages livelier. Every page works without it.
+(() => {
+  "use strict";
+
+  // --- the theme ---------------------------------------------------------
+  const root = document.documentElement;
+  const themes = ["auto", "light", "dark"];
+  const button = document.getElementById("theme");
+  const chosen = () => root.dataset.theme || "auto";
+  const name = () => {
+    button.textContent = { auto: "Auto", light: "Light", dark: "Dark" }[chosen()];
+    button.setAttribute("aria-label", `Theme: ${chosen()}. Change it`);
+  };
+  if (button) {
+    button.hidden = false;
+    name();
+    button.addEventListener("click", () => {
+      const next = themes[(themes.indexOf(chosen()) + 1) % themes.length];
+      if (next === "auto") delete root.dataset.theme;
+      else root.dataset.theme = next;
+      try {
+        localStorage.setItem("ballast-theme", next);
+      } catch (_) {
+        // It holds for this page, then.
+      }
+      name();
+      document.dispatchEvent(new Event("ballast-theme"));
+    });
+  }
+
+  // --- what a block or a bar stands for ------------------------------------
+  const tip = document.getElementById("tip");
+  const tipped = (event) => event.target.closest && event.target.closest("[data-tip]");
+  if (tip) {
+    document.addEventListener("pointermove", (event) => {
+      const over = tipped(event);
+      tip.hidden = !over;
+      if (!over) return;
+      tip.textContent = over.dataset.tip;
+      const { clientX: x, clientY: y } = event;
+      tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - tip.offsetWidth - 8))}px`;
+      tip.style.top = `${y + 18 + tip.offsetHeight > innerHeight ? y - 10 - tip.offsetHeight : y + 18}px`;
+    });
+    document.addEventListener("pointerleave", () => (tip.hidden = true));
+  }
+  document.addEventListener("click", (event) => {
+    const to = event.target.closest && event.target.closest("svg [data-href]");
+    if (to) location.assign(to.dataset.href);
+    const copy = event.target.closest && event.target.closest("[data-copy]");
+    if (copy && navigator.clipboard) {
+      const from = document.getElementById(copy.dataset.copy);
+      navigator.clipboard.writeText(from.textContent.trim()).then(() => (copy.textContent = "Copied"));
+    }
+  });
+
+  // --- forms: sent once, and "/" looks for something -------------------------
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    if (form.dataset.sent) return event.preventDefault();
+    form.dataset.sent = "yes";
+    for (const sends of form.querySelectorAll("button[type=submit]")) sends.disabled = true;
+  });
+  // A page that comes back out of the browser's memory may be sent again.
+  addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) {
+      delete form.dataset.sent;
+      for (const sends of form.querySelectorAll("button[type=submit]")) sends.disabled = false;
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = /^(input|textarea|select)$/i.test(event.target.tagName);
+    const search = document.querySelector("input[type=search]");
+    if (event.key === "/" && !typing && search) {
+      event.preventDefault();
+      search.focus();
+    }
+  });
+
+  // --- charts ----------------------------------------------------------------
+  const colour = (number) => getComputedStyle(root).getPropertyValue(`--c${(number % 8) + 1}`).trim();
+  const ink = (token) => getComputedStyle(root).getPropertyValue(token).trim();
+  const charts = new Map();
+  const resolve = (value) => {
+    // Canvas does not know light-dark(): a real element does.
+    const probe = document.createElement("i");
+    probe.style.color = value;
+    document.body.append(probe);
+    const shown = getComputedStyle(probe).color;
+    probe.remove();
+    return shown;
+  };
+  const draw = (place, data) => {
+    const held = charts.get(place);
+    if (held) held.plot.destroy();
+    const axis = { stroke: resolve(ink("--ink-soft")), grid: { stroke: resolve(ink("--line")), width: 1 }, ticks: { show: false } };
+    const options = {
+      width: Math.max(200, place.clientWidth),
+      height: Number(place.dataset.height || 210),
+      cursor: { y: false },
+      legend: { live: true },
+      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+      axes: [{ ...axis }, { ...axis, size: 56 }],
+      series: [{}].concat(
+        data.labels.map((label, number) => ({ label, stroke: resolve(colour(number)), width: 1.6, points: { show: false } })),
+      ),
+    };
+    const plot = new window.uPlot(options, [data.x, ...data.y], place);
+    charts.set(place, { plot, data });
+  };
+  const place = (chart) => document.querySelector(`[data-chart="${chart}"]`);
+  const begin = (all) => {
+    for (const [chart, data] of Object.entries(all)) {
+      const at = place(chart);
+      if (at && window.uPlot && data.labels.length) draw(at, data);
+    }
+  };
+  const add = (all) => {
+    for (const [chart, row] of Object.entries(all)) {
+      const held = charts.get(place(chart));
+      if (!held || row.length !== held.data.y.length + 1) continue;
+      const { data, plot } = held;
+      data.x.push(row[0]);
+      data.y.forEach((line, number) => line.push(row[number + 1]));
+      if (data.x.length > 300) [data.x, ...data.y].forEach((line) => line.shift());
+      plot.setData([data.x, ...data.y]);
+    }
+  };
+  const redraw = () => {
+    for (const [at, { data }] of [...charts]) draw(at, data);
+  };
+  document.addEventListener("ballast-theme", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  let resizing;
+  addEventListener("resize", () => {
+    clearTimeout(resizing);
+    resizing = setTimeout(redraw, 150);
+  });
+  for (const at of document.querySelectorAll("[data-series]")) {
+    try {
+      const data = JSON.parse(at.dataset.series);
+      if (window.uPlot && data.labels.length) draw(at, data);
+    } catch (_) {
+      // A chart less; the figures are on the page as text.
+    }
+  }
+
+  // --- what changes, as it changes -------------------------------------------
+  const busy = (at) => at.contains(document.activeElement) || at.querySelector("details.verb[open]");
+  const patch = (parts) => {
+    for (const [id, text] of Object.entries(parts)) {
+      const at = document.getElementById(id);
+      // Nothing is taken from under somebody's hands.
+      if (at && at.dataset.shown !== text && !busy(at)) {
+        at.innerHTML = text;
+        at.dataset.shown = text;
+      }
+    }
+  };
+  const stream = document.body.dataset.live;
+  const pulse = document.getElementById("pulse");
+  const beat = (alive) => {
+    if (!pulse) return;
+    pulse.hidden = false;
+    pulse.classList.toggle("away", !alive);
+    pulse.textContent = alive ? "live" : "reconnecting";
+  };
+  const listen = () => {
+    const source = new EventSource(stream);
+    const on = (event, act) => source.addEventListener(event, (told) => act(JSON.parse(told.data)));
+    source.addEventListener("open", () => beat(true));
+    on("patch", patch);
+    on("charts", begin);
+    on("sample", add);
+    source.addEventListener("end", () => {
+      source.close();
+      if (pulse) pulse.hidden = true;
+    });
+    source.addEventListener("error", () => {
+      beat(false);
+      if (source.readyState !== EventSource.CLOSED) return;
+      // Refused: the session may be over.
+      setTimeout(async () => {
+        try {
+          const page = await fetch(location.href, { redirect: "manual" });
+          if (page.type === "opaqueredirect") return location.reload();
+        } catch (_) {
+          // Away for now.
+        }
+        listen();
+      }, 2000);
+    });
+    addEventListener("pagehide", () => source.close());
+  };
+  if (stream && window.EventSource) listen();
+})();

@@ -1,0 +1,169 @@
+//! The tenants of a shard as blocks: as large as their votes, as hot as what
+//! comes in.
+
+use maud::{Markup, html};
+
+use super::treemap::{Area, treemap};
+use crate::census::ShardFigures;
+use crate::page::words::{number, to_f64};
+
+/// How large they are, in units of a twelfth of a letter's height or so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Size {
+    /// One of many columns.
+    Column,
+    /// By itself.
+    Large,
+}
+
+impl Size {
+    fn whole(self) -> Area {
+        let (width, height) = match self {
+            Self::Column => (240.0, 220.0),
+            Self::Large => (480.0, 400.0),
+        };
+        Area {
+            x: 0.0,
+            y: 0.0,
+            width,
+            height,
+        }
+    }
+}
+
+/// A block without votes is still seen.
+const LEAST: f64 = 1.0;
+/// Blocks large enough have their tenant's name on them.
+const NAMED_WIDTH: f64 = 52.0;
+const NAMED_HEIGHT: f64 = 16.0;
+/// How wide a letter is, about.
+const LETTER: f64 = 6.2;
+/// Heats, from cold to hot.
+const HEATS: u32 = 7;
+
+/// How hot so many votes per second are: each step is four times the one
+/// before, so one tenant in a flash crowd stands out among thousands.
+pub(crate) fn heat(rate: u64) -> u32 {
+    if rate == 0 {
+        return 0;
+    }
+    (1 + rate.ilog2() / 2).min(HEATS)
+}
+
+/// The blocks of a shard.
+pub(crate) fn blocks(shard: &str, figures: &ShardFigures, size: Size) -> Markup {
+    let others = (figures.others > 0).then_some(figures.others_votes.max(figures.others));
+    let weights: Vec<f64> = figures
+        .tenants
+        .iter()
+        .map(|tenant| tenant.votes)
+        .chain(others)
+        .map(|votes| to_f64(votes) + LEAST)
+        .collect();
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    let weight = |place: &usize| weights.get(*place).copied().unwrap_or(0.0);
+    order.sort_by(|one, two| weight(two).total_cmp(&weight(one)));
+    let sorted: Vec<f64> = order.iter().map(weight).collect();
+    let whole = size.whole();
+    let areas = treemap(&sorted, whole);
+    let label = format!(
+        "{shard}: {} tenants with open polls, {} votes, {} votes per second",
+        number(figures.tenants.len() as u64 + figures.others),
+        number(figures.votes),
+        number(figures.rate)
+    );
+    html! {
+        svg class="blocks" viewBox=(format!("0 0 {} {}", whole.width, whole.height)) role="img" aria-label=(label) {
+            @for (place, area) in order.iter().zip(&areas) {
+                (block(figures, *place, area))
+            }
+        }
+    }
+}
+
+fn block(figures: &ShardFigures, place: usize, area: &Area) -> Markup {
+    let tenant = figures.tenants.get(place);
+    let (name, votes, rate) = match tenant {
+        Some(tenant) => (tenant.tenant.to_string(), tenant.votes, tenant.rate),
+        None => (
+            format!("{} others", number(figures.others)),
+            figures.others_votes,
+            figures.others_rate,
+        ),
+    };
+    let told = format!(
+        "{name} · {} votes · {} per second",
+        number(votes),
+        number(rate)
+    );
+    let class = match tenant {
+        Some(_) => format!("h{}", heat(rate)),
+        None => format!("others h{}", heat(rate)),
+    };
+    let fits = area.width >= NAMED_WIDTH && area.height >= NAMED_HEIGHT;
+    let letters = (area.width - 8.0) / LETTER;
+    html! {
+        g data-tip=(told) data-href=[tenant.map(|tenant| format!("/console/tenants/{}", tenant.tenant))] {
+            rect class=(class) x=(unit(area.x + 0.5)) y=(unit(area.y + 0.5))
+                width=(unit(area.width - 1.0)) height=(unit(area.height - 1.0)) rx="2" {}
+            @if fits {
+                text x=(unit(area.x + 5.0)) y=(unit(area.y + 12.5)) class=(format!("on{}", heat(rate))) {
+                    (cut(&name, letters))
+                }
+            }
+        }
+    }
+}
+
+fn unit(value: f64) -> String {
+    format!("{:.1}", value.max(0.2))
+}
+
+/// A name cut to what there is room for.
+fn cut(name: &str, letters: f64) -> String {
+    let mut out = String::new();
+    let mut room = letters;
+    for letter in name.chars() {
+        room -= 1.0;
+        if room < 1.0 {
+            out.push('…');
+            break;
+        }
+        out.push(letter);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::census::TenantFigure;
+
+    #[test]
+    fn heat_grows_with_the_rate() {
+        assert_eq!(
+            [0, 1, 3, 4, 16, 1_000, u64::MAX].map(heat),
+            [0, 1, 1, 2, 3, 5, 7]
+        );
+    }
+
+    #[test]
+    fn every_tenant_has_a_block_and_the_rest_has_one() {
+        let tenant = |name: &str, votes| TenantFigure {
+            tenant: name.parse().unwrap(),
+            votes,
+            rate: 0,
+        };
+        let figures = ShardFigures {
+            tenants: vec![tenant("large", 1_000), tenant("small", 0)],
+            others: 3,
+            others_votes: 10,
+            ..ShardFigures::default()
+        };
+        let drawn = blocks("shard-1", &figures, Size::Column).into_string();
+        assert_eq!(drawn.matches("<rect").count(), 3);
+        assert!(drawn.contains("large · 1,000 votes"));
+        assert!(drawn.contains("3 others"));
+        assert!(drawn.contains("data-href=\"/console/tenants/small\""));
+    }
+}

@@ -1,0 +1,4 @@
+//! Drawings: pure, from figures to shapes.
+
+pub(crate) mod blocks;
+pub(crate) mod treemap;

@@ -1,0 +1,205 @@
+//! Numbers, times and states as people read them.
+
+use ballast_domain::Timestamp;
+use ballast_domain::migration::Status;
+use maud::{Markup, html};
+
+/// `1,234,567`.
+pub(crate) fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `12.3 k`: for where there is little room.
+pub(crate) fn short(value: u64) -> String {
+    let scaled = |unit: u64, name: &str| {
+        let tenths = value / (unit / 10);
+        match tenths {
+            0..100 => format!("{}.{} {name}", tenths / 10, tenths % 10),
+            _ => format!("{} {name}", tenths / 10),
+        }
+    };
+    match value {
+        0..10_000 => number(value),
+        10_000..1_000_000 => scaled(1_000, "k"),
+        1_000_000..1_000_000_000 => scaled(1_000_000, "M"),
+        _ => scaled(1_000_000_000, "G"),
+    }
+}
+
+/// `3.4 MiB`.
+pub(crate) fn bytes(value: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    let mut scaled = value.saturating_mul(10);
+    while scaled >= 10_240 && unit + 1 < UNITS.len() {
+        scaled /= 1_024;
+        unit += 1;
+    }
+    let name = UNITS.get(unit).copied().unwrap_or("B");
+    match (unit, scaled) {
+        (0, _) => format!("{value} B"),
+        (_, 0..100) => format!("{}.{} {name}", scaled / 10, scaled % 10),
+        _ => format!("{} {name}", scaled / 10),
+    }
+}
+
+/// `1 h 5 min`, of milliseconds.
+pub(crate) fn span(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0 => format!("{ms} ms"),
+        1..10 => format!("{}.{} s", seconds, (ms % 1_000) / 100),
+        10..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// A moment, with how long ago it was.
+pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Markup {
+    let ms = now.unix_ms() - at.unix_ms();
+    let told = match u64::try_from(ms) {
+        Ok(ago) if ago < 1_500 => "just now".to_owned(),
+        Ok(ago) => format!("{} ago", coarse(ago)),
+        Err(_) => format!("in {}", coarse(ms.unsigned_abs())),
+    };
+    html! { time datetime=(at) title=(at) { (told) } }
+}
+
+/// One unit is enough for what is past.
+fn coarse(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A state, with a colour that says how good it is.
+pub(crate) fn badge(kind: &str, text: &str) -> Markup {
+    html! { span class=(format!("badge {kind}")) { (text) } }
+}
+
+/// How a move stands.
+pub(crate) fn status(status: Status) -> Markup {
+    let (kind, text) = match status {
+        Status::Running => ("info", "running"),
+        Status::Waiting => ("warn", "waiting"),
+        Status::Completed => ("good", "completed"),
+        Status::RolledBack => ("bad", "rolled back"),
+        Status::Reversed => ("warn", "reversed"),
+        Status::Cancelled => ("calm", "cancelled"),
+        Status::Failed => ("bad", "failed"),
+    };
+    badge(kind, text)
+}
+
+/// A part of a whole as a bar. Its width is an attribute, which needs no style.
+pub(crate) fn bar(part: u64, whole: u64, label: &str) -> Markup {
+    let share = if whole == 0 {
+        0.0
+    } else {
+        to_f64(part) / to_f64(whole)
+    };
+    let width = format!("{:.1}", (share * 100.0).clamp(0.0, 100.0));
+    let class = match share {
+        0.8.. => "fill bad",
+        0.65.. => "fill warn",
+        _ => "fill",
+    };
+    html! {
+        svg class="meter" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label=(label) {
+            rect class="track" width="100" height="6" {}
+            rect class=(class) width=(width) height="6" {}
+        }
+    }
+}
+
+/// Progress as a bar, which is never alarming.
+pub(crate) fn progress(part: u64, whole: u64, label: &str) -> Markup {
+    let share = if whole == 0 {
+        0.0
+    } else {
+        to_f64(part) / to_f64(whole)
+    };
+    let width = format!("{:.1}", (share * 100.0).clamp(0.0, 100.0));
+    html! {
+        svg class="meter tall" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label=(label) {
+            rect class="track" width="100" height="6" {}
+            rect class="fill" width=(width) height="6" {}
+        }
+    }
+}
+
+/// Near enough for drawing.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "what is drawn needs no last digit"
+)]
+pub(crate) fn to_f64(value: u64) -> f64 {
+    value as f64
+}
+
+/// What is said where there is nothing.
+pub(crate) fn nothing(title: &str, then: &Markup) -> Markup {
+    html! {
+        div class="empty" {
+            p { strong { (title) } }
+            div class="muted" { (then) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_shortened() {
+        assert_eq!(number(0), "0");
+        assert_eq!(number(1_234_567), "1,234,567");
+        assert_eq!(short(9_999), "9,999");
+        assert_eq!(short(12_345), "12.3 k");
+        assert_eq!(short(123_456), "123 k");
+        assert_eq!(short(4_560_000), "4.5 M");
+        assert_eq!(short(u64::MAX), "18446744073 G");
+    }
+
+    #[test]
+    fn sizes_and_spans_have_units() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1_023), "1023 B");
+        assert_eq!(bytes(1_536), "1.5 KiB");
+        assert_eq!(bytes(200 << 20), "200 MiB");
+        assert_eq!(span(31), "31 ms");
+        assert_eq!(span(1_250), "1.2 s");
+        assert_eq!(span(61_000), "1 min 1 s");
+        assert_eq!(span(3_700_000), "1 h 1 min");
+    }
+
+    #[test]
+    fn moments_are_told_from_now() {
+        let at = |ms| Timestamp::from_unix_ms(ms);
+        let told = |from, now| moment(at(from), at(now)).into_string();
+        assert!(told(0, 0).contains("just now"));
+        assert!(told(0, 60_000).contains("1 min ago"));
+        assert!(told(60_000, 0).contains("in 1 min"));
+    }
+
+    #[test]
+    fn what_is_shown_cannot_become_markup() {
+        let shown = badge("good", "<script>alert(1)</script>").into_string();
+        assert!(!shown.contains("<script"), "{shown}");
+    }
+}

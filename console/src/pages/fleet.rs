@@ -1,0 +1,436 @@
+//! The fleet: regions and shards as columns, tenants as blocks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ballast_control_plane::fleet::FleetSnapshot;
+use ballast_control_plane::migrations::body::MigrationBody;
+use ballast_control_plane::migrations::{self, MigrationFilter};
+use ballast_control_plane::registry::typed::Versioned;
+use ballast_domain::RegionId;
+use ballast_domain::shard::{Pressure, Shard, ShardState};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::names;
+use crate::census::{Fleet, Sample, ShardFigures, TenantFigure};
+use crate::console::Console;
+use crate::draw::blocks::{Size, blocks, heat};
+use crate::live::{Source, Told, streamed};
+use crate::page::error::Broken;
+use crate::page::layout::Page;
+use crate::page::words::{badge, bar, bytes, nothing, number, progress, short, to_f64};
+use crate::session::Visitor;
+use crate::story::Story;
+
+/// Shards that are drawn with their blocks; the others have a line each.
+const DRAWN: usize = 36;
+/// Lines for the others.
+const LISTED: usize = 200;
+/// Tenants in the table of the hottest.
+const HOTTEST: usize = 12;
+/// Moves that are shown.
+const MOVES: u32 = 8;
+/// Lines in the chart.
+const LINES: usize = 8;
+
+/// What the page is drawn from.
+struct Seen {
+    snapshot: Arc<FleetSnapshot>,
+    figures: Arc<Fleet>,
+    moves: Vec<MigrationBody>,
+    story: Option<Story>,
+    may_act: bool,
+}
+
+async fn seen(console: &Console, may_act: bool) -> Result<Seen, Broken> {
+    let open = MigrationFilter {
+        open: Some(true),
+        ..MigrationFilter::default()
+    };
+    let moves = match console.plane.workflows() {
+        Some(_) => migrations::list(&console.plane, &open, None, MOVES).await?,
+        None => Vec::new(),
+    };
+    Ok(Seen {
+        snapshot: console.plane.fleet().snapshot(),
+        figures: console.census.newest(),
+        moves,
+        story: console.story(),
+        may_act,
+    })
+}
+
+/// The page.
+pub(super) async fn show(
+    State(console): State<Console>,
+    visitor: Visitor,
+) -> Result<Response, Broken> {
+    let seen = seen(&console, visitor.may(ballast_domain::token::Role::Operator)).await?;
+    let main = html! {
+        div class="head" {
+            h1 { "Fleet" }
+            div class="grow" {}
+            (key())
+        }
+        @for (id, part) in seen.parts() {
+            @if id == "fleet-columns" {
+                div id=(id) { (part) }
+                div class="grid" {
+                    section class="card w7" aria-labelledby="chart-rate" {
+                        h2 id="chart-rate" { "Votes per second" }
+                        div class="chart" data-chart="rate" {}
+                    }
+                    section class="card tight w5" aria-labelledby="hottest" {
+                        h2 id="hottest" { "Hottest tenants" }
+                        div id="fleet-hot" { (seen.hottest()) }
+                    }
+                }
+            } @else if id != "fleet-hot" {
+                div id=(id) { (part) }
+            }
+        }
+    };
+    let page = Page::new(&console, &visitor, "Fleet").with_charts();
+    Ok(page.live("/console/live/fleet").show(&main))
+}
+
+/// The page as it changes.
+pub(super) async fn live(
+    State(console): State<Console>,
+    visitor: Visitor,
+) -> Result<Response, Broken> {
+    let source = Live {
+        follow: console.census.follow(),
+        console: console.clone(),
+        may_act: visitor.may(ballast_domain::token::Role::Operator),
+        lines: None,
+    };
+    streamed(&console, Some(visitor.token.token_id), source)
+}
+
+struct Live {
+    console: Console,
+    follow: watch::Receiver<Arc<Fleet>>,
+    may_act: bool,
+    /// The shards of the chart, once it was sent.
+    lines: Option<Vec<ballast_domain::ShardId>>,
+}
+
+impl Source for Live {
+    async fn next(&mut self) -> Option<Vec<Told>> {
+        let first = self.lines.is_none();
+        if !first {
+            self.follow.changed().await.ok()?;
+        }
+        let seen = seen(&self.console, self.may_act).await.ok()?;
+        let figures = seen.figures.clone();
+        let mut told = vec![Told::Parts(seen.parts())];
+        match &self.lines {
+            Some(lines) => {
+                let at = figures.at?;
+                let mut row = vec![json!(at.unix_ms() / 1_000)];
+                let rate = |id| figures.shards.get(id).map_or(0, |shard| shard.rate);
+                row.extend(lines.iter().map(|id| json!(rate(id))));
+                told.push(Told::Sample(json!({ "rate": row })));
+            }
+            None => {
+                let lines = lines(&figures);
+                told.push(Told::Charts(chart(&lines, &self.console.census.series())));
+                self.lines = Some(lines);
+            }
+        }
+        Some(told)
+    }
+}
+
+/// The shards of the chart: those with the most to do.
+fn lines(figures: &Fleet) -> Vec<ballast_domain::ShardId> {
+    let mut shards: Vec<_> = figures.shards.iter().collect();
+    shards.sort_by_key(|(_, shard)| std::cmp::Reverse(shard.rate));
+    let mut lines: Vec<_> = shards
+        .into_iter()
+        .take(LINES)
+        .map(|(id, _)| id.clone())
+        .collect();
+    lines.sort();
+    lines
+}
+
+fn chart(lines: &[ballast_domain::ShardId], series: &[Sample]) -> Value {
+    let x: Vec<i64> = series.iter().map(|sample| sample.at_ms / 1_000).collect();
+    let line = |id| -> Vec<u64> {
+        let rate = |sample: &Sample| sample.rate.get(id).copied().unwrap_or(0);
+        series.iter().map(rate).collect()
+    };
+    let y: Vec<Vec<u64>> = lines.iter().map(line).collect();
+    json!({ "rate": { "labels": lines, "x": x, "y": y } })
+}
+
+/// What the colours mean.
+fn key() -> Markup {
+    html! {
+        div class="key" {
+            span { "A block is a tenant, as large as its votes in open polls." }
+            span { "0" }
+            svg viewBox="0 0 168 10" aria-hidden="true" {
+                @for step in 0..8 {
+                    rect class=(format!("h{step}")) x=(step * 21) width="21" height="10" {}
+                }
+            }
+            span { "4,000+ votes/s" }
+        }
+    }
+}
+
+impl Seen {
+    fn parts(&self) -> Vec<(&'static str, Markup)> {
+        vec![
+            (
+                "fleet-story",
+                self.story.as_ref().map(Story::show).unwrap_or_default(),
+            ),
+            ("fleet-strip", self.strip()),
+            ("fleet-moves", self.moving()),
+            ("fleet-columns", self.columns()),
+            ("fleet-hot", self.hottest()),
+        ]
+    }
+
+    fn figures(&self, shard: &Shard) -> ShardFigures {
+        let known = self.figures.shards.get(&shard.shard_id);
+        known.cloned().unwrap_or_default()
+    }
+
+    fn slices(&self, shard: &Shard) -> u64 {
+        let view = self.snapshot.fleet.get(&shard.shard_id);
+        view.map_or(0, |view| view.slices)
+    }
+
+    fn strip(&self) -> Markup {
+        let shards = self.snapshot.shards();
+        let slices: u64 = shards.iter().map(|shard| self.slices(&shard.value)).sum();
+        let votes: u64 = self.figures.shards.values().map(|shard| shard.votes).sum();
+        let rate: u64 = self.figures.shards.values().map(|shard| shard.rate).sum();
+        let away = self
+            .figures
+            .shards
+            .values()
+            .filter(|shard| shard.trouble.is_some());
+        let away = away.count() as u64;
+        html! {
+            dl class="strip" {
+                div { dt { "Votes per second" } dd { (number(rate)) } }
+                div { dt { "Votes in open polls" } dd { (short(votes)) } }
+                div { dt { "Tenant slices" } dd { (number(slices)) } }
+                div { dt { "Shards" } dd {
+                    (shards.len())
+                    @if away > 0 { " " small { (badge("bad", &format!("{away} away"))) } }
+                } }
+                div { dt { "Moving now" } dd { (self.moves.len()) } }
+            }
+        }
+    }
+
+    fn moving(&self) -> Markup {
+        html! {
+            @if !self.moves.is_empty() {
+                section class="card" aria-label="Moves under way" {
+                    ul class="moving" {
+                        @for body in &self.moves { (moving(body)) }
+                    }
+                }
+                br;
+            }
+        }
+    }
+
+    fn columns(&self) -> Markup {
+        let mut regions: BTreeMap<&RegionId, Vec<&Versioned<Shard>>> = BTreeMap::new();
+        let mut shards: Vec<_> = self.snapshot.shards().iter().collect();
+        let weight = |shard: &&Versioned<Shard>| {
+            let figures = self.figures.shards.get(&shard.value.shard_id);
+            figures.map_or((0, 0), |figures| (figures.rate, figures.votes))
+        };
+        let mut spare = Vec::new();
+        if shards.len() > DRAWN {
+            shards.sort_by_key(|shard| std::cmp::Reverse(weight(shard)));
+            spare = shards.split_off(DRAWN);
+            shards.sort_by(|one, two| one.value.shard_id.cmp(&two.value.shard_id));
+        }
+        for shard in shards {
+            regions.entry(&shard.value.region).or_default().push(shard);
+        }
+        html! {
+            @for (region, shards) in regions {
+                section class="region" aria-label=(format!("Region {region}")) {
+                    h2 { "Region " (region) }
+                    div class="columns" {
+                        @for shard in shards { (self.column(&shard.value)) }
+                    }
+                }
+            }
+            @if !spare.is_empty() { (self.spare(&spare)) }
+            @if self.snapshot.shards().is_empty() {
+                div class="card" {
+                    (nothing("There are no shards.", &html! {
+                        @if self.may_act { a href="/console/shards" { "Add the first one" } "." }
+                    }))
+                }
+            }
+        }
+    }
+
+    fn column(&self, shard: &Shard) -> Markup {
+        let figures = self.figures(shard);
+        let slices = self.slices(shard);
+        let density = format!("{} of {} slices", number(slices), number(shard.max_slices));
+        let class = if self.is_hot(shard, &figures) {
+            "card column hot"
+        } else {
+            "card column"
+        };
+        html! {
+            article class=(class) aria-label=(shard.shard_id) {
+                header {
+                    (names::shard(&shard.shard_id))
+                    @if self.is_hot(shard, &figures) { (badge("bad", "hot")) }
+                    (state(shard))
+                }
+                div class="sub" {
+                    span class="rate" { (number(figures.rate)) " " small { "votes/s" } }
+                    span { "weight " (shard.weight) }
+                }
+                @if let Some(trouble) = &figures.trouble {
+                    p class="note bad small" { (trouble) }
+                }
+                (blocks(shard.shard_id.as_str(), &figures, Size::Column))
+                (bar(slices, shard.max_slices, &density))
+                div class="sub" {
+                    span { (short(slices)) " of " (short(shard.max_slices)) " slices" }
+                    span { (bytes(figures.usage.disk_bytes)) }
+                }
+            }
+        }
+    }
+
+    /// Whether a shard has far more to do than its weight says.
+    fn is_hot(&self, shard: &Shard, figures: &ShardFigures) -> bool {
+        let all = self.snapshot.shards();
+        let weights: f64 = all.iter().map(|shard| shard.value.weight).sum();
+        let rate: u64 = self.figures.shards.values().map(|shard| shard.rate).sum();
+        let fair = to_f64(rate) * shard.weight / weights.max(f64::MIN_POSITIVE);
+        all.len() > 1 && figures.rate >= 50 && to_f64(figures.rate) > 2.0 * fair
+    }
+
+    fn spare(&self, spare: &[&Versioned<Shard>]) -> Markup {
+        html! {
+            section class="card tight" aria-label="Other shards" {
+                h2 { (number(spare.len() as u64)) " shards with less to do" }
+                div class="scroll" role="region" aria-label="Other shards" tabindex="0" {
+                    table {
+                        thead { tr {
+                            th { "Shard" } th { "Region" } th { "State" }
+                            th class="num" { "Votes/s" } th class="num" { "Slices" } th class="num" { "On disk" }
+                        } }
+                        tbody {
+                            @for shard in spare.iter().take(LISTED) {
+                                @let figures = self.figures(&shard.value);
+                                tr {
+                                    td { (names::shard(&shard.value.shard_id)) }
+                                    td { (shard.value.region) }
+                                    td { (state(&shard.value)) }
+                                    td class="num" { (number(figures.rate)) }
+                                    td class="num" { (number(self.slices(&shard.value))) }
+                                    td class="num" { (bytes(figures.usage.disk_bytes)) }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if spare.len() > LISTED {
+                    p class="pager" { a href="/console/shards" { "All shards" } }
+                }
+            }
+        }
+    }
+
+    fn hottest(&self) -> Markup {
+        let mut tenants: Vec<(&ballast_domain::ShardId, &TenantFigure)> = self
+            .figures
+            .shards
+            .iter()
+            .flat_map(|(id, shard)| shard.tenants.iter().map(move |tenant| (id, tenant)))
+            .collect();
+        tenants.sort_by_key(|(_, tenant)| std::cmp::Reverse((tenant.rate, tenant.votes)));
+        tenants.truncate(HOTTEST);
+        html! {
+            @if tenants.is_empty() {
+                (nothing("No tenant has an open poll.", &html! { "Votes show here as they come in." }))
+            } @else {
+                div class="scroll" role="region" aria-label="Hottest tenants" tabindex="0" {
+                    table {
+                        thead { tr {
+                            th { "Tenant" } th { "Shard" }
+                            th class="num" { "Votes/s" } th class="num" { "Votes" }
+                        } }
+                        tbody {
+                            @for (shard, tenant) in tenants {
+                                tr {
+                                    td { (swatch(tenant.rate)) " " (names::tenant(&tenant.tenant)) }
+                                    td { (names::shard(shard)) }
+                                    td class="num" { (number(tenant.rate)) }
+                                    td class="num" { (number(tenant.votes)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn swatch(rate: u64) -> Markup {
+    html! {
+        svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true" {
+            rect class=(format!("h{}", heat(rate))) width="10" height="10" rx="2" {}
+        }
+    }
+}
+
+/// The state of a shard, where it is worth a word.
+pub(super) fn state(shard: &Shard) -> Markup {
+    html! {
+        @match shard.state {
+            ShardState::Active => {}
+            ShardState::Draining => { (badge("warn", "draining")) }
+            ShardState::Down => { (badge("bad", "down")) }
+        }
+        @if shard.pressure == Pressure::Busy { " " (badge("warn", "filling up")) }
+    }
+}
+
+/// A move in a line.
+pub(super) fn moving(body: &MigrationBody) -> Markup {
+    let moved = &body.migration.value;
+    let told = &body.progress;
+    let total = told.total.unwrap_or(0);
+    let label = format!("{}: {} of {} {}", body.phase, told.done, total, told.unit);
+    html! {
+        li {
+            span {
+                (names::tenant(&moved.tenant_id)) " "
+                (names::way(&moved.from, &moved.to))
+            }
+            span class="small" {
+                a href=(format!("/console/moves/{}", moved.migration_id)) { (body.phase) } " "
+                (crate::page::words::status(body.status))
+            }
+            (progress(told.done, total, &label))
+        }
+    }
+}

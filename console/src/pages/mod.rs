@@ -1,0 +1,116 @@
+//! The pages, one file each, and where they are.
+
+mod events;
+mod fleet;
+mod keys;
+mod limits;
+mod machine;
+mod migration;
+mod moves;
+mod names;
+mod new_move;
+mod placement;
+mod poll;
+mod polls;
+mod settings;
+mod shard;
+mod shards;
+mod share;
+mod slicing;
+mod standing;
+mod tenant;
+mod tenants;
+
+use axum::Router;
+use axum::response::Redirect;
+use axum::routing::{get, post};
+
+use crate::assets;
+use crate::console::Console;
+use crate::page::error::no_such_page;
+use crate::session::{enter, login, login_page, logout};
+
+/// The console, to be mounted at the root.
+pub fn router(console: Console) -> Router {
+    Router::new()
+        .route("/console", get(fleet::show))
+        .route("/console/", get(async || Redirect::permanent("/console")))
+        .route("/console/login", get(login_page).post(login))
+        .route("/console/enter/{ticket}", get(enter))
+        .route("/console/logout", post(logout))
+        .route("/console/assets/{file}", get(assets::serve))
+        .merge(tenants_router())
+        .merge(moves_router())
+        .merge(shards_router())
+        .route("/console/polls", get(polls::list))
+        .route("/console/polls/{tenant}/{poll}", get(poll::show))
+        .route("/console/polls/{tenant}/{poll}/share", post(share::make))
+        .route("/console/share/{ticket}", get(share::show))
+        .route("/console/share/{ticket}/live", get(share::live))
+        .route("/console/events", get(events::show))
+        .route("/console/events.csv", get(events::csv))
+        .route("/console/events.ndjson", get(events::ndjson))
+        .route("/console/settings", get(settings::show))
+        .route("/console/settings/check", post(settings::check))
+        .route("/console/settings/reload", post(settings::reload))
+        .route("/console/live/fleet", get(fleet::live))
+        .route("/console/live/polls", get(polls::live))
+        .route("/console/live/polls/{tenant}/{poll}", get(poll::live))
+        .route("/console/{*rest}", get(no_such_page))
+        .with_state(console)
+}
+
+fn tenants_router() -> Router<Console> {
+    Router::new()
+        .route("/console/tenants", get(tenants::list).post(tenants::create))
+        .route("/console/tenants/{tenant}", get(tenant::show))
+        .route("/console/tenants/{tenant}/limits", post(limits::set))
+        .route("/console/tenants/{tenant}/suspend", post(standing::suspend))
+        .route("/console/tenants/{tenant}/resume", post(standing::resume))
+        .route("/console/tenants/{tenant}/close", post(standing::close))
+        .route("/console/tenants/{tenant}/pin", post(placement::pin))
+        .route("/console/tenants/{tenant}/unpin", post(placement::unpin))
+        .route("/console/tenants/{tenant}/keys", post(keys::create))
+        .route(
+            "/console/tenants/{tenant}/keys/{key}/rotate",
+            post(keys::rotate),
+        )
+        .route(
+            "/console/tenants/{tenant}/keys/{key}/revoke",
+            post(keys::revoke),
+        )
+        .route(
+            "/console/tenants/{tenant}/move",
+            get(new_move::plan).post(new_move::begin),
+        )
+        .route(
+            "/console/tenants/{tenant}/slices",
+            get(slicing::plan).post(slicing::begin),
+        )
+}
+
+fn moves_router() -> Router<Console> {
+    Router::new()
+        .route("/console/moves", get(moves::list))
+        .route("/console/moves/{move}", get(migration::show))
+        .route(
+            "/console/moves/{move}/certificate",
+            get(migration::certificate),
+        )
+        .route("/console/moves/{move}/{verb}", post(migration::ask))
+        .route("/console/live/moves", get(moves::live))
+        .route("/console/live/moves/{move}", get(migration::live))
+}
+
+fn shards_router() -> Router<Console> {
+    Router::new()
+        .route("/console/shards", get(shards::list).post(shards::add))
+        .route(
+            "/console/shards/{shard}",
+            get(shard::show).post(shard::change),
+        )
+        .route("/console/shards/{shard}/drain", post(shard::drain))
+        .route("/console/shards/{shard}/keep", post(shard::keep))
+        .route("/console/shards/{shard}/remove", post(shard::remove))
+        .route("/console/live/shards/{shard}", get(shard::live))
+}

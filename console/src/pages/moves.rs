@@ -1,0 +1,188 @@
+//! Moves: the list, the newest first.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Response;
+use ballast_control_plane::migrations::body::MigrationBody;
+use ballast_control_plane::migrations::{self, MigrationFilter};
+use ballast_domain::migration::Status;
+use ballast_domain::{Error, Result};
+use maud::{Markup, html};
+
+use super::names;
+use crate::console::Console;
+use crate::fields::Fields;
+use crate::live::{Source, Told, streamed};
+use crate::page::error::Broken;
+use crate::page::layout::Page;
+use crate::page::words::{moment, nothing, number, progress, status};
+use crate::session::Visitor;
+
+/// Moves on a page.
+const PAGE: u32 = 50;
+/// How often the list is looked at while nothing is written.
+const EVERY: Duration = Duration::from_secs(1);
+
+const STATUSES: [Status; 7] = [
+    Status::Running,
+    Status::Waiting,
+    Status::Completed,
+    Status::RolledBack,
+    Status::Reversed,
+    Status::Cancelled,
+    Status::Failed,
+];
+
+fn filter(asked: &Fields) -> Result<MigrationFilter> {
+    let status = match asked.filled("status") {
+        None => None,
+        Some(name) => match STATUSES.into_iter().find(|status| status.name() == name) {
+            Some(found) => Some(found),
+            None => return Err(Error::invalid_field("/status", "there is no such status")),
+        },
+    };
+    Ok(MigrationFilter {
+        tenant: asked.optional("tenant")?,
+        from: asked.optional("from")?,
+        to: asked.optional("to")?,
+        open: None,
+        status,
+    })
+}
+
+/// The list.
+pub(super) async fn list(
+    State(console): State<Console>,
+    visitor: Visitor,
+    asked: Fields,
+) -> Result<Response, Broken> {
+    let listed = listed(&console, &asked).await?;
+    let main = html! {
+        div class="head" { h1 { "Moves" } }
+        form class="filter" method="get" action="/console/moves" {
+            div class="search" {
+                label for="tenant" { "Tenant" }
+                input id="tenant" name="tenant" type="search" value=[asked.filled("tenant")] spellcheck="false";
+            }
+            div {
+                label for="status" { "Status" }
+                select id="status" name="status" {
+                    option value="" { "any" }
+                    @for known in STATUSES {
+                        option value=(known.name()) selected[asked.filled("status") == Some(known.name())] { (known.name()) }
+                    }
+                }
+            }
+            button type="submit" { "Find" }
+        }
+        section class="card tight" id="moves-list" { (listed) }
+    };
+    let stream = format!("/console/live/moves?{}", asked.query_with("x", None));
+    Ok(Page::new(&console, &visitor, "Moves")
+        .live(stream)
+        .show(&main))
+}
+
+async fn listed(console: &Console, asked: &Fields) -> Result<Markup, Broken> {
+    let after = asked.filled("after").map(str::to_owned);
+    let filter = filter(asked)?;
+    let mut found = migrations::list(&console.plane, &filter, after, PAGE + 1).await?;
+    let more = found.len() > PAGE as usize;
+    found.truncate(PAGE as usize);
+    let next = found.last().filter(|_| more);
+    let next = next.map(|last| last.migration.value.migration_id.to_string());
+    Ok(html! {
+        (table(console, &found, "Nothing has moved yet."))
+        div class="pager" {
+            @if asked.filled("after").is_some() {
+                a class="button" href=(format!("/console/moves?{}", asked.query_with("after", None))) { "Newest" }
+            }
+            @if let Some(next) = next {
+                a class="button" rel="next" href=(format!("/console/moves?{}", asked.query_with("after", Some(&next)))) { "Older" }
+            }
+        }
+    })
+}
+
+/// The list as it changes.
+pub(super) async fn live(
+    State(console): State<Console>,
+    visitor: Visitor,
+    asked: Fields,
+) -> Result<Response, Broken> {
+    let source = Live {
+        console: console.clone(),
+        asked,
+        first: true,
+    };
+    streamed(&console, Some(visitor.token.token_id), source)
+}
+
+struct Live {
+    console: Console,
+    asked: Fields,
+    first: bool,
+}
+
+impl Source for Live {
+    async fn next(&mut self) -> Option<Vec<Told>> {
+        if !self.first {
+            tokio::time::sleep(EVERY).await;
+        }
+        self.first = false;
+        let listed = listed(&self.console, &self.asked).await.ok()?;
+        Some(vec![Told::Parts(vec![("moves-list", listed)])])
+    }
+}
+
+/// Moves as a table.
+pub(super) fn table(console: &Console, found: &[MigrationBody], empty: &str) -> Markup {
+    if found.is_empty() {
+        return nothing(
+            empty,
+            &html! { "A move is started from its tenant's page, or by " code { "ballast tenant move" } "." },
+        );
+    }
+    let now = console.plane.now();
+    html! {
+        div class="scroll" role="region" aria-label="Moves" tabindex="0" {
+            table {
+                thead { tr {
+                    th { "Move" } th { "Tenant" } th { "Way" } th { "Status" } th { "Phase" }
+                    th class="num" { "Rows" } th class="num" { "Pause" } th { "Certificate" } th { "Asked for" }
+                } }
+                tbody {
+                    @for body in found {
+                        @let moved = &body.migration.value;
+                        tr {
+                            td { (names::migration(&moved.migration_id.to_string())) }
+                            td { (names::tenant(&moved.tenant_id)) @if moved.slice > 0 { " slice " (moved.slice) } }
+                            td class="nowrap" { (names::way(&moved.from, &moved.to)) }
+                            td { (status(body.status)) }
+                            td { (phase(body)) }
+                            td class="num" { (number(moved.figures.rows)) }
+                            td class="num" { @match body.pause_ms { Some(ms) => { (ms) " ms" } None => { "—" } } }
+                            td {
+                                @if moved.certificate.is_some() {
+                                    a href=(format!("/console/moves/{}#certificate", moved.migration_id)) { "signed" }
+                                } @else { "—" }
+                            }
+                            td class="nowrap" { (moment(moved.requested_at, now)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn phase(body: &MigrationBody) -> Markup {
+    let told = &body.progress;
+    html! {
+        (body.phase)
+        @if !body.status.is_end() && let Some(total) = told.total.filter(|total| *total > 0) {
+            (progress(told.done, total, &format!("{} of {} {}", told.done, total, told.unit)))
+        }
+    }
+}

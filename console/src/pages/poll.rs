@@ -1,0 +1,182 @@
+//! A poll's results as they come in, and the link that shares them.
+
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use ballast_domain::poll::{Phase, Poll};
+use ballast_domain::token::Role;
+use ballast_domain::{PollId, Result, TenantId, Timestamp};
+use maud::{Markup, html};
+
+use super::names;
+use super::polls::{self, Listed};
+use crate::console::Console;
+use crate::live::{Source, Told, streamed};
+use crate::page::error::Broken;
+use crate::page::form::{hidden, reason};
+use crate::page::layout::Page;
+use crate::page::words::{moment, nothing, number, to_f64};
+use crate::session::Visitor;
+
+/// How often the counts are looked at.
+const EVERY: Duration = Duration::from_millis(500);
+/// Items that are shown.
+const ITEMS: usize = 100;
+
+/// The page.
+pub(super) async fn show(
+    State(console): State<Console>,
+    visitor: Visitor,
+    Path((tenant, poll)): Path<(String, String)>,
+) -> Result<Response, Broken> {
+    let (tenant, id): (TenantId, PollId) = (names::named(&tenant)?, names::named(&poll)?);
+    let found = polls::one(&console, &tenant, id).await?;
+    let title = polls::title(&found.poll);
+    let main = html! {
+        p class="crumb" {
+            a href="/console/polls" { "Polls" } " · " (names::tenant(&tenant))
+        }
+        div class="head" { h1 { (title) } (polls::phase(&found.poll, console.plane.now())) }
+        div class="grid" {
+            section class="card w8" aria-labelledby="results" {
+                h2 id="results" { "Results" }
+                div id="poll-results" { (results(&found, console.plane.now(), true)) }
+            }
+            div class="stack w4" {
+                section class="card" aria-labelledby="about" {
+                    h2 id="about" { "About it" }
+                    (about(&console, &found))
+                }
+                @if visitor.may(Role::Operator) {
+                    section class="card" aria-labelledby="share" {
+                        h2 id="share" { "Share" }
+                        form method="post" action=(format!("/console/polls/{tenant}/{id}/share")) {
+                            (hidden(&visitor))
+                            p class="muted small" {
+                                "Makes a link for the tenant: whoever has it sees these results live, and nothing else."
+                            }
+                            label for="days" { "Works for so many days" }
+                            input id="days" name="days" inputmode="numeric" pattern="[0-9]*" value="30";
+                            (reason("share"))
+                            div class="row" { button type="submit" { "Make a link" } }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let page = Page::new(&console, &visitor, &title);
+    Ok(page
+        .live(format!("/console/live/polls/{tenant}/{id}"))
+        .show(&main))
+}
+
+fn about(console: &Console, found: &Listed) -> Markup {
+    let (poll, now) = (&found.poll, console.plane.now());
+    let options = &poll.spec.options;
+    html! {
+        dl class="kv" {
+            dt { "ID" } dd { code { (poll.poll_id) } }
+            dt { "Shard" } dd { (names::shard(&found.shard)) }
+            dt { "Created" } dd { (moment(poll.created_at, now)) }
+            @if let Some(opens) = poll.spec.opening_time { dt { "Opens" } dd { (moment(opens, now)) } }
+            dt { "Closes" } dd { (moment(poll.closed_at.unwrap_or(poll.spec.expiration_time), now)) }
+            dt { "Choices" } dd { "up to " (options.choices_max) @if options.vote_changeable { ", may be changed" } }
+            dt { "Lanes" } dd { (options.lanes) }
+            @if options.results_hidden_until_closed { dt { "Results" } dd { "hidden from the public until it closes" } }
+        }
+    }
+}
+
+/// Whether anyone may see the counts.
+fn is_hidden(poll: &Poll, now: Timestamp) -> bool {
+    poll.spec.options.results_hidden_until_closed && poll.phase(now) != Phase::Closed
+}
+
+/// The counts as bars, the most first. Only those who may see everything see
+/// what is hidden until the end.
+pub(super) fn results(found: &Listed, now: Timestamp, all: bool) -> Markup {
+    let poll = &found.poll;
+    if is_hidden(poll, now) && !all {
+        return nothing("The results are shown when the poll has closed.", &html! {});
+    }
+    let Some(tally) = &found.tally else {
+        return nothing("The counts cannot be read right now.", &html! {});
+    };
+    let total = tally.total();
+    let mut items: Vec<(&str, u64)> = poll
+        .spec
+        .items
+        .iter()
+        .map(|item| item.item_name.as_str())
+        .zip(tally.counts.iter().copied())
+        .collect();
+    items.sort_by_key(|(_, votes)| std::cmp::Reverse(*votes));
+    let most = items.first().map_or(0, |(_, votes)| *votes).max(1);
+    html! {
+        p class="muted" { (number(total)) " votes by " (number(tally.voters)) " voters" }
+        br;
+        div class="results" {
+            @for (name, votes) in items.iter().take(ITEMS) {
+                @let share = if total == 0 { 0.0 } else { to_f64(*votes) * 100.0 / to_f64(total) };
+                div class="result" {
+                    strong { (name) }
+                    span class="nowrap" { (number(*votes)) " " span class="muted" { (format!("{share:.1} %")) } }
+                    svg class="meter" viewBox="0 0 100 6" preserveAspectRatio="none" role="img"
+                        aria-label=(format!("{share:.1} percent")) {
+                        rect class="track" width="100" height="6" {}
+                        rect class="fill" width=(format!("{:.2}", to_f64(*votes) * 100.0 / to_f64(most))) height="6" {}
+                    }
+                }
+            }
+        }
+        @if items.len() > ITEMS { p class="muted" { "and " (items.len() - ITEMS) " items with fewer votes" } }
+    }
+}
+
+/// The page as it changes.
+pub(super) async fn live(
+    State(console): State<Console>,
+    visitor: Visitor,
+    Path((tenant, poll)): Path<(String, String)>,
+) -> Result<Response, Broken> {
+    let source = Live::new(&console, names::named(&tenant)?, names::named(&poll)?, true);
+    streamed(&console, Some(visitor.token.token_id), source)
+}
+
+/// A poll's counts as they change.
+pub(super) struct Live {
+    console: Console,
+    tenant: TenantId,
+    poll: PollId,
+    all: bool,
+    first: bool,
+}
+
+impl Live {
+    pub(super) fn new(console: &Console, tenant: TenantId, poll: PollId, all: bool) -> Self {
+        Self {
+            console: console.clone(),
+            tenant,
+            poll,
+            all,
+            first: true,
+        }
+    }
+}
+
+impl Source for Live {
+    async fn next(&mut self) -> Option<Vec<Told>> {
+        loop {
+            if !std::mem::take(&mut self.first) {
+                tokio::time::sleep(EVERY).await;
+            }
+            // A shard that is away for a moment is no reason to go.
+            if let Ok(found) = polls::one(&self.console, &self.tenant, self.poll).await {
+                let shown = results(&found, self.console.plane.now(), self.all);
+                return Some(vec![Told::Parts(vec![("poll-results", shown)])]);
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Polls: the liveliest of the fleet, or those of one tenant.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ballast_control_plane::tenants;
+use ballast_domain::poll::{Phase, Poll};
+use ballast_domain::tenant::{SliceId, Tenant, slice_of};
+use ballast_domain::{Error, ErrorCode, PollId, Result, ShardId, TenantId, Timestamp};
+use ballast_vote_shard::{Tally, VoteShard};
+use maud::{Markup, html};
+use tokio::sync::watch;
+
+use super::names;
+use crate::census::{Fleet, PollFigure};
+use crate::console::Console;
+use crate::fields::Fields;
+use crate::live::{Source, Told, streamed};
+use crate::page::error::Broken;
+use crate::page::layout::Page;
+use crate::page::words::{badge, moment, nothing, number};
+use crate::session::Visitor;
+
+/// A tenant's polls that are listed.
+const LISTED: usize = 200;
+
+/// A poll with its counts.
+pub(super) struct Listed {
+    pub(super) tenant: TenantId,
+    pub(super) shard: ShardId,
+    pub(super) poll: Poll,
+    pub(super) tally: Option<Tally>,
+}
+
+/// The shard that holds a slice.
+pub(super) fn shard_of(console: &Console, id: &ShardId) -> Result<Arc<dyn VoteShard>> {
+    let movers = console.plane.movers().ok_or_else(|| {
+        let error = Error::new(ErrorCode::Unavailable, "shards cannot be reached yet");
+        error.retry_after(1)
+    })?;
+    movers.shards.shard(id).map_err(Error::from)
+}
+
+/// A tenant's newest polls; fewer when a shard is away.
+pub(super) async fn of_tenant(console: &Console, tenant: &Tenant, most: usize) -> Vec<Listed> {
+    let mut found = Vec::new();
+    for slice in &tenant.slices {
+        let id = SliceId {
+            tenant_id: tenant.tenant_id.clone(),
+            slice: slice.slice,
+        };
+        let Ok(shard) = shard_of(console, &slice.shard_id) else {
+            continue;
+        };
+        let polls = shard.polls(&id, None, LISTED).await.unwrap_or_default();
+        for poll in polls {
+            found.push((id.clone(), slice.shard_id.clone(), poll));
+        }
+    }
+    found.sort_by_key(|(_, _, poll)| std::cmp::Reverse(poll.created_at));
+    found.truncate(most);
+    let mut listed = Vec::new();
+    for (slice, shard_id, poll) in found {
+        let tally = match shard_of(console, &shard_id) {
+            Ok(shard) => shard.tally(&slice, poll.poll_id).await.ok(),
+            Err(_) => None,
+        };
+        listed.push(Listed {
+            tenant: slice.tenant_id,
+            shard: shard_id,
+            poll,
+            tally,
+        });
+    }
+    listed
+}
+
+/// One poll of a tenant, with its counts.
+pub(super) async fn one(console: &Console, tenant: &TenantId, poll: PollId) -> Result<Listed> {
+    let found = tenants::get(&console.plane, tenant).await?;
+    let slice = slice_of(&found.value.slices, poll).ok_or_else(|| {
+        let detail = format!("tenant {tenant} has no slice for {poll}");
+        Error::new(ErrorCode::PollNotFound, detail)
+    })?;
+    let id = SliceId {
+        tenant_id: tenant.clone(),
+        slice: slice.slice,
+    };
+    let shard = shard_of(console, &slice.shard_id)?;
+    let known = shard.poll(&id, poll).await.map_err(Error::from)?;
+    let tally = shard.tally(&id, poll).await.map_err(Error::from)?;
+    Ok(Listed {
+        tenant: tenant.clone(),
+        shard: slice.shard_id.clone(),
+        poll: known,
+        tally: Some(tally),
+    })
+}
+
+/// What a poll is called.
+pub(super) fn title(poll: &Poll) -> String {
+    let title = poll.spec.title.clone();
+    title.unwrap_or_else(|| poll.poll_id.to_string())
+}
+
+/// Whether it takes votes.
+pub(super) fn phase(poll: &Poll, now: Timestamp) -> Markup {
+    match poll.phase(now) {
+        Phase::Open => badge("good", "open"),
+        Phase::Scheduled => badge("info", "scheduled"),
+        Phase::Closed => badge("calm", "closed"),
+    }
+}
+
+/// Polls as a table.
+pub(super) fn table(console: &Console, polls: &[Listed], empty: &str) -> Markup {
+    if polls.is_empty() {
+        return nothing(
+            empty,
+            &html! { "Tenants make polls with their keys: " code { "POST /polls" } "." },
+        );
+    }
+    let now = console.plane.now();
+    html! {
+        div class="scroll" role="region" aria-label="Polls" tabindex="0" {
+            table {
+                thead { tr {
+                    th { "Poll" } th { "State" } th { "Shard" } th class="num" { "Items" }
+                    th class="num" { "Votes" } th { "Created" } th { "Closes" }
+                } }
+                tbody {
+                    @for Listed { tenant, shard, poll, tally } in polls {
+                        tr {
+                            td { a href=(format!("/console/polls/{tenant}/{}", poll.poll_id)) { (title(poll)) } }
+                            td { (phase(poll, now)) }
+                            td { (names::shard(shard)) }
+                            td class="num" { (poll.spec.items.len()) }
+                            td class="num" { @match tally { Some(tally) => { (number(tally.total())) } None => { "—" } } }
+                            td class="nowrap" { (moment(poll.created_at, now)) }
+                            td class="nowrap" { (moment(poll.closed_at.unwrap_or(poll.spec.expiration_time), now)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The page.
+pub(super) async fn list(
+    State(console): State<Console>,
+    visitor: Visitor,
+    asked: Fields,
+) -> Result<Response, Broken> {
+    let tenant: Option<TenantId> = asked.optional("tenant")?;
+    let main = html! {
+        div class="head" { h1 { "Polls" } }
+        form class="filter" method="get" action="/console/polls" role="search" {
+            div class="search" {
+                label for="tenant" { "Polls of tenant" }
+                input id="tenant" name="tenant" type="search" value=[asked.filled("tenant")] spellcheck="false" autocapitalize="none";
+            }
+            button type="submit" { "Show" }
+            @if tenant.is_some() { a class="button" href="/console/polls" { "The liveliest" } }
+        }
+        @if let Some(tenant) = &tenant {
+            @let found = tenants::get(&console.plane, tenant).await?;
+            section class="card tight" {
+                h2 { "The newest polls of " (names::tenant(tenant)) }
+                (table(&console, &of_tenant(&console, &found.value, LISTED).await, "It has no polls."))
+            }
+        } @else {
+            section class="card tight" {
+                h2 { "The liveliest open polls" }
+                div id="polls-live" { (liveliest(&console.census.newest().polls)) }
+            }
+        }
+    };
+    let page = Page::new(&console, &visitor, "Polls");
+    let page = match tenant {
+        None => page.live("/console/live/polls"),
+        Some(_) => page,
+    };
+    Ok(page.show(&main))
+}
+
+fn liveliest(polls: &[PollFigure]) -> Markup {
+    if polls.is_empty() {
+        return nothing(
+            "No poll is open.",
+            &html! { "Tenants make polls with their keys: " code { "POST /polls" } "." },
+        );
+    }
+    html! {
+        div class="scroll" role="region" aria-label="The liveliest open polls" tabindex="0" {
+            table {
+                thead { tr {
+                    th { "Poll" } th { "Tenant" } th { "Shard" }
+                    th class="num" { "Votes/s" } th class="num" { "Votes" }
+                } }
+                tbody {
+                    @for poll in polls {
+                        tr {
+                            td { a class="mono" href=(format!("/console/polls/{}/{}", poll.slice.tenant_id, poll.poll)) { (poll.poll) } }
+                            td { (names::tenant(&poll.slice.tenant_id)) }
+                            td { (names::shard(&poll.shard)) }
+                            td class="num" { (number(poll.rate)) }
+                            td class="num" { (number(poll.votes)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The page as it changes.
+pub(super) async fn live(
+    State(console): State<Console>,
+    visitor: Visitor,
+) -> Result<Response, Broken> {
+    let source = Live(console.census.follow());
+    streamed(&console, Some(visitor.token.token_id), source)
+}
+
+struct Live(watch::Receiver<Arc<Fleet>>);
+
+impl Source for Live {
+    async fn next(&mut self) -> Option<Vec<Told>> {
+        self.0.changed().await.ok()?;
+        let fleet = self.0.borrow_and_update().clone();
+        Some(vec![Told::Parts(vec![(
+            "polls-live",
+            liveliest(&fleet.polls),
+        )])])
+    }
+}

@@ -1,0 +1,107 @@
+//! A poll's results for anyone who has the link. The link is sealed: it names
+//! one poll, cannot be made or changed by others, and ends.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use ballast_domain::token::Role;
+use ballast_domain::{Error, ErrorCode, PollId, Result, TenantId, Timestamp};
+use maud::html;
+use serde::{Deserialize, Serialize};
+
+use super::{names, poll, polls};
+use crate::act::Act;
+use crate::console::Console;
+use crate::live::streamed;
+use crate::page::error::Broken;
+use crate::page::layout::{self, Page};
+use crate::session::Purpose;
+
+/// Days that a link may work.
+const DAYS_MAX: i64 = 3_650;
+
+/// What a link says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ticket {
+    tenant: TenantId,
+    poll: PollId,
+    until: Timestamp,
+}
+
+/// Makes a link and shows it.
+pub(super) async fn make(
+    State(console): State<Console>,
+    Path((tenant, poll)): Path<(String, String)>,
+    act: Act,
+) -> Result<Response, Broken> {
+    act.visitor.at_least(Role::Operator)?;
+    let (tenant, poll): (TenantId, PollId) = (names::named(&tenant)?, names::named(&poll)?);
+    polls::one(&console, &tenant, poll).await?;
+    let days: i64 = act.fields.required("days")?;
+    if !(1..=DAYS_MAX).contains(&days) {
+        let message = format!("it must be from 1 to {DAYS_MAX}");
+        return Err(Error::invalid_field("/days", message).into());
+    }
+    let plane = &console.plane;
+    let ticket = Ticket {
+        tenant: tenant.clone(),
+        poll,
+        until: plane.now().plus_seconds(days.saturating_mul(86_400)),
+    };
+    let sealed = console.seal.seal(Purpose::Share, &ticket, plane.entropy());
+    let sealed = sealed.ok_or_else(|| Error::internal("make a link", "it could not be sealed"))?;
+    let link = format!("{}/console/share/{sealed}", console.settings.public_url);
+    tracing::info!(%tenant, %poll, by = %act.visitor.token.token_id, "a link to results was made");
+    let main = html! {
+        p class="crumb" { a href=(format!("/console/polls/{tenant}/{poll}")) { "Back to the poll" } }
+        section class="card secret" aria-labelledby="link-title" {
+            h1 id="link-title" { "The link" }
+            code id="secret" { (link) }
+            div class="row" {
+                button type="button" data-copy="secret" { "Copy" }
+                a class="button" href=(link) { "Open" }
+                span class="muted" { "Works for " (days) " days. Whoever has it sees these results, and nothing else." }
+            }
+        }
+    };
+    Ok(Page::new(&console, &act.visitor, "The link").show(&main))
+}
+
+fn opened(console: &Console, ticket: &str) -> Result<Ticket> {
+    let ticket: Option<Ticket> = console.seal.open(Purpose::Share, ticket);
+    let good = ticket.filter(|ticket| ticket.until > console.plane.now());
+    good.ok_or_else(|| {
+        let error = Error::new(
+            ErrorCode::NotFound,
+            "this link does not work, or works no more",
+        );
+        error.next("Ask whoever gave it to you for a new one.")
+    })
+}
+
+/// The results.
+pub(super) async fn show(
+    State(console): State<Console>,
+    Path(sealed): Path<String>,
+) -> Result<Response, Broken> {
+    let ticket = opened(&console, &sealed)?;
+    let found = polls::one(&console, &ticket.tenant, ticket.poll).await?;
+    let now = console.plane.now();
+    let main = html! {
+        section class="card wide" aria-labelledby="title" {
+            div class="head" { h1 id="title" { (polls::title(&found.poll)) } (polls::phase(&found.poll, now)) }
+            div id="poll-results" { (poll::results(&found, now, false)) }
+        }
+    };
+    let stream = format!("/console/share/{sealed}/live");
+    Ok(layout::shared(&polls::title(&found.poll), &stream, &main))
+}
+
+/// The results as they change.
+pub(super) async fn live(
+    State(console): State<Console>,
+    Path(sealed): Path<String>,
+) -> Result<Response, Broken> {
+    let ticket = opened(&console, &sealed)?;
+    let source = poll::Live::new(&console, ticket.tenant, ticket.poll, false);
+    streamed(&console, None, source)
+}

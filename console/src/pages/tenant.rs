@@ -1,0 +1,177 @@
+//! A tenant: who it is, where it is and why, its keys, limits, polls and
+//! moves.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use ballast_control_plane::keys::KeyBody;
+use ballast_control_plane::migrations::body::MigrationBody;
+use ballast_control_plane::migrations::{self, MigrationFilter};
+use ballast_control_plane::registry::typed::Versioned;
+use ballast_control_plane::{keys as all_keys, placements, tenants as all_tenants};
+use ballast_domain::placement::Explanation;
+use ballast_domain::tenant::{Tenant, TenantStatus};
+use ballast_domain::token::Role;
+use ballast_domain::{Result, TenantId};
+use maud::{Markup, html};
+
+use super::{keys, limits, moves, names, new_move, placement, polls, slicing, standing, tenants};
+use crate::console::Console;
+use crate::page::error::Broken;
+use crate::page::layout::Page;
+use crate::page::words::{moment, number, span};
+use crate::session::Visitor;
+
+/// Keys and moves that are shown.
+const KEYS: u32 = 100;
+const MOVES: u32 = 10;
+
+/// All that the page shows.
+pub(super) struct Seen {
+    pub(super) tenant: Versioned<Tenant>,
+    pub(super) explanation: Explanation,
+    pub(super) keys: Vec<KeyBody>,
+    pub(super) moves: Vec<MigrationBody>,
+    pub(super) polls: Vec<polls::Listed>,
+}
+
+async fn seen(console: &Console, id: &TenantId) -> Result<Seen, Broken> {
+    let plane = &console.plane;
+    let tenant = all_tenants::get(plane, id).await?;
+    let filter = MigrationFilter {
+        tenant: Some(id.clone()),
+        ..MigrationFilter::default()
+    };
+    Ok(Seen {
+        explanation: placements::explained(plane, id, 0, None).await?,
+        keys: all_keys::list(plane, Some(id), None, KEYS).await?,
+        moves: migrations::list(plane, &filter, None, MOVES).await?,
+        polls: polls::of_tenant(console, &tenant.value, 8).await,
+        tenant,
+    })
+}
+
+/// The page.
+pub(super) async fn show(
+    State(console): State<Console>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Result<Response, Broken> {
+    let seen = seen(&console, &names::named(&id)?).await?;
+    Ok(page(&console, &visitor, &seen, &html! {}))
+}
+
+/// The page with something above it, such as a secret that is shown once.
+pub(super) async fn with_notice(
+    console: &Console,
+    visitor: &Visitor,
+    id: &TenantId,
+    notice: &Markup,
+) -> Result<Response, Broken> {
+    let seen = seen(console, id).await?;
+    Ok(page(console, visitor, &seen, notice))
+}
+
+fn page(console: &Console, visitor: &Visitor, seen: &Seen, notice: &Markup) -> Response {
+    let tenant = &seen.tenant.value;
+    let may = visitor.may(Role::Operator) && tenant.status != TenantStatus::Closed;
+    let main = html! {
+        p class="crumb" { a href="/console/tenants" { "Tenants" } }
+        div class="head" {
+            h1 { (tenant.tenant_id) }
+            (tenants::status(tenant.status))
+            @if tenant.name != tenant.tenant_id.as_str() { span class="muted" { (tenant.name) } }
+        }
+        (notice)
+        div class="grid" {
+            section class="card w5" aria-labelledby="who" {
+                h2 id="who" { "Identity and route" }
+                (identity(console, tenant))
+            }
+            section class="card w7" aria-labelledby="why" {
+                h2 id="why" { "Why it is here" }
+                (placement::why(&seen.explanation))
+            }
+            @if may {
+                section class="card" aria-labelledby="acts" {
+                    h2 id="acts" { "Move and cut" }
+                    (new_move::form(console, tenant))
+                    div class="verbs" {
+                        (slicing::form(tenant))
+                        (placement::pin_form(console, visitor, &seen.tenant))
+                        (standing::forms(visitor, &seen.tenant))
+                    }
+                }
+            }
+            section class="card tight w7" aria-labelledby="keys" {
+                (keys::part(console, visitor, seen, may))
+            }
+            section class="card w5" aria-labelledby="limits" {
+                (limits::part(visitor, &seen.tenant, may))
+            }
+            section class="card tight" aria-labelledby="moves" {
+                h2 id="moves" { "Moves so far" }
+                (moves::table(console, &seen.moves, "It has never moved."))
+            }
+            section class="card tight" aria-labelledby="polls" {
+                div class="head" {
+                    h2 id="polls" { "Polls" }
+                    a class="small" href=(format!("/console/polls?tenant={}", tenant.tenant_id)) { "All its polls" }
+                }
+                (polls::table(console, &seen.polls, "It has no polls."))
+            }
+        }
+    };
+    Page::new(console, visitor, tenant.tenant_id.as_str()).show(&main)
+}
+
+fn identity(console: &Console, tenant: &Tenant) -> Markup {
+    let now = console.plane.now();
+    let secondary: Vec<_> = tenant
+        .residency
+        .secondary_regions()
+        .iter()
+        .map(|r| r.as_str())
+        .collect();
+    html! {
+        dl class="kv" {
+            @if let Some(organisation) = &tenant.organisation {
+                dt { "Organisation" } dd { (organisation) }
+            }
+            dt { "Home region" } dd { (tenant.home_region) }
+            dt { "Residency" }
+            dd {
+                (tenant.residency.name())
+                @if !secondary.is_empty() { ": also " (secondary.join(", ")) }
+            }
+            @if !tenant.zones.is_empty() {
+                dt { "Zones" }
+                dd { (tenant.zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")) }
+            }
+            dt { "Created" } dd { (moment(tenant.created_at, now)) }
+            @if !tenant.cors_origins.is_empty() {
+                dt { "Browser origins" } dd { (tenant.cors_origins.join(", ")) }
+            }
+            @if let Some(pin) = &tenant.pin {
+                dt { "Pinned" }
+                dd {
+                    "to " (names::shard(&pin.shard_id)) " by " (pin.actor) ", " (moment(pin.at, now))
+                    @if let Some(reason) = &pin.reason { ": " (reason) }
+                }
+            }
+            @for slice in &tenant.slices {
+                dt { @if tenant.slices.len() == 1 { "Route" } @else { "Slice " (slice.slice) } }
+                dd {
+                    (names::shard(&slice.shard_id)) ", epoch " (slice.epoch.0)
+                    ", there for " (span(u64::try_from(now.unix_ms() - slice.placed_at.unix_ms()).unwrap_or(0)))
+                    @if let Some(moving) = &slice.moving {
+                        " · " a href=(format!("/console/moves/{}", moving.move_id)) { "moving to " (moving.to) }
+                    }
+                    @if slice.sealing_since.is_some() { " · being sealed" }
+                }
+            }
+            @if let Some(slicing) = &tenant.slicing {
+                dt { "Being cut" } dd { "into " (number(u64::from(slicing.into))) " slices" }
+            }
+        }
+    }
+}
