@@ -175,7 +175,7 @@ fn answer(
         return "It was not measured for long enough: what is not known is no hotspot.".to_owned();
     }
     if let Some(plan) = plans.first() {
-        return format!("Something is done: {plan}.");
+        return format!("There is a plan: {plan}.");
     }
     let Some(hotspot) = hotspots.first().map(|it| &it.value) else {
         return "It is no hotspot: no rule holds for long enough.".to_owned();
