@@ -1,5 +1,7 @@
 //! This machine's clock and chance: the one place where they are read.
 
+use std::sync::OnceLock;
+
 use ballast_domain::{Clock, Entropy, Timestamp};
 
 /// The operating system's clock.
@@ -11,6 +13,12 @@ impl Clock for SystemClock {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let ms = since.map_or(0, |since| since.as_millis());
         Timestamp::from_unix_ms(i64::try_from(ms).unwrap_or(i64::MAX))
+    }
+
+    fn micros(&self) -> u64 {
+        static BEGAN: OnceLock<std::time::Instant> = OnceLock::new();
+        let elapsed = BEGAN.get_or_init(stopwatch).elapsed();
+        u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
     }
 }
 

@@ -70,9 +70,21 @@ enum Command {
     /// List, watch, pause, cancel, reverse and certify moves of tenants between shards
     #[command(subcommand)]
     Migration(cli::migration::Verb),
-    /// Move every slice where it belongs; shows the plan, and does it with --yes
+    /// Bring every shard under its limits; shows the plan, and does it with --yes
     #[command(after_help = cli::help::REBALANCE)]
     Rebalance(cli::drain::RebalanceArgs),
+    /// List and show hotspots, say why nothing is done, check and test rules
+    #[command(subcommand)]
+    Hotspot(cli::hotspot::Verb),
+    /// List, show, approve and reject plans against hotspots
+    #[command(subcommand)]
+    Plan(cli::plan::Verb),
+    /// Say what would come of a change, on recorded load
+    #[command(after_help = cli::help::SIMULATE)]
+    Simulate(cli::simulate::SimulateArgs),
+    /// Show what shards and tenants use, now and in the past; export recorded load
+    #[command(subcommand)]
+    Load(cli::load::Verb),
     /// List what was changed: who, when, why
     #[command(subcommand)]
     Event(cli::event::Verb),
@@ -124,6 +136,10 @@ impl Command {
             Self::Poll(verb) => verb.run(globals, screen).await,
             Self::Placement(verb) => verb.run(&remote()?).await,
             Self::Rebalance(args) => args.run(&remote()?).await,
+            Self::Hotspot(verb) => verb.run(globals, screen).await,
+            Self::Plan(verb) => verb.run(&remote()?).await,
+            Self::Simulate(args) => args.run(globals, screen).await,
+            Self::Load(verb) => verb.run(&remote()?).await,
             Self::Event(verb) => verb.run(&remote()?).await,
             Self::Token(cli::token::Verb::Running(verb)) => verb.run(&remote()?).await,
         }

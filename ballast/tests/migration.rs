@@ -523,18 +523,18 @@ async fn a_shard_is_drained_and_a_drain_called_off() {
     // Whoever comes back to a shard that is in the fleet again is moved there.
     let again = json!({"shardID": shard, "url": "file:shards/another"});
     it.create("/shards", &again).await;
-    let due = it.get("/rebalance").await["plan"]["movesTotal"]
+    let due = it.get("/rebalance").await["plan"]["totals"]["moves"]
         .as_u64()
         .unwrap();
     assert!(due > 0, "somebody belongs there");
     let shown = run(&it, &["rebalance"]).await;
-    assert!(shown.stdout.contains("where they belong"), "{shown:?}");
+    assert!(shown.stdout.contains("this would be done"), "{shown:?}");
     let begun = run(&it, &["rebalance", "--yes", "--window", "0s", "--json"]).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
     eventually("all are where they belong", async || {
         let body = it.get("/rebalance").await;
-        let left = body["plan"]["movesTotal"] == 0 && body["plan"]["movingTotal"] == 0;
-        (left && body["executionID"].is_null()).then_some(())
+        let left = body["plan"]["totals"]["moves"] == 0;
+        (left && body["planID"].is_null()).then_some(())
     })
     .await;
     assert_eq!(it.get("/placement/drift").await["movesTotal"], 0);

@@ -94,6 +94,7 @@ fn grant(n: usize, secret: &Credential, seed: &Seed) -> anyhow::Result<Grant> {
         scopes: Scope::ALL.into_iter().collect(),
         expires_at: None,
         revoked: false,
+        throttle: None,
     })
 }
 

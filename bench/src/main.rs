@@ -9,14 +9,18 @@
 //!   cargo run --release -p ballast-bench -- workflow
 //!   cargo build --release && cargo run --release -p ballast-bench -- http
 //!   cargo build --release && cargo run --release -p ballast-bench -- moves
+//!   cargo build --release && cargo run --release -p ballast-bench -- load
+//!   cargo run --release -p ballast-bench -- detect
 //! ```
 //! One file per benchmark. They measure; nothing here is asserted.
 
 // Printing is what this program is for.
 #![allow(clippy::print_stdout)]
 
+mod detect;
 mod http;
 mod keys;
+mod load;
 mod moves;
 mod options;
 mod placement;
@@ -56,6 +60,8 @@ async fn main() -> anyhow::Result<()> {
             Benchmark::Workflow => workflow::run(&options).await?,
             Benchmark::Http => http::run().await?,
             Benchmark::Moves => moves::run(&options).await?,
+            Benchmark::Load => load::run().await?,
+            Benchmark::Detect => detect::run()?,
         }
     }
     Ok(())

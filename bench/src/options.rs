@@ -20,6 +20,9 @@ Benchmarks (all of them when none is named):
   http           a running ballast (cargo build --release) beside bare axum
   moves          a tenant changes shard under votes, on a running ballast and
                  on bare engines
+  load           single votes on a running ballast that counts load, beside one
+                 that does not
+  detect         one pass over 1,000 shards with 1,000 tenants each
 
 Options:
   --tenants N    how many tenants are many [default: 1000000]
@@ -58,10 +61,12 @@ pub(crate) enum Benchmark {
     Workflow,
     Http,
     Moves,
+    Load,
+    Detect,
 }
 
 impl Benchmark {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Placement,
         Self::Keys,
         Self::Registry,
@@ -69,6 +74,8 @@ impl Benchmark {
         Self::Workflow,
         Self::Http,
         Self::Moves,
+        Self::Load,
+        Self::Detect,
     ];
 
     fn name(self) -> &'static str {
@@ -80,6 +87,8 @@ impl Benchmark {
             Self::Workflow => "workflow",
             Self::Http => "http",
             Self::Moves => "moves",
+            Self::Load => "load",
+            Self::Detect => "detect",
         }
     }
 }

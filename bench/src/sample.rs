@@ -77,6 +77,7 @@ pub(crate) fn tenant(n: usize, shards: &[Shard]) -> anyhow::Result<Tenant> {
         cors_origins: Vec::new(),
         slices: vec![Slice::placed(0, shard.shard_id.clone(), AT)],
         pin: None,
+        dial: ballast_domain::tenant::Dial::Active,
         next_slice: None,
         slicing: None,
         last_slicing: None,

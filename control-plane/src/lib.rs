@@ -8,6 +8,8 @@
 //!   route_source ── what routers read
 //!   workflows ── what is deployed and what runs, on the engine of state-machines
 //!   migrations, drains ── moves of slices, one by one and many at once
+//!   load ── what every shard and tenant uses, now and in the past
+//!   hotspots ── what is hot, why, and what is done about it
 //!   slicing ── tenants cut into more slices, and joined again
 //! ```
 //! The API writes intent into the registry; whatever follows from it is found
@@ -21,10 +23,12 @@ pub mod change;
 pub mod drains;
 pub mod events;
 pub mod fleet;
+pub mod hotspots;
 pub mod idempotency;
 pub mod intent;
 pub mod keeper;
 pub mod keys;
+pub mod load;
 pub mod migrations;
 pub mod placements;
 pub mod plane;

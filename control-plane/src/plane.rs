@@ -10,6 +10,8 @@ use ballast_domain::{Clock, Entropy, RegionId, Timestamp};
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::fleet::FleetCache;
+use crate::hotspots::{HotspotSettings, Mind};
+use crate::load::{Load, LoadSettings};
 use crate::migrations::{MoveSettings, Movers};
 use crate::workflows::Workflows;
 
@@ -36,6 +38,8 @@ struct Parts {
     previews: Semaphore,
     workflows: OnceLock<Workflows>,
     movers: OnceLock<Movers>,
+    load: OnceLock<Arc<Load>>,
+    mind: OnceLock<Arc<Mind>>,
 }
 
 /// What an operator may set, and may change while it runs.
@@ -49,6 +53,10 @@ pub struct Settings {
     pub rotate_overlap_seconds: i64,
     /// About moves.
     pub moves: MoveSettings,
+    /// About load.
+    pub load: LoadSettings,
+    /// About hotspots.
+    pub hotspots: HotspotSettings,
 }
 
 fn hash_of(text: &str) -> u64 {
@@ -78,6 +86,8 @@ impl ControlPlane {
                 previews: Semaphore::new(PREVIEWS),
                 workflows: OnceLock::new(),
                 movers: OnceLock::new(),
+                load: OnceLock::new(),
+                mind: OnceLock::new(),
             }),
         })
     }
@@ -125,6 +135,26 @@ impl ControlPlane {
     /// What moves need, once they are possible.
     pub fn movers(&self) -> Option<&Movers> {
         self.parts.movers.get()
+    }
+
+    /// Has load kept from now on; the first time counts.
+    pub fn keep_load(&self, load: Arc<Load>) {
+        let _ = self.parts.load.set(load);
+    }
+
+    /// The load, once it is measured.
+    pub fn load(&self) -> Option<&Arc<Load>> {
+        self.parts.load.get()
+    }
+
+    /// Has hotspots looked after from now on; the first time counts.
+    pub fn mind_hotspots(&self, mind: Arc<Mind>) {
+        let _ = self.parts.mind.set(mind);
+    }
+
+    /// What is known of hotspots, once somebody looks after them.
+    pub fn mind(&self) -> Option<&Arc<Mind>> {
+        self.parts.mind.get()
     }
 
     /// Waits for one's turn to change this subject. Changes of the same thing

@@ -78,9 +78,13 @@ impl RouteSource for RegistryRoutes {
                 Kind::Key => Some(id.parse().map(Stale::Key)),
                 Kind::Tenant => Some(id.parse().map(Stale::Tenant)),
                 Kind::Shard => Some(id.parse().map(Stale::Shard)),
-                Kind::Token | Kind::Fleet | Kind::Workflow | Kind::Execution | Kind::Migration => {
-                    None
-                }
+                Kind::Token
+                | Kind::Fleet
+                | Kind::Workflow
+                | Kind::Execution
+                | Kind::Migration
+                | Kind::Hotspot
+                | Kind::Plan => None,
             }
         });
         Ok((next, stale.collect::<Result<_, _>>().map_err(bad)?))

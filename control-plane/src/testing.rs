@@ -68,6 +68,8 @@ pub(crate) async fn plane_at(
         pressure: PressureThresholds::default(),
         rotate_overlap_seconds: 86_400,
         moves: crate::migrations::MoveSettings::default(),
+        load: crate::load::LoadSettings::default(),
+        hotspots: crate::hotspots::HotspotSettings::default(),
     };
     let entropy = Arc::new(SeededEntropy::new(7));
     let plane = crate::ControlPlane::open(Arc::new(registry), clock, entropy, settings)

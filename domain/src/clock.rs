@@ -15,6 +15,13 @@ use time::format_description::well_known::Rfc3339;
 pub trait Clock: Send + Sync + 'static {
     /// The wall-clock time.
     fn now(&self) -> Timestamp;
+
+    /// Microseconds since some moment, never running backwards: only how long
+    /// something took can be told from it. A clock that knows no better tells
+    /// the wall clock's.
+    fn micros(&self) -> u64 {
+        self.now().unix_ms().max(0).unsigned_abs() * 1_000
+    }
 }
 
 /// A moment, to the millisecond, written as RFC 3339 in UTC.

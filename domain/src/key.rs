@@ -45,6 +45,28 @@ pub struct ApiKey {
         skip_serializing_if = "Option::is_none"
     )]
     pub replaced_by: Option<KeyId>,
+    /// That it is let through only so often for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<Throttle>,
+}
+
+/// A key is let through only so often, until a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Throttle {
+    /// Calls per second.
+    #[schema(minimum = 1)]
+    pub calls_per_second: u64,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+impl Throttle {
+    /// How many calls a second it allows at a moment; any number when it is over.
+    #[must_use]
+    pub fn at(&self, now: Timestamp) -> Option<u64> {
+        (now < self.until).then_some(self.calls_per_second)
+    }
 }
 
 /// Whether a key is for real traffic.

@@ -32,6 +32,7 @@ pub mod registry;
 pub mod residency;
 pub mod routes;
 pub mod shard;
+pub mod sketch;
 pub mod slicing;
 pub mod tenant;
 pub mod token;

@@ -46,11 +46,15 @@ pub enum Kind {
     Execution = 7,
     /// A move of a slice.
     Migration = 8,
+    /// A hotspot: what is hot, why, and what helps.
+    Hotspot = 9,
+    /// A plan: what is to be done about hotspots, and what came of it.
+    Plan = 10,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Tenant,
         Self::Shard,
         Self::Key,
@@ -59,6 +63,8 @@ impl Kind {
         Self::Workflow,
         Self::Execution,
         Self::Migration,
+        Self::Hotspot,
+        Self::Plan,
     ];
 
     /// The kind's name, as in the audit log.
@@ -72,6 +78,8 @@ impl Kind {
             Self::Workflow => "workflow",
             Self::Execution => "execution",
             Self::Migration => "migration",
+            Self::Hotspot => "hotspot",
+            Self::Plan => "plan",
         }
     }
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use crate::clock::Timestamp;
 use crate::credential::CredentialHash;
 use crate::id::{KeyId, RegionId, ShardId, TenantId};
-use crate::key::{ApiKey, KeyStatus, ScopeSet};
+use crate::key::{ApiKey, KeyStatus, ScopeSet, Throttle};
 use crate::limits::Limits;
 use crate::registry::StoreError;
 use crate::shard::ShardState;
@@ -34,6 +34,8 @@ pub struct Grant {
     pub expires_at: Option<Timestamp>,
     /// Whether it was revoked.
     pub revoked: bool,
+    /// That it is let through only so often for a while.
+    pub throttle: Option<Throttle>,
 }
 
 impl Grant {
@@ -46,6 +48,7 @@ impl Grant {
             scopes: key.scopes.iter().copied().collect(),
             expires_at: key.expires_at,
             revoked: key.revoked_at.is_some(),
+            throttle: key.throttle,
         }
     }
 

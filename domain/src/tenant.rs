@@ -51,6 +51,9 @@ pub struct Tenant {
     /// The shard an operator pinned it to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<Pin>,
+    /// What may be done to it without asking.
+    #[serde(default, skip_serializing_if = "Dial::is_active")]
+    pub dial: Dial,
     /// The number of its next slice, once it was cut: none is given twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_slice: Option<u32>,
@@ -148,6 +151,41 @@ impl TenantStatus {
     }
 }
 
+/// What may be done to a tenant without asking: an operator's dial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Dial {
+    /// Anything that helps.
+    #[default]
+    Active,
+    /// Only what must be: it leaves a shard that may no longer hold it, and is
+    /// never moved for the sake of others.
+    Essential,
+    /// Nothing for now. A shard that is drained waits for it.
+    Pause,
+    /// Nothing, whoever asks.
+    Stop,
+}
+
+impl Dial {
+    /// Its name, as in its JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Essential => "essential",
+            Self::Pause => "pause",
+            Self::Stop => "stop",
+        }
+    }
+
+    /// Whether nothing is held back.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        matches!(self, Self::Active)
+    }
+}
+
 /// The unit that is placed and moved: one tenant's data, or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -168,6 +206,10 @@ pub struct Slice {
     /// turns into a move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<ShardId>,
+    /// The same for where a move is bringing it: they take the place of these
+    /// when it arrives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passes_over: Vec<ShardId>,
     /// When it was placed there.
     pub placed_at: Timestamp,
     /// The highest epoch that was ever given out for it, once it has moved:
@@ -195,6 +237,7 @@ impl Slice {
             shard_id,
             epoch: Epoch::FIRST,
             passed_over: Vec::new(),
+            passes_over: Vec::new(),
             placed_at,
             spent_epoch: None,
             moving: None,
@@ -233,7 +276,11 @@ impl Slice {
     pub fn set_route(&mut self, route: Route, now: Timestamp) {
         if route.owner != self.shard_id {
             self.placed_at = now;
-            self.passed_over.clear();
+            // Shards that outscore this one on purpose do not call it back.
+            self.passed_over = std::mem::take(&mut self.passes_over);
+        }
+        if route.moving.is_none() {
+            self.passes_over.clear();
         }
         let sealing = matches!(
             route.moving,

@@ -106,6 +106,13 @@ pub struct Wanted {
     /// How long nobody may be able to vote at the cutover, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pause_ms: Option<u64>,
+    /// Shards that outscore the target, and are passed over on purpose.
+    #[serde(
+        rename = "passedOverShardIDs",
+        default,
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub passed_over: Vec<ShardId>,
 }
 
 /// Whether a move may begin to copy.

@@ -9,19 +9,21 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, Request, State as Given};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::credential::CredentialHash;
 use ballast_domain::key::Scope;
 use ballast_domain::routes::TenantRoute;
-use ballast_domain::tenant::{Epoch, TenantStatus};
-use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
+use ballast_domain::tenant::{Epoch, Slice, SliceId, TenantStatus};
+use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, ShardId, Timestamp};
 
 use crate::keyring::{Held, read_key};
 use crate::limits::{Allowance, Limited, QueryPermit};
+use crate::load::{Call, End, Noted};
 use crate::original::Original;
 use crate::{RouterError, State, cors};
 
@@ -44,8 +46,10 @@ pub(crate) struct Access {
 
 #[derive(Default)]
 struct Told {
-    /// Where the request went in the end.
-    went_to: Option<(ShardId, Epoch)>,
+    /// What it is, as far as load is concerned.
+    call: Call,
+    /// Where the request went in the end: the shard, the epoch, the slice.
+    went_to: Option<(ShardId, Epoch, u32)>,
     /// How the tenant stands with a limit.
     allowance: Allowance,
     /// How long it had to wait for its shard.
@@ -80,8 +84,13 @@ impl Access {
     }
 
     /// Notes where the request goes.
-    pub(crate) fn tell(&self, shard: &ShardId, epoch: Epoch) {
-        self.told().went_to = Some((shard.clone(), epoch));
+    pub(crate) fn tell(&self, slice: &Slice) {
+        self.told().went_to = Some((slice.shard_id.clone(), slice.epoch, slice.slice));
+    }
+
+    /// Notes what the request is, as far as load is concerned.
+    pub(crate) fn is(&self, call: Call) {
+        self.told().call = call;
     }
 
     /// Notes how long the request had to wait for its shard.
@@ -90,9 +99,52 @@ impl Access {
     }
 
     /// Takes a vote out of the tenant's votes per second.
-    pub(crate) fn spend_vote(&self, state: &State, now: Timestamp) -> Result<(), Limited> {
-        self.told().allowance = state.limiter().votes(&self.tenant, 1, now)?;
+    pub(crate) fn spend_vote(
+        &self,
+        state: &State,
+        vote: (PollId, ItemId),
+        now: Timestamp,
+    ) -> Result<(), Limited> {
+        let mut told = self.told();
+        told.call = Call::Vote(Some(vote));
+        told.allowance = state.limiter().votes(&self.tenant, 1, now)?;
         Ok(())
+    }
+
+    /// Counts the request as load of where it went.
+    fn count(&self, state: &State, response: &Response, bytes: u64, elapsed_micros: u64) {
+        let told = self.told();
+        let end = match response.status() {
+            StatusCode::TOO_MANY_REQUESTS => End::Throttled,
+            status if status.is_client_error() || status.is_server_error() => End::Failed,
+            _ => End::Fine,
+        };
+        if told.call == Call::Other {
+            return;
+        }
+        // What was refused on the way in would have gone to one of its slices.
+        let first = self.tenant.slices.first();
+        let went_to = told
+            .went_to
+            .as_ref()
+            .map(|(shard, _, slice)| (shard, *slice));
+        let Some((shard, slice)) = went_to.or(first.map(|first| (&first.shard_id, first.slice)))
+        else {
+            return;
+        };
+        let held = u64::try_from(told.held.as_micros()).unwrap_or(u64::MAX);
+        state.parts.load.note(&Noted {
+            shard,
+            slice: &SliceId {
+                tenant_id: self.tenant.tenant_id.clone(),
+                slice,
+            },
+            key: &self.key.key_id,
+            call: told.call,
+            end,
+            bytes: bytes + response.body().size_hint().lower(),
+            micros: elapsed_micros.saturating_sub(held),
+        });
     }
 
     /// Takes one of the tenant's concurrent queries, until the request is
@@ -127,7 +179,7 @@ impl Access {
             }
         };
         say(TENANT, self.tenant.tenant_id.as_str());
-        if let Some((shard, epoch)) = &told.went_to {
+        if let Some((shard, epoch, _)) = &told.went_to {
             say(SHARD, shard.as_str());
             headers.insert(EPOCH, epoch.0.into());
         }
@@ -139,11 +191,13 @@ impl Access {
 pub(crate) trait Demand {
     const SCOPE: Scope;
     const IS_QUERY: bool = false;
+    const CALL: Call = Call::Query;
 }
 /// Casting votes.
 pub(crate) struct ToVote;
 impl Demand for ToVote {
     const SCOPE: Scope = Scope::Vote;
+    const CALL: Call = Call::Vote(None);
 }
 /// Reading polls and results.
 pub(crate) struct ToRead;
@@ -184,6 +238,11 @@ impl<D: Demand> Allowed<D> {
             let detail = format!("this takes a key with the scope {:?}", D::SCOPE.name());
             return Err(Error::new(ErrorCode::MissingScope, detail).into());
         }
+        access.is(D::CALL);
+        if access.key.throttle.is_some() {
+            let now = state.parts.clock.now();
+            state.limiter().key(&access.key, now)?;
+        }
         if D::IS_QUERY {
             access.begin_query(state)?;
         }
@@ -210,9 +269,20 @@ pub(crate) async fn admitted<F: Future<Output = Response>>(
     answer: impl FnOnce(Access, Request) -> F,
 ) -> Response {
     let asked_from = cors::foreign_origin(request.uri(), request.headers());
+    let counted = state.parts.load.is_on();
+    let began = counted.then(|| {
+        (
+            state.parts.clock.micros(),
+            request.body().size_hint().lower(),
+        )
+    });
     let mut response = match let_in(state, &request).await {
         Ok(access) => {
             let mut response = answer(access.clone(), request).await;
+            if let Some((began, bytes)) = began {
+                let elapsed = state.parts.clock.micros().saturating_sub(began);
+                access.count(state, &response, bytes, elapsed);
+            }
             access.write(&mut response);
             response
         }

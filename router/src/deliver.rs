@@ -208,7 +208,7 @@ impl State {
     fn place(&self, access: &Access, route: &TenantRoute, target: &Target) -> ShardResult<Place> {
         // Also when it cannot be reached: the answer says which route was tried.
         if let Some(slice) = target.slice(route) {
-            access.tell(&slice.shard_id, slice.epoch);
+            access.tell(slice);
         }
         self.place_of(route, target)
     }

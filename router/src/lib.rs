@@ -29,6 +29,7 @@ mod key_in_request;
 mod keyring;
 pub mod limits;
 mod live;
+pub mod load;
 mod openapi;
 mod original;
 mod polls;
@@ -77,6 +78,7 @@ use crate::dual::{Answering, DualReads};
 use crate::held::{Gates, HeldCounters};
 use crate::limits::Limiter;
 use crate::live::{Feeds, Hub};
+use crate::load::LoadMeter;
 use crate::request::FreshRequests;
 use crate::results::ResultCache;
 use crate::route_cache::RouteCache;
@@ -112,6 +114,8 @@ pub struct Settings {
     pub viewers_max: usize,
     /// How many of them may be of one tenant.
     pub viewers_per_tenant_max: usize,
+    /// Whether what passes is counted for those who look for hotspots.
+    pub count_load: bool,
 }
 
 /// What the router needs of others.
@@ -157,6 +161,7 @@ struct Parts {
     dual_reads: DualReads,
     answering: Answering,
     viewers: Arc<Slots>,
+    load: LoadMeter,
     /// Where this router is reached, as a header says it.
     public_url: Option<HeaderValue>,
     /// What answers depend on beside the path: where keys are.
@@ -202,6 +207,7 @@ impl State {
                     Room::places(settings.viewers_max),
                     Room::places(settings.viewers_per_tenant_max),
                 ),
+                load: LoadMeter::new(settings.count_load),
                 public_url: HeaderValue::from_str(&settings.public_url).ok(),
                 vary: settings.key_places.vary(),
                 ending: watch::Sender::new(false),

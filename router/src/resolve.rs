@@ -103,7 +103,7 @@ pub(crate) async fn answer(
     };
     let mut response = Json(resolved).into_response();
     // The way in adds these three to the answer: tenant, shard, epoch.
-    access.tell(&slice.shard_id, slice.epoch);
+    access.tell(slice);
     let headers = response.headers_mut();
     headers.reserve(12);
     if let Some(url) = &state.parts.public_url {

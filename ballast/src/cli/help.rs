@@ -1,5 +1,6 @@
 //! The examples under every `--help`.
 
+pub(crate) use super::help_hotspots::*;
 pub(crate) use super::help_migration::*;
 
 pub(crate) const TOP: &str = "\

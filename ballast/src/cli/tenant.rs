@@ -129,9 +129,12 @@ pub(crate) struct Settings {
     cors_origin: Vec<String>,
 }
 
-/// What can be taken away from a tenant.
+/// What can only be said of a tenant that is there, or taken away from it.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Lifted {
+    /// What may be done to it without asking, for a hotspot or by a plan
+    #[arg(long)]
+    dial: Option<Dial>,
     /// Forget the organisation
     #[arg(long, conflicts_with = "organisation")]
     no_organisation: bool,
@@ -161,6 +164,19 @@ enum Policy {
     Permitted,
     /// Home only; operations wait
     Deferred,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Dial {
+    /// Anything that helps
+    Active,
+    /// Only what must be: it is never moved for the sake of others
+    Essential,
+    /// Nothing for now; a shard that is drained waits for it
+    Pause,
+    /// Nothing, whoever asks
+    Stop,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -235,6 +251,7 @@ impl Settings {
             .with_list_or_none("zones", &self.zone, lifted.no_zones)
             .with("limits", limits.some())
             .with_list_or_none("corsOrigins", &self.cors_origin, lifted.no_cors_origins)
+            .with("dial", lifted.dial)
     }
 }
 
@@ -345,5 +362,6 @@ mod tests {
             r#"{"residency":{"policy":"permitted","secondaryRegions":["us"]},"limits":{"votesPerSecond":null}}"#
         );
         assert_eq!(body(&["--no-zones"]), r#"{"zones":[]}"#);
+        assert_eq!(body(&["--dial", "pause"]), r#"{"dial":"pause"}"#);
     }
 }

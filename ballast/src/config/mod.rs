@@ -6,9 +6,12 @@
 
 mod command;
 mod duration;
+mod hotspots;
 mod load;
+mod load_settings;
 mod moves;
 mod validate;
+mod webhooks;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -19,9 +22,12 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use command::{ConfigCommand, run};
 pub(crate) use duration::Human;
+pub(crate) use hotspots::{Hotspots, read_rules};
 pub(crate) use load::{load, parse};
+pub(crate) use load_settings::Load;
 pub(crate) use moves::Moves;
 pub(crate) use validate::{address, check};
+pub(crate) use webhooks::{Told, Webhook};
 
 /// Everything that can be set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +47,10 @@ pub(crate) struct Config {
     pub(crate) shards: Shards,
     /// How slices change shard.
     pub(crate) moves: Moves,
+    /// What is measured, what shards can do, and how much of it is kept.
+    pub(crate) load: Load,
+    /// When something is a hotspot, and what may be done about it.
+    pub(crate) hotspots: Hotspots,
     /// The workflow engine.
     pub(crate) workflows: Workflows,
     /// The web console.
@@ -49,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) log: Log,
     /// Where traces go.
     pub(crate) traces: Traces,
+    /// Who is told of hotspots, plans and moves.
+    pub(crate) webhooks: Vec<Webhook>,
 }
 
 /// How Ballast is reached.

@@ -21,9 +21,12 @@ pub(crate) fn check(config: &Config) -> Result<(), Finding> {
     router(config)?;
     shards(config)?;
     config.moves.check()?;
+    config.load.check()?;
+    config.hotspots.check()?;
     workflows(config)?;
     console(config)?;
     traces(config)?;
+    super::webhooks::check(&config.webhooks)?;
     tracing_subscriber::EnvFilter::try_new(&config.log.filter)
         .map(drop)
         .map_err(|error| ("log.filter", error.to_string()))
@@ -165,7 +168,7 @@ fn traces(config: &Config) -> Result<(), Finding> {
     }
 }
 
-fn is_http(url: &str) -> bool {
+pub(super) fn is_http(url: &str) -> bool {
     url.starts_with("http://") || url.starts_with("https://")
 }
 

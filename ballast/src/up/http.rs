@@ -178,6 +178,9 @@ type Measured = (Metrics, ControlPlane, Arc<LocalShards>, router::State);
 async fn exposed(State((metrics, plane, shards, router)): State<Measured>) -> Response {
     metrics.note_shards(&shards.usages().await);
     metrics.note_router(&router);
+    if let Some(load) = plane.load() {
+        metrics.note_load(load);
+    }
     if let Some(workflows) = plane.workflows()
         && let Ok(counts) = workflows.engine().counts().await
     {

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
+use ballast_control_plane::load::Load;
 use ballast_domain::ShardId;
 use ballast_vote_shard::Usage;
 use prometheus_client::encoding::text::encode;
@@ -17,6 +18,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use super::load_metrics::LoadGauges;
 use super::router_metrics::RouterCounters;
 
 /// Counts and latencies. Cheap to clone.
@@ -28,6 +30,7 @@ pub(crate) struct Metrics {
     shards: Arc<ShardGauges>,
     executions: Family<ExecutionLabels, Gauge>,
     moves: RouterCounters,
+    load: Arc<LoadGauges>,
 }
 
 /// How executions stand: five ways.
@@ -149,6 +152,7 @@ impl Default for Metrics {
         let help = "Executions of workflows that are kept";
         registry.register("executions", help, executions.clone());
         let moves = RouterCounters::new(&mut registry);
+        let load = Arc::new(LoadGauges::new(&mut registry));
         Self {
             registry: Arc::new(RwLock::new(registry)),
             requests,
@@ -156,6 +160,7 @@ impl Default for Metrics {
             shards,
             executions,
             moves,
+            load,
         }
     }
 }
@@ -243,6 +248,11 @@ impl Metrics {
     /// Notes what the router counts itself.
     pub(crate) fn note_router(&self, router: &ballast_router::State) {
         self.moves.note(router);
+    }
+
+    /// Notes what shards and tenants use.
+    pub(crate) fn note_load(&self, load: &Load) {
+        self.load.note(load);
     }
 
     /// Everything measured, as text.

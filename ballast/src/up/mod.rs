@@ -18,6 +18,8 @@ mod http;
 mod key_file;
 mod known_shards;
 mod listener;
+mod load;
+mod load_metrics;
 mod lock;
 mod logging;
 mod metrics;
@@ -29,6 +31,7 @@ mod rot;
 mod router_metrics;
 mod shards;
 mod traces;
+mod webhooks;
 mod workflows;
 
 pub(crate) use args::UpArgs;

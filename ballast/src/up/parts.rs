@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ballast_control_plane::hotspots::{self, Mind};
+use ballast_control_plane::load::{Load, LoadFiles, keep};
 use ballast_control_plane::migrations::watchman;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::route_source::RegistryRoutes;
@@ -11,9 +13,12 @@ use ballast_domain::routes::RouteSource;
 use ballast_domain::shard::PressureThresholds;
 use ballast_router as router;
 use ballast_vote_shard::archive::LocalArchives;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use super::load::InProcess;
 use super::shards::LocalShards;
+use super::webhooks::Hook;
 use super::workflows::{Reach, Running};
 use crate::config::Config;
 use crate::machine::{SystemClock, SystemEntropy};
@@ -21,6 +26,8 @@ use crate::machine::{SystemClock, SystemEntropy};
 /// Where the files of closed polls are, under the data directory: a directory
 /// for each shard.
 pub(crate) const ARCHIVE: &str = "archive";
+/// Where recorded load is, under the data directory.
+const LOAD: &str = "load";
 
 /// What runs.
 pub(crate) struct Parts {
@@ -53,9 +60,9 @@ impl Tasks {
 }
 
 /// The control plane's settings out of the configuration.
-pub(crate) fn settings(config: &Config) -> Settings {
+pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
     let overlap = config.keys.rotate_overlap.0.as_secs();
-    Settings {
+    Ok(Settings {
         default_region: config.fleet.region.clone(),
         pressure: PressureThresholds {
             busy_at: config.placement.busy_at,
@@ -63,7 +70,9 @@ pub(crate) fn settings(config: &Config) -> Settings {
         },
         rotate_overlap_seconds: i64::try_from(overlap).unwrap_or(i64::MAX),
         moves: config.moves.settings(),
-    }
+        load: config.load.settings(),
+        hotspots: config.hotspots.settings()?,
+    })
 }
 
 fn router_settings(
@@ -86,6 +95,7 @@ fn router_settings(
         dual_read_sample: set.dual_read_sample,
         viewers_max: set.viewers_max,
         viewers_per_tenant_max: set.viewers_per_tenant_max,
+        count_load: config.load.measure,
     }
 }
 
@@ -100,7 +110,7 @@ pub(crate) async fn open_plane(
         Arc::new(registry.clone()),
         clock,
         Arc::new(SystemEntropy),
-        settings(config),
+        settings(config)?,
     )
     .await?;
     Ok((registry, plane))
@@ -139,6 +149,9 @@ impl Parts {
         };
         let settings = router_settings(config, router::KeyPlaces(places?), &public_url);
         let router = router::State::new(settings, ports);
+        let files = LoadFiles::open(data_dir.join(LOAD), config.load.record_mib_max << 20)?;
+        let spans = plane.settings().hotspots.rules.spans;
+        plane.keep_load(Arc::new(Load::open(files, spans)));
         Ok(Self {
             data_dir: data_dir.to_owned(),
             plane,
@@ -172,7 +185,7 @@ impl Parts {
         let forget = Running::forget(workflows.engine().clone(), self.plane.clone(), keep);
         #[cfg(feature = "faults")]
         tokio::spawn(super::rot::watch(self.shards.clone()));
-        let tasks = Tasks(vec![
+        let mut tasks = Tasks(vec![
             tokio::spawn(keeper::keep(self.plane.clone())).abort_handle(),
             tokio::spawn(self.shards.clone().follow(Arc::new(self.registry.clone())))
                 .abort_handle(),
@@ -180,7 +193,33 @@ impl Parts {
             tokio::spawn(forget).abort_handle(),
             tokio::spawn(watchman::watch(self.plane.clone(), Arc::new(SystemClock))).abort_handle(),
         ]);
+        for set in &config.webhooks {
+            let registry = Arc::new(self.registry.clone());
+            let hook = Hook::new(set, &self.data_dir, registry, Arc::new(SystemClock))?;
+            tasks.0.push(tokio::spawn(hook.tell()).abort_handle());
+        }
+        if config.load.measure {
+            tasks.0.extend(self.measure());
+        }
         Ok((tasks, workflows))
+    }
+
+    /// Measures load from now on, and looks after hotspots.
+    fn measure(&self) -> Vec<AbortHandle> {
+        let Some(load) = self.plane.load().cloned() else {
+            return Vec::new();
+        };
+        let (plane, router) = (self.plane.clone(), self.router.clone());
+        let source = Box::new(InProcess::new(plane.clone(), router, self.shards.clone()));
+        let (taken, samples) = watch::channel(None);
+        let mind = Arc::new(Mind::default());
+        plane.mind_hotspots(mind.clone());
+        let looking = hotspots::watch::watch(plane.clone(), mind, samples);
+        let keeping = keep::keep(plane, load, source, taken);
+        vec![
+            tokio::spawn(keeping).abort_handle(),
+            tokio::spawn(looking).abort_handle(),
+        ]
     }
 
     /// Lets those who watch executions go.

@@ -122,7 +122,7 @@ impl Reload {
     /// effect at the next start only.
     fn read_again(&self) -> anyhow::Result<Vec<&'static str>> {
         let config = settled(&self.args)?;
-        self.plane.set_settings(settings(&config));
+        self.plane.set_settings(settings(&config)?);
         self.proxies.send_replace(networks(&config));
         if let Err(error) = self.logging.reload(&config.log) {
             tracing::error!(%error, "the log filter stays as it was");
@@ -174,9 +174,15 @@ fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("fleet.shards", old.fleet.shards != new.fleet.shards),
         ("keys.places", old.keys.places != new.keys.places),
         ("router", old.router != new.router),
+        ("load.measure", old.load.measure != new.load.measure),
+        (
+            "load.record_mib_max",
+            old.load.record_mib_max != new.load.record_mib_max,
+        ),
         ("console", old.console != new.console),
         ("log.format", old.log.format != new.log.format),
         ("traces", old.traces != new.traces),
+        ("webhooks", old.webhooks != new.webhooks),
     ];
     changed
         .into_iter()

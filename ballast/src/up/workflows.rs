@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_control_plane::drains::tasks::with_drains;
+use ballast_control_plane::hotspots::tasks::with_plans;
 use ballast_control_plane::migrations::records::SliceRecords;
 use ballast_control_plane::migrations::{Kept, Movers};
 use ballast_control_plane::workflows::{definitions, tasks};
@@ -61,6 +62,7 @@ impl Running {
         });
         let registry = tasks::with_common(Registry::new());
         let registry = with_drains(steps(plane, reach).register(registry), plane);
+        let registry = with_plans(registry, plane);
         let settings = Settings {
             worker: "up".to_owned(),
             tasks_max: config.tasks_max,

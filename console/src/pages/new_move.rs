@@ -70,6 +70,7 @@ fn asked(fields: &Fields, dry_run: bool) -> Result<NewMove> {
         slice: fields.optional("slice")?.unwrap_or(0),
         window_ms: window.map(|seconds| seconds.saturating_mul(1_000)),
         max_pause_ms: fields.optional("pause")?,
+        passed_over: Vec::new(),
         dry_run,
     })
 }

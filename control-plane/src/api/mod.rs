@@ -13,7 +13,9 @@ mod caller;
 mod drains;
 mod events;
 mod executions;
+mod hotspots;
 mod keys;
+mod load;
 mod migration_watch;
 mod migrations;
 mod openapi;
@@ -107,6 +109,18 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(executions::cancel))
         .routes(routes!(executions::signal))
         .routes(routes!(executions::heartbeat))
+        .routes(routes!(hotspots::list))
+        .routes(routes!(hotspots::show))
+        .routes(routes!(hotspots::why_not))
+        .routes(routes!(hotspots::plans_list))
+        .routes(routes!(hotspots::plan_show))
+        .routes(routes!(hotspots::approve))
+        .routes(routes!(hotspots::reject))
+        .routes(routes!(load::show))
+        .routes(routes!(load::history))
+        .routes(routes!(load::record))
+        .routes(routes!(load::usage))
+        .routes(routes!(load::forecast))
         .routes(routes!(events::list))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::revoke))

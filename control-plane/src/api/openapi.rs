@@ -12,7 +12,7 @@ use super::described;
 #[openapi(
     info(
         title = "Ballast admin API",
-        description = "Tenants, keys, shards, placement, moves, workflows, events and tokens of a Ballast fleet. \
+        description = "Tenants, keys, shards, placement, moves, load, hotspots, workflows, events and tokens of a Ballast fleet. \
             Errors are problem documents (RFC 9457) with a stable `code`. Updates take `If-Match`, \
             creates take `Idempotency-Key`, every change takes `?reason=`.",
         license(name = "Apache-2.0")
@@ -25,6 +25,8 @@ use super::described;
         (name = "shards", description = "Where votes are stored."),
         (name = "placement", description = "Which tenant is where, why, and who would move."),
         (name = "migrations", description = "Slices that change shard, and what that proved."),
+        (name = "hotspots", description = "What is hot, why, what helps, and what was planned and done."),
+        (name = "load", description = "What every shard and tenant uses, now and in the past."),
         (name = "workflows", description = "What can be run."),
         (name = "executions", description = "What runs, and what came of it."),
         (name = "events", description = "What was changed, by whom and why."),

@@ -7,7 +7,7 @@ use ballast_domain::{Error, Result, ShardId};
 use serde::Serialize;
 use serde_json::json;
 
-use super::plan::{self, FleetPlan, Of};
+use super::plan::{self, FleetPlan};
 use super::{Manner, running};
 use crate::change::IfMatch;
 use crate::intent::Intent;
@@ -70,7 +70,7 @@ pub async fn show(plane: &ControlPlane, id: &ShardId) -> Result<DrainBody> {
         (true, false) => DrainStatus::Idle,
         (false, false) => DrainStatus::No,
     };
-    let plan = plan::slices(plane, &Of::Shard(id), NAMED_MAX).await?;
+    let plan = plan::slices(plane, id, NAMED_MAX).await?;
     Ok(DrainBody {
         shard_id: id.clone(),
         status,

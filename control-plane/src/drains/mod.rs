@@ -4,8 +4,8 @@
 //! ```text
 //!   plan      which slices go where, and what that costs: nothing is done
 //!   drain     a shard that is draining is emptied, a few moves at a time
-//!   rebalance slices that are not where they belong are moved there
-//!   tasks     what the workflows `drain-shard` and `rebalance` have done
+//!   rebalance every shard is brought under its limits, by the planner's word
+//!   tasks     what the workflow `drain-shard` has done
 //! ```
 //! A drain has no record of its own. That a shard is to be emptied is its
 //! state, `draining`; an execution plans moves for as long as it is so, and
@@ -48,7 +48,7 @@ pub struct Manner {
 }
 
 impl Manner {
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if let Some(concurrency) = self.concurrency {
             validate::count("/concurrency", concurrency, AT_ONCE_MAX)?;
         }
@@ -59,7 +59,7 @@ impl Manner {
         Ok(())
     }
 
-    fn at_once(&self, plane: &ControlPlane) -> u64 {
+    pub(crate) fn at_once(&self, plane: &ControlPlane) -> u64 {
         let usual = plane.settings().moves.per_shard_max;
         self.concurrency.unwrap_or(usual).clamp(1, AT_ONCE_MAX)
     }

@@ -54,24 +54,11 @@ pub struct FleetPlan {
     pub price: Price,
 }
 
-/// Which slices are looked at.
-pub(super) enum Of<'a> {
-    /// Those on a shard, as if it were not there.
-    Shard(&'a ShardId),
-    /// All that are not where they belong.
-    Drift,
-}
-
-/// Slices that are to move, at the most `limit`.
-pub(super) async fn slices(plane: &ControlPlane, of: &Of<'_>, limit: usize) -> Result<FleetPlan> {
+/// Where the slices of a shard go, as if it were not there; at the most `limit`.
+pub(super) async fn slices(plane: &ControlPlane, id: &ShardId, limit: usize) -> Result<FleetPlan> {
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
-    let (terms, mut then) = match of {
-        Of::Shard(id) => (
-            vec![slices_on(id.as_str())],
-            snapshot.fleet.clone().without(id),
-        ),
-        Of::Drift => (Vec::new(), snapshot.fleet.clone()),
-    };
+    let terms = vec![slices_on(id.as_str())];
+    let mut then = snapshot.fleet.clone().without(id);
     let mut plan = FleetPlan::default();
     let mut after = None;
     loop {
@@ -84,16 +71,16 @@ pub(super) async fn slices(plane: &ControlPlane, of: &Of<'_>, limit: usize) -> R
         let Some(last) = page.last() else { break };
         after = Some(last.value.tenant_id.to_string());
         for tenant in &page {
-            add(&mut plan, &mut then, &tenant.value, of, limit);
+            add(&mut plan, &mut then, &tenant.value, id, limit);
         }
         tokio::task::yield_now().await;
     }
     Ok(plan)
 }
 
-fn add(plan: &mut FleetPlan, then: &mut Fleet, tenant: &Tenant, of: &Of<'_>, limit: usize) {
+fn add(plan: &mut FleetPlan, then: &mut Fleet, tenant: &Tenant, id: &ShardId, limit: usize) {
     for slice in &tenant.slices {
-        if matches!(of, Of::Shard(id) if slice.shard_id != **id) {
+        if slice.shard_id != *id {
             continue;
         }
         if slice.moving.is_some() {

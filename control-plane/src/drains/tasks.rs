@@ -1,5 +1,5 @@
-//! What the workflows `drain-shard` and `rebalance` have done: each says which
-//! moves are to be made next, and afterwards how things stand.
+//! What the workflow `drain-shard` has done: which moves are to be made next, and
+//! afterwards how things stand.
 
 use ballast_domain::error::Kind;
 use ballast_domain::shard::ShardState;
@@ -9,8 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::drain::{WORKFLOW, prefix};
-use super::plan::{self, FleetPlan, Of};
-use super::rebalance::MOVES_MAX;
+use super::plan::{self, FleetPlan};
 use super::{Manner, running};
 use crate::migrations::begin::fresh;
 use crate::plane::ControlPlane;
@@ -22,7 +21,7 @@ const REFUSED: &str = "Ballast.Refused";
 /// When there is nothing to move now, it is looked again after so long.
 const ASK_AGAIN_SECONDS: u64 = 5;
 
-/// What the workflows are given.
+/// What the workflow is given.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Given {
@@ -50,7 +49,7 @@ impl Given {
 
 type Done = Result<Value, TaskError>;
 
-/// With handlers for these workflows.
+/// With handlers for this workflow.
 #[must_use]
 pub fn with_drains(registry: Registry, plane: &ControlPlane) -> Registry {
     macro_rules! tasks {
@@ -66,9 +65,7 @@ pub fn with_drains(registry: Registry, plane: &ControlPlane) -> Registry {
     }
     tasks!(registry,
         "PlanDrain" plan_drain
-        "FinishDrain" finish_drain
-        "PlanRebalance" plan_rebalance
-        "MeasureEffect" measure_effect)
+        "FinishDrain" finish_drain)
 }
 
 fn failed(error: Error) -> TaskError {
@@ -122,9 +119,7 @@ async fn plan_drain(plane: &ControlPlane, given: &Given, context: &TaskContext) 
     }
     let at_once = given.at_once(plane);
     let most = usize::try_from(at_once).unwrap_or(1);
-    let plan = plan::slices(plane, &Of::Shard(id), most)
-        .await
-        .map_err(failed)?;
+    let plan = plan::slices(plane, id, most).await.map_err(failed)?;
     let moves = moves(plane, &plan, given, most);
     let left = shard.slices;
     context.heartbeat(Progress {
@@ -163,27 +158,4 @@ async fn finish_drain(plane: &ControlPlane, given: &Given, _: &TaskContext) -> D
         }
         Err(error) => Err(failed(error)),
     }
-}
-
-async fn plan_rebalance(plane: &ControlPlane, given: &Given, _: &TaskContext) -> Done {
-    let plan = plan::slices(plane, &Of::Drift, MOVES_MAX)
-        .await
-        .map_err(failed)?;
-    Ok(json!({
-        "verdict": "approved",
-        "moves": moves(plane, &plan, given, MOVES_MAX),
-        "atOnce": given.at_once(plane),
-        "askAgainSeconds": ASK_AGAIN_SECONDS,
-        "judgeAfterSeconds": 1,
-        "stuck": plan.stuck_total,
-    }))
-}
-
-async fn measure_effect(plane: &ControlPlane, _: &Given, _: &TaskContext) -> Done {
-    let plan = plan::slices(plane, &Of::Drift, 0).await.map_err(failed)?;
-    Ok(json!({
-        "dueLeft": plan.moves_total,
-        "stuck": plan.stuck_total,
-        "moving": plan.moving_total,
-    }))
 }

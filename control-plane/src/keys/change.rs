@@ -2,7 +2,7 @@
 
 use ballast_domain::bounds::ROTATE_OVERLAP_SECONDS_MAX;
 use ballast_domain::error::ErrorCode;
-use ballast_domain::key::{ApiKey, KeyMode, KeyStatus, Scope};
+use ballast_domain::key::{ApiKey, KeyMode, KeyStatus, Scope, Throttle};
 use ballast_domain::registry::hash_term;
 use ballast_domain::{Error, KeyId, Result, Timestamp};
 use serde::Deserialize;
@@ -68,6 +68,25 @@ pub async fn update(
             key.scopes.sort_unstable();
             key.scopes.dedup();
         }
+        Ok(())
+    })
+    .await
+}
+
+/// Lets a key through only so often until a moment, or always again.
+pub(crate) async fn throttle(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &KeyId,
+    throttle: Option<Throttle>,
+) -> Result<KeyBody> {
+    let action = match throttle {
+        Some(_) => "key.throttle",
+        None => "key.unthrottle",
+    };
+    edit(plane, intent, id, &IfMatch::Any, action, |key| {
+        refuse_unless_active(plane, key)?;
+        key.throttle = throttle;
         Ok(())
     })
     .await

@@ -181,6 +181,7 @@ pub(super) fn drawn(
         expires_at,
         revoked_at: None,
         replaced_by: None,
+        throttle: None,
     };
     Ok((key, secret))
 }

@@ -5,6 +5,7 @@ mod create;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use change::throttle;
 pub use change::{KeyPatch, Rotation, revoke, rotate, update};
 pub use create::{NewKey, create};
 

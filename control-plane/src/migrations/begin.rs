@@ -27,6 +27,8 @@ use crate::{shards, slicing, tenants, validate};
 const ATTEMPTS: usize = 16;
 /// A window longer than this is a mistake.
 const WINDOW_MAX_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// Shards that a slice passes over, at the most.
+const PASSED_OVER_MAX: usize = 1_000;
 /// So is a pause.
 const PAUSE_MAX_MS: u64 = 60 * 60 * 1_000;
 
@@ -51,6 +53,11 @@ pub struct NewMove {
     /// waits for a moment that promises so.
     #[schema(minimum = 1, maximum = 3_600_000)]
     pub max_pause_ms: Option<u64>,
+    /// Shards that outscore the target and are to be passed over on purpose:
+    /// placement does not call the slice back to them.
+    #[serde(rename = "passedOverShardIDs", default)]
+    #[schema(max_items = 1000)]
+    pub passed_over: Vec<ShardId>,
     /// Only says what would be done.
     #[serde(default)]
     pub dry_run: bool,
@@ -256,6 +263,7 @@ pub(super) async fn written(
         let claimed = route::claim(&part.route(), id, new.to.clone());
         let claimed = claimed.map_err(|refused| claim_refused(&slice, refused))?;
         part.set_route(claimed, now);
+        part.passes_over.clone_from(&new.passed_over);
         let migration = Migration {
             migration_id: id.clone(),
             tenant_id: tenant_id.clone(),
@@ -327,6 +335,10 @@ fn checked(
     }
     if let Some(pause) = new.max_pause_ms {
         validate::count("/maxPauseMs", pause, PAUSE_MAX_MS)?;
+    }
+    if new.passed_over.len() > PASSED_OVER_MAX {
+        let message = format!("it names more than {PASSED_OVER_MAX} shards");
+        return Err(Error::invalid_field("/passedOverShardIDs", message));
     }
     if tenant.status == TenantStatus::Closed {
         let detail = format!("tenant {:?} is closed", tenant.tenant_id.as_str());
@@ -428,6 +440,11 @@ fn claim_refused(slice: &SliceId, refused: route::Refused) -> Error {
 
 /// A name that nobody else comes upon; later ones sort behind earlier ones.
 pub(crate) fn fresh(plane: &ControlPlane) -> MoveId {
+    fresh_of(plane, "mv")
+}
+
+/// The same for another kind of thing.
+pub(crate) fn fresh_of(plane: &ControlPlane, kind: &str) -> MoveId {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0; 4];
     plane.entropy().fill(&mut bytes);
@@ -439,5 +456,5 @@ pub(crate) fn fresh(plane: &ControlPlane) -> MoveId {
     let chance = u64::from(u32::from_be_bytes(bytes));
     let time: String = (0..9).rev().map(|place| digit(time, place)).collect();
     let chance: String = (0..5).rev().map(|place| digit(chance, place)).collect();
-    MoveId(format!("mv-{time}-{chance}"))
+    MoveId(format!("{kind}-{time}-{chance}"))
 }

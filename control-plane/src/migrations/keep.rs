@@ -50,6 +50,7 @@ impl Moves for Kept {
             slice: wanted.slice,
             window_ms: wanted.window_ms,
             max_pause_ms: wanted.max_pause_ms,
+            passed_over: wanted.passed_over.clone(),
             dry_run: false,
         };
         let intent = Intent {

@@ -186,6 +186,7 @@ async fn spread(plane: &ControlPlane, id: &TenantId, slicing: &Slicing) -> Resul
             slice: slice.slice,
             window_ms: None,
             max_pause_ms: None,
+            passed_over: Vec::new(),
             dry_run: false,
         };
         if let Err(error) = begin::begin(plane, &intent, id, &new).await {

@@ -5,7 +5,7 @@ use ballast_domain::limits::Limits;
 use ballast_domain::object::optional_object;
 use ballast_domain::registry::Expect;
 use ballast_domain::residency::Residency;
-use ballast_domain::tenant::{Tenant, TenantStatus};
+use ballast_domain::tenant::{Dial, Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
 use serde::{Deserialize, Deserializer};
 
@@ -42,6 +42,9 @@ pub struct TenantPatch {
     /// Browser origins that may use its keys.
     #[schema(max_items = 32)]
     pub cors_origins: Option<Vec<String>>,
+    /// What may be done to it without asking: `active` (anything that helps),
+    /// `essential` (only what must be), `pause` or `stop` (nothing).
+    pub dial: Option<Dial>,
 }
 
 /// Limits to change: a number sets one, `null` lifts it, absent leaves it.
@@ -79,6 +82,7 @@ impl TenantPatch {
             zones,
             limits,
             cors_origins,
+            dial,
         } = self.clone();
         let Limits {
             votes_per_second,
@@ -91,6 +95,7 @@ impl TenantPatch {
         set(&mut tenant.residency, residency);
         set(&mut tenant.zones, zones);
         set(&mut tenant.cors_origins, cors_origins);
+        set(&mut tenant.dial, dial);
         let limits = limits.unwrap_or_default();
         set(votes_per_second, limits.votes_per_second);
         set(concurrent_queries, limits.concurrent_queries);

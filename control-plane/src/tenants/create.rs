@@ -121,6 +121,7 @@ fn placed(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Re
         cors_origins: new.cors_origins.clone(),
         slices: Vec::new(),
         pin: None,
+        dial: ballast_domain::tenant::Dial::Active,
         next_slice: None,
         slicing: None,
         last_slicing: None,

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ballast_control_plane::change::IfMatch;
+use ballast_control_plane::hotspots::HotspotSettings;
 use ballast_control_plane::intent::Intent;
+use ballast_control_plane::load::LoadSettings;
 use ballast_control_plane::migrations::ask::{Ask, ask};
 use ballast_control_plane::migrations::begin::{NewMove, begin};
 use ballast_control_plane::migrations::body::MigrationBody;
@@ -180,6 +182,8 @@ impl House {
             pressure: PressureThresholds::default(),
             rotate_overlap_seconds: 60,
             moves,
+            load: LoadSettings::default(),
+            hotspots: HotspotSettings::default(),
         };
         let dice = Arc::new(Dice(AtomicU64::new(3)));
         let registry = Arc::new(registry);
@@ -264,6 +268,7 @@ impl House {
             slice: 0,
             window_ms: Some(0),
             max_pause_ms: None,
+            passed_over: Vec::new(),
             dry_run: false,
         }
     }

@@ -206,6 +206,12 @@ codes! {
     MigrationNotFound "migration-not-found" NotFound
         "There is no such move"
         "Look for it with migration list."
+    HotspotNotFound "hotspot-not-found" NotFound
+        "There is no such hotspot"
+        "Look for it with hotspot list."
+    PlanNotFound "plan-not-found" NotFound
+        "There is no such plan"
+        "Look for it with plan list."
     AlreadyThere "already-there" Conflict
         "The slice is on that shard already"
         "Nothing has to be done; placement show says where it is."

@@ -2,7 +2,7 @@
 
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{KeyId, RegionId, ShardId, TenantId, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::load::ItemName;
 use crate::resources::Dimension;
@@ -100,7 +100,7 @@ pub enum Cause {
 }
 
 /// What to do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "cure")]
 pub enum Cure {
     /// Let a key through only so often.
@@ -160,7 +160,7 @@ pub enum Cure {
 }
 
 /// A slice, and where it could go. The planner has the last word.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Placed {
     /// Which.

@@ -120,7 +120,7 @@ fn cause(cause: &Cause) -> String {
 }
 
 fn cures(finding: &Finding) -> Vec<String> {
-    let mut said = vec![cure(&finding.cure)];
+    let mut said = vec![cure_in_words(&finding.cure)];
     if let Some(why_not) = &finding.why_not {
         let until = why_not
             .until
@@ -130,7 +130,9 @@ fn cures(finding: &Finding) -> Vec<String> {
     said
 }
 
-fn cure(cure: &Cure) -> String {
+/// What a cure does, in a sentence.
+#[must_use]
+pub fn cure_in_words(cure: &Cure) -> String {
     match cure {
         Cure::Throttle { key, to, .. } => {
             format!("let {key} through {} times a second", rounded(*to))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ShardId, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::cure::Cure;
 use super::finding::{Finding, WhyNot};
@@ -24,11 +24,11 @@ const EPISODES_MIN: usize = 3;
 pub(super) const RESTS: &str = "was moved at";
 
 /// The number of a cure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CureId(pub u64);
 
 /// What came of a cure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
     /// At least half of what was promised.
@@ -40,7 +40,7 @@ pub enum Verdict {
 }
 
 /// A cure that was begun.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PastCure {
     /// Its number.
@@ -72,25 +72,42 @@ pub struct Memory {
 impl Memory {
     /// Notes that a finding's cure was begun.
     pub fn begin(&mut self, finding: &Finding, at: Timestamp) -> CureId {
-        let id = CureId(self.next);
-        self.next += 1;
-        self.cures.push(PastCure {
-            id,
+        let promised = finding.expected.first();
+        let promised = promised.map(|effect| (effect.before, effect.after));
+        self.begin_cure(finding.shards.clone(), finding.cure.clone(), promised, at)
+            .id
+    }
+
+    /// Notes that a cure was begun: of these shards, which promised the first of
+    /// them to go from one fill to another.
+    pub fn begin_cure(
+        &mut self,
+        shards: Vec<ShardId>,
+        cure: Cure,
+        promised: Option<(f64, f64)>,
+        at: Timestamp,
+    ) -> PastCure {
+        let past = PastCure {
+            id: CureId(self.next),
             begun: at,
             done: None,
-            shards: finding.shards.clone(),
-            cure: finding.cure.clone(),
-            promised: finding
-                .expected
-                .first()
-                .map(|effect| (effect.before, effect.after)),
+            shards,
+            cure,
+            promised,
             measured: None,
             verdict: None,
-        });
+        };
+        self.restore(past.clone());
+        past
+    }
+
+    /// Remembers a cure of before, as it was kept elsewhere.
+    pub fn restore(&mut self, past: PastCure) {
+        self.next = self.next.max(past.id.0 + 1);
+        self.cures.push(past);
         if self.cures.len() > CURES_MAX {
             self.cures.remove(0);
         }
-        id
     }
 
     /// Notes that a cure is done, and is watched from now on.

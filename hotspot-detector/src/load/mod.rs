@@ -11,17 +11,17 @@
 pub mod book;
 pub mod flow;
 pub mod hitters;
-pub mod latency;
 pub mod record;
 pub mod ring;
 pub mod sample;
 pub mod source;
 pub mod view;
 
+pub use ballast_domain::sketch as latency;
+pub use ballast_domain::sketch::Sketch;
 pub use book::{Book, Refused};
 pub use flow::Flow;
 pub use hitters::Hitters;
-pub use latency::Sketch;
 pub use ring::{Spans, Window};
 pub use sample::{
     Interval, IoWait, ItemName, ItemSample, KeySample, Sample, ShardSample, SliceSample,

@@ -10,6 +10,8 @@ use ballast_domain::residency::Residency;
 use ballast_domain::shard;
 use ballast_domain::tenant::{Pin, SliceId};
 
+pub use ballast_domain::tenant::Dial;
+
 use crate::resources::Resources;
 
 /// The whole fleet at one revision of the registry.
@@ -122,35 +124,6 @@ pub struct Slice {
     /// Its tenant is closed: it waits where it is to be purged.
     #[serde(default)]
     pub closed: bool,
-}
-
-/// What may be done to a tenant without asking: an operator's dial.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Dial {
-    /// Anything that helps.
-    #[default]
-    Active,
-    /// Only what must be: it leaves a shard that may no longer hold it, and is
-    /// never moved for the sake of others.
-    Essential,
-    /// Nothing for now. A shard that is drained waits for it.
-    Pause,
-    /// Nothing, whoever asks.
-    Stop,
-}
-
-impl Dial {
-    /// Its name, as in its JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Essential => "essential",
-            Self::Pause => "pause",
-            Self::Stop => "stop",
-        }
-    }
 }
 
 impl Slice {

@@ -54,6 +54,18 @@ pub enum Severity {
     Critical,
 }
 
+impl Severity {
+    /// Its name, as in its JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
 /// When something is a hotspot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {

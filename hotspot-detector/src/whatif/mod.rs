@@ -8,8 +8,10 @@
 //! is kept beside what was said ([`Outcome`]).
 
 mod outcome;
+mod recorded;
 
 pub use outcome::{Outcome, ShardOutcome};
+pub use recorded::fleet as fleet_of;
 
 use std::fmt;
 

@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ballast_domain::routes::TenantRoute;
-use ballast_domain::{TenantId, Timestamp};
+use ballast_domain::routes::{Grant, TenantRoute};
+use ballast_domain::{KeyId, TenantId, Timestamp};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, UnitWeighter};
 
@@ -33,9 +33,15 @@ pub use answer::{Allowance, Limited};
 pub use bucket::Booking;
 use bucket::{Bucket, Refused};
 
+/// Keys that are let through only so often, at the most: those that were
+/// forgotten begin with a full second.
+const THROTTLED_MAX: usize = 10_000;
+
 /// Holds tenants to their limits.
 pub struct Limiter {
     tenants: Cache<TenantId, Arc<Usage>, UnitWeighter, DefaultHashBuilder, KeepThoseInUse>,
+    /// Keys that are let through only so often: few, and for a while.
+    keys: Cache<KeyId, Arc<Mutex<Bucket>>>,
 }
 
 /// What a tenant uses.
@@ -74,6 +80,28 @@ impl Limiter {
         let hasher = DefaultHashBuilder::default();
         Self {
             tenants: Cache::with(tenants, weight, UnitWeighter, hasher, KeepThoseInUse),
+            keys: Cache::new(THROTTLED_MAX),
+        }
+    }
+
+    /// Lets a call of a key through that may call only so often, if it may now.
+    pub fn key(&self, grant: &Grant, now: Timestamp) -> Result<(), Limited> {
+        let Some(rate) = grant.throttle.and_then(|throttle| throttle.at(now)) else {
+            return Ok(());
+        };
+        let rate = NonZeroU64::new(rate).unwrap_or(NonZeroU64::MIN);
+        let fresh = || Ok::<_, std::convert::Infallible>(Arc::default());
+        let bucket = match self.keys.get_or_insert_with(&grant.key_id, fresh) {
+            Ok(bucket) => bucket,
+            Err(never) => match never {},
+        };
+        let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        match bucket.take(rate, 1, now) {
+            Ok(after) => {
+                *bucket = after;
+                Ok(())
+            }
+            Err(refused) => Err(throttled(grant, rate, refused)),
         }
     }
 
@@ -200,6 +228,25 @@ impl Drop for QueryPermit {
 /// would allow the least there is rather than everything.
 fn limit(limit: Option<u64>) -> Option<NonZeroU64> {
     limit.map(|limit| NonZeroU64::new(limit).unwrap_or(NonZeroU64::MIN))
+}
+
+fn throttled(grant: &Grant, rate: NonZeroU64, refused: Refused) -> Limited {
+    let wait = match refused {
+        Refused::Wait(wait) => wait,
+        Refused::Never => Duration::from_secs(1),
+    };
+    let until = grant
+        .throttle
+        .map_or_else(String::new, |it| format!(" until {}", it.until));
+    Limited {
+        allowance: Allowance::default(),
+        wait,
+        detail: format!(
+            "key {} is let through {rate} times a second{until}",
+            grant.key_id
+        ),
+        next: Some("It flooded its shard. Send fewer calls, or ask the operator.".to_owned()),
+    }
 }
 
 fn too_many_votes(rate: NonZeroU64, votes: u32, refused: Refused, at: Allowance) -> Limited {

@@ -84,6 +84,7 @@ impl FakeSource {
             expires_at: None,
             revoked_at: None,
             replaced_by: None,
+            throttle: None,
         };
         let id = key.key_id.clone();
         let hash = secret.hash();
@@ -203,6 +204,7 @@ pub(crate) fn settings() -> Settings {
         dual_read_sample: 1,
         viewers_max: 100,
         viewers_per_tenant_max: 100,
+        count_load: true,
     }
 }
 

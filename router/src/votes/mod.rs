@@ -28,6 +28,7 @@ pub(crate) use voter::{__path_voter, voter};
 use crate::State;
 use crate::admit::Access;
 use crate::deliver::{REQUEST_BYTES, Target, Undelivered};
+use crate::load::Batch;
 
 /// What became of a ballot.
 type Cast = Result<Verdict, Arc<Error>>;
@@ -139,16 +140,30 @@ async fn cast_group(
     group: &Group,
 ) -> Result<Vec<Verdict>, Undelivered> {
     let target = Target::Polls(group.polls.clone());
-    let bytes = REQUEST_BYTES + bytes(&group.ballots);
-    state
-        .deliver_heavy(access, &target, bytes, |place| {
+    let weight = bytes(&group.ballots);
+    let began = state.parts.clock.micros();
+    let (shard, slice, verdicts) = state
+        .deliver_heavy(access, &target, REQUEST_BYTES + weight, |place| {
             let ballots = group.ballots.clone();
             async move {
                 let verdicts = place.shard.cast(&place.at, &ballots).await?;
-                state.settle(&place, &ballots, verdicts).await
+                let verdicts = state.settle(&place, &ballots, verdicts).await?;
+                Ok((place.shard_id, place.at.slice, verdicts))
             }
         })
-        .await
+        .await?;
+    let mut verdicts_left = verdicts.iter();
+    let mut votes = group
+        .ballots
+        .iter()
+        .map(|ballot| (ballot.poll, ballot.item, verdicts_left.next()));
+    let batch = Batch {
+        votes: &mut votes,
+        bytes: weight as u64,
+        micros: state.parts.clock.micros().saturating_sub(began),
+    };
+    state.note_batch(access, (&shard, &slice), batch);
+    Ok(verdicts)
 }
 
 /// What ballots keep in memory.

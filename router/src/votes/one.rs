@@ -137,7 +137,7 @@ pub(crate) async fn one(
         arrived_at,
         if_revision: if_match(&headers)?,
     };
-    access.spend_vote(state, arrived_at)?;
+    access.spend_vote(state, (poll, item), arrived_at)?;
     let (what, revision) = match (cast_one(state, &access, ballot).await?, choice) {
         (Verdict::Refused(refusal), _) => return Err(Error::from(refusal).into()),
         (Verdict::Already { revision }, _) => (VoteOutcome::Already, revision),

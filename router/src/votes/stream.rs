@@ -27,6 +27,7 @@ use super::Cast;
 use super::lines::{Batch, Line, Lines};
 use crate::admit::{Access, Allowed, ToVote, still};
 use crate::limits::Booking;
+use crate::load::Call;
 use crate::{RouterError, State};
 
 /// Lines that are cast together at the most.
@@ -93,6 +94,8 @@ pub(crate) async fn votes(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, RouterError> {
+    // Its votes are counted as load when they are cast, not the request.
+    access.is(Call::Other);
     let (sender, batches) = mpsc::channel(1);
     let mut body = body.into_data_stream();
     // A client that waits to be asked for its body is asked by the first

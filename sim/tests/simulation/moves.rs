@@ -4,6 +4,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ballast_control_plane::hotspots::HotspotSettings;
+use ballast_control_plane::load::LoadSettings;
 use ballast_control_plane::migrations::MoveSettings;
 use ballast_control_plane::migrations::records::SliceRecords;
 use ballast_control_plane::registry::typed;
@@ -293,5 +295,7 @@ pub(crate) fn settings() -> Settings {
         pressure: PressureThresholds::default(),
         rotate_overlap_seconds: 60,
         moves: MoveSettings::default(),
+        load: LoadSettings::default(),
+        hotspots: HotspotSettings::default(),
     }
 }

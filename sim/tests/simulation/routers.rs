@@ -57,6 +57,7 @@ fn settings() -> Settings {
         dual_read_sample: 2,
         viewers_max: 10,
         viewers_per_tenant_max: 10,
+        count_load: true,
     }
 }
 

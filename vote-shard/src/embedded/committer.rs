@@ -86,7 +86,8 @@ pub(super) fn write(
     let began = shared.clock.now().unix_ms();
     match log.append(&group.payload) {
         Ok(_) => {
-            shared.felt(shared.clock.now().unix_ms() - began);
+            let waited = group.began.map_or(0, |first| began - first.unix_ms());
+            shared.felt(waited, shared.clock.now().unix_ms() - began);
             shared.committed(group, tallies);
             forget(shared, log, opener);
             Ok(())

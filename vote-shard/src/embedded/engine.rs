@@ -475,6 +475,7 @@ impl VoteShard for EmbeddedShard {
             voters_in_memory_max: core.limits.voters_max,
             disk_bytes: disk_bytes.unwrap_or(0),
             commit_micros: self.shared.commit_micros(),
+            stalls: self.shared.stalls(),
         }
     }
 

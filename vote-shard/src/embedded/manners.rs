@@ -59,6 +59,10 @@ impl Polite<'_> {
     }
 
     /// Rests if somebody votes, on a thread of its own.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "no worker is blocked, and in a simulation nobody sleeps"
+    )]
     pub(super) fn rest(&mut self) {
         if self.is_in_the_way() {
             std::thread::sleep(REST);

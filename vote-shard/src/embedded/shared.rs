@@ -15,7 +15,7 @@ use super::published::Published;
 use super::record::PollNo;
 use super::runs::{Run, RunSet};
 use super::store::Store;
-use crate::shard::Tally;
+use crate::shard::{Stalls, Tally};
 
 /// How often expired polls are looked for.
 const TICK: Duration = Duration::from_millis(500);
@@ -75,11 +75,19 @@ pub(super) struct Shared {
     /// How long a group takes to be durable, in microseconds, smoothed; 0 while
     /// there was none.
     commit_micros: AtomicU64,
+    /// How long groups waited beyond what is usual, behind others and for the
+    /// disk.
+    queue_stall_ms: AtomicU64,
+    disk_stall_ms: AtomicU64,
 }
 
 impl Shared {
-    /// Notes how long a group took to be durable.
-    pub(super) fn felt(&self, ms: i64) {
+    /// Notes how long a group waited to be written, and how long it then took to
+    /// be durable.
+    pub(super) fn felt(&self, waited_ms: i64, ms: i64) {
+        for (sum, ms) in [(&self.queue_stall_ms, waited_ms), (&self.disk_stall_ms, ms)] {
+            sum.fetch_add(Stalls::beyond_usual(ms), Ordering::Relaxed);
+        }
         let micros = ms.max(0).unsigned_abs().saturating_mul(1_000);
         let before = self.commit_micros.load(Ordering::Relaxed);
         let smoothed = match before {
@@ -87,6 +95,14 @@ impl Shared {
             before => (before * 7 + micros) / 8,
         };
         self.commit_micros.store(smoothed.max(1), Ordering::Relaxed);
+    }
+
+    /// How long writes were kept waiting beyond what is usual.
+    pub(super) fn stalls(&self) -> Stalls {
+        Stalls {
+            queue_ms: self.queue_stall_ms.load(Ordering::Relaxed),
+            disk_ms: self.disk_stall_ms.load(Ordering::Relaxed),
+        }
     }
 
     /// How long a group takes to be durable these days, in microseconds.
@@ -122,6 +138,8 @@ impl Shared {
             manners,
             retired: Mutex::default(),
             commit_micros: AtomicU64::new(0),
+            queue_stall_ms: AtomicU64::new(0),
+            disk_stall_ms: AtomicU64::new(0),
         };
         shared.publish_all(&shared.lock());
         shared

@@ -285,4 +285,27 @@ pub struct Usage {
     /// How long a write takes to be durable these days, in microseconds; unknown
     /// while there was none.
     pub commit_micros: Option<u64>,
+    /// How long writes were kept waiting, since the shard was opened.
+    pub stalls: Stalls,
+}
+
+/// How long writes were kept waiting beyond what is usual, in milliseconds,
+/// since the shard was opened. A write waits a little for others and for the
+/// disk even when all is well: only what is beyond [`Stalls::USUAL_MS`] counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stalls {
+    /// Behind other writes.
+    pub queue_ms: u64,
+    /// For the disk.
+    pub disk_ms: u64,
+}
+
+impl Stalls {
+    /// What a group of writes may take without anyone calling it a wait.
+    pub const USUAL_MS: u64 = 25;
+
+    /// The part of a wait that counts.
+    pub(crate) fn beyond_usual(ms: i64) -> u64 {
+        ms.max(0).unsigned_abs().saturating_sub(Self::USUAL_MS)
+    }
 }

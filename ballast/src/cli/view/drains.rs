@@ -19,13 +19,19 @@ pub(crate) struct Drain {
     plan: Plan,
 }
 
-/// Which slices are not where they belong.
+/// What would bring every shard under its limits.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Rebalance {
-    #[serde(rename = "executionID")]
-    execution_id: Option<String>,
-    plan: Plan,
+    #[serde(rename = "planID")]
+    plan_id: Option<String>,
+    plan: serde_json::Value,
+    letter: String,
+}
+
+impl Rebalance {
+    fn moves(&self) -> u64 {
+        self.plan["totals"]["moves"].as_u64().unwrap_or(0)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -164,20 +170,26 @@ pub(crate) fn cancelled(_: &Screen, drain: &Drain) -> String {
     )
 }
 
-/// What would be moved where it belongs.
+/// What would be moved, and why.
 pub(crate) fn rebalance_plan(screen: &Screen, body: &Rebalance) -> String {
-    let headline = match (&body.execution_id, body.plan.moves_total) {
-        (Some(id), _) => format!("{id} is at work; what is left:"),
-        (None, 0) => "every slice is where it belongs, or cannot be:".to_owned(),
-        (None, _) => "these slices would be moved where they belong:".to_owned(),
+    let headline = match (&body.plan_id, body.moves()) {
+        (Some(id), _) => format!("{id} is being carried out; what is left:"),
+        (None, 0) => {
+            "every shard is under its limits, every slice where it belongs or can be:".to_owned()
+        }
+        (None, _) => "this would be done:".to_owned(),
     };
-    planned(screen, &headline, &body.plan)
+    format!(
+        "{}\n\n{}",
+        screen.bold(&clean(&headline)),
+        body.letter.trim_end()
+    )
 }
 
 /// That slices are being moved.
 pub(crate) fn rebalancing(_: &Screen, body: &Rebalance) -> String {
-    match &body.execution_id {
-        Some(id) => format!("{} moves {}", clean(id), slices(body.plan.moves_total)),
+    match &body.plan_id {
+        Some(id) => format!("{} moves {}", clean(id), slices(body.moves())),
         None => "nothing is left to be moved".to_owned(),
     }
 }
@@ -212,7 +224,7 @@ mod tests {
             told.push(draining(&screen, &drain(status)));
         }
         told.push(cancelled(&screen, &drain("stopping")));
-        let body = json!({"plan": plan()});
+        let body = json!({"plan": {"totals": {"moves": 2}}, "letter": "Plan of today\n"});
         let rebalance: Rebalance = serde_json::from_value(body).unwrap();
         told.push(rebalance_plan(&screen, &rebalance));
         told.push(rebalancing(&screen, &rebalance));

@@ -76,6 +76,16 @@ pub(crate) fn table(screen: &Screen, keys: &[KeyBody]) -> String {
     table.text()
 }
 
+/// How often it is let through, while that is held back.
+fn throttled(screen: &Screen, body: &KeyBody) -> Option<String> {
+    let throttle = body.key.throttle.as_ref()?;
+    let often = throttle.at(screen.now)?;
+    let until = moment_long(screen, throttle.until);
+    Some(format!(
+        "{often} calls a second until {until}: it flooded its shard"
+    ))
+}
+
 /// All about one key.
 pub(crate) fn facts(screen: &Screen, body: &KeyBody) -> String {
     let at = |at: Option<_>| at.map(|at| moment_long(screen, at));
@@ -88,6 +98,7 @@ pub(crate) fn facts(screen: &Screen, body: &KeyBody) -> String {
             ("tenant", Some(key.tenant_id.to_string())),
             ("name", key.name.clone()),
             ("status", Some(body.status.clone())),
+            ("throttled", throttled(screen, body)),
             ("mode", Some(mode(body).to_owned())),
             ("scopes", Some(scopes(body))),
             ("begins with", Some(key.hint.clone())),

@@ -130,6 +130,10 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
             ("moving", of_slices(moving)),
             ("last move", of_slices(last_move)),
             ("pinned", pin),
+            (
+                "dial",
+                (!tenant.dial.is_active()).then(|| tenant.dial.name().to_owned()),
+            ),
             ("votes per second", limit(tenant.limits.votes_per_second)),
             (
                 "concurrent queries",

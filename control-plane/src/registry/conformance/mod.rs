@@ -338,6 +338,7 @@ pub(crate) async fn seed_fleet(store: &dyn Registry) {
         cors_origins: Vec::new(),
         slices: vec![Slice::placed(0, shard.shard_id.clone(), created_at)],
         pin: None,
+        dial: ballast_domain::tenant::Dial::Active,
         next_slice: None,
         slicing: None,
         last_slicing: None,

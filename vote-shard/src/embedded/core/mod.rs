@@ -59,6 +59,8 @@ pub(super) struct Group {
     /// Polls whose counts it changes.
     pub(super) counted: Vec<PollNo>,
     pub(super) done: Done,
+    /// When its first record came, by the shard's time.
+    pub(super) began: Option<Timestamp>,
 }
 
 impl Group {
@@ -152,6 +154,7 @@ impl Core {
         if self.open.payload.is_empty() {
             record::begin(&mut self.open.payload, now);
             self.began = now;
+            self.open.began = Some(now);
         }
         self.state.time = self.state.time.max(now.unix_ms());
         record::write(&mut self.open.payload, self.began, record);

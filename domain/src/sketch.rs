@@ -6,10 +6,11 @@
 //! merged in whatever order. Times are kept from a microsecond to an hour,
 //! which bounds the memory: what is shorter counts as nought, what is longer
 //! counts as an hour.
+//!
+//! The router fills sketches, the hotspot detector reads them, and records keep
+//! them: all with the same buckets, so that nothing is lost on the way.
 
 use serde::{Deserialize, Serialize};
-
-use super::ring::Merge;
 
 /// How far a told percentile is from the true one at most, as a share of it.
 pub const ERROR: f64 = 0.02;
@@ -151,8 +152,9 @@ impl Sketch {
     }
 }
 
-impl Merge for Sketch {
-    fn merge(&mut self, other: &Self) {
+impl Sketch {
+    /// Takes in what another has counted.
+    pub fn merge(&mut self, other: &Self) {
         self.zero += other.zero;
         for (bucket, count) in (other.first..).zip(&other.counts) {
             if *count > 0 {

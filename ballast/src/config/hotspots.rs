@@ -1,0 +1,193 @@
+//! `[hotspots]`: when something is one, and what may be done about it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use ballast_control_plane::hotspots::{self, HotspotSettings};
+use ballast_hotspot_detector::diagnose;
+use ballast_hotspot_detector::rules::{self, Ruleset};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Human;
+
+/// A rules file larger than this is none.
+const RULES_BYTES_MAX: u64 = 1 << 20;
+
+/// When something is a hotspot, and what may be done about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Hotspots {
+    /// What is done about them: `off`, `observe` (they are told), `propose`
+    /// (what helps is planned, and somebody approves it) or `auto` (it is done).
+    pub(crate) mode: Mode,
+    /// A file with rules and windows (`docs/hotspots.md` has the reference);
+    /// the usual ones when absent. It is read again with the configuration.
+    pub(crate) rules: Option<PathBuf>,
+    /// A shard is relieved when it is fuller than this share of its capacity.
+    #[schemars(range(min = 0.05, max = 1.0))]
+    pub(crate) limit: f64,
+    /// The share to which it is relieved, and up to which others are filled.
+    #[schemars(range(min = 0.05, max = 1.0))]
+    pub(crate) goal: f64,
+    /// Fuller than this a shard is too full for a diagnosis.
+    #[schemars(range(min = 0.05, max = 1.0))]
+    pub(crate) level: f64,
+    /// How full it must be over the long window before data is moved.
+    #[schemars(range(min = 0.05, max = 1.0))]
+    pub(crate) sure: f64,
+    /// What a tenant may use of a shard.
+    #[schemars(range(min = 0.01, max = 1.0))]
+    pub(crate) fair_share: f64,
+    /// A slice that was placed or moved less than this ago is left alone.
+    pub(crate) settle: Human,
+    /// How long a slice rests after a move for a hotspot.
+    pub(crate) rest: Human,
+    /// How long a cure is watched before it is judged, and another one begun.
+    pub(crate) judge: Human,
+    /// A cure that has not ended after so long holds nobody up.
+    pub(crate) give_up: Human,
+    /// A plan that nobody approves is void after so long.
+    pub(crate) expire: Human,
+    /// Moves of one plan, at the most.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub(crate) moves_max: usize,
+}
+
+/// What is done about hotspots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    /// Nobody looks.
+    Off,
+    /// They are told.
+    Observe,
+    /// What helps is planned, and somebody approves it.
+    Propose,
+    /// What helps is done.
+    Auto,
+}
+
+impl Default for Hotspots {
+    fn default() -> Self {
+        let set = HotspotSettings::default();
+        let human = |ms| Human(Duration::from_millis(ms));
+        Self {
+            mode: Mode::Propose,
+            rules: None,
+            limit: set.limit,
+            goal: set.goal,
+            level: set.diagnose.level,
+            sure: set.diagnose.sure,
+            fair_share: set.diagnose.fair_share,
+            settle: human(set.settle_ms),
+            rest: human(set.diagnose.rest_ms),
+            judge: human(set.diagnose.judge_ms),
+            give_up: human(set.diagnose.give_up_ms),
+            expire: human(set.expire_ms),
+            moves_max: set.moves_max,
+        }
+    }
+}
+
+fn ms(human: Human) -> u64 {
+    u64::try_from(human.0.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Hotspots {
+    /// As the control plane wants it.
+    pub(crate) fn settings(&self) -> anyhow::Result<HotspotSettings> {
+        let usual = HotspotSettings::default();
+        let rules = match &self.rules {
+            Some(file) => Arc::new(read_rules(file)?),
+            None => usual.rules,
+        };
+        Ok(HotspotSettings {
+            mode: match self.mode {
+                Mode::Off => hotspots::Mode::Off,
+                Mode::Observe => hotspots::Mode::Observe,
+                Mode::Propose => hotspots::Mode::Propose,
+                Mode::Auto => hotspots::Mode::Auto,
+            },
+            rules,
+            diagnose: diagnose::Settings {
+                level: self.level,
+                sure: self.sure,
+                fair_share: self.fair_share,
+                rest_ms: ms(self.rest),
+                judge_ms: ms(self.judge),
+                give_up_ms: ms(self.give_up),
+                ..usual.diagnose
+            },
+            limit: self.limit,
+            goal: self.goal,
+            settle_ms: ms(self.settle),
+            expire_ms: ms(self.expire),
+            moves_max: self.moves_max,
+        })
+    }
+
+    /// The first thing that cannot be, with its key.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        for (key, share) in [
+            ("hotspots.limit", self.limit),
+            ("hotspots.goal", self.goal),
+            ("hotspots.level", self.level),
+            ("hotspots.sure", self.sure),
+            ("hotspots.fair_share", self.fair_share),
+        ] {
+            if !(0.01..=1.0).contains(&share) {
+                let message = "must be a share of the capacity, from 0.01 to 1".to_owned();
+                return Err((key, message));
+            }
+        }
+        if self.goal > self.limit {
+            let message = format!("must be at most hotspots.limit ({})", self.limit);
+            return Err(("hotspots.goal", message));
+        }
+        let year = Duration::from_secs(366 * 86_400);
+        for (key, time, least) in [
+            ("hotspots.settle", self.settle, Duration::ZERO),
+            ("hotspots.rest", self.rest, Duration::ZERO),
+            ("hotspots.judge", self.judge, Duration::from_secs(1)),
+            ("hotspots.give_up", self.give_up, Duration::from_secs(1)),
+            ("hotspots.expire", self.expire, Duration::from_secs(1)),
+        ] {
+            if !(least..=year).contains(&time.0) {
+                let least = humantime::format_duration(least);
+                return Err((key, format!("must be from {least} to a year")));
+            }
+        }
+        if !(1..=1_000).contains(&self.moves_max) {
+            return Err(("hotspots.moves_max", "must be from 1 to 1000".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a file of rules; all that is wrong is told at once, with its place.
+pub(crate) fn read_rules(file: &Path) -> anyhow::Result<Ruleset> {
+    let shown = file.display();
+    let size = std::fs::metadata(file).with_context(|| format!("{shown} cannot be read"))?;
+    anyhow::ensure!(
+        size.len() <= RULES_BYTES_MAX,
+        "{shown} is larger than {RULES_BYTES_MAX} bytes: that is no file of rules"
+    );
+    let text = std::fs::read_to_string(file).with_context(|| format!("{shown} cannot be read"))?;
+    let value: serde_json::Value = toml::from_str(&text).map_err(|error| {
+        let before = error.span().map_or(0, |span| span.start);
+        let line = text
+            .bytes()
+            .take(before)
+            .filter(|byte| *byte == b'\n')
+            .count()
+            + 1;
+        anyhow::anyhow!("{shown}:{line}: {}", error.message())
+    })?;
+    rules::read(&value).map_err(|problems| {
+        let lines = problems.0.iter().map(|it| format!("{shown}: {it}"));
+        anyhow::anyhow!("{}", lines.collect::<Vec<_>>().join("\n"))
+    })
+}

@@ -1,0 +1,206 @@
+//! Load, brought to where it is exposed. Labels are bounded: shards are few,
+//! and of the tenants only the hottest are named.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use ballast_control_plane::load::now::{LoadFilter, ShardLoadBody};
+use ballast_control_plane::load::{LatencyBody, Load};
+use ballast_domain::ShardId;
+use ballast_hotspot_detector::load::Flow;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// Tenants that are named.
+const TENANTS: usize = 20;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ShardLabels {
+    shard: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TenantLabels {
+    tenant: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LatencyLabels {
+    shard: String,
+    call: &'static str,
+    quantile: &'static str,
+}
+
+type Level = Gauge<f64, std::sync::atomic::AtomicU64>;
+type Total = Counter<f64, std::sync::atomic::AtomicU64>;
+
+/// The load as of the last look.
+#[derive(Default)]
+pub(super) struct LoadGauges {
+    votes: Family<ShardLabels, Total>,
+    queries: Family<ShardLabels, Total>,
+    bytes: Family<ShardLabels, Total>,
+    errors: Family<ShardLabels, Total>,
+    throttles: Family<ShardLabels, Total>,
+    heat: Family<ShardLabels, Level>,
+    io_wait: Family<ShardLabels, Level>,
+    concurrency: Family<ShardLabels, Level>,
+    latency: Family<LatencyLabels, Level>,
+    tenant_heat: Family<TenantLabels, Level>,
+    tenant_votes: Family<TenantLabels, Level>,
+    tenant_queries: Family<TenantLabels, Level>,
+    /// What was told of the totals so far: they only grow.
+    told: Mutex<BTreeMap<ShardId, Flow>>,
+}
+
+impl LoadGauges {
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let gauges = Self::default();
+        for (name, help, total) in [
+            ("load_votes", "Votes counted, by shard", &gauges.votes),
+            (
+                "load_queries",
+                "Queries answered, by shard",
+                &gauges.queries,
+            ),
+            (
+                "load_bytes",
+                "Bytes of bodies in and out, by shard",
+                &gauges.bytes,
+            ),
+            (
+                "load_errors",
+                "Calls that failed or were refused, by shard",
+                &gauges.errors,
+            ),
+            (
+                "load_throttles",
+                "Calls turned away as too many, by shard",
+                &gauges.throttles,
+            ),
+        ] {
+            registry.register(name, help, total.clone());
+        }
+        for (name, help, level) in [
+            (
+                "load_heat",
+                "How much of what the shard can do is done, 0 to 1",
+                &gauges.heat,
+            ),
+            (
+                "load_io_wait",
+                "How much of the time its writes waited, 0 to 1",
+                &gauges.io_wait,
+            ),
+            (
+                "load_concurrency",
+                "Calls at a time, on average",
+                &gauges.concurrency,
+            ),
+        ] {
+            registry.register(name, help, level.clone());
+        }
+        registry.register(
+            "load_latency_milliseconds",
+            "How long calls of the shard took in the last short window",
+            gauges.latency.clone(),
+        );
+        for (name, help, level) in [
+            (
+                "load_tenant_heat",
+                "How much of its shard a tenant uses, 0 to 1; the 20 hottest",
+                &gauges.tenant_heat,
+            ),
+            (
+                "load_tenant_votes_per_second",
+                "Votes of a tenant; the 20 hottest",
+                &gauges.tenant_votes,
+            ),
+            (
+                "load_tenant_queries_per_second",
+                "Queries of a tenant; the 20 hottest",
+                &gauges.tenant_queries,
+            ),
+        ] {
+            registry.register(name, help, level.clone());
+        }
+        gauges
+    }
+
+    /// Takes over what was measured.
+    pub(super) fn note(&self, load: &Load) {
+        self.note_totals(load.totals());
+        let now = load.now(&LoadFilter {
+            tenants_max: Some(TENANTS),
+            ..LoadFilter::default()
+        });
+        for family in [&self.heat, &self.io_wait, &self.concurrency] {
+            family.clear();
+        }
+        self.latency.clear();
+        now.shards.iter().for_each(|shard| self.note_shard(shard));
+        for family in [&self.tenant_heat, &self.tenant_votes, &self.tenant_queries] {
+            family.clear();
+        }
+        for tenant in now.tenants {
+            let labels = TenantLabels {
+                tenant: tenant.tenant_id.to_string(),
+            };
+            let set = |family: &Family<TenantLabels, Level>, value| {
+                family.get_or_create(&labels).set(value);
+            };
+            set(&self.tenant_heat, tenant.rates.heat);
+            set(&self.tenant_votes, tenant.rates.votes_per_second);
+            set(&self.tenant_queries, tenant.rates.queries_per_second);
+        }
+    }
+
+    fn note_totals(&self, totals: BTreeMap<ShardId, Flow>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        for (shard, total) in &totals {
+            let before = told.get(shard).copied().unwrap_or_default();
+            let labels = ShardLabels {
+                shard: shard.to_string(),
+            };
+            let add = |family: &Family<ShardLabels, Total>, now: f64, before: f64| {
+                family
+                    .get_or_create(&labels)
+                    .inc_by((now - before).max(0.0));
+            };
+            add(&self.votes, total.votes, before.votes);
+            add(&self.queries, total.queries, before.queries);
+            add(&self.bytes, total.bytes, before.bytes);
+            add(&self.errors, total.errors, before.errors);
+            add(&self.throttles, total.throttles, before.throttles);
+        }
+        *told = totals;
+    }
+
+    fn note_shard(&self, shard: &ShardLoadBody) {
+        let name = shard.shard_id.to_string();
+        let labels = ShardLabels {
+            shard: name.clone(),
+        };
+        self.heat.get_or_create(&labels).set(shard.rates.heat);
+        let wait = shard.io_queue.unwrap_or(0.0) + shard.io_fsync.unwrap_or(0.0);
+        self.io_wait.get_or_create(&labels).set(wait.min(1.0));
+        let calls = shard.rates.concurrency.unwrap_or(0.0);
+        self.concurrency.get_or_create(&labels).set(calls);
+        for (call, latency) in [("vote", shard.vote_latency), ("query", shard.query_latency)] {
+            let Some(LatencyBody { p50, p95, p99 }) = latency else {
+                continue;
+            };
+            for (quantile, ms) in [("0.5", p50), ("0.95", p95), ("0.99", p99)] {
+                let labels = LatencyLabels {
+                    shard: name.clone(),
+                    call,
+                    quantile,
+                };
+                self.latency.get_or_create(&labels).set(ms);
+            }
+        }
+    }
+}

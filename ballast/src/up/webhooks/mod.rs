@@ -1,0 +1,193 @@
+//! Who is awake is told: hotspots, plans that wait for somebody's word, and moves
+//! that ended, by signed POST requests, again and again until they are taken.
+//!
+//! ```text
+//!   registry's feed ──► what is worth telling ──► POST ──► taken: the cursor moves on
+//!                                                  └─────► not taken: later, up to a day
+//! ```
+//! Each hook has a cursor of its own on disk and a task of its own: one that is
+//! away keeps no other waiting, and after a restart nothing is left out. What was
+//! taken and not noted before a kill is told again, under the same number.
+
+mod told;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use ballast_domain::registry::{Event, Registry};
+use ballast_domain::{Clock, Timestamp};
+use ring::hmac;
+
+use crate::config::Webhook;
+use told::{Message, message};
+
+/// Events that are read at a time.
+const PAGE: u32 = 500;
+/// How long one delivery may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The first wait after a failure, and the longest.
+const AGAIN_FIRST: Duration = Duration::from_secs(1);
+const AGAIN_LAST: Duration = Duration::from_secs(300);
+/// What is not taken for so long is given up.
+const GIVE_UP_MS: i64 = 24 * 3_600_000;
+/// A secret shorter than this protects little.
+const SECRET_BYTES_MIN: usize = 16;
+
+/// Somebody who is told.
+pub(crate) struct Hook {
+    url: String,
+    secret: hmac::Key,
+    only: Vec<crate::config::Told>,
+    cursor: PathBuf,
+    registry: Arc<dyn Registry>,
+    clock: Arc<dyn Clock>,
+    http: reqwest::Client,
+}
+
+impl Hook {
+    /// Ready to tell.
+    pub(crate) fn new(
+        set: &Webhook,
+        data_dir: &Path,
+        registry: Arc<dyn Registry>,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
+        let secret = secret(&set.secret)?;
+        anyhow::ensure!(
+            secret.len() >= SECRET_BYTES_MIN,
+            "webhooks.secret: {} has fewer than {SECRET_BYTES_MIN} bytes",
+            set.secret
+        );
+        let directory = data_dir.join("webhooks");
+        std::fs::create_dir_all(&directory)?;
+        // By where it goes: hooks may be put in another order.
+        let name = blake3::hash(set.url.as_bytes()).to_hex();
+        let http = reqwest::Client::builder()
+            .user_agent(concat!("ballast/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(PATIENCE)
+            .build()?;
+        Ok(Self {
+            url: set.url.clone(),
+            secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
+            only: set.events.clone(),
+            cursor: directory.join(&name.as_str()[..16]),
+            registry,
+            clock,
+            http,
+        })
+    }
+
+    /// Tells until it is dropped.
+    pub(crate) async fn tell(self) {
+        let mut wait = AGAIN_FIRST;
+        loop {
+            match self.round().await {
+                Ok(()) => wait = AGAIN_FIRST,
+                Err(error) => {
+                    tracing::warn!(
+                        url = self.url,
+                        error = format!("{error:#}"),
+                        "a webhook is not told for now"
+                    );
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(AGAIN_LAST);
+                }
+            }
+        }
+    }
+
+    /// Tells what happened since the cursor, and waits for more.
+    async fn round(&self) -> anyhow::Result<()> {
+        let revision = match self.read_cursor()? {
+            Some(revision) => revision,
+            // It is told of what happens from now on.
+            None => {
+                let now = self.registry.revision().await?;
+                self.write_cursor(now)?;
+                now
+            }
+        };
+        let events = self.registry.changes(revision, PAGE).await?;
+        let Some(last) = events.last().map(|event| event.revision) else {
+            self.registry.wait_past(revision).await?;
+            return Ok(());
+        };
+        for event in &events {
+            if let Some(message) = message(event, &self.only) {
+                self.deliver(event, &message).await?;
+            }
+        }
+        self.write_cursor(last)
+    }
+
+    async fn deliver(&self, event: &Event, message: &Message) -> anyhow::Result<()> {
+        let now = self.clock.now();
+        match self.post(event, message, now).await {
+            Ok(()) => Ok(()),
+            Err(error) if now.unix_ms() - event.at.unix_ms() > GIVE_UP_MS => {
+                tracing::error!(
+                    url = self.url,
+                    event = event.sequence,
+                    error = format!("{error:#}"),
+                    "a webhook was not told for a day: given up"
+                );
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn post(&self, event: &Event, message: &Message, now: Timestamp) -> anyhow::Result<()> {
+        let body = serde_json::to_string(message)?;
+        let seconds = now.unix_ms() / 1_000;
+        let signed = hmac::sign(&self.secret, format!("{seconds}.{body}").as_bytes());
+        let hex: String = signed
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let sent = self
+            .http
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .header("ballast-event", event.sequence)
+            .header("ballast-signature", format!("t={seconds},v1={hex}"))
+            .body(body)
+            .send()
+            .await
+            .map_err(reqwest::Error::without_url)?;
+        let status = sent.status();
+        anyhow::ensure!(status.is_success(), "it answered {status}");
+        Ok(())
+    }
+
+    fn read_cursor(&self) -> anyhow::Result<Option<u64>> {
+        match std::fs::read_to_string(&self.cursor) {
+            Ok(text) => Ok(Some(
+                text.trim().parse().context("read a webhook's cursor")?,
+            )),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn write_cursor(&self, revision: u64) -> anyhow::Result<()> {
+        let half = self.cursor.with_extension("half");
+        std::fs::write(&half, revision.to_string())?;
+        Ok(std::fs::rename(half, &self.cursor)?)
+    }
+}
+
+/// The secret that a setting names.
+fn secret(named: &str) -> anyhow::Result<Vec<u8>> {
+    if let Some(name) = named.strip_prefix("env:") {
+        let value = std::env::var(name).with_context(|| format!("webhooks.secret: {named}"))?;
+        return Ok(value.into_bytes());
+    }
+    let file = named.strip_prefix("file:").unwrap_or(named);
+    let text = std::fs::read(file).with_context(|| format!("webhooks.secret: {named}"))?;
+    Ok(text.trim_ascii().to_vec())
+}

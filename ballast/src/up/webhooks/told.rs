@@ -1,0 +1,158 @@
+//! What is worth telling of an event: pure.
+
+use ballast_domain::Timestamp;
+use ballast_domain::registry::{Event, Kind};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::config::Told;
+
+/// What is told.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Message {
+    /// Its number: the same when it is told again.
+    #[serde(rename = "eventID")]
+    event_id: u64,
+    /// What happened: `hotspot.found`, `plan.proposed`, `move.completed`, …
+    event: String,
+    at: Timestamp,
+    /// A sentence for people.
+    text: String,
+    /// The record as it is now.
+    record: Value,
+}
+
+/// What is to be told of an event, if it is worth it and asked for.
+pub(super) fn message(event: &Event, only: &[Told]) -> Option<Message> {
+    let told = match event.key.kind {
+        Kind::Hotspot => Told::Hotspot,
+        Kind::Plan => Told::Plan,
+        Kind::Migration => Told::Move,
+        _ => return None,
+    };
+    if !only.is_empty() && !only.contains(&told) {
+        return None;
+    }
+    let read = |body: &Option<String>| -> Value {
+        let text = body.as_deref().unwrap_or("null");
+        serde_json::from_str(text).unwrap_or_default()
+    };
+    let (before, record) = (read(&event.before), read(&event.after));
+    let id = &event.key.id;
+    let (name, text) = match told {
+        Told::Hotspot => hotspot(&event.action, id, &record)?,
+        Told::Plan => changed("plan", id, &before["status"], &record["status"], &record)?,
+        Told::Move => {
+            let status = |value: &Value| value["ended"]["status"].clone();
+            changed("move", id, &status(&before), &status(&record), &record)?
+        }
+    };
+    Some(Message {
+        event_id: event.sequence,
+        event: name,
+        at: event.at,
+        text,
+        record,
+    })
+}
+
+fn hotspot(action: &str, id: &str, record: &Value) -> Option<(String, String)> {
+    let shards: Vec<_> = record["shardIDs"]
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let shards = shards.join(", ");
+    let (cause, cure) = (record["cause"].as_str()?, record["cure"].as_str()?);
+    match action {
+        "hotspot.find" => Some((
+            "hotspot.found".to_owned(),
+            format!("{shards} is hot ({cause}); what helps: {cure}. ballast hotspot show {id}"),
+        )),
+        "hotspot.end" => Some((
+            "hotspot.over".to_owned(),
+            format!("the hotspot of {shards} ({cause}) is over. ballast hotspot show {id}"),
+        )),
+        _ => None,
+    }
+}
+
+/// That something came to stand so.
+fn changed(
+    noun: &str,
+    id: &str,
+    before: &Value,
+    after: &Value,
+    record: &Value,
+) -> Option<(String, String)> {
+    let status = after.as_str().filter(|_| before != after)?;
+    let note = record["note"]
+        .as_str()
+        .map_or_else(String::new, |note| format!(" ({note})"));
+    let text = match (noun, status) {
+        ("plan", "proposed") => {
+            format!("{id} waits for somebody's word: ballast plan show {id}, plan approve {id}")
+        }
+        ("plan", status) => format!("{id} is {status}{note}: ballast plan show {id}"),
+        (_, status) => format!("{noun} {id} is {status}: ballast migration show {id}"),
+    };
+    Some((format!("{noun}.{status}"), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use ballast_domain::Actor;
+    use ballast_domain::registry::RecordKey;
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(kind: Kind, action: &str, before: Value, after: Value) -> Event {
+        Event {
+            sequence: 7,
+            revision: 3,
+            at: Timestamp::from_unix_ms(0),
+            actor: Actor::ballast("test"),
+            action: action.to_owned(),
+            reason: None,
+            key: RecordKey::new(kind, "x-1"),
+            version: 1,
+            before: Some(before.to_string()),
+            after: Some(after.to_string()),
+        }
+    }
+
+    #[test]
+    fn what_somebody_should_know_is_told_once() {
+        let told = |event: &Event, only: &[Told]| message(event, only).map(|it| it.event);
+        let plan = |before: &str, after: &str| {
+            let (before, after) = (json!({"status": before}), json!({"status": after}));
+            event(Kind::Plan, "plan.x", before, after)
+        };
+        assert_eq!(told(&plan("", "proposed"), &[]).unwrap(), "plan.proposed");
+        assert_eq!(told(&plan("running", "running"), &[]), None);
+        assert_eq!(told(&plan("judging", "done"), &[Told::Hotspot]), None);
+        let hot = json!({"shardIDs": ["shard-1"], "cause": "hot tenant", "cure": "move"});
+        let found = event(Kind::Hotspot, "hotspot.find", Value::Null, hot.clone());
+        assert_eq!(told(&found, &[]).unwrap(), "hotspot.found");
+        assert_eq!(
+            told(
+                &event(Kind::Hotspot, "hotspot.update", hot.clone(), hot),
+                &[]
+            ),
+            None
+        );
+        let ended = event(
+            Kind::Migration,
+            "x",
+            json!({}),
+            json!({"ended": {"status": "completed"}}),
+        );
+        assert_eq!(told(&ended, &[Told::Move]).unwrap(), "move.completed");
+        assert_eq!(
+            told(&event(Kind::Tenant, "x", json!({}), json!({})), &[]),
+            None
+        );
+    }
+}

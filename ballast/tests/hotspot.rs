@@ -1,0 +1,340 @@
+//! Journey: skewed load makes a hotspot, a tenant is moved for it, the hotspot
+//! clears, and no vote is lost or counted twice. Windows are short here; the
+//! rules are read from a file as an operator's are.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::polls::{Application, Poll};
+use support::process::ballast;
+use support::{Instance, Options, Process, eventually, text, within};
+
+/// Moves and judgements take their time on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// A shard can take 60 votes a second; a hotspot is one with more than 50.
+const RULES: &str = r#"
+[windows]
+step = "1s"
+short = "3s"
+long = "6s"
+
+[[rule]]
+name = "busy"
+summary = "More votes than the shard should have."
+when = "shard.votes > 50.0"
+for = "3s"
+clear = "shard.votes < 45.0"
+clear_for = "2s"
+severity = "critical"
+"#;
+
+async fn started(mode: &str) -> Instance {
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    fs::write(home.path().join("rules.toml"), RULES).unwrap();
+    let config = format!(
+        "[fleet]\nshards = 2\n[load]\nvotes_per_second = 60\n[moves]\nwindow = \"1s\"\n\
+         [hotspots]\nmode = \"{mode}\"\nrules = \"rules.toml\"\nsettle = \"0s\"\njudge = \"4s\"\n"
+    );
+    let options = Options {
+        config: Some(config),
+        ..Options::default()
+    };
+    Instance::within(home, options).await
+}
+
+/// A tenant that is voted on again and again.
+struct Busy {
+    tenant: String,
+    poll: Poll,
+    app: Arc<Application>,
+    counted: Arc<AtomicU64>,
+    ending: Arc<AtomicBool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Busy {
+    /// So many votes ten times a second.
+    async fn begin(it: &Instance, tenant: &str, votes: u64) -> Self {
+        let app = Arc::new(Application::with_scopes(it, tenant, &["vote", "read", "polls"]).await);
+        let poll = app.poll(json!({})).await;
+        let counted = Arc::new(AtomicU64::new(0));
+        let ending = Arc::new(AtomicBool::new(false));
+        let task = {
+            let (app, poll) = (app.clone(), poll.clone());
+            let (counted, ending) = (counted.clone(), ending.clone());
+            tokio::spawn(async move {
+                let mut beat = tokio::time::interval(Duration::from_millis(100));
+                let mut voter = 0;
+                while !ending.load(Ordering::SeqCst) {
+                    beat.tick().await;
+                    let lines = (0..votes).map(|n| poll.line(0, &format!("v-{}", voter + n)));
+                    let lines: String = lines.collect();
+                    voter += votes;
+                    let call = app
+                        .call("POST", "/votes")
+                        .raw("application/x-ndjson", lines);
+                    // Nobody answers while the process is killed.
+                    let Some(answer) = call.try_send().await else {
+                        continue;
+                    };
+                    let fine = answer.text.matches("\"counted\"").count();
+                    counted.fetch_add(fine as u64, Ordering::SeqCst);
+                }
+            })
+        };
+        Self {
+            tenant: tenant.to_owned(),
+            poll,
+            app,
+            counted,
+            ending,
+            task,
+        }
+    }
+
+    /// Ends, and finds exactly the votes that were acknowledged.
+    async fn end(self) {
+        self.ending.store(true, Ordering::SeqCst);
+        self.task.await.unwrap();
+        let counted = self.counted.load(Ordering::SeqCst);
+        let found = self.app.newest(&self.poll).await;
+        assert_eq!(found["total"].as_u64().unwrap(), counted, "{}", self.tenant);
+        assert!(counted > 0);
+    }
+}
+
+async fn shard_of(it: &Instance, tenant: &str) -> String {
+    text(&it.get(&format!("/tenants/{tenant}")).await["slices"][0]["shardID"])
+}
+
+/// Two tenants on one shard, with more than it can bear between them.
+async fn two_on_one(it: &Instance) -> (Busy, Busy, String) {
+    let mut by_shard = std::collections::BTreeMap::new();
+    for number in 0.. {
+        let tenant = format!("tenant-{number}");
+        it.tenant(&tenant).await;
+        let shard = shard_of(it, &tenant).await;
+        if let Some(other) = by_shard.insert(shard.clone(), tenant.clone()) {
+            let one = Busy::begin(it, &other, 4).await;
+            let two = Busy::begin(it, &tenant, 4).await;
+            return (one, two, shard);
+        }
+    }
+    unreachable!()
+}
+
+async fn first(it: &Instance, path: &str) -> Option<Value> {
+    it.get(path).await["items"]
+        .as_array()
+        .unwrap()
+        .first()
+        .cloned()
+}
+
+/// What the command line says.
+async fn cli(it: &Instance, args: &[&str]) -> support::Ended {
+    let mut command = ballast();
+    command.args(args).args(["--url", &it.admin]);
+    command
+        .env("BALLAST_TOKEN", &it.token)
+        .current_dir(it.home());
+    Process::spawn(&mut command).ended().await
+}
+
+async fn is_apart(it: &Instance, one: &Busy, two: &Busy) -> Option<()> {
+    let (one, two) = (
+        shard_of(it, &one.tenant).await,
+        shard_of(it, &two.tenant).await,
+    );
+    (one != two).then_some(())
+}
+
+#[tokio::test]
+async fn in_auto_mode_a_hotspot_is_cured_and_judged_and_no_vote_is_lost() {
+    let it = started("auto").await;
+    let (one, two, shard) = two_on_one(&it).await;
+    let hotspot = within(PATIENCE, "a hotspot", async || {
+        let found = first(&it, "/hotspots").await?;
+        (found["cure"] == "move").then_some(found)
+    })
+    .await;
+    assert_eq!(hotspot["shardIDs"], json!([shard]));
+    assert!(text(&hotspot["letter"]).contains("Cause"), "{hotspot}");
+    within(PATIENCE, "a tenant is moved", async || {
+        is_apart(&it, &one, &two).await
+    })
+    .await;
+    let id = text(&hotspot["hotspotID"]);
+    within(PATIENCE, "the hotspot is over", async || {
+        let now = it.get(&format!("/hotspots/{id}")).await;
+        (now["status"] == "over").then_some(())
+    })
+    .await;
+    let plan = within(PATIENCE, "the plan is judged", async || {
+        let plan = first(&it, "/plans").await?;
+        (plan["status"] == "done").then_some(plan)
+    })
+    .await;
+    assert_eq!(plan["past"]["verdict"], "helped", "{plan}");
+    assert!(
+        plan["outcome"]["shards"]
+            .as_array()
+            .is_some_and(|it| !it.is_empty()),
+        "{plan}"
+    );
+    assert_eq!(plan["hotspotID"], id.as_str());
+    // Once is enough: nothing is moved back or on.
+    let moves = it.get("/migrations").await["items"]
+        .as_array()
+        .unwrap()
+        .len();
+    assert_eq!(moves, 1);
+    let shown = cli(&it, &["plan", "show", plan["planID"].as_str().unwrap()]).await;
+    assert!(shown.stdout.contains("What came of it"), "{shown:?}");
+    one.end().await;
+    two.end().await;
+}
+
+#[tokio::test]
+async fn in_propose_mode_somebody_has_the_last_word() {
+    let mut it = started("propose").await;
+    let (one, two, shard) = two_on_one(&it).await;
+    let plan = within(PATIENCE, "a plan", async || {
+        let plan = first(&it, "/plans?open=true").await?;
+        (plan["status"] == "proposed").then_some(plan)
+    })
+    .await;
+    let id = text(&plan["planID"]);
+    assert!(text(&plan["letter"]).contains("Cure: 1 move"), "{plan}");
+    // It says why nothing is done, and goes on saying so after a restart.
+    let why = cli(&it, &["hotspot", "why-not", &shard]).await;
+    assert!(
+        why.stdout.contains(&format!("ballast plan approve {id}")),
+        "{why:?}"
+    );
+    let rejected = cli(&it, &["plan", "reject", &id, "--reason", "not now"]).await;
+    assert_eq!(
+        rejected.stdout.trim(),
+        format!("{id} is rejected"),
+        "{rejected:?}"
+    );
+    it.call("POST", &format!("/plans/{id}/approve"))
+        .send()
+        .await
+        .refused(409, "wrong-phase");
+    let second = within(PATIENCE, "another plan", async || {
+        let plan = first(&it, "/plans?open=true").await?;
+        (plan["planID"] != id.as_str()).then(|| text(&plan["planID"]))
+    })
+    .await;
+    let before = first(&it, "/hotspots?open=true").await.unwrap();
+    it.kill9();
+    let it = it.restart().await;
+    let after = first(&it, "/hotspots?open=true").await.unwrap();
+    assert_eq!(before["hotspotID"], after["hotspotID"]);
+    let approved = cli(&it, &["plan", "approve", &second]).await;
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    within(PATIENCE, "a tenant is moved", async || {
+        is_apart(&it, &one, &two).await
+    })
+    .await;
+    drop((one.task, two.task));
+}
+
+#[tokio::test]
+async fn observed_hotspots_are_told_and_left() {
+    let it = started("observe").await;
+    let (one, two, shard) = two_on_one(&it).await;
+    let hotspot = within(PATIENCE, "a hotspot", async || {
+        let found = first(&it, "/hotspots?open=true").await?;
+        found["whyNot"]["because"]
+            .as_str()
+            .is_some()
+            .then_some(found)
+    })
+    .await;
+    let listed = cli(&it, &["hotspot", "list", "--open"]).await;
+    assert!(
+        listed
+            .stdout
+            .contains(hotspot["hotspotID"].as_str().unwrap()),
+        "{listed:?}"
+    );
+    let why = it.get(&format!("/shards/{shard}/why-not")).await;
+    eventually("the reason", async || {
+        let why = it.get(&format!("/shards/{shard}/why-not")).await;
+        text(&why["answer"]).contains("observe").then_some(())
+    })
+    .await;
+    assert_eq!(why["rules"][0]["rule"], "busy");
+    assert_eq!(it.get("/plans").await["items"], json!([]));
+    it.call("GET", "/hotspots/none")
+        .send()
+        .await
+        .refused(404, "hotspot-not-found");
+    it.call("GET", "/plans/none")
+        .send()
+        .await
+        .refused(404, "plan-not-found");
+    // What was recorded can be looked at again, and asked what if.
+    let tested = cli(&it, &["hotspot", "rules", "test", "rules.toml", "--json"]).await;
+    let report: Value = serde_json::from_str(&tested.stdout).unwrap();
+    assert!(
+        report["rules"][0]["fired"].as_u64().unwrap() >= 1,
+        "{report}"
+    );
+    let simulated = cli(&it, &["simulate", "--change", "add-shard=shard-9"]).await;
+    assert!(
+        simulated
+            .stdout
+            .contains("What if there were a shard shard-9"),
+        "{simulated:?}"
+    );
+    one.end().await;
+    two.end().await;
+}
+
+#[tokio::test]
+async fn wrong_rules_are_refused_and_the_old_ones_stay() {
+    let mut it = started("observe").await;
+    let wrong = RULES.replace("shard.votes > 50.0", "shard.vote > 50.0");
+    fs::write(it.home().join("rules.toml"), &wrong).unwrap();
+    let checked = cli(&it, &["hotspot", "rules", "check", "rules.toml"]).await;
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    assert!(
+        checked.stdout.contains("did you mean shard.votes?"),
+        "{checked:?}"
+    );
+    it.process().signal("HUP");
+    let process = it.process();
+    eventually("a word about it", async || {
+        process
+            .stderr()
+            .contains("did you mean shard.votes?")
+            .then_some(())
+    })
+    .await;
+    let rule = |it: &Instance| {
+        let call = it.call("GET", "/shards/shard-1/why-not");
+        async { call.send().await.expect(200)["rules"][0]["rule"].clone() }
+    };
+    assert_eq!(rule(&it).await, "busy");
+    fs::write(
+        it.home().join("rules.toml"),
+        RULES.replace("busy", "crowded"),
+    )
+    .unwrap();
+    it.process().signal("HUP");
+    eventually("the new rules", async || {
+        (rule(&it).await == "crowded").then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,113 @@
+//! Whether something is done about a finding: pure.
+
+use ballast_hotspot_detector::diagnose::{Cure, Finding};
+
+use super::records::{PlanRecord, PlanStatus, WhyNot};
+use super::settings::Mode;
+
+/// What is done about a finding.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Decision {
+    /// Nothing, because of this; a cure that is no act says itself why.
+    Nothing(Option<WhyNot>),
+    /// A plan is written down, and somebody is asked.
+    Propose,
+    /// A plan is written down and carried out.
+    Do,
+}
+
+/// Decides. `plan` is the one that is open for it, or for one of its shards.
+pub(crate) fn decide(mode: Mode, finding: &Finding, plan: Option<&PlanRecord>) -> Decision {
+    if !finding.cure.acts() {
+        return Decision::Nothing(None);
+    }
+    if let Cure::Lanes { from, to, .. } = &finding.cure
+        && to < from
+    {
+        let because = "lanes are never taken away while a poll runs: idle ones cost nothing";
+        return Decision::Nothing(Some(WhyNot::new(because)));
+    }
+    if let Some(plan) = plan {
+        return Decision::Nothing(Some(WhyNot::new(stands(plan))));
+    }
+    if let Some(why_not) = &finding.why_not {
+        return Decision::Nothing(Some(WhyNot {
+            because: why_not.because.clone(),
+            until: why_not.until,
+        }));
+    }
+    match mode {
+        Mode::Off | Mode::Observe => {
+            let because = format!(
+                "hotspots are only observed (hotspots.mode is {}): nothing is proposed or done",
+                mode.name()
+            );
+            Decision::Nothing(Some(WhyNot::new(because)))
+        }
+        Mode::Propose => Decision::Propose,
+        Mode::Auto => Decision::Do,
+    }
+}
+
+/// What a plan waits for.
+pub(crate) fn stands(plan: &PlanRecord) -> String {
+    let id = &plan.plan_id;
+    match plan.status {
+        PlanStatus::Proposed => {
+            format!("{id} waits for somebody's word (ballast plan approve {id})")
+        }
+        PlanStatus::Approved => format!("{id} is approved and begins"),
+        PlanStatus::Running => format!("{id} is being carried out"),
+        PlanStatus::Judging => format!("{id} was carried out, and it is watched whether it helped"),
+        ended => format!("{id} is {}", ended.name()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ballast_domain::Timestamp;
+    use ballast_hotspot_detector::diagnose::{self, Cause};
+
+    use super::*;
+
+    fn finding(cure: Cure, why_not: Option<&str>) -> Finding {
+        Finding {
+            at: Timestamp::from_unix_ms(0),
+            shards: vec!["shard-1".parse().unwrap()],
+            hotspots: Vec::new(),
+            cause: Cause::Unexplained,
+            evidence: Vec::new(),
+            cure,
+            expected: Vec::new(),
+            otherwise: String::new(),
+            rejected: Vec::new(),
+            why_not: why_not.map(|because| diagnose::WhyNot {
+                because: because.to_owned(),
+                until: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn every_non_action_has_a_reason() {
+        let add = || Cure::AddShards {
+            region: "eu".parse().unwrap(),
+            count: 1,
+        };
+        let decided = |mode, why_not| decide(mode, &finding(add(), why_not), None);
+        assert_eq!(decided(Mode::Auto, None), Decision::Do);
+        assert_eq!(decided(Mode::Propose, None), Decision::Propose);
+        for (mode, why_not, said) in [
+            (Mode::Observe, None, "observe"),
+            (Mode::Auto, Some("it is judged"), "it is judged"),
+            (Mode::Propose, Some("it is judged"), "it is judged"),
+        ] {
+            match decided(mode, why_not) {
+                Decision::Nothing(Some(why)) => assert!(why.because.contains(said), "{why:?}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        let nothing = decide(Mode::Auto, &finding(Cure::Nothing, None), None);
+        assert_eq!(nothing, Decision::Nothing(None));
+    }
+}

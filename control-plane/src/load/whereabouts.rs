@@ -1,0 +1,106 @@
+//! Which slices are on which shard, kept in memory by following the registry's
+//! feed: asked every few seconds, of very many tenants.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ballast_domain::registry::{Event, Kind, RecordQuery, Registry, StoreResult};
+use ballast_domain::tenant::{SliceId, Tenant};
+use ballast_domain::{ShardId, TenantId};
+
+use crate::registry::typed;
+
+/// Tenants or events read at a time.
+const PAGE: u32 = 1_000;
+
+/// Which slices are where, as of a revision.
+#[derive(Debug, Default)]
+pub struct Whereabouts {
+    revision: Option<u64>,
+    tenants: HashMap<TenantId, Vec<(u32, ShardId)>>,
+    shards: HashMap<ShardId, BTreeSet<SliceId>>,
+}
+
+impl Whereabouts {
+    /// The slices that a shard owns.
+    pub fn on(&self, shard: &ShardId) -> Option<&BTreeSet<SliceId>> {
+        self.shards.get(shard)
+    }
+
+    /// Takes in what has changed; whether any slice came or went.
+    pub async fn follow(&mut self, registry: &dyn Registry) -> StoreResult<bool> {
+        let Some(mut revision) = self.revision else {
+            self.read_all(registry).await?;
+            return Ok(true);
+        };
+        let mut any = false;
+        loop {
+            let events = registry.changes(revision, PAGE).await?;
+            let Some(last) = events.last() else { break };
+            revision = last.revision;
+            for event in events.iter().filter(|it| it.key.kind == Kind::Tenant) {
+                any |= self.take(event)?;
+            }
+            self.revision = Some(revision);
+        }
+        Ok(any)
+    }
+
+    async fn read_all(&mut self, registry: &dyn Registry) -> StoreResult<()> {
+        // What changes while it is read is heard afterwards.
+        let revision = registry.revision().await?;
+        *self = Self::default();
+        let mut after = None;
+        loop {
+            let query = RecordQuery {
+                after: after.take(),
+                ..RecordQuery::all(Kind::Tenant, PAGE)
+            };
+            let page = typed::list::<Tenant>(registry, &query).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.value.tenant_id.to_string());
+            for tenant in &page {
+                self.put(&tenant.value);
+            }
+        }
+        self.revision = Some(revision);
+        Ok(())
+    }
+
+    fn take(&mut self, event: &Event) -> StoreResult<bool> {
+        let Some(body) = &event.after else {
+            // Tenants are closed, and never removed.
+            return Ok(false);
+        };
+        let tenant: Tenant = serde_json::from_str(body).map_err(|source| {
+            ballast_domain::registry::StoreError::new("read a tenant that changed", source)
+        })?;
+        Ok(self.put(&tenant))
+    }
+
+    fn put(&mut self, tenant: &Tenant) -> bool {
+        let now: Vec<_> = tenant
+            .slices
+            .iter()
+            .map(|slice| (slice.slice, slice.shard_id.clone()))
+            .collect();
+        let id = &tenant.tenant_id;
+        let name = |slice: u32| SliceId {
+            tenant_id: id.clone(),
+            slice,
+        };
+        if self.tenants.get(id) == Some(&now) {
+            return false;
+        }
+        for (slice, shard) in self.tenants.remove(id).into_iter().flatten() {
+            if let Some(slices) = self.shards.get_mut(&shard) {
+                slices.remove(&name(slice));
+            }
+        }
+        for (slice, shard) in &now {
+            let slices = self.shards.entry(shard.clone()).or_default();
+            slices.insert(name(*slice));
+        }
+        self.tenants.insert(id.clone(), now);
+        true
+    }
+}
