@@ -10,11 +10,14 @@ use support::pages::{Browser, percent};
 use support::polls::Application;
 use support::{Instance, Options, eventually, stranger};
 
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 12] = [
     "/console",
     "/console/tenants",
     "/console/tenants/acme",
     "/console/moves",
+    "/console/hotspots",
+    "/console/load",
+    "/console/replay",
     "/console/shards",
     "/console/shards/shard-1",
     "/console/polls",

@@ -68,6 +68,11 @@
       for (const sends of form.querySelectorAll("button[type=submit]")) sends.disabled = false;
     }
   });
+  // A moment that is chosen is shown at once.
+  document.addEventListener("change", (event) => {
+    const form = event.target.closest && event.target.closest("form[data-scrub]");
+    if (form && event.target.type === "range") form.requestSubmit();
+  });
   document.addEventListener("keydown", (event) => {
     const typing = /^(input|textarea|select)$/i.test(event.target.tagName);
     const search = document.querySelector("input[type=search]");

@@ -12,10 +12,12 @@ use crate::session::Visitor;
 
 /// The pages of the navigation: what they are called, where they are, and
 /// what their pages' paths begin with.
-const ROOMS: [(&str, &str, &str); 7] = [
+const ROOMS: [(&str, &str, &str); 9] = [
     ("Fleet", "/console", "fleet"),
     ("Tenants", "/console/tenants", "tenants"),
     ("Moves", "/console/moves", "moves"),
+    ("Hotspots", "/console/hotspots", "hotspots"),
+    ("Load", "/console/load", "load"),
     ("Shards", "/console/shards", "shards"),
     ("Polls", "/console/polls", "polls"),
     ("Events", "/console/events", "events"),
@@ -113,6 +115,8 @@ fn room(path: &str) -> &str {
     let rest = path.trim_start_matches("/console").trim_start_matches('/');
     match rest.split('/').next() {
         None | Some("") => "fleet",
+        Some("plans") => "hotspots",
+        Some("replay") => "load",
         Some(first) => first,
     }
 }

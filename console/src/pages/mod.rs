@@ -2,16 +2,21 @@
 
 mod events;
 mod fleet;
+mod hotspot;
+mod hotspots;
 mod keys;
 mod limits;
+mod load;
 mod machine;
 mod migration;
 mod moves;
 mod names;
 mod new_move;
 mod placement;
+mod plan;
 mod poll;
 mod polls;
+mod replay;
 mod settings;
 mod shard;
 mod shards;
@@ -42,6 +47,7 @@ pub fn router(console: Console) -> Router {
         .merge(tenants_router())
         .merge(moves_router())
         .merge(shards_router())
+        .merge(load_router())
         .route("/console/polls", get(polls::list))
         .route("/console/polls/{tenant}/{poll}", get(poll::show))
         .route("/console/polls/{tenant}/{poll}/share", post(share::make))
@@ -100,6 +106,18 @@ fn moves_router() -> Router<Console> {
         .route("/console/moves/{move}/{verb}", post(migration::ask))
         .route("/console/live/moves", get(moves::live))
         .route("/console/live/moves/{move}", get(migration::live))
+}
+
+fn load_router() -> Router<Console> {
+    Router::new()
+        .route("/console/load", get(load::show))
+        .route("/console/replay", get(replay::show))
+        .route("/console/replay/load.ndjson", get(replay::record))
+        .route("/console/hotspots", get(hotspots::list))
+        .route("/console/hotspots/{hotspot}", get(hotspot::show))
+        .route("/console/plans/{plan}", get(plan::show))
+        .route("/console/plans/{plan}/approve", post(plan::approve))
+        .route("/console/plans/{plan}/reject", post(plan::reject))
 }
 
 fn shards_router() -> Router<Console> {

@@ -1,0 +1,160 @@
+//! Hotspots and plans: what is hot, why, what helps, and what is done.
+
+use axum::extract::State;
+use axum::response::Response;
+use ballast_control_plane::hotspots::records::{Hotspot, HotspotStatus, PlanRecord, PlanStatus};
+use ballast_control_plane::hotspots::{ask, plans};
+use ballast_control_plane::registry::typed::Versioned;
+use ballast_domain::{Result, ShardId, Timestamp};
+use maud::{Markup, html};
+
+use super::names;
+use crate::console::Console;
+use crate::fields::Fields;
+use crate::page::error::Broken;
+use crate::page::layout::Page;
+use crate::page::words::{badge, moment, nothing};
+use crate::session::Visitor;
+
+/// Of each that are shown.
+const SHOWN: u32 = 50;
+
+/// The page.
+pub(super) async fn list(
+    State(console): State<Console>,
+    visitor: Visitor,
+    asked: Fields,
+) -> Result<Response, Broken> {
+    let plane = &console.plane;
+    let shard: Option<ShardId> = asked.optional("shard")?;
+    let hotspots = ask::list(plane, None, None, None, SHOWN).await?;
+    let plans = plans::list(plane, None, None, SHOWN).await?;
+    let now = plane.now();
+    let open = hotspots
+        .iter()
+        .any(|it| it.value.status == HotspotStatus::Open);
+    let main = html! {
+        div class="head" {
+            h1 { "Hotspots" }
+            @if !open { (badge("good", "nothing is hot")) }
+        }
+        (why_not_form(&console, shard.as_ref()))
+        @if let Some(shard) = &shard { (why_not(&console, shard).await?) }
+        div class="stack" {
+            section class="card tight" aria-labelledby="found" {
+                h2 id="found" { "Found" }
+                (found(&hotspots, now))
+            }
+            section class="card tight" aria-labelledby="plans" {
+                h2 id="plans" { "Plans" }
+                (planned(&plans, now))
+            }
+        }
+    };
+    Ok(Page::new(&console, &visitor, "Hotspots").show(&main))
+}
+
+fn why_not_form(console: &Console, chosen: Option<&ShardId>) -> Markup {
+    let snapshot = console.plane.fleet().snapshot();
+    html! {
+        form class="filter" method="get" action="/console/hotspots" {
+            div {
+                label for="shard" { "Why does nothing happen on" }
+                select id="shard" name="shard" {
+                    @for shard in snapshot.shards() {
+                        @let id = &shard.value.shard_id;
+                        option value=(id) selected[chosen == Some(id)] { (id) }
+                    }
+                }
+            }
+            button type="submit" { "Ask" }
+        }
+    }
+}
+
+async fn why_not(console: &Console, shard: &ShardId) -> Result<Markup> {
+    let told = ask::why_not(&console.plane, shard).await?;
+    Ok(html! {
+        section class="card" aria-label="Why nothing happens" {
+            p { strong { (told.answer) } }
+            @if !told.rules.is_empty() {
+                ul class="small" { @for rule in &told.rules { li { code { (rule.rule) } ": " (rule.words) } } }
+            }
+        }
+        br;
+    })
+}
+
+pub(super) fn status(status: HotspotStatus) -> Markup {
+    match status {
+        HotspotStatus::Open => badge("bad", "open"),
+        HotspotStatus::Over => badge("calm", "over"),
+    }
+}
+
+fn found(hotspots: &[Versioned<Hotspot>], now: Timestamp) -> Markup {
+    if hotspots.is_empty() {
+        return nothing(
+            "Nothing was ever too hot.",
+            &html! { "Rules are in the settings." },
+        );
+    }
+    html! {
+        div class="scroll" role="region" aria-label="Hotspots" tabindex="0" {
+            table {
+                thead { tr { th { "Hotspot" } th { "Status" } th { "Shards" } th { "Cause" } th { "Cure" } th { "Plan" } th { "Since" } } }
+                tbody {
+                    @for Versioned { value: it, .. } in hotspots {
+                        tr {
+                            td { a class="mono" href=(format!("/console/hotspots/{}", it.hotspot_id)) { (it.hotspot_id) } }
+                            td { (status(it.status)) " " span class="small muted" { (it.severity) } }
+                            td { @for shard in &it.shards { (names::shard(shard)) " " } }
+                            td { (it.cause) }
+                            td { (it.cure) @if let Some(why) = &it.why_not { p class="small muted" { (why.because) } } }
+                            td { @if let Some(plan) = &it.plan_id { a href=(format!("/console/plans/{plan}")) { "plan" } } @else { "—" } }
+                            td class="nowrap" { (moment(it.since, now)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn plan_status(status: PlanStatus) -> Markup {
+    let kind = match status {
+        PlanStatus::Proposed => "warn",
+        PlanStatus::Approved | PlanStatus::Running | PlanStatus::Judging => "info",
+        PlanStatus::Done => "good",
+        PlanStatus::Rejected | PlanStatus::Expired => "calm",
+        PlanStatus::Failed => "bad",
+    };
+    badge(kind, status.name())
+}
+
+fn planned(plans: &[Versioned<PlanRecord>], now: Timestamp) -> Markup {
+    if plans.is_empty() {
+        return nothing(
+            "There was never a plan.",
+            &html! { "One is made when something is hot and moving helps." },
+        );
+    }
+    html! {
+        div class="scroll" role="region" aria-label="Plans" tabindex="0" {
+            table {
+                thead { tr { th { "Plan" } th { "Status" } th { "What it does" } th { "Shards" } th { "Made" } } }
+                tbody {
+                    @for Versioned { value: plan, .. } in plans {
+                        tr {
+                            td { a class="mono" href=(format!("/console/plans/{}", plan.plan_id)) { (plan.plan_id) } }
+                            td { (plan_status(plan.status)) }
+                            td { (plan.does) }
+                            td { @for shard in &plan.shards { (names::shard(shard)) " " } }
+                            td class="nowrap" { (moment(plan.made_at, now)) " by " (plan.actor) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

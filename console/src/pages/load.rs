@@ -1,0 +1,222 @@
+//! Load over time: charts, and a heat map with a row for each shard.
+
+use axum::extract::State;
+use axum::response::Response;
+use ballast_control_plane::load::history::{self, HistoryBody, ShardPoint, Stretch};
+use ballast_control_plane::load::now::LoadFilter;
+use ballast_domain::{Result, Timestamp};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use crate::console::Console;
+use crate::fields::Fields;
+use crate::page::error::Broken;
+use crate::page::layout::Page;
+use crate::page::words::nothing;
+use crate::session::Visitor;
+
+/// Shards in a chart: the hottest.
+const LINES: usize = 8;
+/// Rows of the heat map.
+const ROWS: usize = 60;
+/// What can be looked at: its name and its length in minutes.
+const SPANS: [(&str, i64); 5] = [
+    ("15 minutes", 15),
+    ("hour", 60),
+    ("6 hours", 360),
+    ("day", 1_440),
+    ("week", 10_080),
+];
+/// A column and a row of the heat map, in its own units.
+const COLUMN: usize = 10;
+const ROW: usize = 16;
+
+/// The stretch of time that a request asks for.
+pub(super) fn stretch(console: &Console, asked: &Fields) -> Result<Stretch> {
+    let minutes: i64 = asked.optional("minutes")?.unwrap_or(60);
+    let to: Option<Timestamp> = asked.optional("to")?;
+    let end = to.unwrap_or_else(|| console.plane.now());
+    let from = asked.optional("from")?;
+    let begin = end.unix_ms().saturating_sub(minutes.saturating_mul(60_000));
+    let from = from.unwrap_or(Timestamp::from_unix_ms(begin));
+    Stretch::new(&console.plane, Some(from), to)
+}
+
+/// The page.
+pub(super) async fn show(
+    State(console): State<Console>,
+    visitor: Visitor,
+    asked: Fields,
+) -> Result<Response, Broken> {
+    let filter = LoadFilter {
+        shard: None,
+        tenant: None,
+        tenants_max: Some(1),
+    };
+    let stretch = stretch(&console, &asked)?;
+    let past = history::show(&console.plane, stretch, None, filter).await?;
+    let minutes: i64 = asked.optional("minutes")?.unwrap_or(60);
+    let main = html! {
+        div class="head" {
+            h1 { "Load" }
+            div class="grow" {}
+            nav class="row" aria-label="Span" {
+                @for (name, length) in SPANS {
+                    a class="button" href=(format!("/console/load?minutes={length}"))
+                        aria-current=[(length == minutes).then_some("true")] { "last " (name) }
+                }
+                a class="button" href="/console/replay" { "Replay" }
+            }
+        }
+        section class="card" aria-labelledby="heat" {
+            h2 id="heat" { "Heat, shard by shard" }
+            (heat_map(&past))
+        }
+        br;
+        div class="grid" { (charts(&past)) }
+    };
+    Ok(Page::new(&console, &visitor, "Load")
+        .with_charts()
+        .show(&main))
+}
+
+fn charts(past: &HistoryBody) -> Markup {
+    let plot = |id: &str, title: &str, of: fn(&ShardPoint) -> Option<f64>| {
+        html! {
+            section class="card w6" aria-labelledby=(id) {
+                h2 id=(id) { (title) }
+                (chart(past, &format!("{id}-chart"), of))
+            }
+        }
+    };
+    html! {
+        (plot("votes", "Votes per second", |point| Some(point.rates.votes_per_second)))
+        (plot("queries", "Queries per second", |point| Some(point.rates.queries_per_second)))
+        (plot("vote-p99", "Votes: 99 % within, in ms", |point| point.vote_latency.map(|latency| latency.p99)))
+        (plot("vote-p50", "Votes: half within, in ms", |point| point.vote_latency.map(|latency| latency.p50)))
+        (plot("query-p99", "Queries: 99 % within, in ms", |point| point.query_latency.map(|latency| latency.p99)))
+        (plot("storage", "Stored, in MiB", |point| point.rates.storage_bytes.map(|bytes| bytes / 1_048_576.0)))
+        section class="card w6" aria-labelledby="skew" {
+            h2 id="skew" { "Skew: the busiest shard beside the average" }
+            (drawn("skew-chart", &skew(past)))
+        }
+        (plot("errors", "Errors per second", |point| Some(point.rates.errors_per_second)))
+    }
+}
+
+/// A chart of one figure, with a line for each of the hottest shards.
+pub(super) fn chart(
+    past: &HistoryBody,
+    id: &str,
+    of: impl Fn(&ShardPoint) -> Option<f64>,
+) -> Markup {
+    let mut shards: Vec<_> = past.shards.iter().collect();
+    let hottest = |points: &[ShardPoint]| {
+        points
+            .iter()
+            .map(|point| point.rates.heat)
+            .fold(0.0, f64::max)
+    };
+    shards.sort_by(|one, two| hottest(&two.points).total_cmp(&hottest(&one.points)));
+    shards.truncate(LINES);
+    shards.sort_by(|one, two| one.shard_id.cmp(&two.shard_id));
+    let times = times(past);
+    let line = |points: &[ShardPoint]| -> Vec<Option<f64>> {
+        let at = |time: &i64| points.iter().find(|point| point.at.unix_ms() == *time);
+        times.iter().map(|time| at(time).and_then(&of)).collect()
+    };
+    let data = json!({
+        "labels": shards.iter().map(|shard| shard.shard_id.as_str()).collect::<Vec<_>>(),
+        "x": times.iter().map(|ms| ms / 1_000).collect::<Vec<_>>(),
+        "y": shards.iter().map(|shard| line(&shard.points)).collect::<Vec<_>>(),
+    });
+    drawn(id, &data)
+}
+
+fn drawn(id: &str, data: &Value) -> Markup {
+    let empty = data["x"].as_array().is_none_or(Vec::is_empty);
+    html! {
+        @if empty { (nothing("Nothing is recorded of it yet.", &html! {})) }
+        @else { div class="chart" id=(id) data-series=(data.to_string()) {} }
+    }
+}
+
+/// Every moment that any shard has a point at.
+fn times(past: &HistoryBody) -> Vec<i64> {
+    let points = past.shards.iter().flat_map(|shard| &shard.points);
+    let mut times: Vec<i64> = points.map(|point| point.at.unix_ms()).collect();
+    times.sort_unstable();
+    times.dedup();
+    times
+}
+
+/// How much more the busiest shard has to do than the average one.
+fn skew(past: &HistoryBody) -> Value {
+    let times = times(past);
+    let at = |time: i64| {
+        let rates = past.shards.iter().filter_map(|shard| {
+            let point = shard
+                .points
+                .iter()
+                .find(|point| point.at.unix_ms() == time)?;
+            Some(point.rates.votes_per_second)
+        });
+        let rates: Vec<f64> = rates.collect();
+        let sum: f64 = rates.iter().sum();
+        let most = rates.iter().copied().fold(0.0, f64::max);
+        let average = sum / crate::page::words::to_f64(rates.len().max(1) as u64);
+        (average > 0.0).then_some(most / average)
+    };
+    let line: Vec<Option<f64>> = times.iter().map(|time| at(*time)).collect();
+    json!({
+        "labels": ["times the average"],
+        "x": times.iter().map(|ms| ms / 1_000).collect::<Vec<_>>(),
+        "y": [line],
+    })
+}
+
+/// A row for each shard, a column for each moment, as hot as it was.
+pub(super) fn heat_map(past: &HistoryBody) -> Markup {
+    let times = times(past);
+    if times.is_empty() {
+        return nothing(
+            "Nothing is recorded of this time.",
+            &html! { "Load is recorded while Ballast runs." },
+        );
+    }
+    let rows: Vec<_> = past.shards.iter().take(ROWS).collect();
+    let (width, height) = (times.len() * COLUMN, rows.len() * ROW);
+    html! {
+        div class="heatmap" {
+            ul class="labels" aria-hidden="true" { @for shard in &rows { li { (shard.shard_id) } } }
+            svg viewBox=(format!("0 0 {width} {height}")) preserveAspectRatio="none" role="img"
+                aria-label="Heat of every shard over time" {
+                @for (row, shard) in rows.iter().enumerate() {
+                    @for point in &shard.points {
+                        @if let Ok(column) = times.binary_search(&point.at.unix_ms()) {
+                            rect class=(format!("h{}", step(point.rates.heat))) x=(column * COLUMN) y=(row * ROW + 1)
+                                width=(COLUMN) height=(ROW - 2)
+                                data-tip=(format!("{} at {}: {:.0} % of what it can do, {:.0} votes/s",
+                                    shard.shard_id, point.at, point.rates.heat * 100.0, point.rates.votes_per_second)) {}
+                        }
+                    }
+                }
+            }
+        }
+        @if past.shards.len() > ROWS { p class="small muted" { "and " (past.shards.len() - ROWS) " more shards" } }
+    }
+}
+
+/// The colour of a heat from 0 to 1.
+pub(super) fn step(heat: f64) -> u8 {
+    match heat {
+        0.9.. => 7,
+        0.8.. => 6,
+        0.65.. => 5,
+        0.5.. => 4,
+        0.3.. => 3,
+        0.1.. => 2,
+        0.005.. => 1,
+        _ => 0,
+    }
+}

@@ -1,0 +1,116 @@
+//! A plan: what it does and why, what it should bring, and somebody's word.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use ballast_control_plane::hotspots::plans;
+use ballast_control_plane::hotspots::records::{PlanRecord, PlanStatus};
+use ballast_control_plane::registry::typed::Versioned;
+use ballast_domain::Result;
+use ballast_domain::token::Role;
+use maud::{Markup, html};
+
+use super::{hotspots, names};
+use crate::act::Act;
+use crate::console::Console;
+use crate::page::error::Broken;
+use crate::page::flash::done;
+use crate::page::form::Verb;
+use crate::page::layout::Page;
+use crate::page::words::moment;
+use crate::session::Visitor;
+
+/// The page.
+pub(super) async fn show(
+    State(console): State<Console>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Result<Response, Broken> {
+    let found = plans::get(&console.plane, &id).await?;
+    let plan = &found.value;
+    let main = html! {
+        p class="crumb" { a href="/console/hotspots" { "Hotspots" } }
+        div class="head" { h1 { "Plan: " (plan.does) } (hotspots::plan_status(plan.status)) span class="muted mono small" { (plan.plan_id) } }
+        div class="grid" {
+            section class="card w7" aria-labelledby="said" {
+                h2 id="said" { "What it does, and what should come of it" }
+                pre tabindex="0" role="region" aria-label="The plan" { (plan.letter) }
+            }
+            div class="stack w5" {
+                section class="card" aria-labelledby="stands" {
+                    h2 id="stands" { "How it stands" }
+                    (stands(&console, plan))
+                    @if plan.status == PlanStatus::Proposed && visitor.may(Role::Operator) { br; (verbs(&visitor, &found)) }
+                }
+            }
+        }
+    };
+    Ok(Page::new(&console, &visitor, "Plan").show(&main))
+}
+
+fn stands(console: &Console, plan: &PlanRecord) -> Markup {
+    let now = console.plane.now();
+    html! {
+        dl class="kv" {
+            dt { "Made" } dd { (moment(plan.made_at, now)) " by " (plan.actor) @if let Some(reason) = &plan.reason { ": " (reason) } }
+            @if let Some(hotspot) = &plan.hotspot_id { dt { "For" } dd { a href=(format!("/console/hotspots/{hotspot}")) { (hotspot) } } }
+            dt { "Shards" } dd { @for shard in &plan.shards { (names::shard(shard)) " " } }
+            @if let Some(decided) = &plan.decided {
+                dt { "Decided" } dd { (moment(decided.at, now)) " by " (decided.actor) @if let Some(reason) = &decided.reason { ": " (reason) } }
+            }
+            @if !plan.migrations.is_empty() {
+                dt { "Moves" } dd { ul { @for id in &plan.migrations { li { (names::migration(id)) } } } }
+            }
+            @if let Some(at) = plan.done_at { dt { "Done" } dd { (moment(at, now)) } }
+            @if let Some(note) = &plan.note { dt { "Note" } dd { (note) } }
+        }
+        @if let Some(outcome) = &plan.outcome {
+            h3 { "Measured afterwards" }
+            pre tabindex="0" role="region" aria-label="Measured afterwards" {
+                (serde_json::to_string_pretty(outcome).unwrap_or_default())
+            }
+        }
+    }
+}
+
+fn verbs(visitor: &Visitor, found: &Versioned<PlanRecord>) -> Markup {
+    let action = |verb: &str| format!("/console/plans/{}/{verb}", found.value.plan_id);
+    let version = Some(found.version);
+    html! {
+        div class="verbs" {
+            (Verb { label: "Approve", action: &action("approve"), version, grave: false,
+                tells: "It is carried out." }.show(visitor, &html! {}))
+            (Verb { label: "Reject", action: &action("reject"), version, grave: true,
+                tells: "It is not carried out." }.show(visitor, &html! {}))
+        }
+    }
+}
+
+async fn decide(console: Console, id: String, act: Act, yes: bool) -> Result<Response, Broken> {
+    act.visitor.at_least(Role::Operator)?;
+    let (intent, if_match) = (act.intent()?, act.if_match()?);
+    plans::decide(&console.plane, &intent, &id, &if_match, yes).await?;
+    let said = if yes {
+        "The plan is approved."
+    } else {
+        "The plan is rejected."
+    };
+    Ok(done(&console, &format!("/console/plans/{id}"), said))
+}
+
+/// Approves a plan.
+pub(super) async fn approve(
+    State(console): State<Console>,
+    Path(id): Path<String>,
+    act: Act,
+) -> Result<Response, Broken> {
+    decide(console, id, act, true).await
+}
+
+/// Rejects a plan.
+pub(super) async fn reject(
+    State(console): State<Console>,
+    Path(id): Path<String>,
+    act: Act,
+) -> Result<Response, Broken> {
+    decide(console, id, act, false).await
+}

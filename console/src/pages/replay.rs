@@ -1,0 +1,187 @@
+//! Replay: the fleet as it was at any moment that is recorded, the events
+//! around it, and both taken along.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use ballast_control_plane::events;
+use ballast_control_plane::load::history::{self, Stretch};
+use ballast_control_plane::load::now::{self, LoadBody, LoadFilter};
+use ballast_domain::registry::EventQuery;
+use ballast_domain::{Result, Timestamp};
+use maud::{Markup, html};
+
+use super::{load, names};
+use crate::census::{ShardFigures, TenantFigure};
+use crate::console::Console;
+use crate::draw::blocks::{Size, blocks};
+use crate::fields::Fields;
+use crate::page::error::Broken;
+use crate::page::layout::Page;
+use crate::page::words::{badge, nothing};
+use crate::session::Visitor;
+
+/// Events that are shown.
+const EVENTS: u32 = 40;
+/// Tenants that are drawn.
+const TENANTS: usize = 400;
+/// Places of the slider.
+const PLACES: i64 = 200;
+
+/// The page.
+pub(super) async fn show(
+    State(console): State<Console>,
+    visitor: Visitor,
+    asked: Fields,
+) -> Result<Response, Broken> {
+    let stretch = load::stretch(&console, &asked)?;
+    let place: i64 = asked.optional("place")?.unwrap_or(PLACES).clamp(0, PLACES);
+    let (from, to) = (stretch.from.unix_ms(), stretch.to.unix_ms());
+    let at = Timestamp::from_unix_ms(from + (to - from) / PLACES * place);
+    let filter = |tenants| LoadFilter {
+        shard: None,
+        tenant: None,
+        tenants_max: Some(tenants),
+    };
+    let past = history::show(&console.plane, stretch, None, filter(1)).await?;
+    let then = now::show(&console.plane, &filter(TENANTS), Some(at)).await?;
+    let main = html! {
+        p class="crumb" { a href="/console/load" { "Load" } }
+        div class="head" { h1 { "Replay" } span class="mono" { (at) } }
+        (controls(&asked, stretch, place))
+        section class="card" aria-label="Heat over time" { (load::heat_map(&past)) }
+        br;
+        (fleet(&then))
+        section class="card tight" aria-labelledby="events" {
+            h2 id="events" { "What was changed up to then" }
+            (changes(&console, stretch.from, at).await?)
+        }
+    };
+    Ok(Page::new(&console, &visitor, "Replay").show(&main))
+}
+
+fn controls(asked: &Fields, stretch: Stretch, place: i64) -> Markup {
+    let span = format!("from={}&to={}", stretch.from, stretch.to);
+    let events = format!("since={}&until={}", stretch.from, stretch.to);
+    html! {
+        form class="filter" method="get" action="/console/replay" data-scrub="" {
+            div { label for="from" { "From" } input id="from" name="from" value=(stretch.from); }
+            div { label for="to" { "To" } input id="to" name="to" value=(stretch.to); }
+            div class="search" {
+                label for="place" { "Moment" }
+                input id="place" name="place" type="range" min="0" max=(PLACES) value=(place);
+            }
+            @if let Some(minutes) = asked.filled("minutes") { input type="hidden" name="minutes" value=(minutes); }
+            button type="submit" { "Show" }
+            a class="button" href=(format!("/console/replay/load.ndjson?{span}")) { "Load as NDJSON" }
+            a class="button" href=(format!("/console/events.ndjson?{events}")) { "Events as NDJSON" }
+        }
+    }
+}
+
+fn fleet(then: &LoadBody) -> Markup {
+    if then.shards.is_empty() {
+        return nothing(
+            "Nothing is recorded of this moment.",
+            &html! { "Choose another one." },
+        );
+    }
+    html! {
+        div class="columns" {
+            @for shard in &then.shards {
+                @let figures = figures(then, shard.shard_id.as_str());
+                article class="card column" aria-label=(shard.shard_id) {
+                    header {
+                        (names::shard(&shard.shard_id))
+                        (badge(if shard.rates.heat >= 0.8 { "bad" } else { "calm" }, &format!("{:.0} %", shard.rates.heat * 100.0)))
+                    }
+                    div class="sub" { span class="rate" { (format!("{:.0}", shard.rates.votes_per_second)) " " small { "votes/s" } } span { (shard.region) } }
+                    (blocks(shard.shard_id.as_str(), &figures, Size::Column))
+                }
+            }
+        }
+        br;
+    }
+}
+
+/// What is drawn of a shard: its tenants, as large and as hot as they were.
+fn figures(then: &LoadBody, shard: &str) -> ShardFigures {
+    let on = |tenant: &ballast_control_plane::load::now::TenantLoadBody| {
+        let here = tenant
+            .slices
+            .iter()
+            .filter(|slice| slice.shard_id.as_str() == shard);
+        let rate: f64 = here.map(|slice| slice.rates.votes_per_second).sum();
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is drawn"
+        )]
+        let rate = rate.max(0.0) as u64;
+        (rate > 0).then(|| TenantFigure {
+            tenant: tenant.tenant_id.clone(),
+            votes: rate,
+            rate,
+        })
+    };
+    let tenants: Vec<TenantFigure> = then.tenants.iter().filter_map(on).collect();
+    let rate = tenants.iter().map(|tenant| tenant.rate).sum();
+    ShardFigures {
+        votes: rate,
+        rate,
+        tenants,
+        ..ShardFigures::default()
+    }
+}
+
+async fn changes(console: &Console, from: Timestamp, at: Timestamp) -> Result<Markup> {
+    let query = EventQuery {
+        kind: None,
+        hidden: None,
+        id: None,
+        before: None,
+        since: Some(from),
+        until: Some(at),
+        limit: EVENTS,
+    };
+    let found = events::list(&console.plane, &query).await?;
+    Ok(html! {
+        @if found.is_empty() { (nothing("Nothing was.", &html! {})) }
+        @else {
+            div class="scroll" role="region" aria-label="Events" tabindex="0" {
+                table {
+                    thead { tr { th { "When" } th { "Who" } th { "What" } th { "To what" } th { "Why" } } }
+                    tbody {
+                        @for event in &found {
+                            tr {
+                                td class="mono small nowrap" { (event.at) }
+                                td { (event.actor) }
+                                td { code { (event.action) } }
+                                td { (event.kind) " " (event.id) }
+                                td { (event.reason.as_deref().unwrap_or("")) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// The recorded load, for the simulator.
+pub(super) async fn record(
+    State(console): State<Console>,
+    _: Visitor,
+    asked: Fields,
+) -> Result<Response, Broken> {
+    let stretch = load::stretch(&console, &asked)?;
+    let text = history::record(&console.plane, stretch, None).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/x-ndjson"),
+        (
+            header::CONTENT_DISPOSITION,
+            "attachment; filename=\"load.ndjson\"",
+        ),
+    ];
+    Ok((headers, text).into_response())
+}
