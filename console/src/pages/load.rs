@@ -30,6 +30,8 @@ const SPANS: [(&str, i64); 5] = [
 /// A column and a row of the heat map, in its own units.
 const COLUMN: usize = 10;
 const ROW: usize = 16;
+/// How high a row is on the page: as high as its label.
+const ROW_PIXELS: usize = 20;
 
 /// The stretch of time that a request asks for.
 pub(super) fn stretch(console: &Console, asked: &Fields) -> Result<Stretch> {
@@ -189,8 +191,8 @@ pub(super) fn heat_map(past: &HistoryBody) -> Markup {
     html! {
         div class="heatmap" {
             ul class="labels" aria-hidden="true" { @for shard in &rows { li { (shard.shard_id) } } }
-            svg viewBox=(format!("0 0 {width} {height}")) preserveAspectRatio="none" role="img"
-                aria-label="Heat of every shard over time" {
+            svg viewBox=(format!("0 0 {width} {height}")) height=(rows.len() * ROW_PIXELS)
+                preserveAspectRatio="none" role="img" aria-label="Heat of every shard over time" {
                 @for (row, shard) in rows.iter().enumerate() {
                     @for point in &shard.points {
                         @if let Ok(column) = times.binary_search(&point.at.unix_ms()) {
