@@ -2,6 +2,7 @@
 //! comes first.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -34,6 +35,10 @@ use crate::session::Visitor;
 const NAMED: usize = 25;
 /// Moves that are shown.
 const MOVES: u32 = 20;
+/// Looking takes this part of the time at the most.
+const SHARE: u32 = 20;
+/// Waiting is broken off by a sign of life now and then: a rest must be shorter.
+const REST_MAX: Duration = Duration::from_secs(10);
 
 /// All that changes on the page.
 struct Seen {
@@ -319,6 +324,7 @@ pub(super) async fn live(
         id: names::named(&id)?,
         follow: console.census.follow(),
         console: console.clone(),
+        rest: Duration::ZERO,
     };
     streamed(&console, Some(visitor.token.token_id), source)
 }
@@ -327,12 +333,20 @@ struct Live {
     console: Console,
     id: ShardId,
     follow: watch::Receiver<Arc<Fleet>>,
+    /// How long to rest before it is looked again: what would go where takes
+    /// long to say of a shard with very many slices.
+    rest: Duration,
 }
 
 impl Source for Live {
     async fn next(&mut self) -> Option<Vec<Told>> {
+        tokio::time::sleep(self.rest).await;
         self.follow.changed().await.ok()?;
+        let plane = &self.console.plane;
+        let began = plane.now().unix_ms();
         let seen = seen(&self.console, &self.id).await.ok()?;
+        let took = u64::try_from(plane.now().unix_ms() - began).unwrap_or(0);
+        self.rest = (Duration::from_millis(took) * SHARE).min(REST_MAX);
         Some(vec![Told::Parts(seen.parts())])
     }
 }
