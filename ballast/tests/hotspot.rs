@@ -204,6 +204,44 @@ async fn in_auto_mode_a_hotspot_is_cured_and_judged_and_no_vote_is_lost() {
 }
 
 #[tokio::test]
+async fn a_key_that_floods_its_shard_is_throttled_and_told_so() {
+    let it = started("auto").await;
+    let rules = RULES.replace("shard.votes > 50.0", "shard.errors > 0.5");
+    let rules = rules.replace("shard.votes < 45.0", "shard.errors < 0.4");
+    fs::write(it.home().join("rules.toml"), rules).unwrap();
+    let mut it = it;
+    it.process().signal("HUP");
+    it.tenant("acme").await;
+    let (id, key) = it.key("acme").await;
+    let app = Application {
+        http: it.http().clone(),
+        router: it.router.clone(),
+        key,
+    };
+    let poll = app.poll(json!({})).await;
+    app.vote(&poll, 0, "ada").await.expect(200);
+    // The same voter chooses again and again: all of it is refused.
+    let refused = within(PATIENCE, "it is let through only so often", async || {
+        let answer = app.vote(&poll, 1, "ada").await;
+        (answer.status == 429).then_some(answer)
+    })
+    .await;
+    assert!(
+        text(&refused.body["next"]).contains("flooded"),
+        "{refused:?}"
+    );
+    let shown = it.get(&format!("/keys/{id}")).await;
+    assert!(
+        shown["throttle"]["callsPerSecond"].as_u64().unwrap() >= 1,
+        "{shown}"
+    );
+    let told = cli(&it, &["key", "show", &id]).await;
+    assert!(told.stdout.contains("calls a second until"), "{told:?}");
+    let plan = first(&it, "/plans").await.unwrap();
+    assert_eq!(plan["does"], "throttle", "{plan}");
+}
+
+#[tokio::test]
 async fn in_propose_mode_somebody_has_the_last_word() {
     let mut it = started("propose").await;
     let (one, two, shard) = two_on_one(&it).await;
