@@ -191,6 +191,8 @@ async fn in_auto_mode_a_hotspot_is_cured_and_judged_and_no_vote_is_lost() {
         "{plan}"
     );
     assert_eq!(plan["hotspotID"], id.as_str());
+    // Placement does not call it back.
+    assert_eq!(it.get("/placement/drift").await["movesTotal"], 0);
     // Once is enough: nothing is moved back or on.
     let moves = it.get("/migrations").await["items"]
         .as_array()
@@ -201,6 +203,70 @@ async fn in_auto_mode_a_hotspot_is_cured_and_judged_and_no_vote_is_lost() {
     assert!(shown.stdout.contains("What came of it"), "{shown:?}");
     one.end().await;
     two.end().await;
+}
+
+#[tokio::test]
+async fn a_key_that_floods_its_shard_is_throttled_and_told_so() {
+    let it = started("auto").await;
+    let rules = RULES.replace("shard.votes > 50.0", "shard.errors > 0.5");
+    let rules = rules.replace("shard.votes < 45.0", "shard.errors < 0.4");
+    fs::write(it.home().join("rules.toml"), rules).unwrap();
+    let mut it = it;
+    it.process().signal("HUP");
+    it.tenant("acme").await;
+    let (id, key) = it.key("acme").await;
+    let app = Application {
+        http: it.http().clone(),
+        router: it.router.clone(),
+        key,
+    };
+    let poll = app.poll(json!({})).await;
+    app.vote(&poll, 0, "ada").await.expect(200);
+    // The same voter chooses again and again: all of it is refused.
+    let refused = within(PATIENCE, "it is let through only so often", async || {
+        let answer = app.vote(&poll, 1, "ada").await;
+        (answer.status == 429).then_some(answer)
+    })
+    .await;
+    assert!(
+        text(&refused.body["next"]).contains("flooded"),
+        "{refused:?}"
+    );
+    let shown = it.get(&format!("/keys/{id}")).await;
+    assert!(
+        shown["throttle"]["callsPerSecond"].as_u64().unwrap() >= 1,
+        "{shown}"
+    );
+    let told = cli(&it, &["key", "show", &id]).await;
+    assert!(told.stdout.contains("calls a second until"), "{told:?}");
+    let plan = first(&it, "/plans").await.unwrap();
+    assert_eq!(plan["does"], "throttle", "{plan}");
+}
+
+#[tokio::test]
+async fn the_counter_of_a_hot_poll_gets_more_lanes() {
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    let rules = RULES.replace("shard.votes > 50.0", "item.lane_votes > 2.0");
+    let rules = rules.replace("shard.votes < 45.0", "item.lane_votes < 1.0");
+    let rules = rules.replace("name = \"busy\"", "name = \"busy\"\nsubject = \"item\"");
+    fs::write(home.path().join("rules.toml"), rules).unwrap();
+    let config = "[hotspots]\nmode = \"auto\"\nrules = \"rules.toml\"\nlane_votes_max = 4\n";
+    let options = Options {
+        config: Some(config.to_owned()),
+        ..Options::default()
+    };
+    let it = Instance::within(home, options).await;
+    it.tenant("acme").await;
+    let busy = Busy::begin(&it, "acme", 6).await;
+    let path = busy.poll.path("/lanes");
+    within(PATIENCE, "more lanes", async || {
+        let lanes = busy.app.get(&path).await;
+        (lanes["lanes"].as_u64()? > 10).then_some(())
+    })
+    .await;
+    let plan = first(&it, "/plans").await.unwrap();
+    assert_eq!(plan["does"], "more lanes", "{plan}");
+    busy.end().await;
 }
 
 #[tokio::test]

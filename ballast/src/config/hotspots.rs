@@ -41,6 +41,10 @@ pub(crate) struct Hotspots {
     /// What a tenant may use of a shard.
     #[schemars(range(min = 0.01, max = 1.0))]
     pub(crate) fair_share: f64,
+    /// Votes a second that one lane of a poll's counter can take; a counter whose
+    /// lanes come near it gets more of them.
+    #[schemars(range(min = 1.0))]
+    pub(crate) lane_votes_max: f64,
     /// A slice that was placed or moved less than this ago is left alone.
     pub(crate) settle: Human,
     /// How long a slice rests after a move for a hotspot.
@@ -82,6 +86,7 @@ impl Default for Hotspots {
             level: set.diagnose.level,
             sure: set.diagnose.sure,
             fair_share: set.diagnose.fair_share,
+            lane_votes_max: set.diagnose.lane_votes_max,
             settle: human(set.settle_ms),
             rest: human(set.diagnose.rest_ms),
             judge: human(set.diagnose.judge_ms),
@@ -116,6 +121,7 @@ impl Hotspots {
                 level: self.level,
                 sure: self.sure,
                 fair_share: self.fair_share,
+                lane_votes_max: self.lane_votes_max,
                 rest_ms: ms(self.rest),
                 judge_ms: ms(self.judge),
                 give_up_ms: ms(self.give_up),
@@ -159,6 +165,9 @@ impl Hotspots {
                 let least = humantime::format_duration(least);
                 return Err((key, format!("must be from {least} to a year")));
             }
+        }
+        if !(1.0..=1e9).contains(&self.lane_votes_max) {
+            return Err(("hotspots.lane_votes_max", "must be at least 1".to_owned()));
         }
         if !(1..=1_000).contains(&self.moves_max) {
             return Err(("hotspots.moves_max", "must be from 1 to 1000".to_owned()));

@@ -50,6 +50,40 @@ fn tenants_have_buckets_of_their_own() {
     assert_eq!(left(limiter.votes(&acme, 1, later).unwrap()), Some(9));
 }
 
+#[tokio::test]
+async fn a_key_that_flooded_is_let_through_only_so_often_until_it_is_over() {
+    use ballast_domain::key::Throttle;
+
+    let house = crate::testing::House::new(|_| {});
+    let (_, vote) = house.poll().await;
+    let now = house.state.parts.clock.now();
+    let throttle = |until| Throttle {
+        calls_per_second: 2,
+        until,
+    };
+    let set = |until| {
+        let throttled = |grant: &mut Grant| grant.throttle = Some(throttle(until));
+        for id in house.source.change_keys(throttled) {
+            house.state.parts.keyring.forget(&id);
+        }
+    };
+    set(now.plus_seconds(60));
+    let mut statuses = Vec::new();
+    for voter in 0..4 {
+        let body = format!(r#"{{"voterID":"v-{voter}"}}"#);
+        statuses.push(house.ask("PATCH", &vote, &body).await.status);
+    }
+    assert_eq!(statuses, [200, 200, 429, 429]);
+    let refused = house.ask("GET", "/polls", "").await;
+    assert_eq!(
+        (refused.status, &refused.body["code"]),
+        (429, &"rate-limited".into())
+    );
+    assert!(refused.body["next"].as_str().unwrap().contains("flooded"));
+    set(now);
+    assert_eq!(house.ask("GET", "/polls", "").await.status, 200);
+}
+
 #[test]
 fn a_refusal_is_a_problem_that_helps() {
     let limiter = Limiter::new(100);

@@ -109,6 +109,13 @@ impl FakeSource {
         change(grant);
     }
 
+    /// Changes every key; their names.
+    pub(crate) fn change_keys(&self, change: impl Fn(&mut Grant)) -> Vec<KeyId> {
+        let mut keys = self.keys.lock().unwrap();
+        keys.values_mut().for_each(change);
+        keys.values().map(|grant| grant.key_id.clone()).collect()
+    }
+
     pub(crate) fn set_epoch(&self, tenant: &str, epoch: Epoch) {
         let route = TenantRoute {
             tenant_id: tenant.parse().unwrap(),
