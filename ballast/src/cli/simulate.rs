@@ -50,7 +50,12 @@ impl SimulateArgs {
         let samples = samples(&text)?;
         let found = test::test(&rules, samples.iter().cloned());
         let Some(fleet) = fleet_of(samples) else {
-            return Err(Failure::local("there is no load in that time".to_owned()));
+            return Err(Failure::refused_here(
+                "no-load",
+                "There is nothing to simulate",
+                "no load was recorded in that time".to_owned(),
+                "Ask for a longer time (--from 6h), or name a file (--load FILE).",
+            ));
         };
         let changes = self.changes.iter().map(|text| change(text, &fleet));
         let changes = changes.collect::<Result<Vec<_>, _>>()?;

@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use ballast_control_plane::hotspots::ask;
-use ballast_control_plane::load::history::{self, HistoryBody, Stretch};
+use ballast_control_plane::load::history::{self, LoadHistory, Stretch};
 use ballast_control_plane::load::now::LoadFilter;
 use ballast_domain::{Result, Timestamp};
 use maud::{Markup, html};
@@ -70,7 +70,7 @@ pub(super) async fn show(
     Ok(page.show(&main))
 }
 
-fn charts(evidence: &HistoryBody) -> Markup {
+fn charts(evidence: &LoadHistory) -> Markup {
     html! {
         section class="card w6" aria-labelledby="e-votes" {
             h2 id="e-votes" { "Votes per second" }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use ballast_control_plane::load::history::{self, HistoryBody, ShardPoint, Stretch};
+use ballast_control_plane::load::history::{self, LoadHistory, ShardPoint, Stretch};
 use ballast_control_plane::load::now::LoadFilter;
 use ballast_domain::{Result, Timestamp};
 use maud::{Markup, html};
@@ -82,7 +82,7 @@ pub(super) async fn show(
         .show(&main))
 }
 
-fn charts(past: &HistoryBody) -> Markup {
+fn charts(past: &LoadHistory) -> Markup {
     let plot = |id: &str, title: &str, of: fn(&ShardPoint) -> Option<f64>| {
         html! {
             section class="card w6" aria-labelledby=(id) {
@@ -108,7 +108,7 @@ fn charts(past: &HistoryBody) -> Markup {
 
 /// A chart of one figure, with a line for each of the hottest shards.
 pub(super) fn chart(
-    past: &HistoryBody,
+    past: &LoadHistory,
     id: &str,
     of: impl Fn(&ShardPoint) -> Option<f64>,
 ) -> Markup {
@@ -144,7 +144,7 @@ fn drawn(id: &str, data: &Value) -> Markup {
 }
 
 /// Every moment that any shard has a point at.
-fn times(past: &HistoryBody) -> Vec<i64> {
+fn times(past: &LoadHistory) -> Vec<i64> {
     let points = past.shards.iter().flat_map(|shard| &shard.points);
     let mut times: Vec<i64> = points.map(|point| point.at.unix_ms()).collect();
     times.sort_unstable();
@@ -153,7 +153,7 @@ fn times(past: &HistoryBody) -> Vec<i64> {
 }
 
 /// How much more the busiest shard has to do than the average one.
-fn skew(past: &HistoryBody) -> Value {
+fn skew(past: &LoadHistory) -> Value {
     let times = times(past);
     let at = |time: i64| {
         let rates = past.shards.iter().filter_map(|shard| {
@@ -178,7 +178,7 @@ fn skew(past: &HistoryBody) -> Value {
 }
 
 /// A row for each shard, a column for each moment, as hot as it was.
-pub(super) fn heat_map(past: &HistoryBody) -> Markup {
+pub(super) fn heat_map(past: &LoadHistory) -> Markup {
     let times = times(past);
     if times.is_empty() {
         return nothing(

@@ -11,7 +11,7 @@ use ballast_web::page;
 use serde::Deserialize;
 
 use super::caller::Viewer;
-use crate::load::history::{self, HistoryBody, Stretch};
+use crate::load::history::{self, LoadHistory, Stretch};
 use crate::load::now::{self, LoadBody, LoadFilter};
 use crate::load::outlook::{self, ForecastBody};
 use crate::load::usage::{self, UsageBody};
@@ -105,12 +105,12 @@ fn step(wanted: Option<u64>) -> Result<Option<u64>, Error> {
 /// Load is kept in steps of ten seconds for two hours, of a minute for two days,
 /// of ten minutes for two weeks and of an hour for a year.
 #[utoipa::path(get, path = "/load/history", tag = "load", params(PastFilter),
-    responses((status = 200, body = HistoryBody)))]
+    responses((status = 200, body = LoadHistory)))]
 pub(super) async fn history(
     _: Viewer,
     State(plane): State<ControlPlane>,
     Params(filter): Params<PastFilter>,
-) -> Result<Json<HistoryBody>, ApiError> {
+) -> Result<Json<LoadHistory>, ApiError> {
     let stretch = Stretch::new(&plane, filter.from, filter.to)?;
     let wanted = LoadFilter {
         shard: filter.shard_id,
@@ -176,7 +176,9 @@ pub(super) enum Format {
 
 /// Show what each tenant used on each day, and what that costs by the price list.
 #[utoipa::path(get, path = "/usage", tag = "load", params(UsageFilter),
-    responses((status = 200, body = UsageBody)))]
+    responses((status = 200, content(
+        (UsageBody = "application/json"),
+        (String = "text/csv; charset=utf-8")))))]
 pub(super) async fn usage(
     _: Viewer,
     State(plane): State<ControlPlane>,

@@ -26,7 +26,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// What was used over time.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct HistoryBody {
+pub struct LoadHistory {
     /// From when.
     pub from: Timestamp,
     /// Until when.
@@ -163,7 +163,7 @@ pub async fn show(
     stretch: Stretch,
     step_ms: Option<u64>,
     filter: LoadFilter,
-) -> Result<HistoryBody> {
+) -> Result<LoadHistory> {
     let load = load(plane)?;
     let step_ms = stretch.step(load.spans().step_ms.max(1), step_ms)?;
     // Each reads much: one after the other.
@@ -257,13 +257,13 @@ impl Series {
         }
     }
 
-    fn finish(mut self, stretch: Stretch) -> HistoryBody {
+    fn finish(mut self, stretch: Stretch) -> LoadHistory {
         self.close();
         let shards = self.shards.into_iter();
         let mut tenants: Vec<_> = self.tenants.into_iter().collect();
         tenants.sort_by(|(_, (a, _)), (_, (b, _))| b.total_cmp(a));
         tenants.truncate(self.filter.tenants_max.unwrap_or(TENANTS));
-        HistoryBody {
+        LoadHistory {
             from: stretch.from,
             to: stretch.to,
             step_ms: self.step_ms,

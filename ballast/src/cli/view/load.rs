@@ -232,6 +232,9 @@ struct Unknown {
 
 /// In how many days shards are over their limits.
 pub(crate) fn forecast(screen: &Screen, forecast: &Forecast) -> String {
+    if forecast.outlooks.is_empty() && forecast.unknown.is_empty() {
+        return "Nothing was measured yet: look again in a few minutes.".to_owned();
+    }
     let mut table = Table::new(screen, &["shard", "of", "#now", "over its limit in"]);
     let days = |days: Option<f64>| {
         let further = format!("more than {}", forecast.days);
