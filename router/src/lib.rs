@@ -32,6 +32,7 @@ mod live;
 pub mod load;
 mod openapi;
 mod original;
+mod patient;
 mod polls;
 mod problem;
 mod request;
@@ -79,6 +80,7 @@ use crate::held::{Gates, HeldCounters};
 use crate::limits::Limiter;
 use crate::live::{Feeds, Hub};
 use crate::load::LoadMeter;
+use crate::patient::Patient;
 use crate::request::FreshRequests;
 use crate::results::ResultCache;
 use crate::route_cache::RouteCache;
@@ -183,6 +185,7 @@ impl State {
         let ttl_ms = i64::try_from(settings.cache_ttl.as_millis()).unwrap_or(i64::MAX);
         let entries = settings.cache_entries;
         let gates = Gates::default();
+        let source: Arc<dyn RouteSource> = Arc::new(Patient(source));
         Self {
             parts: Arc::new(Parts {
                 clock,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use axum_server::{Handle, Server as HttpServer};
+use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -15,6 +16,8 @@ use crate::config::{Config, Server, address};
 
 /// How long requests under way may take to end when told to stop.
 const GRACE: Duration = Duration::from_secs(10);
+/// Clients that may wait to be let in; the system may allow fewer.
+const WAITING_MAX: u32 = 4_096;
 /// How long a client may take to send the head of a request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(15);
 
@@ -59,13 +62,10 @@ impl Listener {
             }
             _ => None,
         };
-        // The standard library sets SO_REUSEADDR, so a port whose last owner
-        // was killed a moment ago can be bound.
-        let tcp = match TcpListener::bind(wanted) {
+        let tcp = match listen(wanted) {
             Ok(tcp) => tcp,
             Err(error) => bail!("cannot listen on {wanted}: {error}; choose another with --listen"),
         };
-        tcp.set_nonblocking(true)?;
         let address = tcp.local_addr()?;
         Ok(Self { tcp, address, tls })
     }
@@ -115,6 +115,19 @@ impl Listener {
             }
         }
     }
+}
+
+/// Listens, with room for all clients of a process that was started again: one
+/// who finds no room tries again after a second, or after seven.
+fn listen(wanted: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match wanted {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // So that a port whose last owner was killed a moment ago can be bound.
+    socket.set_reuseaddr(true)?;
+    socket.bind(wanted)?;
+    socket.listen(WAITING_MAX)?.into_std()
 }
 
 fn be_patient(server: &mut HttpServer<SocketAddr>) {

@@ -65,6 +65,7 @@ pub(crate) struct FakeSource {
     asked: AtomicUsize,
     routes_read: AtomicUsize,
     away: AtomicBool,
+    silent: AtomicBool,
     hook: Mutex<Option<Hook>>,
 }
 
@@ -152,6 +153,11 @@ impl FakeSource {
         self.away.store(true, Ordering::SeqCst);
     }
 
+    /// From now on it does not answer.
+    pub(crate) fn fall_silent(&self) {
+        self.silent.store(true, Ordering::SeqCst);
+    }
+
     pub(crate) fn before_next_answer(&self, hook: impl FnOnce() + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Box::new(hook));
     }
@@ -175,6 +181,9 @@ impl RouteSource for FakeSource {
         self.routes_read.fetch_add(1, Ordering::SeqCst);
         // As a real one: others run meanwhile.
         tokio::task::yield_now().await;
+        if self.silent.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         Ok(self.tenants.lock().unwrap().get(id).cloned())
     }
 

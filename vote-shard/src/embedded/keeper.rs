@@ -190,3 +190,55 @@ fn remove_litter(shared: &Shared, disk: &dyn Disk) -> std::io::Result<()> {
     }
     disk.sync_names()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::embedded::disk::SimulatedDisk;
+    use crate::embedded::disk::watched::{Touch, Watched};
+    use crate::embedded::manners::Manners;
+    use crate::embedded::open::Opener;
+    use crate::testing::ManualClock;
+
+    /// A file that is shortened under its reader would look as if it had rotted.
+    #[test]
+    fn what_somebody_reads_is_not_shortened() {
+        let touched: Arc<Mutex<Vec<Touch>>> = Arc::default();
+        let note = {
+            let touched = touched.clone();
+            move |touch, name: &str| {
+                if runs::id_in(name).is_some() {
+                    touched.lock().unwrap().push(touch);
+                }
+            }
+        };
+        let disk = Arc::new(Watched(SimulatedDisk::new(1), Arc::new(note)));
+        let opener = Opener {
+            disk: disk.clone(),
+            options: Options::default(),
+            name: "shard-1".to_owned(),
+        };
+        let opened = opener.open().unwrap();
+        let clock = Arc::new(ManualClock::at(0));
+        let manners = Manners::new(false);
+        let shared = Shared::new(opened.core, opened.store, clock, 0, manners);
+        let made = || {
+            let none = RunSet::default();
+            runs::merge(&*disk, &none, 7, |_| true, &shared.manners).unwrap();
+            RunSet(vec![Arc::new(Run::open(&*disk, 7).unwrap())])
+        };
+        // No checkpoint names it, and somebody reads it.
+        let read = made();
+        shared.retired(&read);
+        touched.lock().unwrap().clear();
+        remove_litter(&shared, &*disk).unwrap();
+        assert_eq!(*touched.lock().unwrap(), [Touch::Remove]);
+        drop(read);
+        shared.retired(&made());
+        touched.lock().unwrap().clear();
+        remove_litter(&shared, &*disk).unwrap();
+        assert_eq!(*touched.lock().unwrap(), [Touch::RemoveSlowly]);
+    }
+}

@@ -85,17 +85,17 @@ impl Disk for RealDisk {
             let count = usize::try_from(bytes - place)
                 .unwrap_or(usize::MAX)
                 .min(zeros.len());
-            if let Err(error) = file.write_all_at(&zeros[..count], place) {
+            // Little at a time: a sync of all of it would be a long one, also
+            // for whoever syncs another file of this disk meanwhile.
+            let written = file
+                .write_all_at(&zeros[..count], place)
+                .and_then(|()| file.sync_data());
+            if let Err(error) = written {
                 drop(file);
                 let _ = fs::remove_file(self.path(name));
                 return Err(error);
             }
             place += count as u64;
-            // Little at a time: a sync of all of it would be a long one, also
-            // for whoever syncs another file of this disk meanwhile.
-            if place < bytes {
-                file.sync_data()?;
-            }
         }
         Ok(Box::new(self.file(file)))
     }

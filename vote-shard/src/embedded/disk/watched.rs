@@ -12,6 +12,7 @@ pub(in crate::embedded) enum Touch {
     Create,
     Open,
     Remove,
+    RemoveSlowly,
 }
 
 /// Who is told of it, with the file's name.
@@ -45,6 +46,11 @@ impl Disk for Watched {
     fn remove(&self, name: &str) -> io::Result<()> {
         (self.1)(Touch::Remove, name);
         self.0.remove(name)
+    }
+
+    fn remove_slowly(&self, name: &str) -> io::Result<()> {
+        (self.1)(Touch::RemoveSlowly, name);
+        self.0.remove_slowly(name)
     }
 
     fn sync_names(&self) -> io::Result<()> {
