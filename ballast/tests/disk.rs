@@ -269,19 +269,17 @@ fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
         let asked = instance.call("POST", "/tenants/acme/move").json(&body);
         let asked = asked.send().await.expect(202);
         let path = format!("/migrations/{}", text(&asked["migrationID"]));
-        eventually("the move meets the full disk", async || {
-            fill(&filler);
-            let answer = instance.route("GET", "/readyz").try_send().await?;
-            let detail = answer.body["detail"].as_str().unwrap_or_default();
-            (answer.status == 503 && detail.contains(&target)).then_some(())
+        let told = eventually("the move tells of the full disk", async || {
+            let note = instance.get(&path).await["progress"]["note"].clone();
+            note.as_str()?.contains("it failed").then(|| text(&note))
         })
         .await;
+        assert!(told.contains("No space left"), "{told}");
         let now = instance.get(&path).await;
         assert_eq!(now["fromShardID"], trouble.shard.1, "{now}");
         assert!(now["certificate"].is_null(), "{now}");
         trouble.run.votes_come_in().await;
         std::fs::remove_file(&filler).unwrap();
-        trouble.heals().await;
         let instance = trouble.run.world.instance();
         eventually("the move has ended", async || {
             let now = instance.get(&path).await;
