@@ -10,6 +10,7 @@
 //!   migrations, drains ── moves of slices, one by one and many at once
 //!   load ── what every shard and tenant uses, now and in the past
 //!   hotspots ── what is hot, why, and what is done about it
+//!   calendar ── polls that expect many voters, prepared for and left alone
 //!   slicing ── tenants cut into more slices, and joined again
 //! ```
 //! The API writes intent into the registry; whatever follows from it is found
@@ -19,6 +20,7 @@
 
 pub mod api;
 pub mod bootstrap;
+pub mod calendar;
 pub mod change;
 pub mod drains;
 pub mod events;
