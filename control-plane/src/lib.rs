@@ -10,6 +10,7 @@
 //!   migrations, drains ── moves of slices, one by one and many at once
 //!   load ── what every shard and tenant uses, now and in the past
 //!   hotspots ── what is hot, why, and what is done about it
+//!   shares ── links to a poll's results; reloads ── settings read again
 //!   slicing ── tenants cut into more slices, and joined again
 //! ```
 //! The API writes intent into the registry; whatever follows from it is found
@@ -33,8 +34,10 @@ pub mod migrations;
 pub mod placements;
 pub mod plane;
 pub mod registry;
+pub mod reloads;
 pub mod route_source;
 pub mod shards;
+pub mod shares;
 pub mod slicing;
 pub mod tenants;
 #[cfg(test)]

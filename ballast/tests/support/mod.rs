@@ -7,6 +7,7 @@
 pub mod browser;
 pub mod call;
 pub mod clock;
+pub mod hot;
 pub mod pages;
 pub mod polls;
 pub mod problem;

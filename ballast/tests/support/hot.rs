@@ -1,0 +1,141 @@
+//! A fleet that is made hot: two shards that can take little, rules with short
+//! windows, and tenants that are voted on again and again.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::polls::{Application, Poll};
+use super::{Instance, Options, text};
+
+/// Moves and judgements take their time on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(150);
+
+/// A shard can take 60 votes a second; a hotspot is one with more than 50.
+pub const RULES: &str = r#"
+[windows]
+step = "1s"
+short = "3s"
+long = "6s"
+
+[[rule]]
+name = "busy"
+summary = "More votes than the shard should have."
+when = "shard.votes > 50.0"
+for = "3s"
+clear = "shard.votes < 45.0"
+clear_for = "2s"
+severity = "critical"
+"#;
+
+/// A fleet of two shards that does this about hotspots.
+pub async fn started(mode: &str) -> Instance {
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    fs::write(home.path().join("rules.toml"), RULES).unwrap();
+    let config = format!(
+        "[fleet]\nshards = 2\n[load]\nvotes_per_second = 60\n[moves]\nwindow = \"1s\"\n\
+         [hotspots]\nmode = \"{mode}\"\nrules = \"rules.toml\"\nsettle = \"0s\"\njudge = \"4s\"\n"
+    );
+    let options = Options {
+        config: Some(config),
+        ..Options::default()
+    };
+    Instance::within(home, options).await
+}
+
+/// A tenant that is voted on again and again.
+pub struct Busy {
+    /// Which.
+    pub tenant: String,
+    /// What is voted on.
+    pub poll: Poll,
+    /// Who votes.
+    pub app: Arc<Application>,
+    counted: Arc<AtomicU64>,
+    ending: Arc<AtomicBool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Busy {
+    /// So many votes ten times a second.
+    pub async fn begin(it: &Instance, tenant: &str, votes: u64) -> Self {
+        let app = Arc::new(Application::with_scopes(it, tenant, &["vote", "read", "polls"]).await);
+        let poll = app.poll(json!({})).await;
+        let counted = Arc::new(AtomicU64::new(0));
+        let ending = Arc::new(AtomicBool::new(false));
+        let task = {
+            let (app, poll) = (app.clone(), poll.clone());
+            let (counted, ending) = (counted.clone(), ending.clone());
+            tokio::spawn(async move {
+                let mut beat = tokio::time::interval(Duration::from_millis(100));
+                let mut voter = 0;
+                while !ending.load(Ordering::SeqCst) {
+                    beat.tick().await;
+                    let lines = (0..votes).map(|n| poll.line(0, &format!("v-{}", voter + n)));
+                    let lines: String = lines.collect();
+                    voter += votes;
+                    let call = app
+                        .call("POST", "/votes")
+                        .raw("application/x-ndjson", lines);
+                    // Nobody answers while the process is killed.
+                    let Some(answer) = call.try_send().await else {
+                        continue;
+                    };
+                    let fine = answer.text.matches("\"counted\"").count();
+                    counted.fetch_add(fine as u64, Ordering::SeqCst);
+                }
+            })
+        };
+        Self {
+            tenant: tenant.to_owned(),
+            poll,
+            app,
+            counted,
+            ending,
+            task,
+        }
+    }
+
+    /// Ends, and finds exactly the votes that were acknowledged.
+    pub async fn end(self) {
+        self.ending.store(true, Ordering::SeqCst);
+        self.task.await.unwrap();
+        let counted = self.counted.load(Ordering::SeqCst);
+        let found = self.app.newest(&self.poll).await;
+        assert_eq!(found["total"].as_u64().unwrap(), counted, "{}", self.tenant);
+        assert!(counted > 0);
+    }
+}
+
+/// Where a tenant is.
+pub async fn shard_of(it: &Instance, tenant: &str) -> String {
+    text(&it.get(&format!("/tenants/{tenant}")).await["slices"][0]["shardID"])
+}
+
+/// Two tenants on one shard, with more than it can bear between them.
+pub async fn two_on_one(it: &Instance) -> (Busy, Busy, String) {
+    let mut by_shard = std::collections::BTreeMap::new();
+    for number in 0.. {
+        let tenant = format!("tenant-{number}");
+        it.tenant(&tenant).await;
+        let shard = shard_of(it, &tenant).await;
+        if let Some(other) = by_shard.insert(shard.clone(), tenant.clone()) {
+            let one = Busy::begin(it, &other, 4).await;
+            let two = Busy::begin(it, &tenant, 4).await;
+            return (one, two, shard);
+        }
+    }
+    unreachable!()
+}
+
+/// The first of a list.
+pub async fn first(it: &Instance, path: &str) -> Option<Value> {
+    it.get(path).await["items"]
+        .as_array()
+        .unwrap()
+        .first()
+        .cloned()
+}
