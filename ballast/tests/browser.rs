@@ -12,8 +12,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use support::browser::Chromium;
+use support::pages::badly_named;
 use support::polls::Application;
-use support::{Instance, Options, at_once, eventually};
+use support::{Instance, Options, at_once, eventually, hot, text, within};
 
 const IGNORED: &str = "needs Chromium: run scripts/test browser";
 
@@ -232,32 +233,22 @@ async fn no_name_becomes_a_script() {
     let it = Instance::start().await;
     let evil =
         "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>";
-    it.create(
-        "/tenants",
-        &json!({ "tenantID": "acme", "name": evil, "organisation": evil }),
-    )
-    .await;
-    let app = Application::with_scopes(&it, "acme", &["vote", "read", "polls"]).await;
-    let poll = app
-        .poll(json!({ "title": evil, "items": [evil, "\"'><svg onload=alert(1)>"] }))
-        .await;
-    app.vote(&poll, 0, "ada").await;
+    let results = badly_named(&it, evil).await;
     let browser = Chromium::start().await;
     log_in(&browser, &it, &it.token).await;
     for path in [
-        "tenants",
-        "tenants/acme",
-        "polls?tenant=acme",
-        &format!("polls/acme/{}", poll.id),
-        "events",
-        "",
+        "/console/tenants",
+        "/console/tenants/acme",
+        "/console/polls?tenant=acme",
+        &results,
+        "/console/events",
+        "/console",
     ] {
-        let path = format!("{}/console/{path}", it.router);
-        browser.go(path.trim_end_matches('/')).await;
+        browser.go(&format!("{}{path}", it.router)).await;
         browser.find("main").await;
         let title = browser.script("return document.title", json!([])).await;
         assert_ne!(title, "pwned", "{path}");
-        no_complaints(&browser, &path).await;
+        no_complaints(&browser, path).await;
     }
 }
 
@@ -309,6 +300,66 @@ async fn every_page_is_seen_and_found_accessible() {
     let complaints = browser.complaints().await;
     let expected = |line: &String| line.contains("/console/nowhere") && line.contains("404");
     assert!(complaints.iter().all(expected), "{complaints:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: run scripts/test browser"]
+async fn a_hotspot_is_read_and_its_plan_approved_and_judged() {
+    let it = hot::started("propose").await;
+    let (one, two, shard) = hot::two_on_one(&it).await;
+    let browser = Chromium::start().await;
+    browser.resize(1280, 900).await;
+    log_in(&browser, &it, &it.token).await;
+    let plan = within(hot::PATIENCE, "a plan", async || {
+        hot::first(&it, "/plans?open=true").await
+    })
+    .await;
+    let plan = format!("/console/plans/{}", text(&plan["planID"]));
+    let hotspot = hot::first(&it, "/hotspots").await.unwrap();
+    let hotspot = format!("/console/hotspots/{}", text(&hotspot["hotspotID"]));
+    let mut findings = Vec::new();
+    for (name, path) in [
+        ("hot-fleet", "/console".to_owned()),
+        ("hot-hotspots", format!("/console/hotspots?shard={shard}")),
+        ("hot-hotspot", hotspot.clone()),
+        ("hot-plan-proposed", plan.clone()),
+        ("hot-tenant", format!("/console/tenants/{}", one.tenant)),
+        ("hot-load", "/console/load?minutes=15".to_owned()),
+        (
+            "hot-replay",
+            "/console/replay?minutes=15&place=190".to_owned(),
+        ),
+        ("hot-shard", format!("/console/shards/{shard}?plan=yes")),
+    ] {
+        browser.go(&format!("{}{path}", it.router)).await;
+        if name == "hot-tenant" {
+            // What takes longer has come.
+            browser.reads("Of its shard").await;
+            browser.reads("Days are UTC").await;
+        }
+        findings.extend(look(&browser, name).await);
+    }
+    browser.go(&format!("{}{plan}", it.router)).await;
+    browser.click_said("Approve…").await;
+    let id = plan.trim_start_matches("/console/").replace('/', "-");
+    browser
+        .fill(&format!("#{id}-approve-reason"), "go on")
+        .await;
+    browser.click_said("Approve").await;
+    browser.reads("The plan is approved.").await;
+    within(hot::PATIENCE, "the plan is judged", async || {
+        let plan = hot::first(&it, "/plans").await?;
+        (plan["status"] == "done").then_some(())
+    })
+    .await;
+    for (name, path) in [("hot-plan-done", &plan), ("hot-hotspot-over", &hotspot)] {
+        browser.go(&format!("{}{path}", it.router)).await;
+        findings.extend(look(&browser, name).await);
+    }
+    assert!(findings.is_empty(), "{findings:#?}");
+    no_complaints(&browser, "hotspots and plans").await;
+    one.end().await;
+    two.end().await;
 }
 
 /// A fleet with something of everything.

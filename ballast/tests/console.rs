@@ -5,9 +5,7 @@
 
 mod support;
 
-use serde_json::json;
-use support::pages::{Browser, percent};
-use support::polls::Application;
+use support::pages::{Browser, badly_named, percent};
 use support::{Instance, Options, eventually, stranger};
 
 const PAGES: [&str; 12] = [
@@ -295,17 +293,8 @@ async fn each_role_sees_and_does_its_own() {
 async fn names_cannot_become_markup() {
     let it = Instance::start().await;
     let evil = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'";
-    it.create(
-        "/tenants",
-        &json!({ "tenantID": "acme", "name": evil, "organisation": evil }),
-    )
-    .await;
-    let app = Application::with_scopes(&it, "acme", &["vote", "read", "polls"]).await;
-    let poll = app
-        .poll(json!({ "title": evil, "items": [evil, "b"] }))
-        .await;
+    let results = badly_named(&it, evil).await;
     let mut browser = Browser::logged_in(&it, &it.token).await;
-    let results = format!("/console/polls/acme/{}", poll.id);
     for path in [
         "/console/tenants",
         "/console/tenants/acme",

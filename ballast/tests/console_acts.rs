@@ -8,7 +8,7 @@ mod support;
 use serde_json::{Value, json};
 use support::pages::{Browser, secret};
 use support::polls::Application;
-use support::{Instance, Options, eventually};
+use support::{Instance, Options, eventually, text};
 
 #[tokio::test]
 async fn what_is_done_is_in_the_audit_log_with_who_and_why() {
@@ -217,6 +217,25 @@ async fn results_are_shared_by_a_link_and_nothing_else_is() {
             .status,
         303
     );
+    // It can be taken back, and the audit log says who did what.
+    let poll_page = format!("/console/polls/acme/{}", poll.id);
+    let shown = browser.get(&poll_page).await.expect(200).text;
+    let (_, rest) = shown.split_once(&format!("{path}/")).unwrap();
+    let share = rest.split('/').next().unwrap();
+    let remove = format!("{path}/{share}/remove");
+    let other = format!("/console/polls/acme/{}/share/{share}/remove", hidden.id);
+    browser.act("/console", &other, &[]).await.expect(404);
+    anyone.get(&link).await.expect(200);
+    let why = [("reason", "the show is over")];
+    browser.act("/console", &remove, &why).await.expect(303);
+    anyone.get(&link).await.expect(404);
+    let shown = browser.get(&poll_page).await.expect(200).text;
+    assert!(!shown.contains("/remove"), "{shown}");
+    let events = it.all("/events?kind=share").await;
+    let told: Vec<_> = events.iter().map(|event| text(&event["action"])).collect();
+    assert_eq!(told, ["share.remove", "share.create"]);
+    assert_eq!(events[0]["reason"], "the show is over");
+    assert_eq!(events[1]["after"]["pollID"], poll.id.as_str());
     let path = format!("/console/polls/acme/{}/share", hidden.id);
     let made = browser
         .act("/console", &path, &[("days", "1")])
@@ -365,9 +384,18 @@ async fn settings_are_shown_checked_and_reloaded() {
     )
     .unwrap();
     browser
-        .act("/console", "/console/settings/reload", &[])
+        .act(
+            "/console",
+            "/console/settings/reload",
+            &[("reason", "longer")],
+        )
         .await
         .expect(303);
+    let events = it.all("/events?kind=settings").await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0]["action"], "settings.reload");
+    assert_eq!(events[0]["reason"], "longer");
+    assert_eq!(events[0]["after"]["keys"]["rotate_overlap"], "5h");
     let page = browser.get("/console/settings").await.expect(200);
     assert!(page.text.contains("rotate_overlap = &quot;5h&quot;"));
     std::fs::write(it.home().join("ballast.toml"), "nonsense").unwrap();
@@ -376,4 +404,5 @@ async fn settings_are_shown_checked_and_reloaded() {
         .await
         .expect(200);
     assert!(refused.text.contains("Nothing was changed"));
+    assert_eq!(it.all("/events?kind=settings").await.len(), 1);
 }

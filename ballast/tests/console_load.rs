@@ -4,91 +4,14 @@
 
 mod support;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-use serde_json::{Value, json};
+use support::hot::{PATIENCE, first, started, two_on_one};
 use support::pages::Browser;
-use support::polls::Application;
-use support::{Instance, Options, text, within};
-
-/// Hotspots are found and cured in seconds here, and a machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(150);
-
-const RULES: &str = r#"
-[windows]
-step = "1s"
-short = "3s"
-long = "6s"
-
-[[rule]]
-name = "busy"
-summary = "More votes than the shard should have."
-when = "shard.votes > 50.0"
-for = "3s"
-clear = "shard.votes < 45.0"
-clear_for = "2s"
-severity = "critical"
-"#;
-
-async fn started() -> Instance {
-    let home = Arc::new(tempfile::tempdir().unwrap());
-    std::fs::write(home.path().join("rules.toml"), RULES).unwrap();
-    let config = "[fleet]\nshards = 2\n[load]\nvotes_per_second = 60\n[moves]\nwindow = \"1s\"\n\
-                  [hotspots]\nmode = \"propose\"\nrules = \"rules.toml\"\nsettle = \"0s\"\njudge = \"4s\"\n";
-    let options = Options {
-        config: Some(config.to_owned()),
-        ..Options::default()
-    };
-    Instance::within(home, options).await
-}
-
-/// Votes forty times a second until told to end.
-fn busy(app: Application, ending: Arc<AtomicBool>) -> tokio::task::JoinHandle<()> {
-    tokio::spawn(async move {
-        let poll = app.poll(json!({})).await;
-        let mut beat = tokio::time::interval(Duration::from_millis(100));
-        let mut voter = 0;
-        while !ending.load(Ordering::SeqCst) {
-            beat.tick().await;
-            let lines: String = (0..4)
-                .map(|n| poll.line(0, &format!("v-{}", voter + n)))
-                .collect();
-            voter += 4;
-            app.send_lines(lines).await;
-        }
-    })
-}
-
-/// Two tenants that are on one shard.
-async fn two_on_one(it: &Instance) -> [String; 2] {
-    let mut by_shard = std::collections::BTreeMap::new();
-    for number in 0.. {
-        let tenant = format!("tenant-{number}");
-        let made = it.tenant(&tenant).await;
-        let shard = text(&made["slices"][0]["shardID"]);
-        if let Some(other) = by_shard.insert(shard, tenant.clone()) {
-            return [other, tenant];
-        }
-    }
-    unreachable!()
-}
-
-async fn first(it: &Instance, path: &str) -> Option<Value> {
-    let page = it.get(path).await;
-    page["items"].as_array().unwrap().first().cloned()
-}
+use support::{text, within};
 
 #[tokio::test]
 async fn a_plan_is_read_and_approved_and_load_is_drawn_and_replayed() {
-    let it = started().await;
-    let ending = Arc::new(AtomicBool::new(false));
-    let mut voting = Vec::new();
-    for tenant in two_on_one(&it).await {
-        let app = Application::with_scopes(&it, &tenant, &["vote", "read", "polls"]).await;
-        voting.push(busy(app, ending.clone()));
-    }
+    let it = started("propose").await;
+    let (one, two, shard) = two_on_one(&it).await;
     let mut browser = Browser::logged_in(&it, &it.token).await;
     let empty = browser.get("/console/hotspots").await.expect(200);
     assert!(empty.text.contains("nothing is hot"));
@@ -142,6 +65,49 @@ async fn a_plan_is_read_and_approved_and_load_is_drawn_and_replayed() {
     })
     .await;
 
+    // The fleet is as hot as it was measured, and says where.
+    let fleet = within(PATIENCE, "heat on the fleet page", async || {
+        let fleet = browser.get("/console").await.expect(200).text;
+        (fleet.contains("% of what it can do") && fleet.contains("too little recorded yet"))
+            .then_some(fleet)
+    })
+    .await;
+    assert!(fleet.contains("half of what its shard can take"));
+    let shown = browser.get(&format!("/console/shards/{shard}")).await;
+    assert!(shown.expect(200).text.contains("too little recorded yet"));
+
+    // What a tenant uses follows after its page, and is a page of its own.
+    let path = format!("/console/tenants/{}", one.tenant);
+    let page = browser.get(&path).await.expect(200).text;
+    assert!(page.contains(&format!("data-part=\"{path}/load\"")));
+    let used = browser.get(&format!("{path}/load?minutes=15")).await;
+    let used = used.expect(200).text;
+    for said in ["<h1>Load of", "data-series", "Of its shard", "99 % within"] {
+        assert!(used.contains(said), "{said}: {used}");
+    }
+    let days = browser.get(&format!("{path}/usage")).await.expect(200).text;
+    assert!(
+        days.contains("Without prices") && days.contains("<td class=\"num\">"),
+        "{days}"
+    );
+    let part = browser
+        .part(&format!("{path}/usage"))
+        .await
+        .expect(200)
+        .text;
+    assert!(
+        part.contains("Without prices") && !part.contains("<h1>"),
+        "{part}"
+    );
+    it.tenant("quiet").await;
+    let quiet = browser.get("/console/tenants/quiet/load").await.expect(200);
+    assert!(quiet.text.contains("It did nothing in this time."));
+    let quiet = browser
+        .get("/console/tenants/quiet/usage")
+        .await
+        .expect(200);
+    assert!(quiet.text.contains("Nothing is recorded"));
+
     let load = browser.get("/console/load?minutes=15").await.expect(200);
     for said in [
         "Heat, shard by shard",
@@ -167,8 +133,6 @@ async fn a_plan_is_read_and_approved_and_load_is_drawn_and_replayed() {
         .expect(422);
     browser.get("/console/plans/none").await.expect(404);
     browser.get("/console/hotspots/none").await.expect(404);
-    ending.store(true, Ordering::SeqCst);
-    for voting in voting {
-        voting.await.unwrap();
-    }
+    one.end().await;
+    two.end().await;
 }

@@ -8,75 +8,13 @@ mod support;
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::busy::Busy;
+use support::hot::{PATIENCE, RULES, first, shard_of, started, two_on_one};
 use support::polls::Application;
 use support::process::ballast;
 use support::{Instance, Options, Process, eventually, text, within};
-
-/// Moves and judgements take their time on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(150);
-
-/// A shard can take 60 votes a second; a hotspot is one with more than 50.
-const RULES: &str = r#"
-[windows]
-step = "1s"
-short = "3s"
-long = "6s"
-
-[[rule]]
-name = "busy"
-summary = "More votes than the shard should have."
-when = "shard.votes > 50.0"
-for = "3s"
-clear = "shard.votes < 45.0"
-clear_for = "2s"
-severity = "critical"
-"#;
-
-async fn started(mode: &str) -> Instance {
-    let home = Arc::new(tempfile::tempdir().unwrap());
-    fs::write(home.path().join("rules.toml"), RULES).unwrap();
-    let config = format!(
-        "[fleet]\nshards = 2\n[load]\nvotes_per_second = 60\n[moves]\nwindow = \"1s\"\n\
-         [hotspots]\nmode = \"{mode}\"\nrules = \"rules.toml\"\nsettle = \"0s\"\njudge = \"4s\"\n"
-    );
-    let options = Options {
-        config: Some(config),
-        ..Options::default()
-    };
-    Instance::within(home, options).await
-}
-
-async fn shard_of(it: &Instance, tenant: &str) -> String {
-    text(&it.get(&format!("/tenants/{tenant}")).await["slices"][0]["shardID"])
-}
-
-/// Two tenants on one shard, with more than it can bear between them.
-async fn two_on_one(it: &Instance) -> (Busy, Busy, String) {
-    let mut by_shard = std::collections::BTreeMap::new();
-    for number in 0.. {
-        let tenant = format!("tenant-{number}");
-        it.tenant(&tenant).await;
-        let shard = shard_of(it, &tenant).await;
-        if let Some(other) = by_shard.insert(shard.clone(), tenant.clone()) {
-            let one = Busy::begin(it, &other, 4, 1).await;
-            let two = Busy::begin(it, &tenant, 4, 1).await;
-            return (one, two, shard);
-        }
-    }
-    unreachable!()
-}
-
-async fn first(it: &Instance, path: &str) -> Option<Value> {
-    it.get(path).await["items"]
-        .as_array()
-        .unwrap()
-        .first()
-        .cloned()
-}
 
 /// What the command line says.
 async fn cli(it: &Instance, args: &[&str]) -> support::Ended {

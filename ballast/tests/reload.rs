@@ -159,6 +159,18 @@ async fn sighup_reads_the_settings_again_and_keeps_the_old_when_they_are_bad() {
         address_of_forwarded(&it, "c", "203.0.113.9").await,
         "203.0.113.9"
     );
+    // The audit log has the one that was taken, and whoever it was.
+    let events = eventually("the event", async || {
+        let events = it.all("/events?kind=settings").await;
+        (!events.is_empty()).then_some(events)
+    })
+    .await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0]["reason"], "SIGHUP");
+    assert_eq!(
+        events[0]["after"]["server"]["trusted_proxies"],
+        serde_json::json!(["127.0.0.1"])
+    );
 }
 
 #[tokio::test]

@@ -141,13 +141,34 @@
     clearTimeout(resizing);
     resizing = setTimeout(redraw, 150);
   });
-  for (const at of document.querySelectorAll("[data-series]")) {
-    try {
-      const data = JSON.parse(at.dataset.series);
-      if (window.uPlot && data.labels.length) draw(at, data);
-    } catch (_) {
-      // A chart less; the figures are on the page as text.
+  const drawAll = (within) => {
+    for (const at of within.querySelectorAll("[data-series]")) {
+      try {
+        const data = JSON.parse(at.dataset.series);
+        if (window.uPlot && data.labels.length) draw(at, data);
+      } catch (_) {
+        // A chart less; the figures are on the page as text.
+      }
     }
+  };
+  drawAll(document);
+
+  // --- parts that take longer follow when the page is there -------------------
+  for (const at of document.querySelectorAll("[data-part]")) {
+    (async () => {
+      at.setAttribute("aria-busy", "true");
+      try {
+        const answer = await fetch(at.dataset.part, { headers: { "x-part": "yes" } });
+        // Where it leads elsewhere, the session is over; the link stays.
+        if (answer.ok && !answer.redirected) {
+          at.innerHTML = await answer.text();
+          drawAll(at);
+        }
+      } catch (_) {
+        // The link stays.
+      }
+      at.removeAttribute("aria-busy");
+    })();
   }
 
   // --- what changes, as it changes -------------------------------------------

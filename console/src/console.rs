@@ -9,6 +9,7 @@ use ballast_domain::{Error, ErrorCode, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::AbortHandle;
 
+use crate::ahead::Ahead;
 use crate::census::Census;
 use crate::ports::Running;
 use crate::session::{Attempts, Loggedout, Seal};
@@ -44,6 +45,7 @@ pub struct Parts {
     pub(crate) attempts: Attempts,
     pub(crate) logged_out: Loggedout,
     pub(crate) census: Census,
+    pub(crate) ahead: Ahead,
     watchers: Arc<Semaphore>,
     ending: watch::Sender<bool>,
 }
@@ -64,6 +66,7 @@ impl Console {
             attempts: Attempts::default(),
             logged_out: Loggedout::default(),
             census: Census::default(),
+            ahead: Ahead::default(),
             watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
             ending: watch::Sender::new(false),
             plane,

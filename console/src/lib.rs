@@ -15,6 +15,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod act;
+mod ahead;
 mod assets;
 mod census;
 mod console;

@@ -7,6 +7,9 @@ pub trait RunningSettings: Send + Sync + 'static {
     /// All settings, as the text of a configuration file. It holds no secret.
     fn text(&self) -> String;
 
+    /// The same, section by section.
+    fn value(&self) -> serde_json::Value;
+
     /// What is wrong with the text of a configuration file; `None` when it
     /// would do.
     fn problem_with(&self, text: &str) -> Option<String>;

@@ -32,6 +32,10 @@ pub struct Story {
     pub sent_again: u64,
     /// How long nobody could vote at the cutover, in milliseconds.
     pub pause_ms: Option<u64>,
+    /// The hotspot that was found.
+    pub hotspot_id: Option<String>,
+    /// The plan that was made for it.
+    pub plan_id: Option<String>,
     /// The move that it is about.
     pub move_id: Option<String>,
 }
@@ -102,12 +106,21 @@ impl Story {
                     div { dt { "Pause at the cutover" } dd {
                         @match self.pause_ms { Some(ms) => { (ms) " ms" } None => { "—" } }
                     } }
-                    @if let Some(id) = &self.move_id {
-                        div { dt { "The move" } dd { a class="small" href=(format!("/console/moves/{id}")) { "watch it" } } }
-                    }
+                    (link("The finding", "hotspots", self.hotspot_id.as_deref(), "read it"))
+                    (link("The plan", "plans", self.plan_id.as_deref(), "read it"))
+                    (link("The move", "moves", self.move_id.as_deref(), "watch it"))
                 }
             }
             br;
+        }
+    }
+}
+
+/// A page that more is told on, once there is one.
+fn link(title: &str, room: &str, id: Option<&str>, words: &str) -> Markup {
+    html! {
+        @if let Some(id) = id {
+            div { dt { (title) } dd { a class="small" href=(format!("/console/{room}/{id}")) { (words) } } }
         }
     }
 }

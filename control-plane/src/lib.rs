@@ -11,6 +11,7 @@
 //!   load ── what every shard and tenant uses, now and in the past
 //!   hotspots ── what is hot, why, and what is done about it
 //!   calendar ── polls that expect many voters, prepared for and left alone
+//!   shares ── links to a poll's results; reloads ── settings read again
 //!   slicing ── tenants cut into more slices, and joined again
 //! ```
 //! The API writes intent into the registry; whatever follows from it is found
@@ -35,8 +36,10 @@ pub mod migrations;
 pub mod placements;
 pub mod plane;
 pub mod registry;
+pub mod reloads;
 pub mod route_source;
 pub mod shards;
+pub mod shares;
 pub mod slicing;
 pub mod tenants;
 #[cfg(test)]

@@ -84,7 +84,9 @@ impl RouteSource for RegistryRoutes {
                 | Kind::Execution
                 | Kind::Migration
                 | Kind::Hotspot
-                | Kind::Plan => None,
+                | Kind::Plan
+                | Kind::Settings
+                | Kind::Share => None,
             }
         });
         Ok((next, stale.collect::<Result<_, _>>().map_err(bad)?))

@@ -50,11 +50,15 @@ pub enum Kind {
     Hotspot = 9,
     /// A plan: what is to be done about hotspots, and what came of it.
     Plan = 10,
+    /// The settings, as they were last read again.
+    Settings = 11,
+    /// A link that shows a poll's results.
+    Share = 12,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Tenant,
         Self::Shard,
         Self::Key,
@@ -65,6 +69,8 @@ impl Kind {
         Self::Migration,
         Self::Hotspot,
         Self::Plan,
+        Self::Settings,
+        Self::Share,
     ];
 
     /// The kind's name, as in the audit log.
@@ -80,6 +86,8 @@ impl Kind {
             Self::Migration => "migration",
             Self::Hotspot => "hotspot",
             Self::Plan => "plan",
+            Self::Settings => "settings",
+            Self::Share => "share",
         }
     }
 

@@ -1,8 +1,6 @@
 //! What happens, chapter by chapter.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -13,10 +11,16 @@ use super::api::Api;
 use super::crowd::Crowd;
 use super::house::House;
 use super::people::Tenant;
+use super::size::SHARD_VOTES;
 use super::story::Teller;
+use super::watch::{self, Acted};
 
+/// How long it copies before it is killed: it takes some seconds in all.
+const MIDDLE: Duration = Duration::from_secs(1);
 /// How often a move is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+/// The window over which load is told: as long as the short one of the rules.
+const WINDOW: Duration = Duration::from_secs(4);
 /// The longest that a move may take.
 const MOVE_LOOKS: usize = 3_000;
 
@@ -31,6 +35,13 @@ pub(super) struct Ended {
     pub(super) from: Option<String>,
     pub(super) to: Option<String>,
     pub(super) migration: Option<String>,
+    pub(super) hotspot: Option<String>,
+    pub(super) plan: Option<String>,
+    /// Who had it moved: `hotspots` or `hand`.
+    pub(super) moved_by: Option<&'static str>,
+    pub(super) verdict: Option<String>,
+    /// How full the hot shard was and is, in percent.
+    pub(super) fill: Option<(u64, u64)>,
 }
 
 /// The whole story.
@@ -38,6 +49,7 @@ pub(super) async fn play(
     house: &mut House,
     api: &Api,
     crowd: &Arc<Crowd>,
+    star: &Arc<Tenant>,
     teller: &Teller,
     pace: Duration,
     chaos: u32,
@@ -46,136 +58,110 @@ pub(super) async fn play(
     let many = crowd.tenants.len();
     teller.begin(
         "people",
-        &format!("{many} tenants on six shards; most votes go to a few of them"),
+        &format!(
+            "{many} tenants on six shards, each taken to manage {SHARD_VOTES} votes a second; \
+             most votes go to a few tenants, many of them on {}",
+            star.shard
+        ),
     );
     tokio::time::sleep(pace).await;
 
     // Somebody whom nobody had on the list.
-    let star = crowd.tenants.get(many / 2).context("a tenant")?.clone();
-    let before = rates(api, crowd, pace / 4).await?;
     crowd.send_to(Some(star.clone()));
-    teller.begin("crowd", &format!("everybody votes at {}", star.id));
-    tokio::time::sleep(pace).await;
-
-    let (from, after) = diagnose(api, crowd, teller, &star, &before, pace / 4).await?;
-    let to = coolest(&after, &from)?;
-    let id = begin(api, &star, &to, "a flash crowd").await?;
-    teller.moving(&id, None);
-    teller.begin(
-        "move",
-        &format!("{} goes {from} → {to} while it is being voted on", star.id),
+    let told = format!(
+        "everybody votes at {}, which is on {} too",
+        star.id, star.shard
     );
-    until(api, teller, &id, |body| {
-        body["phase"] == "WaitForSync" && copied(body) > 0
-    })
-    .await?;
+    teller.begin("crowd", &told);
+    let acted = watch::acts(api, teller).await?;
+    let id = match &acted {
+        Some(acted) => acted.migration.clone(),
+        None => by_hand(api, teller, star).await?,
+    };
+    teller.moving(&id, None);
+    let body = shown(api, &id).await?;
+    ended.note(&body, acted.as_ref());
+    let before = watch::fills(api).await?;
+    teller.begin("move", &ended.way("while it is being voted on"));
+    until(api, teller, &id, |body| body["phase"] == "WaitForSync").await?;
+    tokio::time::sleep(MIDDLE).await;
     let body = shown(api, &id).await?;
     kill(house, teller, "kill", &body).await?;
     let body = until(api, teller, &id, is_over).await?;
-    ended.note(&body, &star, &from, &to, &id);
-    let now = rates(api, crowd, pace / 4).await?;
+    ended.note(&body, acted.as_ref());
     teller.moving(&id, ended.pause_ms);
-    let rate = |rates: &BTreeMap<String, u64>| rates.get(&from).copied().unwrap_or(0);
-    let told = format!(
-        "{} is on {to}; nobody could vote for {} ms. {from} is down from {} to {} votes per second",
-        star.id,
-        ended.pause_ms.unwrap_or(0),
-        rate(&after),
-        rate(&now)
-    );
-    teller.begin("gone", &told);
+    gone(api, teller, &before, acted.as_ref(), &mut ended).await?;
     tokio::time::sleep(pace / 2).await;
+    if chaos > 0 {
+        // Two who move the same tenant would stand in each other's way.
+        house.only_observe().await?;
+    }
     for round in 1..=chaos {
-        chaotic(house, api, teller, &star, round, &mut ended).await?;
+        chaotic(house, api, teller, star, round, &mut ended).await?;
     }
     crowd.send_to(None);
     ended.kills = house.kills;
     Ok(ended)
 }
 
-/// Votes per second, shard by shard: those that were acknowledged.
-async fn rates(api: &Api, crowd: &Crowd, span: Duration) -> anyhow::Result<BTreeMap<String, u64>> {
-    let places = places(api, crowd).await?;
-    let sums = || {
-        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-        for (tenant, shard) in crowd.tenants.iter().zip(&places) {
-            let votes: u64 = tenant
-                .items
-                .iter()
-                .map(|item| item.acknowledged.load(Ordering::SeqCst))
-                .sum();
-            *sums.entry(shard.clone()).or_default() += votes;
-        }
-        sums
-    };
-    let first = sums();
-    let ms = u64::try_from(span.as_millis()).unwrap_or(1).max(1);
-    tokio::time::sleep(span).await;
-    let second = sums();
-    let rate = |(shard, votes): (String, u64)| {
-        let before = first.get(&shard).copied().unwrap_or(0);
-        (shard, (votes - before) * 1_000 / ms)
-    };
-    Ok(second.into_iter().map(rate).collect())
-}
-
-/// The shard that each tenant is on, in the tenants' order.
-async fn places(api: &Api, crowd: &Crowd) -> anyhow::Result<Vec<String>> {
-    let mut known = BTreeMap::new();
-    let mut cursor = String::new();
-    loop {
-        let page = api
-            .admin(Method::GET, &format!("/tenants?limit=1000{cursor}"), None)
-            .await?;
-        for tenant in page["items"].as_array().context("tenants")? {
-            let shard = tenant["slices"][0]["shardID"].as_str().unwrap_or_default();
-            known.insert(
-                tenant["tenantID"].as_str().unwrap_or_default().to_owned(),
-                shard.to_owned(),
-            );
-        }
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => break,
-        }
-    }
-    let place = |tenant: &Arc<Tenant>| known.get(&tenant.id).cloned().unwrap_or_default();
-    Ok(crowd.tenants.iter().map(place).collect())
-}
-
-async fn diagnose(
-    api: &Api,
-    crowd: &Crowd,
-    teller: &Teller,
-    star: &Tenant,
-    before: &BTreeMap<String, u64>,
-    span: Duration,
-) -> anyhow::Result<(String, BTreeMap<String, u64>)> {
-    let votes = |tenant: &Tenant| -> u64 {
-        tenant
-            .items
-            .iter()
-            .map(|item| item.acknowledged.load(Ordering::SeqCst))
-            .sum()
-    };
-    let first = votes(star);
-    let after = rates(api, crowd, span).await?;
-    let own = (votes(star) - first) * 1_000 / u64::try_from(span.as_millis()).unwrap_or(1).max(1);
-    let hottest = after.iter().max_by_key(|(_, rate)| **rate);
-    let (shard, rate) = hottest.context("a shard")?;
+/// The hotspot loop has not acted in time: the story says so, and goes on.
+async fn by_hand(api: &Api, teller: &Teller, star: &Tenant) -> anyhow::Result<String> {
+    let why = watch::why_not(api, &star.shard).await?;
+    let fills = watch::fills(api).await?;
+    let emptiest = fills.iter().map(|(id, _)| id).find(|id| **id != star.shard);
+    let to = emptiest.context("another shard")?;
     let told = format!(
-        "{shard} went from {} to {rate} votes per second; {own} of them are for {}: moving it helps",
-        before.get(shard).copied().unwrap_or(0),
-        star.id
+        "the hotspot loop has not acted in time, so the move is begun by hand. \
+         {} is at {} %, and this is what the loop says: {why}",
+        star.shard,
+        watch::of(&fills, &star.shard)
     );
     teller.begin("diagnosis", &told);
-    Ok((shard.clone(), after))
+    begin(api, star, to, "a flash crowd").await
 }
 
-fn coolest(rates: &BTreeMap<String, u64>, but: &str) -> anyhow::Result<String> {
-    let others = rates.iter().filter(|(shard, _)| *shard != but);
-    let coolest = others.min_by_key(|(_, rate)| **rate);
-    Ok(coolest.context("another shard")?.0.clone())
+/// The last chapter: whether it helped, by what the fleet measured.
+async fn gone(
+    api: &Api,
+    teller: &Teller,
+    before: &[(String, u64)],
+    acted: Option<&Acted>,
+    ended: &mut Ended,
+) -> anyhow::Result<()> {
+    teller.begin("gone", "waiting until it is measured whether it helped");
+    let judged = match acted {
+        Some(acted) => watch::judged(api, acted).await?,
+        None => watch::Judged::default(),
+    };
+    // What was measured before a kill says nothing of now.
+    tokio::time::sleep(WINDOW).await;
+    let now = watch::fills(api).await?;
+    let [from, to] = [&ended.from, &ended.to].map(|shard| shard.clone().unwrap_or_default());
+    let fill = (watch::of(before, &from), watch::of(&now, &from));
+    let hotspot = match (acted.is_some(), judged.over) {
+        (true, true) => "the hotspot is over",
+        (true, false) => "the hotspot is NOT over yet",
+        (false, _) => "nobody judges a move by hand",
+    };
+    let verdict = match judged.verdict.as_deref() {
+        Some("helped") => ", and the loop finds that its move helped",
+        Some("didNotHelp") => ", and the loop finds that its move did not help",
+        Some(_) => ", and the loop cannot tell whether its move helped",
+        None => "",
+    };
+    let told = format!(
+        "{} is on {to}; nobody could vote for {} ms. {from} went from {} % to {} % of what \
+         it can take, {to} is at {} %: {hotspot}{verdict}",
+        ended.tenant.as_deref().unwrap_or("it"),
+        ended.pause_ms.unwrap_or(0),
+        fill.0,
+        fill.1,
+        watch::of(&now, &to),
+    );
+    teller.begin("gone", &told);
+    ended.verdict = judged.verdict;
+    ended.fill = Some(fill);
+    Ok(())
 }
 
 async fn begin(api: &Api, star: &Tenant, to: &str, reason: &str) -> anyhow::Result<String> {
@@ -231,17 +217,15 @@ async fn kill(
     body: &Value,
 ) -> anyhow::Result<()> {
     let phase = body["phase"].as_str().unwrap_or("?");
-    let done = copied(body);
+    let killed = match copied(body) {
+        0 => format!("killed in {phase}"),
+        rows => format!("killed in {phase}, {rows} rows copied"),
+    };
     house.kill().await?;
-    teller.begin(
-        chapter,
-        &format!("killed in {phase}, {done} rows copied; starting it again"),
-    );
+    teller.begin(chapter, &format!("{killed}; starting it again"));
     house.start().await?;
-    teller.begin(
-        chapter,
-        &format!("killed in {phase}, {done} rows copied; it is back, and goes on where it was"),
-    );
+    let told = format!("{killed}; it is back, and goes on where it was");
+    teller.begin(chapter, &told);
     Ok(())
 }
 
@@ -294,13 +278,36 @@ async fn chaotic(
 }
 
 impl Ended {
-    fn note(&mut self, body: &Value, star: &Tenant, from: &str, to: &str, id: &str) {
-        self.moves += u32::from(body["status"] == "completed");
+    /// Notes a move as it is told.
+    fn note(&mut self, body: &Value, acted: Option<&Acted>) {
+        let text = |key: &str| body[key].as_str().map(str::to_owned);
+        self.moves = u32::from(body["status"] == "completed");
         self.pause_ms = body["pauseMs"].as_u64();
         self.longest_pause_ms = self.longest_pause_ms.max(self.pause_ms);
-        self.tenant = Some(star.id.clone());
-        self.from = Some(from.to_owned());
-        self.to = Some(to.to_owned());
-        self.migration = Some(id.to_owned());
+        self.tenant = text("tenantID");
+        self.from = text("fromShardID");
+        self.to = text("toShardID");
+        self.migration = text("migrationID");
+        self.hotspot = acted.map(|acted| acted.hotspot.clone());
+        self.plan = acted.map(|acted| acted.plan.clone());
+        self.moved_by = Some(match acted {
+            Some(_) => "hotspots",
+            None => "hand",
+        });
+    }
+
+    /// Who goes where.
+    fn way(&self, how: &str) -> String {
+        let known = |it: &Option<String>| it.clone().unwrap_or_else(|| "?".to_owned());
+        let by = match &self.plan {
+            Some(plan) => format!("{plan} moves"),
+            None => "by hand:".to_owned(),
+        };
+        format!(
+            "{by} {} {} → {} {how}",
+            known(&self.tenant),
+            known(&self.from),
+            known(&self.to)
+        )
     }
 }

@@ -9,18 +9,16 @@ use std::time::Duration;
 use reqwest::{Client, StatusCode};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::{Interval, MissedTickBehavior};
 
 use super::api::Api;
 use super::people::Tenant;
+use super::size::{CROWD_VOTES, FAVOURITES_PERCENT, PEOPLE_VOTES, beat};
 
 /// People who vote now and then.
-const PEOPLE: usize = 12;
-/// How long each of them rests between votes.
-const REST: Duration = Duration::from_millis(20);
-/// A flash crowd: many more, who hardly rest. They do not come faster than a
-/// copy that is slowed down for those who watch can follow.
+const PEOPLE: usize = 24;
+/// A flash crowd.
 const CROWD: usize = 24;
-const BREATH: Duration = Duration::from_millis(8);
 /// How long nobody is told anything before a vote counts as failed.
 const GIVE_UP: usize = 600;
 /// How long to wait before a vote is sent again.
@@ -29,6 +27,8 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Everybody who votes, and what they were told.
 pub(super) struct Crowd {
     pub(super) tenants: Vec<Arc<Tenant>>,
+    /// The tenants that are voted on most.
+    favourites: Vec<usize>,
     http: Client,
     url: String,
     /// The tenant that the crowd is at.
@@ -43,9 +43,10 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    pub(super) fn new(tenants: Vec<Arc<Tenant>>, api: &Api) -> anyhow::Result<Self> {
-        Ok(Self {
+    pub(super) fn new(tenants: Vec<Arc<Tenant>>, favourites: Vec<usize>, api: &Api) -> Self {
+        Self {
             tenants,
+            favourites,
             http: api.http.clone(),
             url: api.url.clone(),
             hot: watch::Sender::new(None),
@@ -55,7 +56,7 @@ impl Crowd {
             failed: AtomicU64::new(0),
             sent_again: AtomicU64::new(0),
             slowest_ms: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Sends the crowd to a tenant, or home.
@@ -90,29 +91,41 @@ impl Crowd {
     }
 
     async fn person(self: Arc<Self>, number: usize) {
+        let mut beat = rhythm(number, PEOPLE, PEOPLE_VOTES).await;
         let mut turn = number as u64;
         while self.goes_on() {
+            beat.tick().await;
             turn = turn
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            let tenant = self.tenants.get(skewed(turn >> 33, self.tenants.len()));
-            if let Some(tenant) = tenant.cloned() {
+            let any = || skewed(turn >> 33, self.tenants.len());
+            let place = match (turn >> 50) % 100 < FAVOURITES_PERCENT {
+                true => self.favourite(turn >> 33).unwrap_or_else(any),
+                false => any(),
+            };
+            if let Some(tenant) = self.tenants.get(place).cloned() {
                 self.cast(&tenant, turn >> 40).await;
             }
-            tokio::time::sleep(REST).await;
         }
+    }
+
+    fn favourite(&self, chance: u64) -> Option<usize> {
+        let many = self.favourites.len() as u64;
+        let place = usize::try_from(chance.checked_rem(many)?).ok()?;
+        self.favourites.get(place).copied()
     }
 
     async fn fan(self: Arc<Self>, number: usize) {
         let mut hot = self.hot.subscribe();
+        let mut beat = rhythm(number, CROWD, CROWD_VOTES).await;
         let mut turn = number as u64;
         while self.goes_on() {
             let tenant = hot.borrow_and_update().clone();
             match tenant {
                 Some(tenant) => {
+                    beat.tick().await;
                     turn += 1;
                     self.cast(&tenant, turn * turn).await;
-                    tokio::time::sleep(BREATH).await;
                 }
                 None => {
                     let _ = tokio::time::timeout(AGAIN, hot.changed()).await;
@@ -159,6 +172,17 @@ impl Crowd {
         }
         self.failed.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// When one of `many` votes: not all of them at the same moment. Who was kept
+/// waiting does not make up for it.
+async fn rhythm(number: usize, many: usize, votes: u64) -> Interval {
+    let beat = beat(many, votes);
+    let many = u32::try_from(many).unwrap_or(1).max(1);
+    tokio::time::sleep(beat / many * u32::try_from(number).unwrap_or(0)).await;
+    let mut interval = tokio::time::interval(beat);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
 }
 
 /// A place among `many`: about half of all at the first tenth.

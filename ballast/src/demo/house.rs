@@ -9,24 +9,39 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use super::size::{COPY_BYTES, SHARD_VOTES};
+
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may take to end in peace.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Copying is slowed down, so that a person can watch it.
-const CONFIG: &str = "\
-[fleet]
-region = \"demo\"
-shards = 6
+/// What it goes by: copying is slowed down, so that a person can watch it, and
+/// the hotspot loop acts by itself within seconds instead of minutes.
+fn config(mode: &str) -> String {
+    format!(
+        "[fleet]\nregion = \"demo\"\nshards = 6\n\n\
+         [moves]\nwindow = \"6s\"\nbytes_per_second = {COPY_BYTES}\n\n\
+         [load]\nvotes_per_second = {SHARD_VOTES}\n\n\
+         [hotspots]\nmode = \"{mode}\"\nrules = \"rules.toml\"\n\
+         limit = 0.75\ngoal = 0.70\nlevel = 0.75\nsure = 0.75\n\
+         settle = \"0s\"\njudge = \"5s\"\n\n\
+         [log]\nfilter = \"error\"\n"
+    )
+}
 
-[moves]
-window = \"6s\"
-bytes_per_second = 500000
-
-[log]
-filter = \"error\"
-";
+/// When a shard is hot: the windows are short, so that nobody has to wait.
+fn rules() -> String {
+    let (hot, calm) = (SHARD_VOTES * 75 / 100, SHARD_VOTES * 72 / 100);
+    format!(
+        "[windows]\nstep = \"1s\"\nshort = \"4s\"\nlong = \"8s\"\n\n\
+         [[rule]]\nname = \"flash-crowd\"\n\
+         summary = \"The shard has nearly as many votes as it can take.\"\n\
+         when = \"shard.votes > {hot}.0\"\nfor = \"3s\"\n\
+         clear = \"shard.votes < {calm}.0\"\nclear_for = \"3s\"\n\
+         cooldown = \"10s\"\nseverity = \"critical\"\n"
+    )
+}
 
 /// A fleet that runs.
 pub(super) struct House {
@@ -48,7 +63,8 @@ impl House {
             .prefix("ballast-demo-")
             .tempdir()
             .context("make a temporary directory")?;
-        tokio::fs::write(home.path().join("ballast.toml"), CONFIG).await?;
+        tokio::fs::write(home.path().join("ballast.toml"), config("auto")).await?;
+        tokio::fs::write(home.path().join("rules.toml"), rules()).await?;
         let mut house = Self {
             home,
             child: None,
@@ -123,6 +139,19 @@ impl House {
         }
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         self.child = Some(child);
+        Ok(())
+    }
+
+    /// From now on hotspots are only told: whoever moves something is asked by
+    /// hand.
+    pub(super) async fn only_observe(&self) -> anyhow::Result<()> {
+        tokio::fs::write(self.home().join("ballast.toml"), config("observe")).await?;
+        let pid = self.child.as_ref().and_then(Child::id);
+        if let Some(pid) = pid {
+            let mut tell = Command::new("kill");
+            tell.args(["-HUP", &pid.to_string()]);
+            tell.status().await.context("have the fleet reload")?;
+        }
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! `ballast demo`: the promise, shown. A fleet of its own in a temporary
-//! directory, hundreds of tenants, people who vote; then a flash crowd, a move
-//! under fire, a `kill -9` in the middle of it, and a count of every vote.
+//! directory, hundreds of tenants, people who vote; then a flash crowd, which the
+//! fleet's own hotspot loop finds, explains and cures by a move under fire; a
+//! `kill -9` in the middle of it, and a count of every vote.
 //!
 //! ```text
 //!   house    the fleet: a `ballast up` of its own, started, killed, stopped
@@ -8,10 +9,13 @@
 //!   people   tenants, keys and polls
 //!   crowd    who votes, how often, and what they were told
 //!   count    what was acknowledged against what is found: pure
+//!   size     how much is voted, and what a shard is taken to manage
+//!   watch    what the hotspot loop does
 //!   story    the chapters, in the terminal and on the page
 //! ```
-//! Nothing is staged: clients learn what happens from the answers they get,
-//! and the figures are theirs.
+//! Clients learn what happens from the answers they get, and the figures are
+//! theirs. What is set for the stage: shards are taken to manage little, windows
+//! are seconds instead of minutes, and copying is slowed down.
 
 mod api;
 mod chapters;
@@ -19,7 +23,9 @@ mod count;
 mod crowd;
 mod house;
 mod people;
+mod size;
 mod story;
+mod watch;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -89,14 +95,16 @@ async fn tell(args: &DemoArgs, screen: &Screen, house: &mut House) -> anyhow::Re
     let people = people::settle(&api, args.tenants)
         .await
         .context("make tenants")?;
-    let crowd = Arc::new(Crowd::new(people, &api)?);
+    let (favourites, star) = people::roles(&people).context("two tenants on one shard")?;
+    let star = people.get(star).context("a star")?.clone();
+    let crowd = Arc::new(Crowd::new(people, favourites, &api));
     let telling = tokio::spawn(teller.clone().keep_telling(crowd.clone()));
     let counting = tokio::spawn(teller.clone().keep_counting(api.clone(), crowd.clone()));
     let voting = crowd.clone().vote();
     let stopping = tokio::signal::ctrl_c();
     let rounds = if args.chaos { CHAOS_ROUNDS } else { 0 };
     let ended = tokio::select! {
-        ended = chapters::play(house, &api, &crowd, &teller, args.pace, rounds) => ended?,
+        ended = chapters::play(house, &api, &crowd, &star, &teller, args.pace, rounds) => ended?,
         _ = stopping => {
             screen.note("stopped early: counting what there is");
             Ended::default()

@@ -1,5 +1,6 @@
 //! Tenants with a key and a poll each.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -37,6 +38,8 @@ const NAMES: [&str; 8] = [
 /// A tenant with its poll.
 pub(super) struct Tenant {
     pub(super) id: String,
+    /// The shard that it was placed on.
+    pub(super) shard: String,
     pub(super) key: String,
     pub(super) poll: String,
     pub(super) items: Vec<Item>,
@@ -50,6 +53,23 @@ pub(super) struct Item {
     pub(super) begun: AtomicU64,
 }
 
+/// Favourites, at the most.
+const FAVOURITES: usize = 8;
+
+/// Who is voted on most, and a quiet neighbour on the same shard, to which the
+/// crowd will come. It is the shard with the most tenants: of many favourites
+/// none is worth a move by itself.
+pub(super) fn roles(tenants: &[Arc<Tenant>]) -> Option<(Vec<usize>, usize)> {
+    let mut shards: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, tenant) in tenants.iter().enumerate() {
+        shards.entry(&tenant.shard).or_default().push(place);
+    }
+    let fullest = shards.into_values().max_by_key(Vec::len)?;
+    let (star, others) = fullest.split_last()?;
+    let favourites: Vec<usize> = others.iter().copied().take(FAVOURITES).collect();
+    (!favourites.is_empty()).then_some((favourites, *star))
+}
+
 /// Makes all of them.
 pub(super) async fn settle(api: &Api, count: u32) -> anyhow::Result<Vec<Arc<Tenant>>> {
     let made = stream::iter(0..count).map(|number| one(api, number));
@@ -61,7 +81,9 @@ async fn one(api: &Api, number: u32) -> anyhow::Result<Arc<Tenant>> {
     let name = NAMES[index % NAMES.len()];
     let id = format!("{name}-{:03}", number + 1);
     let body = json!({ "tenantID": id, "name": format!("{name} no. {}", number + 1) });
-    api.admin(Method::POST, "/tenants", Some(&body)).await?;
+    let placed = api.admin(Method::POST, "/tenants", Some(&body)).await?;
+    let shard = placed["slices"][0]["shardID"].as_str();
+    let shard = shard.context("where a tenant is")?.to_owned();
     let key = api
         .admin(
             Method::POST,
@@ -87,7 +109,35 @@ async fn one(api: &Api, number: u32) -> anyhow::Result<Arc<Tenant>> {
     Ok(Arc::new(Tenant {
         poll: made["pollID"].as_str().context("a poll")?.to_owned(),
         items: items.filter_map(item).collect(),
+        shard,
         id,
         key,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_star_is_a_quiet_neighbour_of_the_favourites() {
+        let on = |shards: &[&str]| -> Vec<Arc<Tenant>> {
+            let tenant = |shard: &&str| {
+                Arc::new(Tenant {
+                    id: String::new(),
+                    shard: (*shard).to_owned(),
+                    key: String::new(),
+                    poll: String::new(),
+                    items: Vec::new(),
+                })
+            };
+            shards.iter().map(tenant).collect()
+        };
+        assert_eq!(
+            roles(&on(&["a", "b", "a", "b", "a"])),
+            Some((vec![0, 2], 4))
+        );
+        assert_eq!(roles(&on(&["a", "b", "c", "b"])), Some((vec![1], 3)));
+        assert_eq!(roles(&on(&["a", "b"])), None);
+    }
 }

@@ -84,6 +84,28 @@ impl Teller {
         }
     }
 
+    /// What somebody else says, word for word: for the terminal, because the
+    /// page has a page for it.
+    pub(super) fn quote(&self, letter: &str) {
+        if self.screen.json {
+            return;
+        }
+        let lines = letter.lines().map(|line| format!("     | {line}"));
+        self.screen.note(&lines.collect::<Vec<_>>().join("\n"));
+    }
+
+    /// Notes the finding.
+    pub(super) fn found(&self, hotspot: &str) {
+        let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
+        story.hotspot_id = Some(hotspot.to_owned());
+    }
+
+    /// Notes the plan.
+    pub(super) fn planned(&self, plan: &str) {
+        let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
+        story.plan_id = Some(plan.to_owned());
+    }
+
     /// Notes which move it is about, and how long its pause was.
     pub(super) fn moving(&self, id: &str, pause_ms: Option<u64>) {
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,8 +113,8 @@ impl Teller {
         story.pause_ms = pause_ms.or(story.pause_ms);
     }
 
-    /// Notes what was found.
-    fn found(&self, found: &Found) {
+    /// Notes what was counted.
+    fn there(&self, found: &Found) {
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         story.found = Some(found.votes);
         story.lost = Some(found.lost);
@@ -106,14 +128,14 @@ impl Teller {
             tokio::time::sleep(COUNT_EVERY).await;
             // The fleet may be away: then the next count tells.
             if let Ok(found) = count::of(&api, &crowd).await {
-                self.found(&found);
+                self.there(&found);
             }
         }
     }
 
     /// Notes what was found at the end.
     pub(super) fn counted(&self, crowd: &Crowd, found: &Found) {
-        self.found(found);
+        self.there(found);
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         for chapter in &mut story.chapters {
             chapter.state = Progress::Done;
@@ -162,6 +184,15 @@ pub(super) struct Summary {
     from_shard: Option<String>,
     to_shard: Option<String>,
     migration: Option<String>,
+    /// Who had it moved: `hotspots`, the product's own loop, or `hand`.
+    moved_by: Option<&'static str>,
+    hotspot: Option<String>,
+    plan: Option<String>,
+    /// What the hotspot loop says of its own move.
+    verdict: Option<String>,
+    /// How full the hot shard was and is, in percent of what it can take.
+    fill_before: Option<u64>,
+    fill_after: Option<u64>,
 }
 
 impl Summary {
@@ -182,6 +213,12 @@ impl Summary {
             from_shard: ended.from.clone(),
             to_shard: ended.to.clone(),
             migration: ended.migration.clone(),
+            moved_by: ended.moved_by,
+            hotspot: ended.hotspot.clone(),
+            plan: ended.plan.clone(),
+            verdict: ended.verdict.clone(),
+            fill_before: ended.fill.map(|(before, _)| before),
+            fill_after: ended.fill.map(|(_, after)| after),
         }
     }
 
@@ -199,6 +236,17 @@ impl Summary {
         let pause = self
             .pause_ms
             .map_or_else(|| "none".to_owned(), |ms| format!("{ms} ms"));
+        let by = match self.moved_by {
+            Some("hotspots") => ", by the hotspot loop",
+            Some(_) => ", by hand",
+            None => "",
+        };
+        let relief = match (&self.from_shard, self.fill_before, self.fill_after) {
+            (Some(shard), Some(before), Some(after)) => {
+                format!("{shard} {before} % → {after} % of what it can take")
+            }
+            _ => "nothing was hot".to_owned(),
+        };
         let verdict = match self.is_good() {
             true => "No vote was lost, none was counted twice, no request failed.",
             false => "THE PROMISE WAS BROKEN.",
@@ -211,7 +259,8 @@ impl Summary {
              \x20 doubled          {}\n\
              \x20 failed requests  {}\n\
              \x20 sent again       {}   (while the process was down)\n\
-             \x20 killed           {} times, with {} moves ({way})\n\
+             \x20 killed           {}, with {} ({way}{by})\n\
+             \x20 hotspot          {relief}\n\
              \x20 pause            {pause} at the cutover; the slowest vote took {} ms\n",
             self.acknowledged,
             self.found,
@@ -219,9 +268,17 @@ impl Summary {
             self.doubled,
             self.failed_requests,
             self.sent_again,
-            self.kills,
-            self.moves,
+            counted(self.kills, "time"),
+            counted(self.moves, "move"),
             self.slowest_vote_ms,
         )
+    }
+}
+
+/// `1 move`, `2 moves`.
+fn counted(number: u32, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use ballast_console::RunningSettings;
-use ballast_control_plane::ControlPlane;
+use ballast_control_plane::intent::Intent;
+use ballast_control_plane::{ControlPlane, reloads};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -44,6 +45,11 @@ impl RunningSettings for Reload {
     fn text(&self) -> String {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         toml::to_string_pretty(&*latest).unwrap_or_default()
+    }
+
+    fn value(&self) -> serde_json::Value {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        serde_json::to_value(&*latest).unwrap_or_default()
     }
 
     fn problem_with(&self, text: &str) -> Option<String> {
@@ -90,7 +96,7 @@ impl Reload {
         loop {
             tokio::select! {
                 _ = hangup.recv() => {
-                    self.settings();
+                    self.settings().await;
                     self.certificate().await;
                 }
                 () = tokio::time::sleep(LOOK_AT_CERTIFICATE) => {
@@ -104,13 +110,18 @@ impl Reload {
         }
     }
 
-    fn settings(&self) {
+    async fn settings(&self) {
         match self.read_again() {
             Ok(later) => {
                 for section in later {
                     tracing::warn!(section, "a changed setting takes effect at the next start");
                 }
                 tracing::info!("settings reloaded");
+                let intent = Intent::ballast("reload", "SIGHUP");
+                // They are in force whether that can be written down or not.
+                if let Err(error) = reloads::note(&self.plane, &intent, self.value()).await {
+                    tracing::error!(%error, "that the settings were reloaded is not in the audit log");
+                }
             }
             Err(error) => {
                 tracing::error!(%error, "the configuration is not valid: the old settings stay");

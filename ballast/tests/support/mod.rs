@@ -8,6 +8,7 @@ pub mod browser;
 pub mod busy;
 pub mod call;
 pub mod clock;
+pub mod hot;
 pub mod pages;
 pub mod polls;
 pub mod problem;

@@ -1,6 +1,9 @@
 //! The console without a browser: pages asked for, forms sent.
 
+use serde_json::json;
+
 use super::Instance;
+use super::polls::Application;
 
 /// A browser without scripts: it keeps cookies and sends forms.
 pub struct Browser {
@@ -92,6 +95,12 @@ impl Browser {
         self.send(request).await
     }
 
+    /// Asks for a part of a page, as a script does.
+    pub async fn part(&mut self, path: &str) -> Page {
+        let request = self.http.get(format!("{}{path}", self.base));
+        self.send(request.header("x-part", "yes")).await
+    }
+
     /// Sends fields.
     pub async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Page {
         let encoded: Vec<String> = fields
@@ -113,6 +122,17 @@ impl Browser {
         all.extend_from_slice(fields);
         self.post(path, &all).await
     }
+}
+
+/// A tenant and a poll with names that would be markup; and the poll's page.
+pub async fn badly_named(it: &Instance, evil: &str) -> String {
+    let body = json!({ "tenantID": "acme", "name": evil, "organisation": evil });
+    it.create("/tenants", &body).await;
+    let app = Application::with_scopes(it, "acme", &["vote", "read", "polls"]).await;
+    let poll = json!({ "title": evil, "items": [evil, "\"'><svg onload=alert(1)>"] });
+    let poll = app.poll(poll).await;
+    app.vote(&poll, 0, "ada").await;
+    format!("/console/polls/acme/{}", poll.id)
 }
 
 /// A text as it is in a form or a query string.

@@ -41,6 +41,19 @@ pub(crate) struct ShardFigures {
     pub(crate) others_votes: u64,
     /// Their votes per second.
     pub(crate) others_rate: u64,
+    /// How hot it is, by the load that was measured; `None` where it was not.
+    pub(crate) heat: Option<Heat>,
+}
+
+/// How hot a shard is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Heat {
+    /// How much of what it can do is done, in percent.
+    pub(crate) percent: u64,
+    /// Of what it does most, beside what it can.
+    pub(crate) fullest: Option<&'static str>,
+    /// Votes a second that it can take; 0 is no limit.
+    pub(crate) votes_max: u64,
 }
 
 /// A tenant on a shard.
@@ -165,6 +178,7 @@ fn figures(trouble: Option<String>, usage: Usage, mut all: Vec<TenantFigure>) ->
         others_votes: votes(&rest),
         others_rate: rate(&rest),
         tenants: all,
+        heat: None,
     }
 }
 

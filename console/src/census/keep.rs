@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ballast_control_plane::load::now::ShardHeat;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::{ControlPlane, tenants};
 use ballast_domain::tenant::SliceId;
@@ -11,8 +12,9 @@ use ballast_domain::{Result, ShardId};
 use ballast_vote_shard::ShardError;
 use tokio::sync::watch;
 
-use super::count::{Before, Fleet, Looked, count};
+use super::count::{Before, Fleet, Heat, Looked, count};
 use super::series::{Sample, Series};
+use crate::page::words::whole;
 
 /// How often it is looked, at the most.
 const EVERY: Duration = Duration::from_secs(1);
@@ -85,7 +87,29 @@ async fn look(plane: &ControlPlane, before: &mut Before) -> Result<Fleet> {
         looked.insert(id.clone(), shard_now(plane, id).await);
     }
     let owners = owners(plane).await?;
-    Ok(count(before, plane.now(), looked, &owners))
+    let mut fleet = count(before, plane.now(), looked, &owners);
+    for (id, heat) in heats(plane) {
+        if let Some(shard) = fleet.shards.get_mut(&id) {
+            shard.heat = Some(heat);
+        }
+    }
+    Ok(fleet)
+}
+
+/// How hot shards are, by the load that the control plane measures.
+fn heats(plane: &ControlPlane) -> Vec<(ShardId, Heat)> {
+    let Some(load) = plane.load() else {
+        return Vec::new();
+    };
+    let heat = |(id, heat): (ShardId, ShardHeat)| {
+        let told = Heat {
+            percent: whole(heat.heat * 100.0),
+            fullest: heat.fullest,
+            votes_max: whole(heat.votes_per_second_max),
+        };
+        (id, told)
+    };
+    load.heats().into_iter().map(heat).collect()
 }
 
 async fn shard_now(plane: &ControlPlane, id: &ShardId) -> Looked {

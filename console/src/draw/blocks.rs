@@ -1,10 +1,10 @@
 //! The tenants of a shard as blocks: as large as their votes, as hot as what
-//! comes in.
+//! comes in beside what the shard can take.
 
 use maud::{Markup, html};
 
 use super::treemap::{Area, treemap};
-use crate::census::ShardFigures;
+use crate::census::{Heat, ShardFigures};
 use crate::page::words::{number, to_f64};
 
 /// How large they are, in units of a twelfth of a letter's height or so.
@@ -41,13 +41,27 @@ const LETTER: f64 = 6.2;
 /// Heats, from cold to hot.
 const HEATS: u32 = 7;
 
-/// How hot so many votes per second are: each step is four times the one
+/// How hot so many votes per second are on a shard. Where it is known what the
+/// shard can take, by the part of it: half of a shard is as hot as can be, and
+/// more than a fair share shows. Elsewhere each step is four times the one
 /// before, so one tenant in a flash crowd stands out among thousands.
-pub(crate) fn heat(rate: u64) -> u32 {
+pub(crate) fn heat(rate: u64, shard: Option<&Heat>) -> u32 {
     if rate == 0 {
         return 0;
     }
-    (1 + rate.ilog2() / 2).min(HEATS)
+    let most = shard.map_or(0, |heat| heat.votes_max);
+    let Some(part) = rate.saturating_mul(1_000).checked_div(most) else {
+        return (1 + rate.ilog2() / 2).min(HEATS);
+    };
+    match part {
+        500.. => HEATS,
+        300.. => 6,
+        200.. => 5,
+        100.. => 4,
+        50.. => 3,
+        20.. => 2,
+        _ => 1,
+    }
 }
 
 /// The blocks of a shard.
@@ -96,9 +110,14 @@ fn block(figures: &ShardFigures, place: usize, area: &Area) -> Markup {
         number(votes),
         number(rate)
     );
+    // Of those who are added up nobody is hot.
+    let heat = match tenant {
+        Some(_) => heat(rate, figures.heat.as_ref()),
+        None => heat(rate / figures.others.max(1), figures.heat.as_ref()),
+    };
     let class = match tenant {
-        Some(_) => format!("h{}", heat(rate)),
-        None => format!("others h{}", heat(rate)),
+        Some(_) => format!("h{heat}"),
+        None => format!("others h{heat}"),
     };
     let fits = area.width >= NAMED_WIDTH && area.height >= NAMED_HEIGHT;
     let letters = (area.width - 8.0) / LETTER;
@@ -107,7 +126,7 @@ fn block(figures: &ShardFigures, place: usize, area: &Area) -> Markup {
             rect class=(class) x=(unit(area.x + 0.5)) y=(unit(area.y + 0.5))
                 width=(unit(area.width - 1.0)) height=(unit(area.height - 1.0)) rx="2" {}
             @if fits {
-                text x=(unit(area.x + 5.0)) y=(unit(area.y + 12.5)) class=(format!("on{}", heat(rate))) {
+                text x=(unit(area.x + 5.0)) y=(unit(area.y + 12.5)) class=(format!("on{heat}")) {
                     (cut(&name, letters))
                 }
             }
@@ -142,8 +161,17 @@ mod tests {
     #[test]
     fn heat_grows_with_the_rate() {
         assert_eq!(
-            [0, 1, 3, 4, 16, 1_000, u64::MAX].map(heat),
+            [0, 1, 3, 4, 16, 1_000, u64::MAX].map(|rate| heat(rate, None)),
             [0, 1, 1, 2, 3, 5, 7]
+        );
+        let shard = Heat {
+            percent: 90,
+            fullest: Some("votes"),
+            votes_max: 1_000,
+        };
+        assert_eq!(
+            [0, 1, 20, 60, 150, 250, 310, 500, u64::MAX].map(|rate| heat(rate, Some(&shard))),
+            [0, 1, 2, 3, 4, 5, 6, 7, 7]
         );
     }
 

@@ -4,4 +4,5 @@ pub(crate) mod error;
 pub(crate) mod flash;
 pub(crate) mod form;
 pub(crate) mod layout;
+pub(crate) mod part;
 pub(crate) mod words;

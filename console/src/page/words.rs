@@ -151,6 +151,28 @@ pub(crate) fn to_f64(value: u64) -> f64 {
     value as f64
 }
 
+/// What is measured as a whole number; below nothing there is none.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is drawn needs no fractions"
+)]
+pub(crate) fn whole(value: f64) -> u64 {
+    value.round().max(0.0) as u64
+}
+
+/// A table that scrolls by itself where there is little room.
+pub(crate) fn listing(label: &str, head: &Markup, rows: &Markup) -> Markup {
+    html! {
+        div class="scroll" role="region" aria-label=(label) tabindex="0" {
+            table {
+                thead { tr { (head) } }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
 /// What is said where there is nothing.
 pub(crate) fn nothing(title: &str, then: &Markup) -> Markup {
     html! {

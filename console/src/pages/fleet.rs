@@ -6,23 +6,26 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use ballast_control_plane::fleet::FleetSnapshot;
+use ballast_control_plane::hotspots::ask;
 use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::registry::typed::Versioned;
-use ballast_domain::RegionId;
 use ballast_domain::shard::{Pressure, Shard, ShardState};
+use ballast_domain::{RegionId, ShardId};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use super::column::Column;
 use super::names;
-use crate::census::{Fleet, Sample, ShardFigures, TenantFigure};
+use crate::ahead::Foreseen;
+use crate::census::{Fleet, Heat, Sample, ShardFigures, TenantFigure};
 use crate::console::Console;
-use crate::draw::blocks::{Size, blocks, heat};
+use crate::draw::blocks::heat;
 use crate::live::{Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::layout::Page;
-use crate::page::words::{badge, bar, bytes, nothing, number, progress, short, to_f64};
+use crate::page::words::{badge, bytes, nothing, number, progress, short};
 use crate::session::Visitor;
 use crate::story::Story;
 
@@ -34,6 +37,8 @@ const LISTED: usize = 200;
 const HOTTEST: usize = 12;
 /// Moves that are shown.
 const MOVES: u32 = 8;
+/// Hotspots that are looked up.
+const HOTSPOTS: u32 = 100;
 /// Lines in the chart.
 const LINES: usize = 8;
 
@@ -42,6 +47,9 @@ struct Seen {
     snapshot: Arc<FleetSnapshot>,
     figures: Arc<Fleet>,
     moves: Vec<MigrationBody>,
+    /// The hotspots that are open, by their shards.
+    hot: BTreeMap<ShardId, String>,
+    ahead: Arc<Foreseen>,
     story: Option<Story>,
     may_act: bool,
 }
@@ -56,12 +64,26 @@ async fn seen(console: &Console, may_act: bool) -> Result<Seen, Broken> {
         None => Vec::new(),
     };
     Ok(Seen {
+        hot: hot(console).await?,
+        ahead: console.ahead.look(console),
         snapshot: console.plane.fleet().snapshot(),
         figures: console.census.newest(),
         moves,
         story: console.story(),
         may_act,
     })
+}
+
+/// Which shards are hot, by the rules.
+async fn hot(console: &Console) -> Result<BTreeMap<ShardId, String>, Broken> {
+    let open = ask::list(&console.plane, Some(true), None, None, HOTSPOTS).await?;
+    let mut hot = BTreeMap::new();
+    for found in open.into_iter().map(|found| found.value) {
+        for shard in found.shards {
+            hot.insert(shard, found.hotspot_id.clone());
+        }
+    }
+    Ok(hot)
 }
 
 /// The page.
@@ -74,7 +96,7 @@ pub(super) async fn show(
         div class="head" {
             h1 { "Fleet" }
             div class="grow" {}
-            (key())
+            (key(&seen.figures))
         }
         @for (id, part) in seen.parts() {
             @if id == "fleet-columns" {
@@ -117,7 +139,7 @@ struct Live {
     follow: watch::Receiver<Arc<Fleet>>,
     may_act: bool,
     /// The shards of the chart, once it was sent.
-    lines: Option<Vec<ballast_domain::ShardId>>,
+    lines: Option<Vec<ShardId>>,
 }
 
 impl Source for Live {
@@ -148,7 +170,7 @@ impl Source for Live {
 }
 
 /// The shards of the chart: those with the most to do.
-fn lines(figures: &Fleet) -> Vec<ballast_domain::ShardId> {
+fn lines(figures: &Fleet) -> Vec<ShardId> {
     let mut shards: Vec<_> = figures.shards.iter().collect();
     shards.sort_by_key(|(_, shard)| std::cmp::Reverse(shard.rate));
     let mut lines: Vec<_> = shards
@@ -160,7 +182,7 @@ fn lines(figures: &Fleet) -> Vec<ballast_domain::ShardId> {
     lines
 }
 
-fn chart(lines: &[ballast_domain::ShardId], series: &[Sample]) -> Value {
+fn chart(lines: &[ShardId], series: &[Sample]) -> Value {
     let x: Vec<i64> = series.iter().map(|sample| sample.at_ms / 1_000).collect();
     let line = |id| -> Vec<u64> {
         let rate = |sample: &Sample| sample.rate.get(id).copied().unwrap_or(0);
@@ -171,7 +193,8 @@ fn chart(lines: &[ballast_domain::ShardId], series: &[Sample]) -> Value {
 }
 
 /// What the colours mean.
-fn key() -> Markup {
+fn key(figures: &Fleet) -> Markup {
+    let measured = figures.shards.values().any(|shard| shard.heat.is_some());
     html! {
         div class="key" {
             span { "A block is a tenant, as large as its votes in open polls." }
@@ -181,7 +204,7 @@ fn key() -> Markup {
                     rect class=(format!("h{step}")) x=(step * 21) width="21" height="10" {}
                 }
             }
-            span { "4,000+ votes/s" }
+            span { @if measured { "half of what its shard can take" } @else { "4,000+ votes/s" } }
         }
     }
 }
@@ -203,6 +226,10 @@ impl Seen {
     fn figures(&self, shard: &Shard) -> ShardFigures {
         let known = self.figures.shards.get(&shard.shard_id);
         known.cloned().unwrap_or_default()
+    }
+
+    fn heat_of(&self, shard: &ShardId) -> Option<&Heat> {
+        self.figures.shards.get(shard)?.heat.as_ref()
     }
 
     fn slices(&self, shard: &Shard) -> u64 {
@@ -285,45 +312,14 @@ impl Seen {
     }
 
     fn column(&self, shard: &Shard) -> Markup {
-        let figures = self.figures(shard);
-        let slices = self.slices(shard);
-        let density = format!("{} of {} slices", number(slices), number(shard.max_slices));
-        let class = if self.is_hot(shard, &figures) {
-            "card column hot"
-        } else {
-            "card column"
-        };
-        html! {
-            article class=(class) aria-label=(shard.shard_id) {
-                header {
-                    (names::shard(&shard.shard_id))
-                    @if self.is_hot(shard, &figures) { (badge("bad", "hot")) }
-                    (state(shard))
-                }
-                div class="sub" {
-                    span class="rate" { (number(figures.rate)) " " small { "votes/s" } }
-                    span { "weight " (shard.weight) }
-                }
-                @if let Some(trouble) = &figures.trouble {
-                    p class="note bad small" { (trouble) }
-                }
-                (blocks(shard.shard_id.as_str(), &figures, Size::Column))
-                (bar(slices, shard.max_slices, &density))
-                div class="sub" {
-                    span { (short(slices)) " of " (short(shard.max_slices)) " slices" }
-                    span { (bytes(figures.usage.disk_bytes)) }
-                }
-            }
+        Column {
+            shard,
+            figures: &self.figures(shard),
+            slices: self.slices(shard),
+            hotspot: self.hot.get(&shard.shard_id).map(String::as_str),
+            ahead: self.ahead.of(&shard.shard_id),
         }
-    }
-
-    /// Whether a shard has far more to do than its weight says.
-    fn is_hot(&self, shard: &Shard, figures: &ShardFigures) -> bool {
-        let all = self.snapshot.shards();
-        let weights: f64 = all.iter().map(|shard| shard.value.weight).sum();
-        let rate: u64 = self.figures.shards.values().map(|shard| shard.rate).sum();
-        let fair = to_f64(rate) * shard.weight / weights.max(f64::MIN_POSITIVE);
-        all.len() > 1 && figures.rate >= 50 && to_f64(figures.rate) > 2.0 * fair
+        .show()
     }
 
     fn spare(&self, spare: &[&Versioned<Shard>]) -> Markup {
@@ -334,7 +330,8 @@ impl Seen {
                     table {
                         thead { tr {
                             th { "Shard" } th { "Region" } th { "State" }
-                            th class="num" { "Votes/s" } th class="num" { "Slices" } th class="num" { "On disk" }
+                            th class="num" { "Votes/s" } th class="num" { "Heat" } th class="num" { "Slices" } th class="num" { "On disk" }
+                            th { "Forecast" }
                         } }
                         tbody {
                             @for shard in spare.iter().take(LISTED) {
@@ -344,8 +341,10 @@ impl Seen {
                                     td { (shard.value.region) }
                                     td { (state(&shard.value)) }
                                     td class="num" { (number(figures.rate)) }
+                                    td class="num" { @match &figures.heat { Some(heat) => { (heat.percent) " %" } None => { "—" } } }
                                     td class="num" { (number(self.slices(&shard.value))) }
                                     td class="num" { (bytes(figures.usage.disk_bytes)) }
+                                    td class="small" { @if let Some(full) = self.ahead.of(&shard.value.shard_id) { (full.words()) } }
                                 }
                             }
                         }
@@ -359,7 +358,7 @@ impl Seen {
     }
 
     fn hottest(&self) -> Markup {
-        let mut tenants: Vec<(&ballast_domain::ShardId, &TenantFigure)> = self
+        let mut tenants: Vec<(&ShardId, &TenantFigure)> = self
             .figures
             .shards
             .iter()
@@ -380,7 +379,7 @@ impl Seen {
                         tbody {
                             @for (shard, tenant) in tenants {
                                 tr {
-                                    td { (swatch(tenant.rate)) " " (names::tenant(&tenant.tenant)) }
+                                    td { (swatch(tenant.rate, self.heat_of(shard))) " " (names::tenant(&tenant.tenant)) }
                                     td { (names::shard(shard)) }
                                     td class="num" { (number(tenant.rate)) }
                                     td class="num" { (number(tenant.votes)) }
@@ -394,10 +393,10 @@ impl Seen {
     }
 }
 
-fn swatch(rate: u64) -> Markup {
+fn swatch(rate: u64, shard: Option<&Heat>) -> Markup {
     html! {
         svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true" {
-            rect class=(format!("h{}", heat(rate))) width="10" height="10" rx="2" {}
+            rect class=(format!("h{}", heat(rate, shard))) width="10" height="10" rx="2" {}
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::fields::Fields;
 use crate::page::error::Broken;
 use crate::page::layout::Page;
-use crate::page::words::{badge, moment, nothing};
+use crate::page::words::{badge, listing, moment, nothing};
 use crate::session::Visitor;
 
 /// Of each that are shown.
@@ -99,26 +99,23 @@ fn found(hotspots: &[Versioned<Hotspot>], now: Timestamp) -> Markup {
             &html! { "Rules are in the settings." },
         );
     }
-    html! {
-        div class="scroll" role="region" aria-label="Hotspots" tabindex="0" {
-            table {
-                thead { tr { th { "Hotspot" } th { "Status" } th { "Shards" } th { "Cause" } th { "Cure" } th { "Plan" } th { "Since" } } }
-                tbody {
-                    @for Versioned { value: it, .. } in hotspots {
-                        tr {
-                            td { a class="mono" href=(format!("/console/hotspots/{}", it.hotspot_id)) { (it.hotspot_id) } }
-                            td { (status(it.status)) " " span class="small muted" { (it.severity) } }
-                            td { @for shard in &it.shards { (names::shard(shard)) " " } }
-                            td { (it.cause) }
-                            td { (it.cure) @if let Some(why) = &it.why_not { p class="small muted" { (why.because) } } }
-                            td { @if let Some(plan) = &it.plan_id { a href=(format!("/console/plans/{plan}")) { "plan" } } @else { "—" } }
-                            td class="nowrap" { (moment(it.since, now)) }
-                        }
-                    }
-                }
+    let head = html! {
+        th { "Hotspot" } th { "Status" } th { "Shards" } th { "Cause" } th { "Cure" } th { "Plan" } th { "Since" }
+    };
+    let rows = html! {
+        @for Versioned { value: it, .. } in hotspots {
+            tr {
+                td { a class="mono" href=(format!("/console/hotspots/{}", it.hotspot_id)) { (it.hotspot_id) } }
+                td { (status(it.status)) " " span class="small muted" { (it.severity) } }
+                td { @for shard in &it.shards { (names::shard(shard)) " " } }
+                td { (it.cause) }
+                td { (it.cure) @if let Some(why) = &it.why_not { p class="small muted" { (why.because) } } }
+                td { @if let Some(plan) = &it.plan_id { a href=(format!("/console/plans/{plan}")) { "plan" } } @else { "—" } }
+                td class="nowrap" { (moment(it.since, now)) }
             }
         }
-    }
+    };
+    listing("Hotspots", &head, &rows)
 }
 
 pub(super) fn plan_status(status: PlanStatus) -> Markup {
@@ -139,22 +136,19 @@ fn planned(plans: &[Versioned<PlanRecord>], now: Timestamp) -> Markup {
             &html! { "One is made when something is hot and moving helps." },
         );
     }
-    html! {
-        div class="scroll" role="region" aria-label="Plans" tabindex="0" {
-            table {
-                thead { tr { th { "Plan" } th { "Status" } th { "What it does" } th { "Shards" } th { "Made" } } }
-                tbody {
-                    @for Versioned { value: plan, .. } in plans {
-                        tr {
-                            td { a class="mono" href=(format!("/console/plans/{}", plan.plan_id)) { (plan.plan_id) } }
-                            td { (plan_status(plan.status)) }
-                            td { (plan.does) }
-                            td { @for shard in &plan.shards { (names::shard(shard)) " " } }
-                            td class="nowrap" { (moment(plan.made_at, now)) " by " (plan.actor) }
-                        }
-                    }
-                }
+    let head = html! {
+        th { "Plan" } th { "Status" } th { "What it does" } th { "Shards" } th { "Made" }
+    };
+    let rows = html! {
+        @for Versioned { value: plan, .. } in plans {
+            tr {
+                td { a class="mono" href=(format!("/console/plans/{}", plan.plan_id)) { (plan.plan_id) } }
+                td { (plan_status(plan.status)) }
+                td { (plan.does) }
+                td { @for shard in &plan.shards { (names::shard(shard)) " " } }
+                td class="nowrap" { (moment(plan.made_at, now)) " by " (plan.actor) }
             }
         }
-    }
+    };
+    listing("Plans", &head, &rows)
 }

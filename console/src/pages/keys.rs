@@ -1,17 +1,14 @@
 //! A tenant's keys: made, rotated, revoked. A secret is shown once, on the
 //! page that answers the form.
 
-use axum::extract::{Path, State};
 use axum::response::Response;
 use ballast_control_plane::keys::{self, KeyBody, NewKey, NewKeyBody, Rotation};
 use ballast_domain::key::{KeyMode, KeyStatus, Scope};
-use ballast_domain::token::Role;
 use ballast_domain::{KeyId, Result, TenantId};
 use maud::{Markup, html};
 
-use super::names;
+use super::deed::Deed;
 use super::tenant::{Seen, with_notice};
-use crate::act::Act;
 use crate::console::Console;
 use crate::page::error::Broken;
 use crate::page::flash::done;
@@ -125,13 +122,12 @@ fn new(visitor: &Visitor, tenant: &TenantId) -> Markup {
 }
 
 /// Creates a key and shows it.
-pub(super) async fn create(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let tenant: TenantId = names::named(&id)?;
+pub(super) async fn create(deed: Deed<TenantId>) -> Result<Response, Broken> {
+    let Deed {
+        console,
+        id: tenant,
+        act,
+    } = deed;
     let days: Option<i64> = act.fields.optional("days")?;
     let new = NewKey {
         name: act.fields.filled("name").map(str::to_owned),
@@ -144,13 +140,12 @@ pub(super) async fn create(
 }
 
 /// Makes a key's successor and shows it.
-pub(super) async fn rotate(
-    State(console): State<Console>,
-    Path((id, key)): Path<(String, String)>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let (tenant, key): (TenantId, KeyId) = (names::named(&id)?, names::named(&key)?);
+pub(super) async fn rotate(deed: Deed<(TenantId, KeyId)>) -> Result<Response, Broken> {
+    let Deed {
+        console,
+        id: (tenant, key),
+        act,
+    } = deed;
     let rotation = Rotation {
         overlap_seconds: act.fields.optional("overlap")?,
         ..Rotation::default()
@@ -161,13 +156,12 @@ pub(super) async fn rotate(
 }
 
 /// Ends a key.
-pub(super) async fn revoke(
-    State(console): State<Console>,
-    Path((id, key)): Path<(String, String)>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let (tenant, key): (TenantId, KeyId) = (names::named(&id)?, names::named(&key)?);
+pub(super) async fn revoke(deed: Deed<(TenantId, KeyId)>) -> Result<Response, Broken> {
+    let Deed {
+        console,
+        id: (tenant, key),
+        act,
+    } = deed;
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     keys::revoke(&console.plane, &intent, &key, &if_match).await?;
     let to = format!("/console/tenants/{tenant}");

@@ -1,17 +1,13 @@
 //! What a tenant may use.
 
-use axum::extract::{Path, State};
 use axum::response::Response;
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_control_plane::tenants::{self, LimitsPatch, TenantPatch};
 use ballast_domain::tenant::Tenant;
-use ballast_domain::token::Role;
 use ballast_domain::{Result, TenantId};
 use maud::{Markup, html};
 
-use super::names;
-use crate::act::Act;
-use crate::console::Console;
+use super::deed::Deed;
 use crate::page::error::Broken;
 use crate::page::flash::done;
 use crate::page::form;
@@ -60,13 +56,7 @@ pub(super) fn part(visitor: &Visitor, tenant: &Versioned<Tenant>, may: bool) -> 
 }
 
 /// Sets the limits.
-pub(super) async fn set(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: TenantId = names::named(&id)?;
+pub(super) async fn set(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
     let limits = LimitsPatch {
         votes_per_second: Some(act.fields.optional("votes")?),
         concurrent_queries: Some(act.fields.optional("queries")?),

@@ -135,7 +135,8 @@ pub(super) fn chart(
     drawn(id, &data)
 }
 
-fn drawn(id: &str, data: &Value) -> Markup {
+/// A chart, or that there is nothing to draw.
+pub(super) fn drawn(id: &str, data: &Value) -> Markup {
     let empty = data["x"].as_array().is_none_or(Vec::is_empty);
     html! {
         @if empty { (nothing("Nothing is recorded of it yet.", &html! {})) }

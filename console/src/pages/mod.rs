@@ -1,5 +1,7 @@
 //! The pages, one file each, and where they are.
 
+mod column;
+mod deed;
 mod events;
 mod fleet;
 mod hotspot;
@@ -24,6 +26,7 @@ mod share;
 mod slicing;
 mod standing;
 mod tenant;
+mod tenant_load;
 mod tenants;
 
 use axum::Router;
@@ -51,6 +54,10 @@ pub fn router(console: Console) -> Router {
         .route("/console/polls", get(polls::list))
         .route("/console/polls/{tenant}/{poll}", get(poll::show))
         .route("/console/polls/{tenant}/{poll}/share", post(share::make))
+        .route(
+            "/console/polls/{tenant}/{poll}/share/{share}/remove",
+            post(share::remove),
+        )
         .route("/console/share/{ticket}", get(share::show))
         .route("/console/share/{ticket}/live", get(share::live))
         .route("/console/events", get(events::show))
@@ -70,6 +77,8 @@ fn tenants_router() -> Router<Console> {
     Router::new()
         .route("/console/tenants", get(tenants::list).post(tenants::create))
         .route("/console/tenants/{tenant}", get(tenant::show))
+        .route("/console/tenants/{tenant}/load", get(tenant_load::charts))
+        .route("/console/tenants/{tenant}/usage", get(tenant_load::days))
         .route("/console/tenants/{tenant}/limits", post(limits::set))
         .route("/console/tenants/{tenant}/suspend", post(standing::suspend))
         .route("/console/tenants/{tenant}/resume", post(standing::resume))

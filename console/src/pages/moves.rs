@@ -16,7 +16,7 @@ use crate::fields::Fields;
 use crate::live::{Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::layout::Page;
-use crate::page::words::{moment, nothing, number, progress, status};
+use crate::page::words::{listing, moment, nothing, number, progress, status};
 use crate::session::Visitor;
 
 /// Moves on a page.
@@ -145,36 +145,31 @@ pub(super) fn table(console: &Console, found: &[MigrationBody], empty: &str) -> 
         );
     }
     let now = console.plane.now();
-    html! {
-        div class="scroll" role="region" aria-label="Moves" tabindex="0" {
-            table {
-                thead { tr {
-                    th { "Move" } th { "Tenant" } th { "Way" } th { "Status" } th { "Phase" }
-                    th class="num" { "Rows" } th class="num" { "Pause" } th { "Certificate" } th { "Asked for" }
-                } }
-                tbody {
-                    @for body in found {
-                        @let moved = &body.migration.value;
-                        tr {
-                            td { (names::migration(&moved.migration_id.to_string())) }
-                            td { (names::tenant(&moved.tenant_id)) @if moved.slice > 0 { " slice " (moved.slice) } }
-                            td class="nowrap" { (names::way(&moved.from, &moved.to)) }
-                            td { (status(body.status)) }
-                            td { (phase(body)) }
-                            td class="num" { (number(moved.figures.rows)) }
-                            td class="num" { @match body.pause_ms { Some(ms) => { (ms) " ms" } None => { "—" } } }
-                            td {
-                                @if moved.certificate.is_some() {
-                                    a href=(format!("/console/moves/{}#certificate", moved.migration_id)) { "signed" }
-                                } @else { "—" }
-                            }
-                            td class="nowrap" { (moment(moved.requested_at, now)) }
-                        }
-                    }
+    let head = html! {
+        th { "Move" } th { "Tenant" } th { "Way" } th { "Status" } th { "Phase" }
+        th class="num" { "Rows" } th class="num" { "Pause" } th { "Certificate" } th { "Asked for" }
+    };
+    let rows = html! {
+        @for body in found {
+            @let moved = &body.migration.value;
+            tr {
+                td { (names::migration(&moved.migration_id.to_string())) }
+                td { (names::tenant(&moved.tenant_id)) @if moved.slice > 0 { " slice " (moved.slice) } }
+                td class="nowrap" { (names::way(&moved.from, &moved.to)) }
+                td { (status(body.status)) }
+                td { (phase(body)) }
+                td class="num" { (number(moved.figures.rows)) }
+                td class="num" { @match body.pause_ms { Some(ms) => { (ms) " ms" } None => { "—" } } }
+                td {
+                    @if moved.certificate.is_some() {
+                        a href=(format!("/console/moves/{}#certificate", moved.migration_id)) { "signed" }
+                    } @else { "—" }
                 }
+                td class="nowrap" { (moment(moved.requested_at, now)) }
             }
         }
-    }
+    };
+    listing("Moves", &head, &rows)
 }
 
 fn phase(body: &MigrationBody) -> Markup {

@@ -1,15 +1,13 @@
 //! A move is asked for: first what it would do and cost, then the button.
 
-use axum::extract::{Path, State};
 use axum::response::Response;
 use ballast_control_plane::migrations::begin::{self, MovePlan, NewMove};
 use ballast_domain::tenant::Tenant;
-use ballast_domain::token::Role;
 use ballast_domain::{Error, Result, TenantId};
 use maud::{Markup, html};
 
+use super::deed::{Deed, Draft};
 use super::names;
-use crate::act::Act;
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::page::error::Broken;
@@ -76,14 +74,13 @@ fn asked(fields: &Fields, dry_run: bool) -> Result<NewMove> {
 }
 
 /// What a move would do.
-pub(super) async fn plan(
-    State(console): State<Console>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    fields: Fields,
-) -> Result<Response, Broken> {
-    visitor.at_least(Role::Operator)?;
-    let id: TenantId = names::named(&id)?;
+pub(super) async fn plan(draft: Draft<TenantId>) -> Result<Response, Broken> {
+    let Draft {
+        console,
+        visitor,
+        id,
+        fields,
+    } = draft;
     let plan = begin::plan(&console.plane, &id, &asked(&fields, true)?).await?;
     let title = format!("Move {id}");
     let main = html! {
@@ -151,13 +148,7 @@ fn confirm(visitor: &Visitor, plan: &MovePlan, fields: &Fields) -> Markup {
 }
 
 /// Asks for the move.
-pub(super) async fn begin(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: TenantId = names::named(&id)?;
+pub(super) async fn begin(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
     let new = asked(&act.fields, false)?;
     if new.from.is_none() {
         return Err(Error::invalid_field("/from", "it is empty").into());

@@ -1,17 +1,15 @@
 //! Why a tenant is where it is, and pins.
 
-use axum::extract::{Path, State};
 use axum::response::Response;
 use ballast_control_plane::placements;
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_domain::placement::{Explanation, ShardExplained};
 use ballast_domain::tenant::Tenant;
-use ballast_domain::token::Role;
 use ballast_domain::{Result, ShardId, TenantId};
 use maud::{Markup, html};
 
+use super::deed::Deed;
 use super::names;
-use crate::act::Act;
 use crate::console::Console;
 use crate::page::error::Broken;
 use crate::page::flash::done;
@@ -129,13 +127,7 @@ pub(super) fn pin_form(console: &Console, visitor: &Visitor, tenant: &Versioned<
 }
 
 /// Pins a tenant.
-pub(super) async fn pin(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: TenantId = names::named(&id)?;
+pub(super) async fn pin(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
     let shard: ShardId = act.fields.required("shard")?;
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     placements::pin(&console.plane, &intent, &id, &if_match, &shard).await?;
@@ -144,13 +136,7 @@ pub(super) async fn pin(
 }
 
 /// Takes a pin away.
-pub(super) async fn unpin(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: TenantId = names::named(&id)?;
+pub(super) async fn unpin(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     placements::unpin(&console.plane, &intent, &id, &if_match).await?;
     let to = format!("/console/tenants/{id}");

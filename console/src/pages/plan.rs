@@ -16,7 +16,7 @@ use crate::page::error::Broken;
 use crate::page::flash::done;
 use crate::page::form::Verb;
 use crate::page::layout::Page;
-use crate::page::words::moment;
+use crate::page::words::{listing, moment, number, whole};
 use crate::session::Visitor;
 
 /// The page.
@@ -42,6 +42,7 @@ pub(super) async fn show(
                     @if plan.status == PlanStatus::Proposed && visitor.may(Role::Operator) { br; (verbs(&visitor, &found)) }
                 }
             }
+            (effect(plan))
         }
     };
     Ok(Page::new(&console, &visitor, "Plan").show(&main))
@@ -63,11 +64,40 @@ fn stands(console: &Console, plan: &PlanRecord) -> Markup {
             @if let Some(at) = plan.done_at { dt { "Done" } dd { (moment(at, now)) } }
             @if let Some(note) = &plan.note { dt { "Note" } dd { (note) } }
         }
-        @if let Some(outcome) = &plan.outcome {
-            h3 { "Measured afterwards" }
-            pre tabindex="0" role="region" aria-label="Measured afterwards" {
-                (serde_json::to_string_pretty(outcome).unwrap_or_default())
+    }
+}
+
+/// What each shard had to do, what was promised, and what was measured.
+fn effect(plan: &PlanRecord) -> Markup {
+    let Some(moves) = &plan.plan else {
+        return html! {};
+    };
+    let percent = |share: f64| format!("{} %", whole(share * 100.0));
+    let head = html! {
+        th { "Shard" } th class="num" { "Full before" } th class="num" { "Full after, as predicted" }
+        th class="num" { "Votes/s before" } th class="num" { "predicted" } th class="num" { "measured" }
+    };
+    let rows = html! {
+        @for shard in &moves.shards {
+            @let outcome = plan.outcome.as_ref();
+            @let found = outcome.and_then(|outcome| outcome.shards.iter().find(|it| it.shard_id == shard.shard_id));
+            tr {
+                td { (names::shard(&shard.shard_id)) }
+                td class="num" { (percent(shard.before.share)) }
+                td class="num" { (percent(shard.after.share)) }
+                td class="num" { (number(whole(shard.before.load.votes))) }
+                td class="num" { (number(whole(shard.after.load.votes))) }
+                td class="num" { @match found { Some(found) => { (number(whole(found.measured.votes))) } None => { "—" } } }
             }
+        }
+    };
+    html! {
+        section class="card tight" aria-labelledby="effect" {
+            h2 id="effect" { "Before and after" }
+            (listing("Before and after", &head, &rows))
+            @if let Some(error) = plan.outcome.as_ref().and_then(|outcome| outcome.mean_error) {
+                p class="small muted" { "The prediction is off by " (percent(error)) " on average." }
+            } @else { p class="small muted" { "Measured once the moves are over and have been watched for a while." } }
         }
     }
 }

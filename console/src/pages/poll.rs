@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use ballast_control_plane::registry::typed::Versioned;
+use ballast_control_plane::shares::{self, Share};
 use ballast_domain::poll::{Phase, Poll};
 use ballast_domain::token::Role;
 use ballast_domain::{PollId, Result, TenantId, Timestamp};
@@ -14,7 +16,7 @@ use super::polls::{self, Listed};
 use crate::console::Console;
 use crate::live::{Source, Told, streamed};
 use crate::page::error::Broken;
-use crate::page::form::{hidden, reason};
+use crate::page::form::{Verb, hidden, reason};
 use crate::page::layout::Page;
 use crate::page::words::{moment, nothing, number, to_f64};
 use crate::session::Visitor;
@@ -32,6 +34,7 @@ pub(super) async fn show(
 ) -> Result<Response, Broken> {
     let (tenant, id): (TenantId, PollId) = (names::named(&tenant)?, names::named(&poll)?);
     let found = polls::one(&console, &tenant, id).await?;
+    let shared = shares::working(&console.plane, &tenant, id).await?;
     let title = polls::title(&found.poll);
     let main = html! {
         p class="crumb" {
@@ -61,6 +64,7 @@ pub(super) async fn show(
                             (reason("share"))
                             div class="row" { button type="submit" { "Make a link" } }
                         }
+                        (links(&console, &visitor, &shared))
                     }
                 }
             }
@@ -70,6 +74,28 @@ pub(super) async fn show(
     Ok(page
         .live(format!("/console/live/polls/{tenant}/{id}"))
         .show(&main))
+}
+
+/// The links that work. What they are is written down nowhere: only that there
+/// are some.
+fn links(console: &Console, visitor: &Visitor, shared: &[Versioned<Share>]) -> Markup {
+    let now = console.plane.now();
+    html! {
+        @if !shared.is_empty() {
+            h3 { "Links that work" }
+            ul class="links" {
+                @for Versioned { value: share, .. } in shared {
+                    @let (tenant, poll, id) = (&share.tenant_id, share.poll_id, &share.share_id);
+                    li {
+                        p class="small" { "made " (moment(share.made_at, now)) ", ends " (moment(share.until, now)) }
+                        (Verb { label: "Remove", action: &format!("/console/polls/{tenant}/{poll}/share/{id}/remove"),
+                            version: None, grave: true, tells: "Whoever has this link sees nothing any more." }
+                            .show(visitor, &html! {}))
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn about(console: &Console, found: &Listed) -> Markup {

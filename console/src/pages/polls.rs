@@ -19,7 +19,7 @@ use crate::fields::Fields;
 use crate::live::{Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::layout::Page;
-use crate::page::words::{badge, moment, nothing, number};
+use crate::page::words::{badge, listing, moment, nothing, number};
 use crate::session::Visitor;
 
 /// A tenant's polls that are listed.
@@ -122,29 +122,24 @@ pub(super) fn table(console: &Console, polls: &[Listed], empty: &str) -> Markup 
         );
     }
     let now = console.plane.now();
-    html! {
-        div class="scroll" role="region" aria-label="Polls" tabindex="0" {
-            table {
-                thead { tr {
-                    th { "Poll" } th { "State" } th { "Shard" } th class="num" { "Items" }
-                    th class="num" { "Votes" } th { "Created" } th { "Closes" }
-                } }
-                tbody {
-                    @for Listed { tenant, shard, poll, tally } in polls {
-                        tr {
-                            td { a href=(format!("/console/polls/{tenant}/{}", poll.poll_id)) { (title(poll)) } }
-                            td { (phase(poll, now)) }
-                            td { (names::shard(shard)) }
-                            td class="num" { (poll.spec.items.len()) }
-                            td class="num" { @match tally { Some(tally) => { (number(tally.total())) } None => { "—" } } }
-                            td class="nowrap" { (moment(poll.created_at, now)) }
-                            td class="nowrap" { (moment(poll.closed_at.unwrap_or(poll.spec.expiration_time), now)) }
-                        }
-                    }
-                }
+    let head = html! {
+        th { "Poll" } th { "State" } th { "Shard" } th class="num" { "Items" }
+        th class="num" { "Votes" } th { "Created" } th { "Closes" }
+    };
+    let rows = html! {
+        @for Listed { tenant, shard, poll, tally } in polls {
+            tr {
+                td { a href=(format!("/console/polls/{tenant}/{}", poll.poll_id)) { (title(poll)) } }
+                td { (phase(poll, now)) }
+                td { (names::shard(shard)) }
+                td class="num" { (poll.spec.items.len()) }
+                td class="num" { @match tally { Some(tally) => { (number(tally.total())) } None => { "—" } } }
+                td class="nowrap" { (moment(poll.created_at, now)) }
+                td class="nowrap" { (moment(poll.closed_at.unwrap_or(poll.spec.expiration_time), now)) }
             }
         }
-    }
+    };
+    listing("Polls", &head, &rows)
 }
 
 /// The page.

@@ -6,19 +6,19 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_control_plane::events;
 use ballast_control_plane::load::history::{self, Stretch};
-use ballast_control_plane::load::now::{self, LoadBody, LoadFilter};
+use ballast_control_plane::load::now::{self, LoadBody, LoadFilter, ShardLoadBody, TenantLoadBody};
 use ballast_domain::registry::EventQuery;
 use ballast_domain::{Result, Timestamp};
 use maud::{Markup, html};
 
 use super::{load, names};
-use crate::census::{ShardFigures, TenantFigure};
+use crate::census::{Heat, ShardFigures, TenantFigure};
 use crate::console::Console;
 use crate::draw::blocks::{Size, blocks};
 use crate::fields::Fields;
 use crate::page::error::Broken;
 use crate::page::layout::Page;
-use crate::page::words::{badge, nothing};
+use crate::page::words::{badge, nothing, whole};
 use crate::session::Visitor;
 
 /// Events that are shown.
@@ -89,7 +89,7 @@ fn fleet(then: &LoadBody) -> Markup {
     html! {
         div class="columns" {
             @for shard in &then.shards {
-                @let figures = figures(then, shard.shard_id.as_str());
+                @let figures = figures(then, shard);
                 article class="card column" aria-label=(shard.shard_id) {
                     header {
                         (names::shard(&shard.shard_id))
@@ -105,19 +105,14 @@ fn fleet(then: &LoadBody) -> Markup {
 }
 
 /// What is drawn of a shard: its tenants, as large and as hot as they were.
-fn figures(then: &LoadBody, shard: &str) -> ShardFigures {
-    let on = |tenant: &ballast_control_plane::load::now::TenantLoadBody| {
+fn figures(then: &LoadBody, shard: &ShardLoadBody) -> ShardFigures {
+    let on = |tenant: &TenantLoadBody| {
         let here = tenant
             .slices
             .iter()
-            .filter(|slice| slice.shard_id.as_str() == shard);
+            .filter(|slice| slice.shard_id == shard.shard_id);
         let rate: f64 = here.map(|slice| slice.rates.votes_per_second).sum();
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is drawn"
-        )]
-        let rate = rate.max(0.0) as u64;
+        let rate = whole(rate);
         (rate > 0).then(|| TenantFigure {
             tenant: tenant.tenant_id.clone(),
             votes: rate,
@@ -130,6 +125,11 @@ fn figures(then: &LoadBody, shard: &str) -> ShardFigures {
         votes: rate,
         rate,
         tenants,
+        heat: Some(Heat {
+            percent: whole(shard.rates.heat * 100.0),
+            fullest: None,
+            votes_max: whole(shard.capacity.votes_per_second),
+        }),
         ..ShardFigures::default()
     }
 }

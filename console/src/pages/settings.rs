@@ -3,6 +3,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use ballast_control_plane::reloads;
 use ballast_domain::Result;
 use ballast_domain::token::Role;
 use maud::{Markup, html};
@@ -65,10 +66,10 @@ pub(super) async fn check(State(console): State<Console>, act: Act) -> Result<Re
 /// Reads the configuration again.
 pub(super) async fn reload(State(console): State<Console>, act: Act) -> Result<Response, Broken> {
     act.visitor.at_least(Role::Admin)?;
-    let by = act.visitor.token.token_id.clone();
-    tracing::info!(%by, reason = act.fields.filled("reason"), "reloading the settings from the console");
+    let intent = act.intent()?;
     match console.running.reload() {
         Ok(later) => {
+            reloads::note(&console.plane, &intent, console.running.value()).await?;
             let said = match later.as_slice() {
                 [] => "The settings were read again.".to_owned(),
                 some => format!(

@@ -1,13 +1,14 @@
-//! A shard: how full it is, its weight, and its emptying: what would go where
-//! comes first.
+//! A shard: how full and how hot it is, its weight, and its emptying. What
+//! would go where is worked out for whoever asks: with very many slices that
+//! takes long.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
 use ballast_control_plane::drains::Manner;
-use ballast_control_plane::drains::drain::{self, DrainBody, DrainStatus};
+use ballast_control_plane::drains::drain::{self, DrainStatus, Standing};
+use ballast_control_plane::drains::plan::FleetPlan;
 use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::shards::{self, ShardBody, ShardPatch};
@@ -17,12 +18,14 @@ use ballast_domain::{Result, ShardId};
 use maud::{Markup, html};
 use tokio::sync::watch;
 
+use super::deed::Deed;
 use super::fleet::moving;
 use super::{names, shards as list};
-use crate::act::Act;
+use crate::ahead::Foreseen;
 use crate::census::{Fleet, ShardFigures};
 use crate::console::Console;
 use crate::draw::blocks::{Size, blocks};
+use crate::fields::Fields;
 use crate::live::{Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::flash::done;
@@ -35,16 +38,13 @@ use crate::session::Visitor;
 const NAMED: usize = 25;
 /// Moves that are shown.
 const MOVES: u32 = 20;
-/// Looking takes this part of the time at the most.
-const SHARE: u32 = 20;
-/// Waiting is broken off by a sign of life now and then: a rest must be shorter.
-const REST_MAX: Duration = Duration::from_secs(10);
 
 /// All that changes on the page.
 struct Seen {
     body: ShardBody,
     figures: ShardFigures,
-    drain: DrainBody,
+    drain: Standing,
+    ahead: Arc<Foreseen>,
     leaving: Vec<MigrationBody>,
 }
 
@@ -64,7 +64,8 @@ async fn seen(console: &Console, id: &ShardId) -> Result<Seen> {
             .get(id)
             .cloned()
             .unwrap_or_default(),
-        drain: drain::show(plane, id).await?,
+        drain: drain::standing(plane, id).await?,
+        ahead: console.ahead.look(console),
         leaving: migrations::list(plane, &filter, None, MOVES).await?,
     })
 }
@@ -74,9 +75,14 @@ pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
     Path(id): Path<String>,
+    asked: Fields,
 ) -> Result<Response, Broken> {
     let id: ShardId = names::named(&id)?;
     let seen = seen(&console, &id).await?;
+    let plan = match asked.ticked("plan") {
+        true => Some(drain::planned(&console.plane, &id).await?),
+        false => None,
+    };
     let may = visitor.may(Role::Operator);
     let main = html! {
         p class="crumb" { a href="/console/shards" { "Shards" } }
@@ -92,6 +98,7 @@ pub(super) async fn show(
                 section class="card" aria-labelledby="drain" {
                     h2 id="drain" { "Emptying it" }
                     div id="shard-drain" { (seen.drained()) }
+                    (planned(&seen, plan.as_ref()))
                     @if may { (drain_forms(&visitor, &seen)) }
                 }
             }
@@ -152,7 +159,7 @@ fn drain_forms(visitor: &Visitor, seen: &Seen) -> Markup {
         div class="verbs" {
             @if !draining || seen.drain.status == DrainStatus::Idle {
                 (Verb { label: "Drain", action: &action("drain"), version: None, grave: true,
-                    tells: "It takes nothing new, and its slices move away as planned above, a few at a time, while votes go on." }
+                    tells: "It takes nothing new, and its slices move away a few at a time, while votes go on." }
                     .show(visitor, &html! {
                         label for="concurrency" { "Moves at a time; as configured when empty" }
                         input id="concurrency" name="concurrency" inputmode="numeric" pattern="[0-9]*";
@@ -185,6 +192,7 @@ impl Seen {
         html! {
             dl class="strip" {
                 div { dt { "Votes per second" } dd { (number(self.figures.rate)) } }
+                div { dt { "Heat" } dd { @match &self.figures.heat { Some(heat) => { (heat.percent) " %" } None => { "—" } } } }
                 div { dt { "Slices" } dd { (number(self.body.slices)) } }
                 div { dt { "Polls" } dd { (number(usage.polls)) @if usage.polls_archived > 0 { " " small { (number(usage.polls_archived)) " in files" } } } }
                 div { dt { "On disk" } dd { (bytes(usage.disk_bytes)) } }
@@ -199,11 +207,11 @@ impl Seen {
             (bar(self.body.slices, shard.max_slices, "Density"))
             p class="small muted" { (number(self.body.slices)) " of " (number(shard.max_slices)) " slices · "
                 (number(usage.voters_in_memory)) " of " (number(usage.voters_in_memory_max)) " voters in memory" }
+            @if let Some(full) = self.ahead.of(&shard.shard_id) { p class="small muted" { (full.words()) } }
         }
     }
 
     fn drained(&self) -> Markup {
-        let plan = &self.drain.plan;
         html! {
             p {
                 @match self.drain.status {
@@ -218,42 +226,59 @@ impl Seen {
             @if !self.leaving.is_empty() {
                 ul class="moving" { @for body in &self.leaving { (moving(body)) } }
             }
-            @if plan.moves_total + plan.stuck_total > 0 {
-                br;
-                h3 { @if self.drain.status == DrainStatus::Running { "Still to go" } @else { "What emptying it would do" } }
-                p class="small" {
-                    (number(plan.moves_total)) " moves of about " (number(plan.price.rows)) " rows, " (bytes(plan.price.bytes))
-                    ", " (span(plan.price.duration_ms)) " of copying"
-                    @if plan.stuck_total > 0 { "; " strong { (number(plan.stuck_total)) " slices have nowhere to go" } }
-                }
-                ul class="small" {
-                    @for slice in plan.slices.iter().take(NAMED) {
-                        li {
-                            (names::tenant(&slice.tenant_id)) " "
-                            @match (&slice.to, &slice.stays) {
-                                (Some(to), _) => { "→ " (names::shard(to)) }
-                                (None, Some(why)) => { "stays: " (why) }
-                                (None, None) => { "stays" }
-                            }
-                        }
-                    }
-                    @if plan.slices.len() > NAMED || plan.more { li { "and more" } }
-                }
-            } @else if self.drain.slices_left == 0 {
+            @if self.drain.slices_left == 0 {
                 (nothing("It holds nothing.", &html! { "It can be drained and removed at once." }))
             }
         }
     }
 }
 
+/// What emptying it would do: for whoever asks.
+fn planned(seen: &Seen, plan: Option<&FleetPlan>) -> Markup {
+    let id = &seen.body.shard.value.shard_id;
+    let title = match seen.drain.status {
+        DrainStatus::Running => "What is still to go",
+        _ => "What emptying it would do",
+    };
+    html! {
+        @match plan {
+            Some(plan) => { h3 id="plan" { (title) } (moves_of(plan)) }
+            None if seen.drain.slices_left > 0 => {
+                p { a href=(format!("/console/shards/{id}?plan=yes#plan")) { (title) } }
+            }
+            None => {}
+        }
+    }
+}
+
+fn moves_of(plan: &FleetPlan) -> Markup {
+    html! {
+        @if plan.moves_total + plan.stuck_total == 0 { p class="small muted" { "Nothing would move." } }
+        @else {
+            p class="small" {
+                (number(plan.moves_total)) " moves of about " (number(plan.price.rows)) " rows, " (bytes(plan.price.bytes))
+                ", " (span(plan.price.duration_ms)) " of copying"
+                @if plan.stuck_total > 0 { "; " strong { (number(plan.stuck_total)) " slices have nowhere to go" } }
+            }
+            ul class="small" {
+                @for slice in plan.slices.iter().take(NAMED) {
+                    li {
+                        (names::tenant(&slice.tenant_id)) " "
+                        @match (&slice.to, &slice.stays) {
+                            (Some(to), _) => { "→ " (names::shard(to)) }
+                            (None, Some(why)) => { "stays: " (why) }
+                            (None, None) => { "stays" }
+                        }
+                    }
+                }
+                @if plan.slices.len() > NAMED || plan.more { li { "and more" } }
+            }
+        }
+    }
+}
+
 /// Changes weight, density or zones.
-pub(super) async fn change(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: ShardId = names::named(&id)?;
+pub(super) async fn change(Deed { console, id, act }: Deed<ShardId>) -> Result<Response, Broken> {
     let patch = ShardPatch {
         weight: act.fields.optional("weight")?,
         max_slices: act.fields.optional("slices")?,
@@ -267,13 +292,7 @@ pub(super) async fn change(
 }
 
 /// Has it emptied.
-pub(super) async fn drain(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: ShardId = names::named(&id)?;
+pub(super) async fn drain(Deed { console, id, act }: Deed<ShardId>) -> Result<Response, Broken> {
     let window: Option<u64> = act.fields.optional("window")?;
     let manner = Manner {
         concurrency: act.fields.optional("concurrency")?,
@@ -285,26 +304,14 @@ pub(super) async fn drain(
 }
 
 /// Calls the emptying off.
-pub(super) async fn keep(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: ShardId = names::named(&id)?;
+pub(super) async fn keep(Deed { console, id, act }: Deed<ShardId>) -> Result<Response, Broken> {
     drain::cancel(&console.plane, &act.intent()?, &id).await?;
     let to = format!("/console/shards/{id}");
     Ok(done(&console, &to, format!("{id} takes slices again.")))
 }
 
 /// Takes it out of the fleet.
-pub(super) async fn remove(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: ShardId = names::named(&id)?;
+pub(super) async fn remove(Deed { console, id, act }: Deed<ShardId>) -> Result<Response, Broken> {
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     shards::remove(&console.plane, &intent, &id, &if_match).await?;
     Ok(done(
@@ -324,7 +331,6 @@ pub(super) async fn live(
         id: names::named(&id)?,
         follow: console.census.follow(),
         console: console.clone(),
-        rest: Duration::ZERO,
     };
     streamed(&console, Some(visitor.token.token_id), source)
 }
@@ -333,20 +339,12 @@ struct Live {
     console: Console,
     id: ShardId,
     follow: watch::Receiver<Arc<Fleet>>,
-    /// How long to rest before it is looked again: what would go where takes
-    /// long to say of a shard with very many slices.
-    rest: Duration,
 }
 
 impl Source for Live {
     async fn next(&mut self) -> Option<Vec<Told>> {
-        tokio::time::sleep(self.rest).await;
         self.follow.changed().await.ok()?;
-        let plane = &self.console.plane;
-        let began = plane.now().unix_ms();
         let seen = seen(&self.console, &self.id).await.ok()?;
-        let took = u64::try_from(plane.now().unix_ms() - began).unwrap_or(0);
-        self.rest = (Duration::from_millis(took) * SHARE).min(REST_MAX);
         Some(vec![Told::Parts(seen.parts())])
     }
 }

@@ -1,10 +1,11 @@
 //! A poll's results for anyone who has the link. The link is sealed: it names
-//! one poll, cannot be made or changed by others, and ends.
+//! one poll, cannot be made or changed by others, ends, and can be taken back.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
+use ballast_control_plane::shares::{self, Share};
 use ballast_domain::token::Role;
-use ballast_domain::{Error, ErrorCode, PollId, Result, TenantId, Timestamp};
+use ballast_domain::{Error, ErrorCode, PollId, Result, TenantId};
 use maud::html;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,7 @@ use crate::act::Act;
 use crate::console::Console;
 use crate::live::streamed;
 use crate::page::error::Broken;
+use crate::page::flash::done;
 use crate::page::layout::{self, Page};
 use crate::session::Purpose;
 
@@ -22,9 +24,8 @@ const DAYS_MAX: i64 = 3_650;
 /// What a link says.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ticket {
-    tenant: TenantId,
-    poll: PollId,
-    until: Timestamp,
+    /// Which link: it is written down, so that it can be taken back.
+    share: String,
 }
 
 /// Makes a link and shows it.
@@ -42,15 +43,14 @@ pub(super) async fn make(
         return Err(Error::invalid_field("/days", message).into());
     }
     let plane = &console.plane;
+    let seconds = days.saturating_mul(86_400);
+    let share = shares::make(plane, &act.intent()?, &tenant, poll, seconds).await?;
     let ticket = Ticket {
-        tenant: tenant.clone(),
-        poll,
-        until: plane.now().plus_seconds(days.saturating_mul(86_400)),
+        share: share.share_id,
     };
     let sealed = console.seal.seal(Purpose::Share, &ticket, plane.entropy());
     let sealed = sealed.ok_or_else(|| Error::internal("make a link", "it could not be sealed"))?;
     let link = format!("{}/console/share/{sealed}", console.settings.public_url);
-    tracing::info!(%tenant, %poll, by = %act.visitor.token.token_id, "a link to results was made");
     let main = html! {
         p class="crumb" { a href=(format!("/console/polls/{tenant}/{poll}")) { "Back to the poll" } }
         section class="card secret" aria-labelledby="link-title" {
@@ -66,10 +66,26 @@ pub(super) async fn make(
     Ok(Page::new(&console, &act.visitor, "The link").show(&main))
 }
 
-fn opened(console: &Console, ticket: &str) -> Result<Ticket> {
+/// Takes a link back.
+pub(super) async fn remove(
+    State(console): State<Console>,
+    Path((tenant, poll, share)): Path<(String, String, String)>,
+    act: Act,
+) -> Result<Response, Broken> {
+    act.visitor.at_least(Role::Operator)?;
+    let (tenant, poll): (TenantId, PollId) = (names::named(&tenant)?, names::named(&poll)?);
+    shares::remove(&console.plane, &act.intent()?, (&tenant, poll), &share).await?;
+    let to = format!("/console/polls/{tenant}/{poll}");
+    Ok(done(&console, &to, "The link works no more."))
+}
+
+async fn opened(console: &Console, ticket: &str) -> Result<Share> {
     let ticket: Option<Ticket> = console.seal.open(Purpose::Share, ticket);
-    let good = ticket.filter(|ticket| ticket.until > console.plane.now());
-    good.ok_or_else(|| {
+    let found = match ticket {
+        Some(ticket) => shares::find(&console.plane, &ticket.share).await?,
+        None => None,
+    };
+    found.ok_or_else(|| {
         let error = Error::new(
             ErrorCode::NotFound,
             "this link does not work, or works no more",
@@ -83,8 +99,8 @@ pub(super) async fn show(
     State(console): State<Console>,
     Path(sealed): Path<String>,
 ) -> Result<Response, Broken> {
-    let ticket = opened(&console, &sealed)?;
-    let found = polls::one(&console, &ticket.tenant, ticket.poll).await?;
+    let share = opened(&console, &sealed).await?;
+    let found = polls::one(&console, &share.tenant_id, share.poll_id).await?;
     let now = console.plane.now();
     let main = html! {
         section class="card wide" aria-labelledby="title" {
@@ -101,7 +117,7 @@ pub(super) async fn live(
     State(console): State<Console>,
     Path(sealed): Path<String>,
 ) -> Result<Response, Broken> {
-    let ticket = opened(&console, &sealed)?;
-    let source = poll::Live::new(&console, ticket.tenant, ticket.poll, false);
+    let share = opened(&console, &sealed).await?;
+    let source = poll::Live::new(&console, share.tenant_id, share.poll_id, false);
     streamed(&console, None, source)
 }

@@ -1,24 +1,20 @@
 //! A tenant is cut into more slices, or joined into fewer: first what that
 //! would do, then the button.
 
-use axum::extract::{Path, State};
 use axum::response::Response;
 use ballast_control_plane::slicing::ask::{self, SlicingPlan, Wanted};
 use ballast_domain::tenant::Tenant;
-use ballast_domain::token::Role;
 use ballast_domain::{Error, Result, TenantId};
 use maud::{Markup, html};
 
+use super::deed::{Deed, Draft};
 use super::names;
-use crate::act::Act;
-use crate::console::Console;
 use crate::fields::Fields;
 use crate::page::error::Broken;
 use crate::page::flash::done;
 use crate::page::form::{hidden, reason};
 use crate::page::layout::Page;
 use crate::page::words::nothing;
-use crate::session::Visitor;
 
 /// Into how many. It only shows a plan.
 pub(super) fn form(tenant: &Tenant) -> Markup {
@@ -57,14 +53,13 @@ fn wanted(tenant: &Tenant, fields: &Fields) -> Result<Wanted> {
 }
 
 /// What it would do.
-pub(super) async fn plan(
-    State(console): State<Console>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    fields: Fields,
-) -> Result<Response, Broken> {
-    visitor.at_least(Role::Operator)?;
-    let id: TenantId = names::named(&id)?;
+pub(super) async fn plan(draft: Draft<TenantId>) -> Result<Response, Broken> {
+    let Draft {
+        console,
+        visitor,
+        id,
+        fields,
+    } = draft;
     let tenant = ballast_control_plane::tenants::get(&console.plane, &id).await?;
     let plan = ask::plan(&console.plane, &id, wanted(&tenant.value, &fields)?).await?;
     let verb = if plan.into > plan.slices {
@@ -119,13 +114,7 @@ fn steps(plan: &SlicingPlan) -> Markup {
 }
 
 /// Has it done.
-pub(super) async fn begin(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: TenantId = names::named(&id)?;
+pub(super) async fn begin(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
     let plane = &console.plane;
     let tenant = ballast_control_plane::tenants::get(plane, &id).await?;
     let wanted = wanted(&tenant.value, &act.fields)?;

@@ -1,17 +1,13 @@
 //! Suspending, resuming and closing a tenant.
 
-use axum::extract::{Path, State};
 use axum::response::Response;
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_control_plane::tenants;
 use ballast_domain::tenant::{Tenant, TenantStatus};
-use ballast_domain::token::Role;
 use ballast_domain::{Result, TenantId};
 use maud::{Markup, html};
 
-use super::names;
-use crate::act::Act;
-use crate::console::Console;
+use super::deed::Deed;
 use crate::page::error::Broken;
 use crate::page::flash::done;
 use crate::page::form::Verb;
@@ -36,14 +32,8 @@ pub(super) fn forms(visitor: &Visitor, tenant: &Versioned<Tenant>) -> Markup {
     }
 }
 
-async fn set(
-    console: Console,
-    id: String,
-    act: Act,
-    status: TenantStatus,
-) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
-    let id: TenantId = names::named(&id)?;
+async fn set(deed: Deed<TenantId>, status: TenantStatus) -> Result<Response, Broken> {
+    let Deed { console, id, act } = deed;
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     tenants::set_status(&console.plane, &intent, &id, &if_match, status).await?;
     let to = format!("/console/tenants/{id}");
@@ -55,28 +45,16 @@ async fn set(
 }
 
 /// Suspends a tenant.
-pub(super) async fn suspend(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    set(console, id, act, TenantStatus::Suspended).await
+pub(super) async fn suspend(deed: Deed<TenantId>) -> Result<Response, Broken> {
+    set(deed, TenantStatus::Suspended).await
 }
 
 /// Resumes a tenant.
-pub(super) async fn resume(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    set(console, id, act, TenantStatus::Active).await
+pub(super) async fn resume(deed: Deed<TenantId>) -> Result<Response, Broken> {
+    set(deed, TenantStatus::Active).await
 }
 
 /// Closes a tenant for ever.
-pub(super) async fn close(
-    State(console): State<Console>,
-    Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
-    set(console, id, act, TenantStatus::Closed).await
+pub(super) async fn close(deed: Deed<TenantId>) -> Result<Response, Broken> {
+    set(deed, TenantStatus::Closed).await
 }

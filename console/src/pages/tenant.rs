@@ -18,6 +18,7 @@ use super::{keys, limits, moves, names, new_move, placement, polls, slicing, sta
 use crate::console::Console;
 use crate::page::error::Broken;
 use crate::page::layout::Page;
+use crate::page::part::later;
 use crate::page::words::{moment, number, span};
 use crate::session::Visitor;
 
@@ -108,6 +109,14 @@ fn page(console: &Console, visitor: &Visitor, seen: &Seen, notice: &Markup) -> R
             section class="card w5" aria-labelledby="limits" {
                 (limits::part(visitor, &seen.tenant, may))
             }
+            section class="card w7" aria-labelledby="load" {
+                h2 id="load" { "Load" }
+                (later(&format!("/console/tenants/{}/load", tenant.tenant_id), "Its load over the last hour"))
+            }
+            section class="card tight w5" aria-labelledby="usage" {
+                h2 id="usage" { "Usage by day" }
+                (later(&format!("/console/tenants/{}/usage", tenant.tenant_id), "What it used, day by day"))
+            }
             section class="card tight" aria-labelledby="moves" {
                 h2 id="moves" { "Moves so far" }
                 (moves::table(console, &seen.moves, "It has never moved."))
@@ -121,7 +130,8 @@ fn page(console: &Console, visitor: &Visitor, seen: &Seen, notice: &Markup) -> R
             }
         }
     };
-    Page::new(console, visitor, tenant.tenant_id.as_str()).show(&main)
+    let page = Page::new(console, visitor, tenant.tenant_id.as_str());
+    page.with_charts().show(&main)
 }
 
 fn identity(console: &Console, tenant: &Tenant) -> Markup {

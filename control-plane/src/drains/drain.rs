@@ -57,8 +57,22 @@ pub enum DrainStatus {
     Empty,
 }
 
-/// How the emptying of a shard stands, and what is still to be done.
-pub async fn show(plane: &ControlPlane, id: &ShardId) -> Result<DrainBody> {
+/// How the emptying of a shard stands.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// How it stands.
+    pub status: DrainStatus,
+    /// The execution that plans the moves, while there is one.
+    pub execution_id: Option<String>,
+    /// Slices that it owns.
+    pub slices_left: u64,
+    /// Moves away from it that are not over.
+    pub leaving: u64,
+}
+
+/// How the emptying of a shard stands, without what would still go where: to
+/// say that takes long of a shard with very many slices.
+pub async fn standing(plane: &ControlPlane, id: &ShardId) -> Result<Standing> {
     let shard = shards::get(plane, id).await?;
     let execution_id = running(plane, WORKFLOW, &prefix(id)).await?;
     let leaving = plan::leaving(plane, id).await? as u64;
@@ -70,14 +84,31 @@ pub async fn show(plane: &ControlPlane, id: &ShardId) -> Result<DrainBody> {
         (true, false) => DrainStatus::Idle,
         (false, false) => DrainStatus::No,
     };
-    let plan = plan::slices(plane, id, NAMED_MAX).await?;
-    Ok(DrainBody {
-        shard_id: id.clone(),
+    Ok(Standing {
         status,
         execution_id,
         slices_left: shard.slices,
         leaving,
-        plan: plan::priced(plane, plan).await?,
+    })
+}
+
+/// What emptying a shard would do, or has still to do.
+pub async fn planned(plane: &ControlPlane, id: &ShardId) -> Result<FleetPlan> {
+    shards::get(plane, id).await?;
+    let plan = plan::slices(plane, id, NAMED_MAX).await?;
+    plan::priced(plane, plan).await
+}
+
+/// How the emptying of a shard stands, and what is still to be done.
+pub async fn show(plane: &ControlPlane, id: &ShardId) -> Result<DrainBody> {
+    let standing = standing(plane, id).await?;
+    Ok(DrainBody {
+        shard_id: id.clone(),
+        status: standing.status,
+        execution_id: standing.execution_id,
+        slices_left: standing.slices_left,
+        leaving: standing.leaving,
+        plan: planned(plane, id).await?,
     })
 }
 

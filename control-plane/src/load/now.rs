@@ -238,7 +238,37 @@ fn then(samples: Vec<Sample>, spans: Spans, filter: &LoadFilter) -> LoadBody {
     body(&book, newest.as_ref(), &VecDeque::new(), filter)
 }
 
+/// How hot a shard is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShardHeat {
+    /// From 0 to 1: how much of what it can do is done, or how much of the time
+    /// its writes wait.
+    pub heat: f64,
+    /// The dimension that is fullest.
+    pub fullest: Option<&'static str>,
+    /// Votes a second that it can take; 0 is no limit.
+    pub votes_per_second_max: f64,
+}
+
 impl Load {
+    /// How hot each shard is now; one that was not measured of late is left
+    /// out. Cheap, however many tenants there are.
+    pub fn heats(&self) -> BTreeMap<ShardId, ShardHeat> {
+        self.with_book(|book| {
+            let measured = book.shards().filter(|(_, shard)| book.is_fresh(shard));
+            let heats = measured.filter_map(|(name, shard)| {
+                let view = book.view(shard, Window::Short)?;
+                let heat = ShardHeat {
+                    heat: Rates::of_view(&view).heat,
+                    fullest: view.fill().map(|(dimension, _)| dimension.name()),
+                    votes_per_second_max: view.capacity.votes,
+                };
+                Some((name.clone(), heat))
+            });
+            heats.collect()
+        })
+    }
+
     /// What is used now.
     pub fn now(&self, filter: &LoadFilter) -> LoadBody {
         let known = self.known();

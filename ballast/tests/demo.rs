@@ -1,0 +1,35 @@
+//! Journey: `ballast demo` as a program runs it. The product's own hotspot loop
+//! finds the flash crowd and moves it, the process is killed in the middle, and
+//! every vote is there.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use serde_json::Value;
+use support::Process;
+use support::process::ballast;
+
+/// The demo with these arguments.
+async fn demo(args: &[&str]) -> support::Ended {
+    let mut command = ballast();
+    command.args(["demo", "--headless", "--listen", "127.0.0.1:0"]);
+    command.args(["--tenants", "36", "--pace", "1s"]);
+    Process::spawn(command.args(args)).ended().await
+}
+
+#[tokio::test]
+async fn the_hotspot_loop_cures_the_flash_crowd_and_no_vote_is_lost() {
+    let ended = demo(&["--json"]).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&told["lost"], &told["doubled"]), (&0.into(), &0.into()));
+    assert_eq!(told["failedRequests"], 0, "{told}");
+    assert_eq!((&told["kills"], &told["moves"]), (&1.into(), &1.into()));
+    // Nobody moved anything by hand.
+    assert_eq!(told["movedBy"], "hotspots", "{told}");
+    assert_eq!(told["verdict"], "helped", "{told}");
+    assert!(told["hotspot"].as_str().unwrap().starts_with("hot-"));
+    let fill = |name: &str| told[name].as_u64().unwrap();
+    assert!(fill("fillBefore") > fill("fillAfter"), "{told}");
+}
