@@ -87,3 +87,27 @@ impl Calendar {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_what_holds_and_what_cannot_be_is_named() {
+        let usual = Calendar::default().settings(1_000.0);
+        assert_eq!(usual, CalendarSettings::default());
+        let wrong = |text: &str| {
+            let set: Calendar = toml::from_str(text).unwrap();
+            set.check().err().map(|(key, _)| key)
+        };
+        assert_eq!(wrong("lead = \"0s\""), None);
+        for (text, key) in [
+            ("audience_min = 0", "calendar.audience_min"),
+            ("rush_share = 2.0", "calendar.rush_share"),
+            ("rush = \"0s\"", "calendar.rush"),
+            ("lead = \"8d\"", "calendar.lead"),
+        ] {
+            assert_eq!(wrong(text), Some(key), "{text}");
+        }
+    }
+}

@@ -272,3 +272,49 @@ pub(crate) fn read_rules(file: &Path) -> anyhow::Result<Ruleset> {
         anyhow::anyhow!("{}", lines.collect::<Vec<_>>().join("\n"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The key that is complained of when a text is set.
+    fn wrong(text: &str) -> Option<&'static str> {
+        let set: Hotspots = toml::from_str(text).unwrap();
+        set.check().err().map(|(key, _)| key)
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_by_its_key() {
+        assert_eq!(wrong(""), None);
+        assert_eq!(wrong("lanes_min = 4\nlanes_max = 4\nsure = 0.75"), None);
+        for (text, key) in [
+            ("sure = 0.7", "hotspots.sure"),
+            ("lanes_min = 20\nlanes_max = 10", "hotspots.lanes_min"),
+            ("lanes_min = 0", "hotspots.lanes_min"),
+            ("lanes_max = 257", "hotspots.lanes_max"),
+            ("key_share = 1.5", "hotspots.key_share"),
+            ("key_refused = 0.0", "hotspots.key_refused"),
+            ("key_over_limit = 0.5", "hotspots.key_over_limit"),
+            ("dominant_share = nan", "hotspots.dominant_share"),
+            ("sick_below = -1.0", "hotspots.sick_below"),
+            ("throttle = \"0s\"", "hotspots.throttle"),
+        ] {
+            assert_eq!(wrong(text), Some(key), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_relieved_shard_is_well_below_the_level() {
+        let usual = Hotspots::default().settings(&Moves::default()).unwrap();
+        let known = HotspotSettings::default();
+        assert!((usual.diagnose.aim - known.diagnose.aim).abs() < 1e-9);
+        let with_its = diagnose::Settings {
+            aim: known.diagnose.aim,
+            ..usual.diagnose.clone()
+        };
+        assert_eq!(with_its, known.diagnose);
+        for level in [0.05, 0.5, 1.0] {
+            assert!(aim(level) < level);
+        }
+    }
+}
