@@ -104,10 +104,14 @@
       height: Number(place.dataset.height || 210),
       cursor: { y: false },
       legend: { live: true },
-      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+      scales: {
+        // A single moment has no length: it is drawn in the middle of a minute.
+        x: { range: (plot, low, high) => (plot.data[0].length < 2 ? [low - 30, low + 30] : [low, high]) },
+        y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] },
+      },
       axes: [{ ...axis }, { ...axis, size: 56 }],
       series: [{}].concat(
-        data.labels.map((label, number) => ({ label, stroke: resolve(colour(number)), width: 1.6, points: { show: false } })),
+        data.labels.map((label, number) => ({ label, stroke: resolve(colour(number)), width: 1.6, points: { show: data.x.length < 3 } })),
       ),
     };
     const plot = new window.uPlot(options, [data.x, ...data.y], place);
