@@ -332,6 +332,9 @@ async fn a_hotspot_is_read_and_its_plan_approved_and_judged() {
         ("hot-shard", format!("/console/shards/{shard}?plan=yes")),
     ] {
         browser.go(&format!("{}{path}", it.router)).await;
+        if name == "hot-fleet" {
+            browser.reads("% of what it can do").await;
+        }
         if name == "hot-tenant" {
             // What takes longer has come.
             browser.reads("Of its shard").await;

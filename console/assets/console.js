@@ -95,12 +95,13 @@
     probe.remove();
     return shown;
   };
+  const wide = (place) => Math.max(200, place.clientWidth);
   const draw = (place, data) => {
     const held = charts.get(place);
     if (held) held.plot.destroy();
     const axis = { stroke: resolve(ink("--ink-soft")), grid: { stroke: resolve(ink("--line")), width: 1 }, ticks: { show: false } };
     const options = {
-      width: Math.max(200, place.clientWidth),
+      width: wide(place),
       height: Number(place.dataset.height || 210),
       cursor: { y: false },
       legend: { live: true },
@@ -140,10 +141,8 @@
   };
   document.addEventListener("ballast-theme", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  let resizing;
   addEventListener("resize", () => {
-    clearTimeout(resizing);
-    resizing = setTimeout(redraw, 150);
+    for (const [at, { plot }] of charts) plot.setSize({ width: wide(at), height: plot.height });
   });
   const drawAll = (within) => {
     for (const at of within.querySelectorAll("[data-series]")) {
