@@ -121,7 +121,7 @@ impl Trouble {
         let world = World::start_in(home, options, &mut chance).await;
         let run = Run::over(world, plan).await;
         let mut shards = Vec::new();
-        for tenant in ["acme", "beta", "gamma"] {
+        for tenant in ledger::TENANTS {
             let tenant = run
                 .world
                 .instance()
@@ -136,6 +136,17 @@ impl Trouble {
             shard: (shard, shards[0].clone()),
             other: other.expect("a tenant on another shard"),
         }
+    }
+
+    /// A shard without any of the tenants.
+    async fn nobodys(&self) -> String {
+        let instance = self.run.world.instance();
+        let mut free: Vec<_> = (1..=SHARDS).map(|n| format!("shard-{n}")).collect();
+        for tenant in ledger::TENANTS {
+            let tenant = instance.get(&format!("/tenants/{tenant}")).await;
+            free.retain(|shard| *shard != text(&tenant["slices"][0]["shardID"]));
+        }
+        free.remove(0)
     }
 
     /// Waits until `/readyz` names the shard, and nothing else.
@@ -236,6 +247,48 @@ fn a_full_disk_refuses_votes_until_there_is_room() {
         trouble.others_vote().await;
         std::fs::remove_file(&filler).unwrap();
         trouble.heals().await;
+        trouble.ends_well().await;
+    });
+}
+
+/// The tenant stays where it is, and is voted on, until there is room.
+#[test]
+fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
+    if !is_inside("a_move_to_a_full_disk_waits_for_room_and_loses_nothing") {
+        return;
+    }
+    inside(async {
+        let mut trouble = Trouble::prepared(&[]).await;
+        trouble.run.votes_come_in().await;
+        let instance = trouble.run.world.instance();
+        let target = trouble.nobodys().await;
+        let shards = trouble.run.world.data_dir().join("shards");
+        let filler = shards.join(&target).join("filler");
+        fill(&filler);
+        let body = serde_json::json!({ "toShardID": target, "windowMs": 0 });
+        let asked = instance.call("POST", "/tenants/acme/move").json(&body);
+        let asked = asked.send().await.expect(202);
+        let path = format!("/migrations/{}", text(&asked["migrationID"]));
+        let told = eventually("the move tells of the full disk", async || {
+            let note = instance.get(&path).await["progress"]["note"].clone();
+            note.as_str()?.contains("it failed").then(|| text(&note))
+        })
+        .await;
+        assert!(told.contains("No space left"), "{told}");
+        let now = instance.get(&path).await;
+        assert_eq!(now["fromShardID"], trouble.shard.1, "{now}");
+        assert!(now["certificate"].is_null(), "{now}");
+        trouble.run.votes_come_in().await;
+        std::fs::remove_file(&filler).unwrap();
+        let instance = trouble.run.world.instance();
+        eventually("the move has ended", async || {
+            let now = instance.get(&path).await;
+            let status = text(&now["status"]);
+            (!["running", "waiting"].contains(&status.as_str())).then(|| {
+                assert_eq!(status, "completed", "{now}");
+            })
+        })
+        .await;
         trouble.ends_well().await;
     });
 }

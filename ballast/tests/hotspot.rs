@@ -10,7 +10,8 @@ use std::fs;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use support::hot::{Busy, PATIENCE, RULES, first, shard_of, started, two_on_one};
+use support::busy::Busy;
+use support::hot::{PATIENCE, RULES, first, shard_of, started, two_on_one};
 use support::polls::Application;
 use support::process::ballast;
 use support::{Instance, Options, Process, eventually, text, within};
@@ -119,30 +120,66 @@ async fn a_key_that_floods_its_shard_is_throttled_and_told_so() {
     assert_eq!(plan["does"], "throttle", "{plan}");
 }
 
+/// Lanes are added when an item has more than 2 votes a second on each, and
+/// taken away when it has next to none.
+const LANE_RULES: &str = r#"
+[windows]
+step = "1s"
+short = "3s"
+long = "6s"
+
+[[rule]]
+name = "hot"
+subject = "item"
+when = "item.lane_votes > 2.0"
+for = "3s"
+clear = "item.lane_votes < 1.0"
+
+[[rule]]
+name = "idle"
+subject = "item"
+when = "item.lanes > 10 && item.lane_votes < 0.5 && long.item.lane_votes < 0.5"
+for = "3s"
+"#;
+
 #[tokio::test]
-async fn the_counter_of_a_hot_poll_gets_more_lanes() {
+async fn a_hot_poll_gets_more_lanes_and_fewer_when_it_has_cooled() {
     let home = Arc::new(tempfile::tempdir().unwrap());
-    let rules = RULES.replace("shard.votes > 50.0", "item.lane_votes > 2.0");
-    let rules = rules.replace("shard.votes < 45.0", "item.lane_votes < 1.0");
-    let rules = rules.replace("name = \"busy\"", "name = \"busy\"\nsubject = \"item\"");
-    fs::write(home.path().join("rules.toml"), rules).unwrap();
-    let config = "[hotspots]\nmode = \"auto\"\nrules = \"rules.toml\"\nlane_votes_max = 4\n";
+    fs::write(home.path().join("rules.toml"), LANE_RULES).unwrap();
+    let config = "[hotspots]\nmode = \"auto\"\nrules = \"rules.toml\"\nlane_votes_max = 4\n\
+                  judge = \"2s\"\n";
     let options = Options {
         config: Some(config.to_owned()),
         ..Options::default()
     };
     let it = Instance::within(home, options).await;
     it.tenant("acme").await;
-    let busy = Busy::begin(&it, "acme", 6).await;
-    let path = busy.poll.path("/lanes");
+    let busy = Busy::begin(&it, "acme", 6, 1).await;
+    let (app, poll) = (busy.app.clone(), busy.polls[0].clone());
+    let path = poll.path("/lanes");
     within(PATIENCE, "more lanes", async || {
-        let lanes = busy.app.get(&path).await;
-        (lanes["lanes"].as_u64()? > 10).then_some(())
+        let lanes = app.get(&path).await;
+        (lanes["lanes"].as_u64()? >= 20).then_some(())
     })
     .await;
     let plan = first(&it, "/plans").await.unwrap();
     assert_eq!(plan["does"], "more lanes", "{plan}");
-    busy.end().await;
+    let counted = busy.end().await;
+    let cooled = within(PATIENCE, "fewer lanes", async || {
+        let lanes = app.get(&path).await;
+        (lanes["lanes"] == 10).then_some(lanes)
+    })
+    .await;
+    // What was counted on the lanes that are no more is still counted.
+    assert_eq!(cooled["total"].as_u64(), Some(counted), "{cooled}");
+    assert_eq!(app.newest(&poll).await["total"].as_u64(), Some(counted));
+    let plan = first(&it, "/plans").await.unwrap();
+    assert_eq!(plan["does"], "fewer lanes", "{plan}");
+    assert!(text(&plan["letter"]).contains("has cooled"), "{plan}");
+    within(PATIENCE, "the hotspot is over", async || {
+        (first(&it, "/hotspots?open=true").await.is_none()).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -240,6 +277,26 @@ async fn observed_hotspots_are_told_and_left() {
             .contains("What if there were a shard shard-9"),
         "{simulated:?}"
     );
+    // What may not be moved is not moved there either.
+    let drained = async || {
+        let change = format!("drain={shard}");
+        let told = cli(&it, &["simulate", "--change", &change, "--json"]).await;
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let moves = told["answer"]["plan"]["moves"].as_array().unwrap().iter();
+        let moved = moves.map(|it| text(&it["tenantID"]));
+        moved.collect::<std::collections::BTreeSet<_>>()
+    };
+    assert!(drained().await.contains(&one.tenant));
+    let path = format!("/tenants/{}", one.tenant);
+    it.patch(&path, &json!({ "dial": "stop" })).await;
+    let moved = drained().await;
+    assert!(
+        !moved.contains(&one.tenant) && moved.contains(&two.tenant),
+        "{moved:?}"
+    );
+    let outlook = cli(&it, &["load", "forecast"]).await;
+    let said = "Too little load was recorded to look ahead: it takes 80 minutes";
+    assert!(outlook.stdout.contains(said), "{outlook:?}");
     one.end().await;
     two.end().await;
 }

@@ -10,6 +10,7 @@
 //!   migrations, drains ── moves of slices, one by one and many at once
 //!   load ── what every shard and tenant uses, now and in the past
 //!   hotspots ── what is hot, why, and what is done about it
+//!   calendar ── polls that expect many voters, prepared for and left alone
 //!   shares ── links to a poll's results; reloads ── settings read again
 //!   slicing ── tenants cut into more slices, and joined again
 //! ```
@@ -20,6 +21,7 @@
 
 pub mod api;
 pub mod bootstrap;
+pub mod calendar;
 pub mod change;
 pub mod drains;
 pub mod events;

@@ -9,6 +9,7 @@ use ballast_domain::{Clock, Entropy, RegionId, Timestamp};
 
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
+use crate::calendar::{Calendar, CalendarSettings};
 use crate::fleet::FleetCache;
 use crate::hotspots::{HotspotSettings, Mind};
 use crate::load::{Load, LoadSettings};
@@ -40,6 +41,7 @@ struct Parts {
     movers: OnceLock<Movers>,
     load: OnceLock<Arc<Load>>,
     mind: OnceLock<Arc<Mind>>,
+    calendar: OnceLock<Arc<Calendar>>,
 }
 
 /// What an operator may set, and may change while it runs.
@@ -57,6 +59,8 @@ pub struct Settings {
     pub load: LoadSettings,
     /// About hotspots.
     pub hotspots: HotspotSettings,
+    /// About polls that expect many voters.
+    pub calendar: CalendarSettings,
 }
 
 fn hash_of(text: &str) -> u64 {
@@ -88,6 +92,7 @@ impl ControlPlane {
                 movers: OnceLock::new(),
                 load: OnceLock::new(),
                 mind: OnceLock::new(),
+                calendar: OnceLock::new(),
             }),
         })
     }
@@ -155,6 +160,16 @@ impl ControlPlane {
     /// What is known of hotspots, once somebody looks after them.
     pub fn mind(&self) -> Option<&Arc<Mind>> {
         self.parts.mind.get()
+    }
+
+    /// Has a calendar of polls kept from now on; the first time counts.
+    pub fn keep_calendar(&self, calendar: Arc<Calendar>) {
+        let _ = self.parts.calendar.set(calendar);
+    }
+
+    /// The calendar of polls, once somebody keeps it.
+    pub fn calendar(&self) -> Option<&Arc<Calendar>> {
+        self.parts.calendar.get()
     }
 
     /// Waits for one's turn to change this subject. Changes of the same thing

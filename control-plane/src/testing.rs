@@ -70,6 +70,7 @@ pub(crate) async fn plane_at(
         moves: crate::migrations::MoveSettings::default(),
         load: crate::load::LoadSettings::default(),
         hotspots: crate::hotspots::HotspotSettings::default(),
+        calendar: crate::calendar::CalendarSettings::default(),
     };
     let entropy = Arc::new(SeededEntropy::new(7));
     let plane = crate::ControlPlane::open(Arc::new(registry), clock, entropy, settings)

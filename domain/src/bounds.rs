@@ -75,6 +75,8 @@ pub const POLL_TEXT_CHARS_MAX: usize = 200;
 pub const LANES_DEFAULT: u16 = 10;
 /// Lanes at the most.
 pub const LANES_MAX: u16 = 256;
+/// People that can be expected to vote in a poll.
+pub const EXPECTED_VOTERS_MAX: u64 = 100_000_000_000;
 /// Counters of one poll: its items times its lanes.
 pub const POLL_COUNTERS_MAX: usize = 20_000;
 /// Polls of one slice, open and closed.

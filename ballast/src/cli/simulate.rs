@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 
 use ballast_domain::ShardId;
+use ballast_domain::bounds::PAGE_ITEMS_MAX;
+use ballast_domain::shard::Shard;
+use ballast_domain::tenant::Tenant;
 use ballast_hotspot_detector::plan::{Fleet, Terms};
 use ballast_hotspot_detector::rules::{defaults, test};
-use ballast_hotspot_detector::whatif::{Change, fleet_of, what_if};
+use ballast_hotspot_detector::whatif::{Change, fleet_of, register, what_if};
 use clap::Args;
 use serde_json::json;
 
 use super::Remote;
+use super::args::Paging;
+use super::client::Request;
 use super::failure::{Failure, Verdict};
 use super::globals::Globals;
 use super::hotspot::{recorded, samples};
@@ -32,6 +37,33 @@ pub(crate) struct SimulateArgs {
     /// Rules to look for hotspots with; the usual ones when absent
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
+    /// With --load: take residency, zones, pins, dials and weights of shards and tenants that the
+    /// server knows from there; without --load that is always done
+    #[arg(long, requires = "load")]
+    registered: bool,
+}
+
+/// Shards and tenants as the server has them.
+async fn registered(
+    globals: &Globals,
+    screen: &Screen,
+) -> Result<(Vec<Shard>, Vec<Tenant>), Failure> {
+    #[derive(serde::Deserialize)]
+    struct Items<T> {
+        items: Vec<T>,
+    }
+    let remote = Remote::new(globals, screen)?;
+    let all = Paging {
+        all: true,
+        ..Paging::default()
+    };
+    let list = async |what: &str| {
+        let request = Request::get(&[what]);
+        remote.client.list(request, &all, PAGE_ITEMS_MAX).await
+    };
+    let shards: Items<Shard> = list("shards").await?.read()?;
+    let tenants: Items<Tenant> = list("tenants").await?.read()?;
+    Ok((shards.items, tenants.items))
 }
 
 impl SimulateArgs {
@@ -49,7 +81,7 @@ impl SimulateArgs {
         };
         let samples = samples(&text)?;
         let found = test::test(&rules, samples.iter().cloned());
-        let Some(fleet) = fleet_of(samples) else {
+        let Some(mut fleet) = fleet_of(samples) else {
             return Err(Failure::refused_here(
                 "no-load",
                 "There is nothing to simulate",
@@ -57,6 +89,10 @@ impl SimulateArgs {
                 "Ask for a longer time (--from 6h), or name a file (--load FILE).",
             ));
         };
+        if self.load.is_none() || self.registered {
+            let (shards, tenants) = registered(globals, screen).await?;
+            register(&mut fleet, &shards, &tenants);
+        }
         let changes = self.changes.iter().map(|text| change(text, &fleet));
         let changes = changes.collect::<Result<Vec<_>, _>>()?;
         let answer = what_if(&fleet, &Terms::default(), &changes)

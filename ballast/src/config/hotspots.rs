@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use ballast_control_plane::hotspots::{self, HotspotSettings};
+use ballast_domain::bounds::LANES_MAX;
 use ballast_hotspot_detector::diagnose;
 use ballast_hotspot_detector::rules::{self, Ruleset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Human;
+use super::{Human, Moves};
 
 /// A rules file larger than this is none.
 const RULES_BYTES_MAX: u64 = 1 << 20;
@@ -45,6 +46,30 @@ pub(crate) struct Hotspots {
     /// lanes come near it gets more of them.
     #[schemars(range(min = 1.0))]
     pub(crate) lane_votes_max: f64,
+    /// Fewer lanes than this a counter is not given when it has cooled.
+    #[schemars(range(min = 1, max = 256))]
+    pub(crate) lanes_min: u16,
+    /// More lanes than this a counter is not given when it is hot.
+    #[schemars(range(min = 1, max = 256))]
+    pub(crate) lanes_max: u16,
+    /// A tenant with this share of what its shard uses is the cause by itself.
+    #[schemars(range(min = 0.01, max = 1.0))]
+    pub(crate) dominant_share: f64,
+    /// A key with less than this share of its shard's calls does not flood it.
+    #[schemars(range(min = 0.01, max = 1.0))]
+    pub(crate) key_share: f64,
+    /// A key of whose calls this share is refused floods its shard.
+    #[schemars(range(min = 0.01, max = 1.0))]
+    pub(crate) key_refused: f64,
+    /// So does one with this many times the calls that its tenant may make.
+    #[schemars(range(min = 1.0))]
+    pub(crate) key_over_limit: f64,
+    /// How long a key that floods its shard is let through only so often.
+    pub(crate) throttle: Human,
+    /// A shard whose writes wait while it is less full than this is sick, and
+    /// nothing is moved for it.
+    #[schemars(range(min = 0.01, max = 1.0))]
+    pub(crate) sick_below: f64,
     /// A slice that was placed or moved less than this ago is left alone.
     pub(crate) settle: Human,
     /// How long a slice rests after a move for a hotspot.
@@ -87,6 +112,14 @@ impl Default for Hotspots {
             sure: set.diagnose.sure,
             fair_share: set.diagnose.fair_share,
             lane_votes_max: set.diagnose.lane_votes_max,
+            lanes_min: set.diagnose.lanes_min,
+            lanes_max: set.diagnose.lanes_max,
+            dominant_share: set.diagnose.dominant_share,
+            key_share: set.diagnose.key_share,
+            key_refused: set.diagnose.refused_share,
+            key_over_limit: set.diagnose.over_limit,
+            throttle: human(set.throttle_seconds.unsigned_abs() * 1_000),
+            sick_below: set.diagnose.sick_fill,
             settle: human(set.settle_ms),
             rest: human(set.diagnose.rest_ms),
             judge: human(set.diagnose.judge_ms),
@@ -97,13 +130,20 @@ impl Default for Hotspots {
     }
 }
 
+/// How full a shard that is relieved may be: so much below the level that the
+/// next gust does not make it a hotspot again.
+fn aim(level: f64) -> f64 {
+    (level - 0.10).max(level / 2.0)
+}
+
 fn ms(human: Human) -> u64 {
     u64::try_from(human.0.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Hotspots {
     /// As the control plane wants it.
-    pub(crate) fn settings(&self) -> anyhow::Result<HotspotSettings> {
+    /// A move takes as long as `moves` lets it.
+    pub(crate) fn settings(&self, moves: &Moves) -> anyhow::Result<HotspotSettings> {
         let usual = HotspotSettings::default();
         let rules = match &self.rules {
             Some(file) => Arc::new(read_rules(file)?),
@@ -122,6 +162,17 @@ impl Hotspots {
                 sure: self.sure,
                 fair_share: self.fair_share,
                 lane_votes_max: self.lane_votes_max,
+                lanes_min: self.lanes_min,
+                lanes_max: self.lanes_max,
+                dominant_share: self.dominant_share,
+                key_share: self.key_share,
+                refused_share: self.key_refused,
+                over_limit: self.key_over_limit,
+                sick_fill: self.sick_below,
+                aim: aim(self.level),
+                move_bytes_per_second: moves
+                    .bytes_per_second
+                    .map_or(usual.diagnose.move_bytes_per_second, |bytes| bytes as f64),
                 rest_ms: ms(self.rest),
                 judge_ms: ms(self.judge),
                 give_up_ms: ms(self.give_up),
@@ -132,6 +183,7 @@ impl Hotspots {
             settle_ms: ms(self.settle),
             expire_ms: ms(self.expire),
             moves_max: self.moves_max,
+            throttle_seconds: i64::try_from(self.throttle.0.as_secs()).unwrap_or(i64::MAX),
         })
     }
 
@@ -143,9 +195,13 @@ impl Hotspots {
             ("hotspots.level", self.level),
             ("hotspots.sure", self.sure),
             ("hotspots.fair_share", self.fair_share),
+            ("hotspots.dominant_share", self.dominant_share),
+            ("hotspots.key_share", self.key_share),
+            ("hotspots.key_refused", self.key_refused),
+            ("hotspots.sick_below", self.sick_below),
         ] {
             if !(0.01..=1.0).contains(&share) {
-                let message = "must be a share of the capacity, from 0.01 to 1".to_owned();
+                let message = "must be a share, from 0.01 to 1".to_owned();
                 return Err((key, message));
             }
         }
@@ -153,8 +209,24 @@ impl Hotspots {
             let message = format!("must be at most hotspots.limit ({})", self.limit);
             return Err(("hotspots.goal", message));
         }
+        if self.sure < self.level {
+            let message = format!("must be at least hotspots.level ({})", self.level);
+            return Err(("hotspots.sure", message));
+        }
+        if !(1..=self.lanes_max).contains(&self.lanes_min) {
+            let message = format!("must be from 1 to hotspots.lanes_max ({})", self.lanes_max);
+            return Err(("hotspots.lanes_min", message));
+        }
+        if self.lanes_max > LANES_MAX {
+            let message = format!("must be at most {LANES_MAX}");
+            return Err(("hotspots.lanes_max", message));
+        }
+        if !(1.0..=1e6).contains(&self.key_over_limit) {
+            return Err(("hotspots.key_over_limit", "must be at least 1".to_owned()));
+        }
         let year = Duration::from_secs(366 * 86_400);
         for (key, time, least) in [
+            ("hotspots.throttle", self.throttle, Duration::from_secs(1)),
             ("hotspots.settle", self.settle, Duration::ZERO),
             ("hotspots.rest", self.rest, Duration::ZERO),
             ("hotspots.judge", self.judge, Duration::from_secs(1)),

@@ -4,6 +4,7 @@
 //! with file, line and the nearest valid key, and everything is checked once,
 //! here. What is given on the command line wins over the file.
 
+mod calendar;
 mod command;
 mod duration;
 mod hotspots;
@@ -20,6 +21,7 @@ use ballast_domain::RegionId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use calendar::Calendar;
 pub(crate) use command::{ConfigCommand, run};
 pub(crate) use duration::Human;
 pub(crate) use hotspots::{Hotspots, read_rules};
@@ -51,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) load: Load,
     /// When something is a hotspot, and what may be done about it.
     pub(crate) hotspots: Hotspots,
+    /// How polls that expect many voters are prepared for.
+    pub(crate) calendar: Calendar,
     /// The workflow engine.
     pub(crate) workflows: Workflows,
     /// The web console.

@@ -23,6 +23,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Finding> {
     config.moves.check()?;
     config.load.check()?;
     config.hotspots.check()?;
+    config.calendar.check()?;
     workflows(config)?;
     console(config)?;
     traces(config)?;

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use ballast_control_plane::ControlPlane;
 use ballast_control_plane::load::keep::LoadSource;
 use ballast_control_plane::load::whereabouts::Whereabouts;
+use ballast_domain::bounds::LANES_DEFAULT;
 use ballast_domain::shard::{Shard, ShardState};
 use ballast_domain::sketch::Sketch;
 use ballast_domain::tenant::SliceId;
@@ -46,6 +47,9 @@ pub(crate) struct InProcess {
     sizes: HashMap<ShardId, Sizes>,
     whereabouts: Whereabouts,
     latencies: HashMap<SliceId, Sketch>,
+    /// Of each poll with many lanes one item, shard by shard: it is told also
+    /// when nobody votes any more, so that its lanes can become fewer.
+    wide: HashMap<ShardId, BTreeMap<(SliceId, PollId), ItemId>>,
 }
 
 /// What is known of the slices of a shard.
@@ -74,6 +78,7 @@ impl InProcess {
             sizes: HashMap::new(),
             whereabouts: Whereabouts::default(),
             latencies: HashMap::new(),
+            wide: HashMap::new(),
         }
     }
 
@@ -189,15 +194,18 @@ impl InProcess {
         let shards: BTreeSet<_> = sample.shards.iter().map(|it| it.shard.clone()).collect();
         self.sizes.retain(|shard, _| shards.contains(shard));
         self.stalls.retain(|shard, _| shards.contains(shard));
+        self.wide.retain(|shard, _| shards.contains(shard));
     }
 
-    /// The items with the most votes, with their lanes.
-    async fn items(&self, id: &ShardId, load: &ShardLoad) -> Vec<ItemSample> {
+    /// The items with the most votes, with their lanes; and one item of each
+    /// poll that had many lanes when it was last voted on.
+    async fn items(&mut self, id: &ShardId, load: &ShardLoad) -> Vec<ItemSample> {
         let Ok(shard) = self.shards.shard(id) else {
             return Vec::new();
         };
         let mut polls: HashMap<PollId, Option<Lanes>> = HashMap::new();
         let mut items = Vec::new();
+        let mut wide = self.wide.remove(id).unwrap_or_default();
         for ((slice, poll, item), votes) in load.items.top(TOP) {
             let known = match polls.entry(poll) {
                 Entry::Occupied(known) => known.into_mut(),
@@ -207,12 +215,51 @@ impl InProcess {
             let Some(lanes) = lanes.cloned() else {
                 continue;
             };
+            if lanes.len() > usize::from(LANES_DEFAULT) && wide.len() < TOP {
+                wide.entry((slice.clone(), poll)).or_insert(item);
+            }
             let name = ItemName { slice, poll, item };
             let votes = votes as f64;
             items.push(ItemSample { name, votes, lanes });
         }
+        let mut still = BTreeMap::new();
+        for ((slice, poll), item) in wide {
+            let here = self.whereabouts.on(id);
+            if !here.is_some_and(|here| here.contains(&slice)) {
+                continue;
+            }
+            let told = items.iter().any(|known| known.name.item == item);
+            if !told {
+                let Some(lanes) = wide_lanes(&*shard, &slice, poll, item).await else {
+                    continue;
+                };
+                let name = ItemName {
+                    slice: slice.clone(),
+                    poll,
+                    item,
+                };
+                let votes = 0.0;
+                items.push(ItemSample { name, votes, lanes });
+            }
+            still.insert((slice, poll), item);
+        }
+        self.wide.insert(id.clone(), still);
         items
     }
+}
+
+/// The lanes of an item of an open poll, while they are many.
+async fn wide_lanes(
+    shard: &dyn VoteShard,
+    slice: &SliceId,
+    poll: PollId,
+    item: ItemId,
+) -> Option<Vec<u64>> {
+    let known = shard.poll(slice, poll).await.ok()?;
+    if known.closed_at.is_some() || known.spec.options.lanes <= LANES_DEFAULT {
+        return None;
+    }
+    lanes_of(shard, slice, poll).await?.remove(&item)
 }
 
 /// The votes in each lane, by item.

@@ -8,7 +8,7 @@ use ballast_control_plane::load::{Load, LoadFiles, keep};
 use ballast_control_plane::migrations::watchman;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::route_source::RegistryRoutes;
-use ballast_control_plane::{ControlPlane, Settings, keeper};
+use ballast_control_plane::{ControlPlane, Settings, calendar, keeper};
 use ballast_domain::routes::RouteSource;
 use ballast_domain::shard::PressureThresholds;
 use ballast_router as router;
@@ -71,7 +71,8 @@ pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
         rotate_overlap_seconds: i64::try_from(overlap).unwrap_or(i64::MAX),
         moves: config.moves.settings(),
         load: config.load.settings(),
-        hotspots: config.hotspots.settings()?,
+        hotspots: config.hotspots.settings(&config.moves)?,
+        calendar: config.calendar.settings(config.hotspots.lane_votes_max),
     })
 }
 
@@ -152,6 +153,7 @@ impl Parts {
         let files = LoadFiles::open(data_dir.join(LOAD), config.load.record_mib_max << 20)?;
         let spans = plane.settings().hotspots.rules.spans;
         plane.keep_load(Arc::new(Load::open(files, spans)));
+        plane.keep_calendar(Arc::default());
         Ok(Self {
             data_dir: data_dir.to_owned(),
             plane,
@@ -193,6 +195,10 @@ impl Parts {
             tokio::spawn(forget).abort_handle(),
             tokio::spawn(watchman::watch(self.plane.clone(), Arc::new(SystemClock))).abort_handle(),
         ]);
+        if let Some(calendar) = self.plane.calendar().cloned() {
+            let keeping = calendar::keep::keep(self.plane.clone(), calendar);
+            tasks.0.push(tokio::spawn(keeping).abort_handle());
+        }
         for set in &config.webhooks {
             let registry = Arc::new(self.registry.clone());
             let hook = Hook::new(set, &self.data_dir, registry, Arc::new(SystemClock))?;

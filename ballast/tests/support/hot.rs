@@ -3,12 +3,11 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::polls::{Application, Poll};
+use super::busy::Busy;
 use super::{Instance, Options, text};
 
 /// Moves and judgements take their time on a busy machine.
@@ -46,70 +45,6 @@ pub async fn started(mode: &str) -> Instance {
     Instance::within(home, options).await
 }
 
-/// A tenant that is voted on again and again.
-pub struct Busy {
-    /// Which.
-    pub tenant: String,
-    /// What is voted on.
-    pub poll: Poll,
-    /// Who votes.
-    pub app: Arc<Application>,
-    counted: Arc<AtomicU64>,
-    ending: Arc<AtomicBool>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Busy {
-    /// So many votes ten times a second.
-    pub async fn begin(it: &Instance, tenant: &str, votes: u64) -> Self {
-        let app = Arc::new(Application::with_scopes(it, tenant, &["vote", "read", "polls"]).await);
-        let poll = app.poll(json!({})).await;
-        let counted = Arc::new(AtomicU64::new(0));
-        let ending = Arc::new(AtomicBool::new(false));
-        let task = {
-            let (app, poll) = (app.clone(), poll.clone());
-            let (counted, ending) = (counted.clone(), ending.clone());
-            tokio::spawn(async move {
-                let mut beat = tokio::time::interval(Duration::from_millis(100));
-                let mut voter = 0;
-                while !ending.load(Ordering::SeqCst) {
-                    beat.tick().await;
-                    let lines = (0..votes).map(|n| poll.line(0, &format!("v-{}", voter + n)));
-                    let lines: String = lines.collect();
-                    voter += votes;
-                    let call = app
-                        .call("POST", "/votes")
-                        .raw("application/x-ndjson", lines);
-                    // Nobody answers while the process is killed.
-                    let Some(answer) = call.try_send().await else {
-                        continue;
-                    };
-                    let fine = answer.text.matches("\"counted\"").count();
-                    counted.fetch_add(fine as u64, Ordering::SeqCst);
-                }
-            })
-        };
-        Self {
-            tenant: tenant.to_owned(),
-            poll,
-            app,
-            counted,
-            ending,
-            task,
-        }
-    }
-
-    /// Ends, and finds exactly the votes that were acknowledged.
-    pub async fn end(self) {
-        self.ending.store(true, Ordering::SeqCst);
-        self.task.await.unwrap();
-        let counted = self.counted.load(Ordering::SeqCst);
-        let found = self.app.newest(&self.poll).await;
-        assert_eq!(found["total"].as_u64().unwrap(), counted, "{}", self.tenant);
-        assert!(counted > 0);
-    }
-}
-
 /// Where a tenant is.
 pub async fn shard_of(it: &Instance, tenant: &str) -> String {
     text(&it.get(&format!("/tenants/{tenant}")).await["slices"][0]["shardID"])
@@ -123,8 +58,8 @@ pub async fn two_on_one(it: &Instance) -> (Busy, Busy, String) {
         it.tenant(&tenant).await;
         let shard = shard_of(it, &tenant).await;
         if let Some(other) = by_shard.insert(shard.clone(), tenant.clone()) {
-            let one = Busy::begin(it, &other, 4).await;
-            let two = Busy::begin(it, &tenant, 4).await;
+            let one = Busy::begin(it, &other, 4, 1).await;
+            let two = Busy::begin(it, &tenant, 4, 1).await;
             return (one, two, shard);
         }
     }

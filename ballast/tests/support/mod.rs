@@ -5,6 +5,7 @@
 #![allow(unreachable_pub, reason = "each journey has the harness as a module")]
 
 pub mod browser;
+pub mod busy;
 pub mod call;
 pub mod clock;
 pub mod hot;

@@ -195,6 +195,7 @@ fn poll(n: u64) -> Poll {
             items: items.to_vec(),
             opening_time: None,
             expiration_time: AT.plus_seconds(86_400),
+            expected_voters: None,
             options: PollOptions::default(),
         },
         created_at: AT,

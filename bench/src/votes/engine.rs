@@ -65,6 +65,7 @@ impl Engine {
                 items: items.collect(),
                 opening_time: None,
                 expiration_time: AT.plus_seconds(86_400),
+                expected_voters: None,
                 options: PollOptions::default(),
             },
             created_at: AT,

@@ -108,6 +108,8 @@ pub struct WhyNotBody {
     pub hotspots: Vec<Versioned<Hotspot>>,
     /// Plans for it that are not over.
     pub plans: Vec<String>,
+    /// Tenants on it that are left alone now, each with the poll for which.
+    pub frozen: Vec<String>,
 }
 
 /// Where a rule stands.
@@ -159,7 +161,18 @@ pub async fn why_not(plane: &ControlPlane, shard: &ShardId) -> Result<WhyNotBody
             .collect(),
         hotspots,
         plans,
+        frozen: frozen(plane, shard),
     })
+}
+
+fn frozen(plane: &ControlPlane, shard: &ShardId) -> Vec<String> {
+    let Some(calendar) = plane.calendar() else {
+        return Vec::new();
+    };
+    let frozen = calendar.frozen_on(shard, plane.now()).into_iter();
+    frozen
+        .map(|(tenant, frozen)| format!("{tenant}: {frozen}"))
+        .collect()
 }
 
 fn answer(

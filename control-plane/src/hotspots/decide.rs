@@ -1,6 +1,6 @@
 //! Whether something is done about a finding: pure.
 
-use ballast_hotspot_detector::diagnose::{Cure, Finding};
+use ballast_hotspot_detector::diagnose::Finding;
 
 use super::records::{PlanRecord, PlanStatus, WhyNot};
 use super::settings::Mode;
@@ -16,16 +16,16 @@ pub(crate) enum Decision {
     Do,
 }
 
-/// Decides. `plan` is the one that is open for it, or for one of its shards.
-pub(crate) fn decide(mode: Mode, finding: &Finding, plan: Option<&PlanRecord>) -> Decision {
+/// Decides. `plan` is the one that is open for it, or for one of its shards;
+/// `awaits` is what the calendar of polls has against it.
+pub(crate) fn decide(
+    mode: Mode,
+    finding: &Finding,
+    plan: Option<&PlanRecord>,
+    awaits: Option<WhyNot>,
+) -> Decision {
     if !finding.cure.acts() {
         return Decision::Nothing(None);
-    }
-    if let Cure::Lanes { from, to, .. } = &finding.cure
-        && to < from
-    {
-        let because = "lanes are never taken away while a poll runs: idle ones cost nothing";
-        return Decision::Nothing(Some(WhyNot::new(because)));
     }
     if let Some(plan) = plan {
         return Decision::Nothing(Some(WhyNot::new(stands(plan))));
@@ -35,6 +35,9 @@ pub(crate) fn decide(mode: Mode, finding: &Finding, plan: Option<&PlanRecord>) -
             because: why_not.because.clone(),
             until: why_not.until,
         }));
+    }
+    if awaits.is_some() {
+        return Decision::Nothing(awaits);
     }
     match mode {
         Mode::Off | Mode::Observe => {
@@ -57,7 +60,10 @@ pub(crate) fn stands(plan: &PlanRecord) -> String {
             format!("{id} waits for somebody's word (ballast plan approve {id})")
         }
         PlanStatus::Approved => format!("{id} is approved and begins"),
-        PlanStatus::Running => format!("{id} is being carried out"),
+        PlanStatus::Running => match &plan.shards_needed {
+            Some(needed) => format!("{id} waits for {needed}"),
+            None => format!("{id} is being carried out"),
+        },
         PlanStatus::Judging => format!("{id} was carried out, and it is watched whether it helped"),
         ended => format!("{id} is {}", ended.name()),
     }
@@ -66,7 +72,7 @@ pub(crate) fn stands(plan: &PlanRecord) -> String {
 #[cfg(test)]
 mod tests {
     use ballast_domain::Timestamp;
-    use ballast_hotspot_detector::diagnose::{self, Cause};
+    use ballast_hotspot_detector::diagnose::{self, Cause, Cure};
 
     use super::*;
 
@@ -94,7 +100,7 @@ mod tests {
             region: "eu".parse().unwrap(),
             count: 1,
         };
-        let decided = |mode, why_not| decide(mode, &finding(add(), why_not), None);
+        let decided = |mode, why_not| decide(mode, &finding(add(), why_not), None, None);
         assert_eq!(decided(Mode::Auto, None), Decision::Do);
         assert_eq!(decided(Mode::Propose, None), Decision::Propose);
         for (mode, why_not, said) in [
@@ -107,7 +113,15 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        let nothing = decide(Mode::Auto, &finding(Cure::Nothing, None), None);
+        let awaits = WhyNot::new("a poll opens");
+        let awaited = decide(
+            Mode::Auto,
+            &finding(add(), None),
+            None,
+            Some(awaits.clone()),
+        );
+        assert_eq!(awaited, Decision::Nothing(Some(awaits)));
+        let nothing = decide(Mode::Auto, &finding(Cure::Nothing, None), None, None);
         assert_eq!(nothing, Decision::Nothing(None));
     }
 }

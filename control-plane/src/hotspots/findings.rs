@@ -167,8 +167,13 @@ fn open_plan<'a>(
         let touches = finding.shards.iter().any(|shard| shards.contains(shard));
         finding.cure.moves_data() && moves && touches
     };
+    // One that is for the same key, poll or region.
+    let same = |plan: &&Versioned<PlanRecord>| {
+        let cure = plan.value.cure.as_ref();
+        cure.is_some_and(|cure| cure.same_subject(&finding.cure))
+    };
     let found = plans.iter().find(own);
-    found.or_else(|| plans.iter().find(in_the_way))
+    found.or_else(|| plans.iter().find(|plan| in_the_way(plan) || same(plan)))
 }
 
 /// What was done.
@@ -194,7 +199,7 @@ async fn act(
     refused: &mut Option<(WhyNot, Timestamp)>,
 ) -> Result<Treated> {
     let mode = plane.settings().hotspots.mode;
-    let approved = match decide(mode, finding, plan) {
+    let approved = match decide(mode, finding, plan, awaits(plane, &finding.cure)) {
         Decision::Nothing(why_not) => return Ok(Treated::left(why_not)),
         Decision::Propose => false,
         Decision::Do => true,
@@ -217,7 +222,11 @@ async fn act(
             let needs_approval = plan.moves.iter().any(|it| it.needs_approval.is_some());
             (Content::Moves(plan), needs_approval)
         }
-        other => (Content::Cure(other.clone(), letter(finding)), false),
+        other => {
+            let expected = finding.expected.clone();
+            let content = Content::Cure(other.clone(), expected, letter(finding));
+            (content, false)
+        }
     };
     *refused = None;
     let intent = Intent::ballast("hotspots", &plans::told(&finding.cure));
@@ -234,6 +243,29 @@ async fn act(
         why_not,
         made: Some(made),
     })
+}
+
+/// What the calendar of polls has against a cure. The planner asks it by itself.
+fn awaits(plane: &ControlPlane, cure: &Cure) -> Option<WhyNot> {
+    let (calendar, now) = (plane.calendar()?, plane.now());
+    match cure {
+        Cure::Lanes { item, from, to } if to < from => {
+            let kept = calendar.lanes_kept(item.poll, now)?;
+            let because = format!(
+                "{} keeps {kept} lanes for those who are expected",
+                item.poll
+            );
+            (*to < kept).then(|| WhyNot::new(because))
+        }
+        Cure::Split { slice, .. } => {
+            let frozen = calendar.frozen(&slice.tenant_id, now)?;
+            Some(WhyNot {
+                because: frozen.to_string(),
+                until: Some(frozen.until),
+            })
+        }
+        _ => None,
+    }
 }
 
 /// Why the planner has nothing to offer.

@@ -179,6 +179,10 @@ pub fn terms(plane: &ControlPlane) -> Terms {
         prices: Prices::default(),
         windows: moves.maintenance.clone(),
         approval: Approval::default(),
+        freezes: plane
+            .calendar()
+            .map(|calendar| calendar.freezes())
+            .unwrap_or_default(),
         ..Terms::default()
     }
 }

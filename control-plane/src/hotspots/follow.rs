@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ballast_domain::migration::{Migration, Status};
-use ballast_domain::tenant::Tenant;
+use ballast_domain::tenant::{SliceId, Tenant};
 use ballast_domain::{Result, ShardId, TenantId};
-use ballast_hotspot_detector::diagnose::{PastCure, Verdict};
+use ballast_hotspot_detector::diagnose::{Cure, PastCure, Verdict};
 use ballast_hotspot_detector::load::{Book, Window};
 use ballast_hotspot_detector::resources::Resources;
 use ballast_hotspot_detector::whatif::Outcome;
 use ballast_state_machines::core::Status as ExecutionStatus;
 
+use super::act::{self, Acted};
 use super::mind::Mind;
+use super::plans::execution;
 use super::plans::{self, change};
-use super::records::{Hotspot, HotspotStatus, PlanRecord, PlanStatus};
-use super::{act, plans::execution};
+use super::records::{Hotspot, HotspotStatus, PlanRecord, PlanStatus, ShardsNeeded};
 use crate::change::IfMatch;
 use crate::intent::Intent;
 use crate::load::Load;
@@ -73,7 +74,11 @@ async fn go_on(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Result<(
     match plan.status {
         PlanStatus::Proposed => await_word(plane, plan).await,
         PlanStatus::Approved => begin(plane, mind, plan).await,
-        PlanStatus::Running => watch_moves(plane, mind, plan).await,
+        PlanStatus::Running => match (&plan.shards_needed, &plan.cure) {
+            (Some(needed), _) => await_shards(plane, mind, plan, needed).await,
+            (None, Some(Cure::Split { slice, .. })) => watch_split(plane, mind, plan, slice).await,
+            (None, _) => watch_moves(plane, mind, plan).await,
+        },
         // One that was judged before it could be written down.
         PlanStatus::Judging if plan.past.is_none() => {
             set(
@@ -151,7 +156,7 @@ async fn begin(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Result<(
         .await;
     };
     match act::act(plane, id, cure).await {
-        Ok(note) => {
+        Ok(Acted::Done(note)) => {
             let past = past.map(|mut past| {
                 mind.done(&past, now);
                 past.done = Some(now);
@@ -160,6 +165,25 @@ async fn begin(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Result<(
             set(plane, id, &note, "plan.done", |plan| {
                 plan.status = PlanStatus::Judging;
                 plan.done_at = Some(now);
+                plan.past.clone_from(&past);
+                plan.note = Some(note.clone());
+            })
+            .await
+        }
+        Ok(Acted::Begun(note)) => {
+            set(plane, id, &note, "plan.begin", |plan| {
+                plan.status = PlanStatus::Running;
+                plan.past.clone_from(&past);
+                plan.note = Some(note.clone());
+            })
+            .await
+        }
+        Ok(Acted::Needs(needed)) => {
+            let note = format!("it waits for {needed}");
+            tracing::warn!(id, %needed, "shards are needed");
+            set(plane, id, &note, "plan.request", |plan| {
+                plan.status = PlanStatus::Running;
+                plan.shards_needed = Some(needed.clone());
                 plan.past.clone_from(&past);
                 plan.note = Some(note.clone());
             })
@@ -175,6 +199,69 @@ async fn begin(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Result<(
             .await
         }
     }
+}
+
+/// Notes that a cure was carried out: from now on it is watched.
+async fn done(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord, note: &str) -> Result<()> {
+    let now = plane.now();
+    if let Some(past) = &plan.past {
+        mind.done(past, now);
+    }
+    set(plane, &plan.plan_id, note, "plan.done", |plan| {
+        plan.status = PlanStatus::Judging;
+        plan.done_at = Some(now);
+        if let Some(past) = &mut plan.past {
+            past.done = Some(now);
+        }
+        plan.note = Some(note.to_owned());
+    })
+    .await
+}
+
+/// Notes when a tenant has been split.
+async fn watch_split(
+    plane: &ControlPlane,
+    mind: &Mind,
+    plan: &PlanRecord,
+    slice: &SliceId,
+) -> Result<()> {
+    let tenant = &slice.tenant_id;
+    let why = match act::split_ended(plane, slice).await? {
+        None => return Ok(()),
+        Some(Ok(slices)) => {
+            return done(plane, mind, plan, &format!("{tenant} has {slices} slices")).await;
+        }
+        Some(Err(why)) => format!("the split was given up: {why}"),
+    };
+    set(plane, &plan.plan_id, &why, "plan.fail", |plan| {
+        plan.status = PlanStatus::Failed;
+        plan.note = Some(why.clone());
+    })
+    .await
+}
+
+/// Notes when the shards that were asked for are there, or nobody needs them
+/// any more.
+async fn await_shards(
+    plane: &ControlPlane,
+    mind: &Mind,
+    plan: &PlanRecord,
+    needed: &ShardsNeeded,
+) -> Result<()> {
+    let region = &needed.region;
+    if act::active_in(&plane.fleet().snapshot(), region) >= needed.until_active {
+        let note = format!("the shards that were needed in {region} are there");
+        return done(plane, mind, plan, &note).await;
+    }
+    if !is_over(plane, plan).await? {
+        return Ok(());
+    }
+    let note = "the hotspot passed before there were more shards";
+    set(plane, &plan.plan_id, note, "plan.expire", |plan| {
+        plan.status = PlanStatus::Expired;
+        plan.note = Some(note.to_owned());
+    })
+    .await
 }
 
 /// Notes when every move of a plan has been cut over, or has ended otherwise.
@@ -196,7 +283,6 @@ async fn watch_moves(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Re
     if plan.migrations.is_empty() {
         return fail_if_ended(plane, id).await;
     }
-    let now = plane.now();
     if moved == 0 {
         return set(
             plane,
@@ -210,19 +296,8 @@ async fn watch_moves(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Re
         )
         .await;
     }
-    if let Some(past) = &plan.past {
-        mind.done(past, now);
-    }
     let note = format!("{moved} of {} moves were cut over", plan.migrations.len());
-    set(plane, id, &note, "plan.done", |plan| {
-        plan.status = PlanStatus::Judging;
-        plan.done_at = Some(now);
-        if let Some(past) = &mut plan.past {
-            past.done = Some(now);
-        }
-        plan.note = Some(note.clone());
-    })
-    .await
+    done(plane, mind, plan, &note).await
 }
 
 /// A plan whose execution ended before its moves were begun has failed.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ballast_domain::registry::{CommitError, Kind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
-use ballast_hotspot_detector::diagnose::{Cure, letter::cure_in_words};
+use ballast_hotspot_detector::diagnose::{Cure, Effect, letter::cure_in_words};
 use ballast_hotspot_detector::plan::{Fleet, Plan, Terms, plan};
 use serde_json::json;
 
@@ -62,7 +62,7 @@ pub(crate) struct NewPlan {
 /// What is to be done.
 pub(crate) enum Content {
     Moves(Plan),
-    Cure(Cure, String),
+    Cure(Cure, Vec<Effect>, String),
 }
 
 /// Writes a plan down, and has its moves made once it is approved.
@@ -77,9 +77,12 @@ pub(crate) async fn make(
         at: now,
         reason: intent.reason.clone(),
     });
-    let (does, cure, moves, letter) = match new.content {
-        Content::Moves(plan) => ("move", None, Some(plan.clone()), plan.to_string()),
-        Content::Cure(cure, letter) => (cure.name(), Some(cure), None, letter),
+    let (does, cure, expected, moves, letter) = match new.content {
+        Content::Moves(plan) => {
+            let letter = plan.to_string();
+            ("move", None, Vec::new(), Some(plan), letter)
+        }
+        Content::Cure(cure, expected, letter) => (cure.name(), Some(cure), expected, None, letter),
     };
     let record = PlanRecord {
         plan_id: fresh_of(plane, "plan").0,
@@ -95,6 +98,8 @@ pub(crate) async fn make(
         does: does.to_owned(),
         cure,
         plan: moves,
+        expected,
+        shards_needed: None,
         letter,
         concurrency: new.manner.concurrency,
         window_ms: new.manner.window_ms,
@@ -271,8 +276,15 @@ pub(crate) fn relieved(plan: &Plan) -> Vec<ShardId> {
 /// What a plan is expected to do to the first shard that it relieves: its fill
 /// before and after.
 pub(crate) fn promised(record: &PlanRecord) -> Option<(f64, f64)> {
-    let plan = record.plan.as_ref()?;
     let first = record.shards.first()?;
+    // New shards relieve the others only by what is moved to them later.
+    if let Some(cure) = &record.cure
+        && !matches!(cure, Cure::AddShards { .. })
+    {
+        let effect = record.expected.iter().find(|it| it.shard == *first)?;
+        return Some((effect.before, effect.after));
+    }
+    let plan = record.plan.as_ref()?;
     let shard = plan.shards.iter().find(|shard| shard.shard_id == *first)?;
     Some((shard.before.share, shard.after.share))
 }

@@ -8,8 +8,8 @@
 //! ```
 
 use ballast_domain::registry::{Entity, Kind};
-use ballast_domain::{Actor, ShardId, Timestamp};
-use ballast_hotspot_detector::diagnose::{Cure, PastCure};
+use ballast_domain::{Actor, RegionId, ShardId, Timestamp};
+use ballast_hotspot_detector::diagnose::{Cure, Effect, PastCure};
 use ballast_hotspot_detector::plan::Plan;
 use ballast_hotspot_detector::whatif::Outcome;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct Hotspot {
     pub shards: Vec<ShardId>,
     /// What is really hot, in a word: hot tenant, abusive key, hot counter, …
     pub cause: String,
-    /// What helps, in a word: move, throttle, more lanes, split, add shards,
+    /// What helps, in a word: move, throttle, more lanes, fewer lanes, split, add shards,
     /// wait or nothing.
     pub cure: String,
     /// Why nothing is done about it now, if nothing is.
@@ -127,7 +127,8 @@ pub struct PlanRecord {
     /// The shards that it is to relieve.
     #[serde(rename = "shardIDs")]
     pub shards: Vec<ShardId>,
-    /// What is done, in a word: move, throttle, more lanes, split or add shards.
+    /// What is done, in a word: move, throttle, more lanes, fewer lanes, split or
+    /// add shards.
     pub does: String,
     /// What is to be done, when that is no move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +138,13 @@ pub struct PlanRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub plan: Option<Plan>,
+    /// What a cure that is no move should change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub expected: Vec<Effect>,
+    /// The shards that somebody has to make before it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards_needed: Option<ShardsNeeded>,
     /// All of it as a letter.
     pub letter: String,
     /// How many moves at the same time; as many as a shard may have when absent.
@@ -176,6 +184,29 @@ pub struct PlanRecord {
     /// What else is to be said of how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// Shards that are asked for, where Ballast can make none itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShardsNeeded {
+    /// Where.
+    pub region: RegionId,
+    /// How many more.
+    pub count: u32,
+    /// How many active ones there are to be in all.
+    pub until_active: u64,
+}
+
+impl std::fmt::Display for ShardsNeeded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { region, count, .. } = self;
+        let shards = if *count == 1 { "shard" } else { "shards" };
+        write!(
+            f,
+            "{count} {shards} more in {region}: make them, and add them (ballast shard add)"
+        )
+    }
 }
 
 /// How a plan stands.

@@ -56,6 +56,9 @@ pub struct HotspotSettings {
     pub expire_ms: u64,
     /// Moves of one plan, at the most.
     pub moves_max: usize,
+    /// A key that floods its shard is let through only so often for so long, in
+    /// seconds.
+    pub throttle_seconds: i64,
 }
 
 impl Default for HotspotSettings {
@@ -74,6 +77,7 @@ impl Default for HotspotSettings {
             settle_ms: 6 * 3_600_000,
             expire_ms: 24 * 3_600_000,
             moves_max: 100,
+            throttle_seconds: 3_600,
         }
     }
 }

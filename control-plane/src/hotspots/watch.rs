@@ -20,6 +20,7 @@ use super::follow;
 use super::mind::Mind;
 use super::records::PlanRecord;
 use super::settings::Mode;
+use crate::calendar::prepare::Prepared;
 use crate::load::{Load, load, window_start};
 use crate::plane::ControlPlane;
 use crate::registry::typed;
@@ -48,6 +49,7 @@ pub async fn watch(
 #[derive(Default)]
 pub struct Watchman {
     findings: Findings,
+    prepared: Prepared,
     /// Whether what was known before this process is known here.
     is_ready: bool,
 }
@@ -70,7 +72,8 @@ impl Watchman {
         let hot = load.with_book(|book| mind.look(&set.rules, book));
         let limits = follow::limits(plane, load, !hot.is_empty()).await?;
         let found = load.with_book(|book| mind.diagnose(book, &hot, &limits, &set.diagnose));
-        self.findings.settle(plane, found).await
+        self.findings.settle(plane, found).await?;
+        self.prepared.round(plane).await
     }
 
     /// Remembers what was found and done before this process was started.
@@ -89,6 +92,7 @@ impl Watchman {
         let plans = typed::list::<PlanRecord>(plane.registry(), &query).await?;
         // The oldest first.
         for plan in plans.into_iter().rev() {
+            self.prepared.remember(&plan.value);
             plan.value
                 .past
                 .into_iter()

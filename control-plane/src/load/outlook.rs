@@ -31,6 +31,9 @@ pub struct ForecastBody {
     pub outlooks: Vec<Outlook>,
     /// Why there is none for the others.
     pub unknown: Vec<Unknown>,
+    /// That there is too little to say anything yet, and how much it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_little: Option<String>,
 }
 
 /// A shard of which nothing can be said.
@@ -104,12 +107,28 @@ impl Steps {
         }
     }
 
+    /// Whether no shard was measured for long enough.
+    fn too_little(&self) -> Option<String> {
+        let most = self.shards.values().map(|(_, points)| points.len()).max();
+        let most = most.unwrap_or(0);
+        if most >= forecast::FEWEST {
+            return None;
+        }
+        let minutes = |steps: usize| steps as u64 * STEP_MS / 60_000;
+        Some(format!(
+            "Too little load was recorded to look ahead: it takes {} minutes, and there are {}.",
+            minutes(forecast::FEWEST),
+            minutes(most)
+        ))
+    }
+
     fn finish(mut self, days: u32, limit: f64) -> ForecastBody {
         self.close();
         let mut body = ForecastBody {
             days,
             outlooks: Vec::new(),
             unknown: Vec::new(),
+            too_little: self.too_little(),
         };
         for (shard, (capacity, points)) in &self.shards {
             for dimension in Dimension::ALL.into_iter().filter(|it| capacity[*it] > 0.0) {

@@ -34,6 +34,12 @@ pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result
                 ask_again_seconds,
             });
         }
+        if let Some(why) = frozen(plane, &seen.value) {
+            return Ok(Admission::Later {
+                why,
+                ask_again_seconds: ASK_AGAIN,
+            });
+        }
         let mut then = seen.value.clone();
         then.stage = Stage::Admitted;
         then.waiting_for = None;
@@ -53,6 +59,28 @@ pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result
             Err(other) => return Err(commit_failed(other)),
         }
     }
+}
+
+/// A move that waits for its tenant's polls. Somebody may say that it is made
+/// all the same.
+pub(super) const FOR_POLLS: &str = "the tenant's polls: ";
+
+/// Whether the calendar of polls keeps a move waiting.
+fn frozen(plane: &ControlPlane, migration: &Migration) -> Option<String> {
+    let calendar = plane.calendar()?;
+    if migration.asked.approved.is_some() {
+        return None;
+    }
+    if !calendar.knows(&migration.from) {
+        let from = &migration.from;
+        return Some(format!(
+            "{FOR_POLLS}{from} has not told yet which expect many voters"
+        ));
+    }
+    let frozen = calendar.frozen(&migration.tenant_id, plane.now())?;
+    Some(format!(
+        "{FOR_POLLS}{frozen} (ballast migration approve moves it all the same)"
+    ))
 }
 
 fn place(tally: &str) -> &str {

@@ -5,6 +5,7 @@ use ballast_domain::migration::{Asked, Back, BackHow, Migration, Stage, Word};
 use ballast_domain::moving::MoveId;
 use ballast_domain::{Error, ErrorCode, Result};
 
+use super::admit::FOR_POLLS;
 use super::body::{self, MigrationBody};
 use super::{FOR_RESUME, get};
 use crate::change::{Attempts, Edit, IfMatch};
@@ -115,7 +116,8 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
         }
         Ask::Resume => asked.paused = None,
         Ask::Approve => {
-            if !migration.terms.needs_approval {
+            let waits = migration.waiting_for.as_deref().unwrap_or_default();
+            if !migration.terms.needs_approval && !waits.starts_with(FOR_POLLS) {
                 return refuse("needs no approval");
             }
             asked.approved.get_or_insert(word);

@@ -3,8 +3,9 @@
 use ballast_domain::Result;
 use ballast_domain::migration::{Migration, Stage, Status};
 use ballast_domain::moving::MoveId;
-use ballast_state_machines::core::Status as Running;
+use ballast_state_machines::core::{HistoryType, Status as Running};
 use ballast_state_machines::engine::{Description, TaskProgress};
+use ballast_state_machines::store::HistoryQuery;
 use serde::Serialize;
 
 use super::WORKFLOW;
@@ -76,14 +77,42 @@ pub(super) async fn shown(
         }
         false => migration,
     };
+    let mut progress = progress(&migration.value, execution.as_ref());
+    let is_silent = |found: &Description| found.progress.is_empty() && !is_over(found);
+    if execution.as_ref().is_some_and(is_silent)
+        && migration.value.waiting_for.is_none()
+        && let Some(cause) = failed_with(plane, &execution_id).await?
+    {
+        progress.note = Some(format!("it is tried again soon, for it failed: {cause}"));
+    }
     Ok(MigrationBody {
         status: status(&migration.value, execution.as_ref()),
         phase: phase(&migration.value, execution.as_ref()),
         pause_ms: migration.value.figures.pause_ms,
-        progress: progress(&migration.value, execution.as_ref()),
+        progress,
         execution_id,
         migration,
     })
+}
+
+/// What a step failed with that will be tried again, if that is how it stands.
+async fn failed_with(plane: &ControlPlane, execution: &str) -> Result<Option<String>> {
+    let query = HistoryQuery {
+        after: None,
+        newest_first: true,
+        limit: 3,
+    };
+    let page = engine(plane)?.history(execution, &query).await;
+    let events = page.map_err(away)?.map(|page| page.events);
+    let mut events = events.unwrap_or_default().into_iter().skip_while(|event| {
+        let kind = event.kind;
+        matches!(kind, HistoryType::TaskScheduled | HistoryType::TaskStarted)
+    });
+    let failed = events
+        .next()
+        .filter(|event| event.kind == HistoryType::TaskFailed);
+    let cause = failed.and_then(|event| Some(event.details.get("cause")?.as_str()?.to_owned()));
+    Ok(cause)
 }
 
 /// A move as it stands when it is written down.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use ballast_control_plane::calendar::CalendarSettings;
 use ballast_control_plane::change::IfMatch;
 use ballast_control_plane::hotspots::HotspotSettings;
 use ballast_control_plane::intent::Intent;
@@ -184,6 +185,7 @@ impl House {
             moves,
             load: LoadSettings::default(),
             hotspots: HotspotSettings::default(),
+            calendar: CalendarSettings::default(),
         };
         let dice = Arc::new(Dice(AtomicU64::new(3)));
         let registry = Arc::new(registry);
@@ -506,6 +508,7 @@ fn poll() -> Poll {
             items: items.to_vec(),
             opening_time: None,
             expiration_time: now.plus_seconds(3_600),
+            expected_voters: None,
             options: PollOptions::default(),
         },
         created_at: now,

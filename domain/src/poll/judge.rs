@@ -164,6 +164,7 @@ mod tests {
                 items: items.to_vec(),
                 opening_time: Some(time(10)),
                 expiration_time: time(100),
+                expected_voters: None,
                 options,
             },
             created_at: time(0),

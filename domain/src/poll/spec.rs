@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{
-    LANES_DEFAULT, LANES_MAX, POLL_COUNTERS_MAX, POLL_ITEMS_MAX, POLL_TEXT_CHARS_MAX,
+    EXPECTED_VOTERS_MAX, LANES_DEFAULT, LANES_MAX, POLL_COUNTERS_MAX, POLL_ITEMS_MAX,
+    POLL_TEXT_CHARS_MAX,
 };
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -24,6 +25,10 @@ pub struct PollSpec {
     pub opening_time: Option<Timestamp>,
     /// When it ceases to take votes.
     pub expiration_time: Timestamp,
+    /// How many people are expected to vote, if that was said: it is prepared
+    /// for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_voters: Option<u64>,
     /// How votes are taken.
     #[serde(flatten)]
     pub options: PollOptions,
@@ -93,6 +98,12 @@ impl PollSpec {
         {
             let message = "it must be before the expirationTime";
             return Err(Error::invalid_field("/openingTime", message));
+        }
+        if let Some(voters) = self.expected_voters
+            && !(1..=EXPECTED_VOTERS_MAX).contains(&voters)
+        {
+            let message = format!("it must be from 1 to {EXPECTED_VOTERS_MAX}");
+            return Err(Error::invalid_field("/expectedVoters", message));
         }
         if !(1..=self.items.len()).contains(&usize::from(options.choices_max)) {
             let message = format!(
@@ -170,6 +181,7 @@ mod tests {
             items: vec![item("one"), item("two")],
             opening_time: None,
             expiration_time: Timestamp::from_unix_ms(1_000),
+            expected_voters: None,
             options: PollOptions::default(),
         }
     }
@@ -179,7 +191,7 @@ mod tests {
         let now = Timestamp::from_unix_ms(500);
         assert!(spec().check(now).is_ok());
         type Breakage = fn(&mut PollSpec);
-        let cases: [(&str, Breakage); 10] = [
+        let cases: [(&str, Breakage); 12] = [
             ("/items", |spec| spec.items.clear()),
             ("/items/1", |spec| {
                 spec.items[1].item_name = "one".to_owned()
@@ -191,6 +203,10 @@ mod tests {
             }),
             ("/openingTime", |spec| {
                 spec.opening_time = Some(spec.expiration_time)
+            }),
+            ("/expectedVoters", |spec| spec.expected_voters = Some(0)),
+            ("/expectedVoters", |spec| {
+                spec.expected_voters = Some(u64::MAX);
             }),
             ("/choicesMax", |spec| spec.options.choices_max = 3),
             ("/choicesMax", |spec| spec.options.choices_max = 0),

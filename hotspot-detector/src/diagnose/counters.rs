@@ -1,6 +1,6 @@
 //! Counters: too hot for their lanes, too cool for so many, or uneven.
 
-use ballast_domain::poll::lanes::Verdict;
+use ballast_domain::poll::lanes::{Cause as Uneven, Verdict};
 
 use super::cure::{Cause, Cure};
 use super::facts::{Fleet, ShardFacts};
@@ -103,7 +103,8 @@ fn too_hot(item: &ItemView, turned_away: f64, settings: &Settings) -> Counter {
     }
 }
 
-/// Whether a counter has more lanes than it needs, by both windows.
+/// Whether a counter has more lanes than it needs, by both windows. Lanes are
+/// the poll's: its busiest item says how many it needs.
 pub(super) fn cool(
     fleet: &Fleet<'_>,
     shard: &ShardFacts<'_>,
@@ -112,7 +113,9 @@ pub(super) fn cool(
 ) -> Option<Counter> {
     let find = |window, measured| {
         let items = fleet.book.items(shard.book, window, measured);
-        items.into_iter().find(|item| item.name == *name)
+        // The busiest comes first.
+        let mut items = items.into_iter();
+        items.find(|item| item.name.is_of_same_poll(name))
     };
     let short = find(Window::Short, &shard.short)?;
     let long = find(Window::Long, shard.long.as_ref()?)?;
@@ -137,13 +140,16 @@ pub(super) fn cool(
             to,
         },
         evidence: vec![format!(
-            "{} of {} has {from} lanes for {} votes/s in the short and {} in the long window",
-            name.item,
+            "{} has {from} lanes, and its busiest item {} votes/s in the short and {} in the long \
+             window",
             name.poll,
             rounded(short.votes),
             rounded(long.votes)
         )],
-        otherwise: "Many lanes only make reading the total a little slower.".to_owned(),
+        otherwise:
+            "Many lanes only make reading the total a little slower. A poll that is to keep \
+                    them says how many voters it expects."
+                .to_owned(),
         rejected: Vec::new(),
     })
 }
@@ -157,7 +163,8 @@ pub(super) fn skewed(
     let items = fleet.book.items(shard.book, Window::Short, &shard.short);
     let item = items.into_iter().find(|item| item.name == *name)?;
     let spread = item.spread();
-    if spread.verdict != Verdict::Skewed {
+    // Lanes that were added later are uneven for a good reason.
+    if spread.verdict != Verdict::Skewed || spread.cause != Some(Uneven::Unknown) {
         return None;
     }
     let skew = spread.deviation_percent / 100.0;

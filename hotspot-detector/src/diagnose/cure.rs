@@ -235,7 +235,7 @@ impl Cure {
     pub fn same_subject(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Throttle { key: a, .. }, Self::Throttle { key: b, .. }) => a == b,
-            (Self::Lanes { item: a, .. }, Self::Lanes { item: b, .. }) => a == b,
+            (Self::Lanes { item: a, .. }, Self::Lanes { item: b, .. }) => a.is_of_same_poll(b),
             (Self::AddShards { region: a, .. }, Self::AddShards { region: b, .. }) => a == b,
             _ => self
                 .slices()

@@ -1,7 +1,7 @@
 //! A diagnosis: what is hot, why, what to do, and what to expect of it.
 
 use ballast_domain::{ShardId, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::cure::{Cause, Cure};
 use crate::detect::Hotspot;
@@ -42,7 +42,7 @@ impl Finding {
 }
 
 /// A shard's fill before and after.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effect {
     /// Which.

@@ -424,13 +424,21 @@ impl Round<'_> {
             many += 1;
             self.counter(counter, hotspots);
         }
+        // Lanes are the poll's: of its cool items the first speaks for all.
+        let mut cool: BTreeMap<_, (counters::Counter, Vec<Hotspot>)> = BTreeMap::new();
         for (item, hotspots) in of_item {
-            let said = counters::skewed(fleet, facts, &item)
-                .or_else(|| counters::cool(fleet, facts, &item, settings));
-            match said {
-                Some(counter) => self.counter(counter, hotspots),
-                None => self.passing(hotspots),
+            if let Some(counter) = counters::skewed(fleet, facts, &item) {
+                self.counter(counter, hotspots);
+            } else if let Some(counter) = counters::cool(fleet, facts, &item, settings) {
+                let poll = (item.slice, item.poll);
+                let said = cool.entry(poll).or_insert_with(|| (counter, Vec::new()));
+                said.1.extend(hotspots);
+            } else {
+                self.passing(hotspots);
             }
+        }
+        for (counter, hotspots) in cool.into_values() {
+            self.counter(counter, hotspots);
         }
         many
     }

@@ -19,6 +19,7 @@ use ballast_domain::clock::Timestamp;
 use ballast_domain::id::TenantId;
 
 use crate::plan::Span;
+use crate::words::rounded;
 
 /// A poll that will be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,6 +127,46 @@ fn prepared(event: &Event, ready: &Readiness, now: Timestamp) -> Preparation {
         widen_at: event.opens_at.plus_seconds(-ready.lead_seconds).max(now),
         short_by: (votes_per_second - lanes as f64 * ready.votes_per_lane).max(0.0),
     }
+}
+
+/// Says what is prepared, and why, like any other plan.
+#[must_use]
+pub fn preparation_letter(
+    event: &Event,
+    prepared: &Preparation,
+    ready: &Readiness,
+    lanes: u16,
+) -> String {
+    let Event {
+        tenant_id,
+        poll_id,
+        opens_at,
+        closes_at,
+        audience,
+        ..
+    } = event;
+    let voters = rounded(*audience as f64);
+    let (rate, lane) = (
+        rounded(prepared.votes_per_second),
+        rounded(ready.votes_per_lane),
+    );
+    let to = prepared.lanes;
+    let mut text = format!(
+        "Finding   {poll_id} of {tenant_id} expects {voters} voters from {opens_at} to {closes_at}\n\
+         Evidence  In its rush that is {rate} votes/s, and a lane is good for {lane} of them\n\
+         Cause     {lanes} lanes are too few for so many\n\
+         Cure      Give the counters of {poll_id} {to} lanes instead of {lanes}, before it opens\n"
+    );
+    if prepared.short_by > 0.0 {
+        let short = rounded(prepared.short_by);
+        text.push_str(&format!(
+            "          There are no more: {short} votes/s too many wait their turn, and none is lost\n"
+        ));
+    }
+    text.push_str(
+        "If not    Should it get hot all the same, it is found as a hot counter like any other.\n",
+    );
+    text
 }
 
 /// When each tenant is to be left alone: around the opening and the closing of

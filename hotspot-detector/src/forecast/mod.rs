@@ -13,7 +13,7 @@ mod calendar;
 mod outlook;
 mod trend;
 
-pub use calendar::{Event, Preparation, Readiness, freezes, preparations};
+pub use calendar::{Event, Preparation, Readiness, freezes, preparation_letter, preparations};
 pub use outlook::{Days, Needed, Outlook, outlook, shards_needed};
 
 use augurs_core::{Fit, Predict};
@@ -69,7 +69,7 @@ pub enum NoForecast {
 }
 
 /// The fewest measurements that a trend is seen in.
-const FEWEST: usize = 8;
+pub const FEWEST: usize = 8;
 /// The most that are looked at: a year of hours. What is older says little.
 const MOST: usize = 8_760;
 

@@ -151,6 +151,14 @@ pub struct ItemName {
     pub item: ItemId,
 }
 
+impl ItemName {
+    /// Whether both are items of one poll: they share its lanes.
+    #[must_use]
+    pub fn is_of_same_poll(&self, other: &Self) -> bool {
+        (self.poll, &self.slice) == (other.poll, &other.slice)
+    }
+}
+
 /// One item's counter in one interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemSample {

@@ -9,9 +9,11 @@
 
 mod outcome;
 mod recorded;
+mod registered;
 
 pub use outcome::{Outcome, ShardOutcome};
 pub use recorded::fleet as fleet_of;
+pub use registered::register;
 
 use std::fmt;
 

@@ -49,7 +49,8 @@ struct Seen {
 }
 
 /// The fleet of a record; nothing if nothing was measured. A record knows
-/// nothing of residency, zones, pins and dials: a plan for it does not either.
+/// nothing of residency, zones, pins and dials: [`register`](super::register)
+/// adds what the registry knows of them.
 #[must_use]
 pub fn fleet(samples: impl IntoIterator<Item = Sample>) -> Option<Fleet> {
     let mut shards: BTreeMap<ShardId, Seen> = BTreeMap::new();

@@ -103,13 +103,11 @@ fn named_id(request: RequestId, mut draw: impl FnMut() -> PollId) -> Result<Poll
         })
 }
 
-/// Whether a poll is what was asked for. Its lanes may have been widened
+/// Whether a poll is what was asked for. It may have got more or fewer lanes
 /// since, and it may have closed.
 fn is_answer_to(made: &Poll, asked: &Poll) -> bool {
     let mut spec = made.spec.clone();
-    if spec.options.lanes > asked.spec.options.lanes {
-        spec.options.lanes = asked.spec.options.lanes;
-    }
+    spec.options.lanes = asked.spec.options.lanes;
     spec == asked.spec
 }
 
@@ -236,7 +234,9 @@ pub(crate) async fn widen(
     found.spec.check_counters(lanes)?;
     let has = found.spec.options.lanes;
     if lanes < has {
-        let message = format!("the poll has {has} lanes already, and they only become more");
+        let message = format!(
+            "the poll has {has} lanes already; they become fewer by themselves when it has cooled"
+        );
         return Err(Error::invalid_field("/lanes", message).into());
     }
     let widened = state

@@ -38,6 +38,10 @@ pub(crate) struct NewPoll {
     /// How many lanes each item's counter is spread over; 10 when absent.
     #[schema(minimum = 1, maximum = 256)]
     lanes: Option<u16>,
+    /// How many people are expected to vote. When they are many, counters get
+    /// their lanes before it opens, and the tenant is not moved while they come.
+    #[schema(minimum = 1, maximum = 100_000_000_000_u64)]
+    expected_voters: Option<u64>,
 }
 
 /// An item: its name, or an object with its name.
@@ -86,6 +90,7 @@ impl NewPoll {
             items: items.collect(),
             opening_time: self.opening_time,
             expiration_time: self.expiration_time,
+            expected_voters: self.expected_voters,
             options: PollOptions {
                 vote_changeable: self.vote_changeable.unwrap_or(default.vote_changeable),
                 choices_max: self.choices_max.unwrap_or(default.choices_max),
@@ -123,6 +128,9 @@ pub(crate) struct PollView {
     results_hidden_until_closed: bool,
     /// How many lanes each item's counter is spread over.
     lanes: u16,
+    /// How many people are expected to vote, if that was said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_voters: Option<u64>,
     /// Whether it takes votes now.
     state: Phase,
     /// When it was created.
@@ -156,6 +164,7 @@ impl PollView {
             items,
             opening_time,
             expiration_time,
+            expected_voters,
             options,
         } = poll.spec;
         let items = ids.into_iter().zip(items).map(|(item_id, item)| ItemView {
@@ -173,6 +182,7 @@ impl PollView {
             choices_max: options.choices_max,
             results_hidden_until_closed: options.results_hidden_until_closed,
             lanes: options.lanes,
+            expected_voters,
             state,
             created_at: poll.created_at,
             closed_at: poll.closed_at,

@@ -142,6 +142,7 @@ mod tests {
                 items: items.to_vec(),
                 opening_time: None,
                 expiration_time: Timestamp::from_unix_ms(1_000),
+                expected_voters: None,
                 options: PollOptions::default(),
             },
             created_at: Timestamp::from_unix_ms(0),

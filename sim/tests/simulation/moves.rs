@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ballast_control_plane::calendar::CalendarSettings;
 use ballast_control_plane::hotspots::HotspotSettings;
 use ballast_control_plane::load::LoadSettings;
 use ballast_control_plane::migrations::MoveSettings;
@@ -297,5 +298,6 @@ pub(crate) fn settings() -> Settings {
         moves: MoveSettings::default(),
         load: LoadSettings::default(),
         hotspots: HotspotSettings::default(),
+        calendar: CalendarSettings::default(),
     }
 }

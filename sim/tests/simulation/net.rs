@@ -157,8 +157,10 @@ wired! {
     fn create_poll(at: &At; poll: Poll) -> Poll;
     fn poll(slice: &SliceId; poll: PollId) -> Poll;
     fn polls(slice: &SliceId; after: Option<PollId>, most: usize) -> Vec<Poll>;
+    fn awaited(; least: u64, most: usize) -> Vec<(SliceId, Poll)>;
     fn close_poll(at: &At; poll: PollId) -> Poll;
     fn widen_lanes(at: &At; poll: PollId, lanes: u16) -> Poll;
+    fn narrow_lanes(at: &At; poll: PollId, lanes: u16) -> Poll;
     fn archive_poll(at: &At; poll: PollId, file: ArchiveFile) -> Poll;
     fn archive(slice: &SliceId; poll: PollId) -> Option<ArchiveFile>;
     fn archive_of(tenant: &TenantId; poll: PollId) -> Option<ArchiveFile>;

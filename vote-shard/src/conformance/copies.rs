@@ -117,10 +117,16 @@ pub async fn an_export_follows_the_changes<F: Fixture>() {
             let id = polls[0].poll_id;
             source.widen_lanes(&at(1), id, 50).await.unwrap();
         }
+        if round == 7 {
+            let id = polls[0].poll_id;
+            source.narrow_lanes(&at(1), id, 4).await.unwrap();
+        }
     }
     source.seal(&at(2), &order("m", 1)).await.unwrap();
     let last = copy(&source, &target, cursor, 400).await;
     assert_eq!(contents(&target, 60).await, contents(&source, 60).await);
+    let lanes = target.lanes(&slice(), polls[0].poll_id).await.unwrap();
+    assert!(lanes.iter().all(|item| item.len() == 4), "{lanes:?}");
     let page = source.export(&slice(), &last, 400).await.unwrap();
     assert!(page.caught_up && page.changes.is_empty(), "{page:?}");
 }
@@ -268,6 +274,12 @@ pub async fn scrubbing_finds_the_digests_that_were_kept<F: Fixture>() {
         if round == 4 {
             shard
                 .widen_lanes(&at(1), polls[1].poll_id, 64)
+                .await
+                .unwrap();
+        }
+        if round == 5 {
+            shard
+                .narrow_lanes(&at(1), polls[1].poll_id, 5)
                 .await
                 .unwrap();
         }

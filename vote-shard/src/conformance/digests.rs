@@ -72,6 +72,11 @@ pub async fn lanes_add_up_to_what_the_rows_say<F: Fixture>() {
                 shard.widen_lanes(&at(1), poll.poll_id, 31).await.unwrap();
             }
         }
+        if round == 2 {
+            for poll in polls() {
+                shard.narrow_lanes(&at(1), poll.poll_id, 7).await.unwrap();
+            }
+        }
         for poll in polls() {
             let rows = rows(&shard, &slice(), poll.poll_id, &VOTERS).await;
             let of = |item: u16| rows.iter().filter(|row| row.items.contains(&item)).count();
@@ -112,6 +117,8 @@ pub async fn every_change_moves_the_digest<F: Fixture>() {
     }
     shard.widen_lanes(&at(1), poll.poll_id, 20).await.unwrap();
     moved(digest(&shard, &slice(), poll.poll_id).await, "more lanes");
+    shard.narrow_lanes(&at(1), poll.poll_id, 5).await.unwrap();
+    moved(digest(&shard, &slice(), poll.poll_id).await, "fewer lanes");
     shard.close_poll(&at(1), poll.poll_id).await.unwrap();
     let last = digest(&shard, &slice(), poll.poll_id).await;
     moved(last, "closing");
@@ -124,7 +131,8 @@ pub async fn every_change_moves_the_digest<F: Fixture>() {
         cast(&shard, asked).await;
     }
     shard.close_poll(&at(1), poll.poll_id).await.unwrap();
-    shard.widen_lanes(&at(1), poll.poll_id, 20).await.unwrap();
+    shard.widen_lanes(&at(1), poll.poll_id, 5).await.unwrap();
+    shard.narrow_lanes(&at(1), poll.poll_id, 2).await.unwrap();
     shard.create_poll(&at(1), poll.clone()).await.unwrap();
     assert_eq!(digest(&shard, &slice(), poll.poll_id).await, last);
 }

@@ -142,9 +142,10 @@ pub async fn no_answer_precedes_a_vote_that_waits_its_turn<F: Gate>() {
 /// P5: no answer that depends on a poll's creation, closing or lanes precedes
 /// it.
 pub async fn no_answer_precedes_the_poll_it_depends_on<F: Gate>() {
-    let (fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
+    let (fixture, shard) = owner::<F>(&[poll(1), poll(2), poll(5)]).await;
     let (one, slice) = (at(1), slice());
     let (made, closed, widened) = (poll(3).poll_id, poll(1).poll_id, poll(2).poll_id);
+    let narrowed = poll(5).poll_id;
     let renamed = Poll {
         request: poll(3).request,
         ..poll(4)
@@ -155,6 +156,7 @@ pub async fn no_answer_precedes_the_poll_it_depends_on<F: Gate>() {
         ("creating", answer(shard.create_poll(&one, poll(3)))),
         ("closing", answer(shard.close_poll(&one, closed))),
         ("widening", answer(shard.widen_lanes(&one, widened, 20))),
+        ("narrowing", answer(shard.narrow_lanes(&one, narrowed, 3))),
     ];
     assert_wait(&mut changes).await;
     gate.0.held().await;
@@ -172,6 +174,11 @@ pub async fn no_answer_precedes_the_poll_it_depends_on<F: Gate>() {
         (
             "widening again",
             answer(shard.widen_lanes(&one, widened, 5)),
+        ),
+        ("fewer lanes", answer(shard.lanes(&slice, narrowed))),
+        (
+            "narrowing again",
+            answer(shard.narrow_lanes(&one, narrowed, 5)),
         ),
         ("the digests", answer(shard.digests(&slice))),
         ("the digest", answer(shard.digest(&slice))),

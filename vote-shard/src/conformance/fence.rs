@@ -29,6 +29,7 @@ async fn writes(shard: &Shard, at: &At, poll: &Poll) -> Vec<ShardResult<()>> {
         shard.create_poll(at, fresh).await.map(drop),
         shard.close_poll(at, poll.poll_id).await.map(drop),
         shard.widen_lanes(at, poll.poll_id, 20).await.map(drop),
+        shard.narrow_lanes(at, poll.poll_id, 2).await.map(drop),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use ballast_domain::PollId;
 use ballast_domain::poll::{Poll, Refusal, RequestId};
+use ballast_domain::tenant::SliceId;
 
 use super::picture::picture;
 use super::words::*;
@@ -95,8 +96,8 @@ pub async fn a_poll_is_closed_for_good<F: Fixture>() {
     assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
 }
 
-/// P11: lanes are added and never taken away, and the counts stay.
-pub async fn lanes_are_only_added<F: Fixture>() {
+/// P11: widening only adds lanes, and the counts stay.
+pub async fn widening_only_adds_lanes<F: Fixture>() {
     let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
     for n in 0..30 {
@@ -121,6 +122,79 @@ pub async fn lanes_are_only_added<F: Fixture>() {
     let shard = crash(&fixture, shard).await;
     let after = shard.lanes(&slice(), poll.poll_id).await.unwrap();
     assert_eq!(after, before);
+}
+
+/// P11: narrowing only takes lanes away, in one step: whoever votes, changes or
+/// withdraws before and after it, nothing is lost or counted twice. A closed
+/// poll keeps its lanes.
+pub async fn narrowing_loses_no_vote<F: Fixture>() {
+    let mut poll = changeable(1);
+    poll.spec.options.lanes = 64;
+    let (fixture, mut shard) = owner::<F>(&[poll.clone()]).await;
+    for n in 0..30 {
+        cast(&shard, ballot(&poll, &format!("v{n}"), n % 3, 1)).await;
+    }
+    for (asked, lanes) in [(100, 64), (64, 64), (7, 7), (20, 7), (0, 1)] {
+        let narrowed = shard
+            .narrow_lanes(&at(1), poll.poll_id, asked)
+            .await
+            .unwrap();
+        assert_eq!(narrowed.spec.options.lanes, lanes);
+        let before = picture(&shard, &slice(), &["v1", "v2"]).await;
+        assert_eq!(before.tallies[0].counts, [10, 10, 10]);
+        let width = |item: &Vec<u64>| item.len() == usize::from(lanes);
+        assert!(before.lanes[0].iter().all(width), "{before:?}");
+        shard = crash(&fixture, shard).await;
+        assert_eq!(picture(&shard, &slice(), &["v1", "v2"]).await, before);
+    }
+    shard.widen_lanes(&at(1), poll.poll_id, 9).await.unwrap();
+    for n in 0..30 {
+        cast(&shard, withdrawal(&poll, &format!("v{n}"), n % 3, 2)).await;
+    }
+    let none = shard.lanes(&slice(), poll.poll_id).await.unwrap();
+    assert_eq!(none, vec![vec![0; 9]; 3]);
+    shard.close_poll(&at(1), poll.poll_id).await.unwrap();
+    let closed = shard.narrow_lanes(&at(1), poll.poll_id, 2).await.unwrap();
+    assert_eq!(closed.spec.options.lanes, 9);
+}
+
+/// P11: who asks is told which polls expect many voters, as long as they are
+/// open and owned here.
+pub async fn awaited_polls_are_told<F: Fixture>() {
+    let awaited = |number, voters, closes| {
+        let mut poll = poll(number);
+        poll.spec.expected_voters = Some(voters);
+        poll.spec.expiration_time = time(closes);
+        poll
+    };
+    let (one, two, few) = (
+        awaited(1, 5_000, 900_000),
+        awaited(2, 1_000, 800_000),
+        awaited(3, 999, 700_000),
+    );
+    let (fixture, shard) = owner::<F>(&[one.clone(), two.clone(), few, poll(4)]).await;
+    let other = at_of("other", 1);
+    shard.found(&other).await.unwrap();
+    let elsewhere = shard.create_poll(&other, awaited(5, 2_000, 850_000)).await;
+    let told = |polls: Vec<(SliceId, Poll)>| -> Vec<_> {
+        let told = polls.into_iter();
+        told.map(|(slice, poll)| (slice, poll.poll_id)).collect()
+    };
+    let third = (slice_of("other"), elsewhere.unwrap().poll_id);
+    let all = [
+        (slice(), two.poll_id),
+        third.clone(),
+        (slice(), one.poll_id),
+    ];
+    let shard = crash(&fixture, shard).await;
+    assert_eq!(told(shard.awaited(1_000, 9).await.unwrap()), all);
+    assert_eq!(told(shard.awaited(1_000, 1).await.unwrap()), all[..1]);
+    assert_eq!(told(shard.awaited(5_001, 9).await.unwrap()), []);
+    shard.close_poll(&at(1), two.poll_id).await.unwrap();
+    assert_eq!(told(shard.awaited(1_000, 9).await.unwrap()), all[1..]);
+    shard.seal(&at(2), &order("m", 1)).await.unwrap();
+    shard.retire(&at(2), &order("m", 1)).await.unwrap();
+    assert_eq!(told(shard.awaited(1_000, 9).await.unwrap()), [third]);
 }
 
 /// P11: a slice's polls come in the order of their ids, page by page.
@@ -159,6 +233,7 @@ pub async fn an_unknown_poll_is_not_found<F: Fixture>() {
         shard.voter(&slice(), id, &voter("v")).await.map(drop),
         shard.close_poll(&one, id).await.map(drop),
         shard.widen_lanes(&one, id, 20).await.map(drop),
+        shard.narrow_lanes(&one, id, 2).await.map(drop),
     ];
     for (place, outcome) in outcomes.into_iter().enumerate() {
         assert_eq!(refusal(outcome), Refusal::PollNotFound, "{place}");

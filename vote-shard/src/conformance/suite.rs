@@ -80,7 +80,9 @@ macro_rules! vote_shard_suite {
                 many_attempts_at_once_make_one_poll
                 the_shard_says_when_a_poll_was_created
                 a_poll_is_closed_for_good
-                lanes_are_only_added
+                widening_only_adds_lanes
+                narrowing_loses_no_vote
+                awaited_polls_are_told
                 polls_come_in_the_order_of_their_ids
                 an_unknown_poll_is_not_found
                 polls_survive_reopening

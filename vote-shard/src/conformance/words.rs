@@ -86,6 +86,7 @@ pub(crate) fn poll_with(number: u64, options: PollOptions) -> Poll {
             items: items.to_vec(),
             opening_time: None,
             expiration_time: time(HOUR),
+            expected_voters: None,
             options,
         },
         created_at: time(0),

@@ -174,6 +174,7 @@ impl Captured {
                     imports: poll.imports.clone(),
                     archived: poll.archived(),
                 },
+                fewer_lanes: false,
             };
             put(&Record::Poll(*number, Box::new(record)));
             put(&Record::Counters(*number, Box::new(poll.counters.clone())));

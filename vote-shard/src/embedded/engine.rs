@@ -343,6 +343,10 @@ impl VoteShard for EmbeddedShard {
         self.read(|core| core.polls(slice, after, most)).await
     }
 
+    async fn awaited(&self, least: u64, most: usize) -> ShardResult<Vec<(SliceId, Poll)>> {
+        self.read(|core| core.awaited(least, most)).await
+    }
+
     async fn close_poll(&self, at: &At, poll: PollId) -> ShardResult<Poll> {
         let now = self.now();
         self.decide(|core| core.close_poll(at, poll, now)).await
@@ -351,6 +355,12 @@ impl VoteShard for EmbeddedShard {
     async fn widen_lanes(&self, at: &At, poll: PollId, lanes: u16) -> ShardResult<Poll> {
         let now = self.now();
         self.decide(|core| core.widen_lanes(at, poll, lanes, now))
+            .await
+    }
+
+    async fn narrow_lanes(&self, at: &At, poll: PollId, lanes: u16) -> ShardResult<Poll> {
+        let now = self.now();
+        self.decide(|core| core.narrow_lanes(at, poll, lanes, now))
             .await
     }
 

@@ -48,6 +48,7 @@ fn poll() -> Poll {
             items: items.to_vec(),
             opening_time: None,
             expiration_time: Timestamp::from_unix_ms(9_000),
+            expected_voters: None,
             options: PollOptions::default(),
         },
         created_at: Timestamp::from_unix_ms(0),

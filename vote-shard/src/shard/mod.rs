@@ -64,12 +64,21 @@ pub trait VoteShard: Send + Sync + 'static {
         most: usize,
     ) -> ShardResult<Vec<Poll>>;
 
+    /// Polls that are not closed and expect at least `least` voters, of slices
+    /// that are owned here; those that close first come first.
+    async fn awaited(&self, least: u64, most: usize) -> ShardResult<Vec<(SliceId, Poll)>>;
+
     /// Closes a poll now; one that is closed stays as it is.
     async fn close_poll(&self, at: &At, poll: PollId) -> ShardResult<Poll>;
 
     /// Spreads a poll's counters over so many lanes from now on. Never fewer
     /// than it has.
     async fn widen_lanes(&self, at: &At, poll: PollId, lanes: u16) -> ShardResult<Poll>;
+
+    /// Spreads an open poll's counters over so few lanes from now on; what was
+    /// counted on the others is added to those that stay, in the same step.
+    /// Never more than it has. A closed poll stays as it is.
+    async fn narrow_lanes(&self, at: &At, poll: PollId, lanes: u16) -> ShardResult<Poll>;
 
     /// Adds votes that come as sums, without voters: so many for each item, in
     /// the poll's order. The same request adds them once.

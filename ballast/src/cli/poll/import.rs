@@ -33,7 +33,7 @@ pub(crate) struct Source {
     #[arg(long, value_name = "FILE")]
     votes: Option<PathBuf>,
     /// A poll that is there already; one is made when absent
-    #[arg(long, value_name = "POLL", conflicts_with_all = ["title", "expires", "opens", "choices", "changeable", "hidden", "lanes"])]
+    #[arg(long, value_name = "POLL", conflicts_with_all = ["title", "expires", "opens", "choices", "changeable", "hidden", "lanes", "expected_voters"])]
     poll: Option<String>,
     /// What people call the poll that is made
     #[arg(long, default_value = "imported")]

@@ -138,6 +138,9 @@ pub(crate) struct NewOptions {
     /// How many lanes each item's counter is spread over; 10 when absent
     #[arg(long, value_name = "N")]
     lanes: Option<u16>,
+    /// How many people are expected to vote: many are prepared for
+    #[arg(long, value_name = "N")]
+    expected_voters: Option<u64>,
 }
 
 impl NewOptions {
@@ -161,7 +164,8 @@ impl NewOptions {
                 self.opens.map(|opens| opens.future(screen.now)),
             )
             .with("choicesMax", self.choices)
-            .with("lanes", self.lanes);
+            .with("lanes", self.lanes)
+            .with("expectedVoters", self.expected_voters);
         if self.changeable {
             fields = fields.with("voteChangeable", Some(true));
         }

@@ -97,6 +97,8 @@ pub(crate) struct WhyNotShard {
     rules: Vec<Standing>,
     hotspots: Vec<Hotspot>,
     plans: Vec<String>,
+    #[serde(default)]
+    frozen: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -128,6 +130,9 @@ pub(crate) fn why_not(screen: &Screen, it: &WhyNotShard) -> String {
     }
     for plan in &it.plans {
         text.push_str(&format!("\n\n{}", clean(plan)));
+    }
+    for frozen in &it.frozen {
+        text.push_str(&format!("\n\n{}", clean(frozen)));
     }
     text
 }

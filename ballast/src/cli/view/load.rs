@@ -4,7 +4,7 @@ use ballast_domain::Timestamp;
 use serde::Deserialize;
 
 use crate::cli::output::Screen;
-use crate::cli::table::{Table, moment};
+use crate::cli::table::{Table, clean, moment};
 
 /// As `GET /load` answers.
 #[derive(Debug, Deserialize)]
@@ -198,10 +198,12 @@ pub(crate) fn usage(screen: &Screen, usage: &Usage) -> String {
 
 /// How full shards will be.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Forecast {
     days: u32,
     outlooks: Vec<Outlook>,
     unknown: Vec<Unknown>,
+    too_little: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -232,8 +234,10 @@ struct Unknown {
 
 /// In how many days shards are over their limits.
 pub(crate) fn forecast(screen: &Screen, forecast: &Forecast) -> String {
-    if forecast.outlooks.is_empty() && forecast.unknown.is_empty() {
-        return "Nothing was measured yet: look again in a few minutes.".to_owned();
+    if let Some(too_little) = &forecast.too_little {
+        let next = "It is recorded while Ballast runs: look again then, or see what is used now \
+                    (ballast load show).";
+        return format!("{}\n{}", clean(too_little), screen.dim(next));
     }
     let mut table = Table::new(screen, &["shard", "of", "#now", "over its limit in"]);
     let days = |days: Option<f64>| {

@@ -42,7 +42,8 @@ pub(super) fn message(event: &Event, only: &[Told]) -> Option<Message> {
     let id = &event.key.id;
     let (name, text) = match told {
         Told::Hotspot => hotspot(&event.action, id, &record)?,
-        Told::Plan => changed("plan", id, &before["status"], &record["status"], &record)?,
+        Told::Plan => needed(id, &before, &record)
+            .or_else(|| changed("plan", id, &before["status"], &record["status"], &record))?,
         Told::Move => {
             let status = |value: &Value| value["ended"]["status"].clone();
             changed("move", id, &status(&before), &status(&record), &record)?
@@ -76,6 +77,21 @@ fn hotspot(action: &str, id: &str, record: &Value) -> Option<(String, String)> {
         )),
         _ => None,
     }
+}
+
+/// That shards are needed which somebody has to make.
+fn needed(id: &str, before: &Value, record: &Value) -> Option<(String, String)> {
+    let needed = record.get("shardsNeeded").filter(|it| !it.is_null())?;
+    if before.get("shardsNeeded").is_some() {
+        return None;
+    }
+    let (count, region) = (needed["count"].as_u64()?, needed["region"].as_str()?);
+    let shards = if count == 1 { "shard" } else { "shards" };
+    let text = format!(
+        "{region} is full: {count} {shards} more to be made and added (ballast shard add). ballast \
+         plan show {id}"
+    );
+    Some(("plan.shards-needed".to_owned(), text))
 }
 
 /// That something came to stand so.
@@ -133,6 +149,16 @@ mod tests {
         assert_eq!(told(&plan("", "proposed"), &[]).unwrap(), "plan.proposed");
         assert_eq!(told(&plan("running", "running"), &[]), None);
         assert_eq!(told(&plan("judging", "done"), &[Told::Hotspot]), None);
+        let asked = json!({"status": "running", "shardsNeeded": {"count": 2, "region": "eu"}});
+        let approved = json!({"status": "approved"});
+        let request = event(Kind::Plan, "plan.request", approved, asked.clone());
+        let request = message(&request, &[]).unwrap();
+        assert_eq!(request.event, "plan.shards-needed");
+        assert!(request.text.contains("2 shards more"), "{}", request.text);
+        let mut done = asked.clone();
+        done["status"] = json!("judging");
+        let done = event(Kind::Plan, "plan.done", asked, done);
+        assert_eq!(told(&done, &[]).unwrap(), "plan.judging");
         let hot = json!({"shardIDs": ["shard-1"], "cause": "hot tenant", "cure": "move"});
         let found = event(Kind::Hotspot, "hotspot.find", Value::Null, hot.clone());
         assert_eq!(told(&found, &[]).unwrap(), "hotspot.found");

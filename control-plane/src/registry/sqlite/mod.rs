@@ -18,8 +18,8 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -28,7 +28,8 @@ use ballast_domain::registry::{
     StoreError, StoreResult,
 };
 use ballast_domain::{Clock, Timestamp};
-use sqlx::migrate::MigrateError;
+use sqlx::SqlSafeStr;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -51,7 +52,18 @@ const LOG_PAGES: &str = "16384";
 /// How long a statement waits for a lock that another process holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
+/// The schema, step by step. Not by sqlx's macro: that one compiles SQLite a
+/// second time, for the compiler.
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    let first = include_str!("../../../migrations/sqlite/0001_registry.sql").into_sql_str();
+    Migrator::with_migrations(vec![Migration::new(
+        1,
+        "registry".into(),
+        MigrationType::Simple,
+        first,
+        false,
+    )])
+});
 
 /// A registry in a SQLite file. Clones share the file and the writer.
 #[derive(Clone)]

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use ballast_domain::Timestamp;
 use ballast_domain::registry::{Event, EventQuery, Kind, Record, RecordKey, RecordQuery, Reply};
 use serde_json::json;
-use sqlx::sqlite::SqlitePool;
-use sqlx::{QueryBuilder, Sqlite};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{FromRow, QueryBuilder, Row, Sqlite};
 
 use super::rows::{decode, kind_of};
 
@@ -220,7 +220,6 @@ pub(super) async fn last_used(
         .collect())
 }
 
-#[derive(sqlx::FromRow)]
 struct EventFields {
     sequence: i64,
     revision: i64,
@@ -233,6 +232,24 @@ struct EventFields {
     version: i64,
     before: Option<String>,
     after: Option<String>,
+}
+
+impl FromRow<'_, SqliteRow> for EventFields {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            sequence: row.try_get("sequence")?,
+            revision: row.try_get("revision")?,
+            at_ms: row.try_get("at_ms")?,
+            actor: row.try_get("actor")?,
+            action: row.try_get("action")?,
+            reason: row.try_get("reason")?,
+            kind: row.try_get("kind")?,
+            id: row.try_get("id")?,
+            version: row.try_get("version")?,
+            before: row.try_get("before")?,
+            after: row.try_get("after")?,
+        })
+    }
 }
 
 const SELECT_EVENTS: &str = "SELECT e.sequence, e.revision, c.at_ms, a.actor, c.action, c.reason,

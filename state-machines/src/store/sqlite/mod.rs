@@ -26,12 +26,13 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::migrate::MigrateError;
+use sqlx::SqlSafeStr;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
@@ -62,7 +63,18 @@ const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// How long a question waits for its turn among ten thousands of others.
 const TURN_WAIT: Duration = Duration::from_secs(120);
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
+/// The schema, step by step. Not by sqlx's macro: that one compiles SQLite a
+/// second time, for the compiler.
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    let first = include_str!("../../../migrations/sqlite/0001_executions.sql").into_sql_str();
+    Migrator::with_migrations(vec![Migration::new(
+        1,
+        "executions".into(),
+        MigrationType::Simple,
+        first,
+        false,
+    )])
+});
 
 /// A store in a SQLite file. Clones share the file and the writer.
 #[derive(Clone)]

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use sqlx::sqlite::SqlitePool;
-use sqlx::{QueryBuilder, Sqlite, SqliteConnection};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{FromRow, QueryBuilder, Row as _, Sqlite, SqliteConnection};
 
 use super::rows::{Rows, array, code_of, entry_key, execution_of, seq_of, status_of};
 use crate::store::limits::LIST_MAX;
@@ -22,7 +22,6 @@ macro_rules! row_fields {
     };
 }
 
-#[derive(sqlx::FromRow)]
 struct RowFields {
     id: String,
     number: i64,
@@ -42,12 +41,43 @@ struct RowFields {
     taken: i64,
 }
 
-#[derive(sqlx::FromRow)]
+impl FromRow<'_, SqliteRow> for RowFields {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            id: row.try_get("id")?,
+            number: row.try_get("number")?,
+            workflow: row.try_get("workflow")?,
+            definition: row.try_get("definition")?,
+            created_at_ms: row.try_get("created_at_ms")?,
+            status: row.try_get("status")?,
+            paused: row.try_get("paused")?,
+            position: row.try_get("position")?,
+            ended_at_ms: row.try_get("ended_at_ms")?,
+            next_seq: row.try_get("next_seq")?,
+            next_history_id: row.try_get("next_history_id")?,
+            fence: row.try_get("fence")?,
+            worker: row.try_get("worker")?,
+            due_at_ms: row.try_get("due_at_ms")?,
+            waiting: row.try_get("waiting")?,
+            taken: row.try_get("taken")?,
+        })
+    }
+}
+
 struct FoundFields {
-    #[sqlx(flatten)]
     row: RowFields,
     input: String,
     outcome: Option<String>,
+}
+
+impl FromRow<'_, SqliteRow> for FoundFields {
+    fn from_row(row: &SqliteRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            row: RowFields::from_row(row)?,
+            input: row.try_get("input")?,
+            outcome: row.try_get("outcome")?,
+        })
+    }
 }
 
 pub(super) async fn definition(pool: &SqlitePool, hash: &str) -> Rows<Option<String>> {

@@ -51,10 +51,23 @@ impl Core {
         Ok(self.after(self.open.sequence, poll))
     }
 
-    fn write_poll(&mut self, number: PollNo, slice: &SliceId, row: PollRow, now: Timestamp) {
+    pub(super) fn write_poll(
+        &mut self,
+        number: PollNo,
+        slice: &SliceId,
+        row: PollRow,
+        now: Timestamp,
+    ) {
         let slice = slice.clone();
-        let record = Record::Poll(number, Box::new(PollRecord { slice, row }));
-        self.write(now, &record);
+        let lanes = |poll: &Poll| poll.spec.options.lanes;
+        let known = self.state.polls.get(&number);
+        let fewer_lanes = known.is_some_and(|known| lanes(&row.poll) < lanes(&known.poll));
+        let record = PollRecord {
+            slice,
+            row,
+            fewer_lanes,
+        };
+        self.write(now, &Record::Poll(number, Box::new(record)));
         self.counted(number);
     }
 
@@ -102,6 +115,27 @@ impl Core {
         Ok(self.after(slice.changed_in, polls))
     }
 
+    /// Open polls of owned slices that expect many voters.
+    pub(in crate::embedded) fn awaited(
+        &self,
+        least: u64,
+        most: usize,
+    ) -> ShardResult<Answer<Vec<(SliceId, Poll)>>> {
+        self.check()?;
+        // A poll that is not told any more was closed or moved by its slice.
+        let slices = self.state.slices.values();
+        let depends_on = slices.map(|slice| slice.changed_in).max().unwrap_or(0);
+        let numbers = self.state.awaited.iter().map(|(_, number)| number);
+        let polls = numbers
+            .filter(|number| self.is_owned(**number))
+            .filter_map(|number| self.state.polls.get(number))
+            .filter(|poll| poll.poll.spec.expected_voters >= Some(least))
+            .take(most)
+            .map(|poll| (poll.slice.clone(), Poll::clone(&poll.poll)))
+            .collect();
+        Ok(self.after(depends_on, polls))
+    }
+
     /// Closes a poll.
     pub(in crate::embedded) fn close_poll(
         &mut self,
@@ -129,6 +163,23 @@ impl Core {
         self.change_poll(at, poll, clock, |row, _| {
             let options = &mut row.poll.spec.options;
             options.lanes = options.lanes.max(lanes);
+        })
+    }
+
+    /// Spreads an open poll's counters over fewer lanes.
+    pub(in crate::embedded) fn narrow_lanes(
+        &mut self,
+        at: &At,
+        poll: PollId,
+        lanes: u16,
+        clock: Timestamp,
+    ) -> ShardResult<Answer<Poll>> {
+        self.change_poll(at, poll, clock, |row, _| {
+            let is_open = row.poll.closed_at.is_none();
+            let options = &mut row.poll.spec.options;
+            if is_open {
+                options.lanes = options.lanes.min(lanes.max(1));
+            }
         })
     }
 

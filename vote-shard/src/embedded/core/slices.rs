@@ -9,7 +9,7 @@ use ballast_domain::{PollId, Timestamp};
 use super::{Answer, Core};
 use crate::embedded::export::Subject;
 use crate::embedded::faults::{self, Fault};
-use crate::embedded::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, WrittenVoter};
+use crate::embedded::record::{PollNo, Record, RowRecord, SliceRecord, WrittenVoter};
 use crate::embedded::state::{SharedPoll, SliceState};
 use crate::shard::{
     At, Change, Digest, Fence, Order, PollRow, ShardError, ShardResult, SliceDigest, SliceKey,
@@ -261,13 +261,8 @@ impl Core {
             Some(known) => known.number,
             None => self.state.next_poll,
         };
-        let record = PollRecord {
-            slice: slice.clone(),
-            row: row.clone(),
-        };
         let now = self.now(clock);
-        self.write(now, &Record::Poll(number, Box::new(record)));
-        self.counted(number);
+        self.write_poll(number, slice, row.clone(), now);
     }
 
     fn import_voter(

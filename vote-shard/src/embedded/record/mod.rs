@@ -14,6 +14,9 @@
 //!     8 part    JSON          a slice that holds a part of its tenant's polls;
 //!               a tag of its own, for the same reason
 //!     9 recut   JSON          slices became others, with all their polls
+//!    10 narrowed number JSON  a poll whose counters are spread over fewer lanes;
+//!               a tag of its own, so that a program which only adds lanes stops
+//!               here and drops no counts
 //! ```
 //! Numbers are LEB128, times are relative to the group's, JSON and voters have
 //! their length before them. A poll's number is the shard's own, given once
@@ -43,6 +46,7 @@ const COUNTERS: u8 = 6;
 const ARCHIVED: u8 = 7;
 const PART: u8 = 8;
 const RECUT: u8 = 9;
+const NARROWED: u8 = 10;
 
 /// A poll's number within its shard.
 pub(super) type PollNo = u32;
@@ -96,6 +100,9 @@ pub(super) struct PollRecord {
     #[serde(flatten)]
     pub(super) slice: SliceId,
     pub(super) row: PollRow,
+    /// Whether it had more lanes before: told by the record's tag.
+    #[serde(skip)]
+    pub(super) fewer_lanes: bool,
 }
 
 /// A voter's first vote, for one item.
@@ -161,7 +168,9 @@ pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) 
         }
         Record::Poll(number, record) => {
             to.byte(match record.row.archived {
+                // With its counts, so there are none to spread anew.
                 Some(_) => ARCHIVED,
+                None if record.fewer_lanes => NARROWED,
                 None => POLL,
             });
             to.number(u64::from(*number));
@@ -278,6 +287,14 @@ impl<'a> Records<'a> {
             SLICE | PART => Ok(Record::Slice(from.json()?)),
             RECUT => Ok(Record::Recut(Box::new(from.json()?))),
             POLL | ARCHIVED => Ok(Record::Poll(from.short()?, Box::new(from.json()?))),
+            NARROWED => {
+                let number = from.short()?;
+                let record = PollRecord {
+                    fewer_lanes: true,
+                    ..from.json()?
+                };
+                Ok(Record::Poll(number, Box::new(record)))
+            }
             VOTE => self.vote().map(Record::Vote),
             ROW => self.row().map(Record::Row),
             GONE => Ok(Record::Gone(from.short()?)),

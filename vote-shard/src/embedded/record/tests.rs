@@ -37,6 +37,7 @@ fn examples() -> Vec<Record<'static>> {
             }],
             opening_time: None,
             expiration_time: time(9_000),
+            expected_voters: None,
             options: PollOptions::default(),
         },
         created_at: time(1_000),
@@ -60,6 +61,7 @@ fn examples() -> Vec<Record<'static>> {
                     imports: vec![RequestId(9)],
                     archived: None,
                 },
+                fewer_lanes: false,
             }),
         ),
         Record::Vote(VoteRecord {
@@ -205,6 +207,29 @@ fn parts_and_cuts_have_records_of_their_own() {
         "group-v1-cuts.hex",
         &payload,
         include_str!("../../../tests/golden/group-v1-cuts.hex"),
+    );
+}
+
+/// A program that only adds lanes must not go on with the counts of those that
+/// are no more.
+#[test]
+fn a_poll_with_fewer_lanes_has_a_record_of_its_own() {
+    let mut records = examples();
+    let Record::Poll(_, record) = &mut records[1] else {
+        panic!("the examples are others")
+    };
+    record.row.poll.closed_at = None;
+    record.row.poll.spec.options.lanes = 3;
+    record.fewer_lanes = true;
+    let own = [records[1].clone()];
+    let payload = group(&own);
+    assert_eq!(payload[9], 10, "the tag");
+    let (_, back) = read(&payload).unwrap();
+    assert_eq!(back.map(Result::unwrap).collect::<Vec<_>>(), own);
+    pinned(
+        "group-v1-narrowed.hex",
+        &payload,
+        include_str!("../../../tests/golden/group-v1-narrowed.hex"),
     );
 }
 

@@ -26,18 +26,21 @@ impl Lanes {
         }
     }
 
-    /// Counters as they were saved.
+    /// Counters as they were saved. What was counted on lanes that are no more
+    /// is spread evenly over those that are: whatever becomes of the lanes,
+    /// their sum stays.
     pub(in crate::embedded) fn from_saved(lanes: u16, saved: &[Vec<u64>]) -> Self {
         let mut all = Self::new(saved.len(), lanes);
         if saved.iter().flatten().any(|count| *count > 0) {
             all.begin();
         }
         for (item, counts) in saved.iter().enumerate() {
-            let lanes = all.lanes.min(all.counts.len());
-            for (lane, count) in counts.iter().enumerate().take(lanes) {
+            let (kept, gone) = counts.split_at(counts.len().min(all.lanes));
+            for (lane, count) in kept.iter().enumerate().filter(|(_, count)| **count > 0) {
                 all.counts[item * all.lanes + lane] = *count;
                 all.totals[item] += *count;
             }
+            all.carry(item, gone.iter().sum());
         }
         all
     }
@@ -72,8 +75,8 @@ impl Lanes {
         }
     }
 
-    /// Takes one vote back: from the voter's lane, or, when lanes were added
-    /// since it was counted, from the next one that has any.
+    /// Takes one vote back: from the voter's lane, or, when lanes were added or
+    /// taken away since it was counted, from the next one that has any.
     pub(in crate::embedded) fn subtract(&mut self, item: u16, voter: VoterPrint) {
         let (item, lane) = (usize::from(item), self.lane_of(voter));
         self.begin();
@@ -104,9 +107,9 @@ impl Lanes {
         }
     }
 
-    /// Spreads what comes from now on over more lanes.
-    pub(in crate::embedded) fn widen(&mut self, lanes: u16) {
-        if usize::from(lanes) > self.lanes {
+    /// Spreads what comes from now on over so many lanes.
+    pub(in crate::embedded) fn spread_over(&mut self, lanes: u16) {
+        if usize::from(lanes.max(1)) != self.lanes {
             *self = Self::from_saved(lanes, &self.by_item());
         }
     }
@@ -136,7 +139,7 @@ mod tests {
         for n in 0..100 {
             lanes.add(1, VoterPrint([n, 0]));
         }
-        lanes.widen(7);
+        lanes.spread_over(7);
         for n in 100..150 {
             lanes.add(1, VoterPrint([n, 0]));
         }
@@ -146,6 +149,25 @@ mod tests {
         }
         assert_eq!(lanes.totals(), [0, 0]);
         lanes.subtract(1, VoterPrint([1, 0]));
+        assert_eq!(lanes.totals(), [0, 0]);
+    }
+
+    #[test]
+    fn fewer_lanes_lie_as_evenly_and_nothing_is_lost() {
+        let mut lanes = Lanes::new(2, 25);
+        for n in 0..2_500 {
+            lanes.add(1, VoterPrint([n, 0]));
+        }
+        lanes.spread_over(10);
+        assert_eq!(lanes.by_item(), [vec![0; 10], vec![250; 10]]);
+        assert_eq!(lanes.totals(), [0, 2_500]);
+        lanes.add(1, VoterPrint([13, 0]));
+        assert_eq!(lanes.by_item()[1][3], 251);
+        lanes.spread_over(1);
+        assert_eq!(lanes.by_item(), [[0], [2_501]]);
+        for n in 0..2_501 {
+            lanes.subtract(1, VoterPrint([n, 0]));
+        }
         assert_eq!(lanes.totals(), [0, 0]);
     }
 }

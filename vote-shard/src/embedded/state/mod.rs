@@ -56,6 +56,8 @@ pub(super) struct State {
     pub(super) polls: HashMap<PollNo, PollState, BuildHasherDefault<Number>>,
     /// Open polls by when they expire.
     pub(super) expiring: BTreeSet<(Timestamp, PollNo)>,
+    /// Of these, the ones that expect voters.
+    pub(super) awaited: BTreeSet<(Timestamp, PollNo)>,
     /// Rows in memory.
     pub(super) voters: u64,
     /// The number of the next poll.
@@ -287,6 +289,7 @@ impl State {
                 let poll = known.into_mut();
                 if let Some(expires) = poll.expires() {
                     self.expiring.remove(&(expires, number));
+                    self.awaited.remove(&(expires, number));
                 }
                 let before = poll.voters.len();
                 poll.change(record.row.clone());
@@ -306,6 +309,9 @@ impl State {
         poll.changed_in = sequence;
         if let Some(expires) = poll.expires() {
             self.expiring.insert((expires, number));
+            if poll.poll.spec.expected_voters.is_some() {
+                self.awaited.insert((expires, number));
+            }
         }
         sums::note(&mut self.slices, poll);
     }
@@ -328,6 +334,7 @@ impl State {
         self.voters -= poll.voters.len() as u64;
         if let Some(expires) = poll.expires() {
             self.expiring.remove(&(expires, number));
+            self.awaited.remove(&(expires, number));
         }
         if let Some(slice) = self.slices.get_mut(&poll.slice) {
             slice.changed_in = sequence;

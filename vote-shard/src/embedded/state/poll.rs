@@ -86,7 +86,7 @@ impl PollState {
     /// The poll itself was changed.
     pub(in crate::embedded) fn change(&mut self, row: PollRow) {
         self.own = OnceCell::new();
-        self.lanes.widen(row.poll.spec.options.lanes);
+        self.lanes.spread_over(row.poll.spec.options.lanes);
         self.poll = Arc::new(row.poll);
         self.version = row.version;
         self.imports = row.imports;

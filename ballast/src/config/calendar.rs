@@ -1,0 +1,89 @@
+//! `[calendar]`: polls that expect many voters, and how they are prepared for.
+
+use std::time::Duration;
+
+use ballast_control_plane::calendar::CalendarSettings;
+use ballast_hotspot_detector::forecast::Readiness;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Human;
+
+/// A lane is good for this part of what it can take, before a rush.
+const LANE_SHARE: f64 = 0.5;
+
+/// How polls that expect many voters are prepared for: their counters get
+/// lanes before they open, and their tenants are not moved while people come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Calendar {
+    /// Polls that expect fewer voters are nothing out of the ordinary.
+    #[schemars(range(min = 1))]
+    pub(crate) audience_min: u64,
+    /// How long before the opening lanes are made and moves end.
+    pub(crate) lead: Human,
+    /// How long the rush at the opening and before the closing lasts.
+    pub(crate) rush: Human,
+    /// The share of the voters that comes in one rush.
+    #[schemars(range(min = 0.01, max = 1.0))]
+    pub(crate) rush_share: f64,
+    /// How long after the closing moves begin again.
+    pub(crate) rest: Human,
+}
+
+impl Default for Calendar {
+    fn default() -> Self {
+        let CalendarSettings {
+            audience_min,
+            ready,
+        } = CalendarSettings::default();
+        let human = |seconds: i64| Human(Duration::from_secs(seconds.unsigned_abs()));
+        Self {
+            audience_min,
+            lead: human(ready.lead_seconds),
+            rush: human(ready.rush_seconds),
+            rush_share: ready.rush_share,
+            rest: human(ready.rest_seconds),
+        }
+    }
+}
+
+impl Calendar {
+    /// As the control plane wants it.
+    pub(crate) fn settings(&self, lane_votes_max: f64) -> CalendarSettings {
+        let seconds = |human: Human| i64::try_from(human.0.as_secs()).unwrap_or(i64::MAX);
+        CalendarSettings {
+            audience_min: self.audience_min,
+            ready: Readiness {
+                rush_share: self.rush_share,
+                rush_seconds: seconds(self.rush),
+                votes_per_lane: lane_votes_max * LANE_SHARE,
+                lead_seconds: seconds(self.lead),
+                rest_seconds: seconds(self.rest),
+            },
+        }
+    }
+
+    /// The first thing that cannot be, with its key.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.audience_min == 0 {
+            return Err(("calendar.audience_min", "must be at least 1".to_owned()));
+        }
+        if !(0.01..=1.0).contains(&self.rush_share) {
+            let message = "must be a share of the voters, from 0.01 to 1".to_owned();
+            return Err(("calendar.rush_share", message));
+        }
+        let week = Duration::from_secs(7 * 86_400);
+        for (key, time, least) in [
+            ("calendar.lead", self.lead, Duration::ZERO),
+            ("calendar.rush", self.rush, Duration::from_secs(1)),
+            ("calendar.rest", self.rest, Duration::ZERO),
+        ] {
+            if !(least..=week).contains(&time.0) {
+                let least = humantime::format_duration(least);
+                return Err((key, format!("must be from {least} to a week")));
+            }
+        }
+        Ok(())
+    }
+}

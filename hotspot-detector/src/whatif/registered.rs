@@ -1,0 +1,148 @@
+//! What the registry says of a fleet that came out of recorded load: where
+//! slices may be, what may be done to them, and what shards are.
+
+use std::collections::BTreeMap;
+
+use ballast_domain::shard;
+use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
+
+use crate::plan::Fleet;
+
+/// Gives shards and slices what the registry says of them. Those that it does
+/// not know stay as they were measured; how many slices that is.
+pub fn register(fleet: &mut Fleet, shards: &[shard::Shard], tenants: &[Tenant]) -> usize {
+    for known in shards {
+        let mut measured = fleet.shards.iter_mut();
+        if let Some(shard) = measured.find(|shard| shard.record.shard_id == known.shard_id) {
+            shard.record = known.clone();
+        }
+    }
+    let mut known = BTreeMap::new();
+    for tenant in tenants {
+        for part in &tenant.slices {
+            let id = SliceId {
+                tenant_id: tenant.tenant_id.clone(),
+                slice: part.slice,
+            };
+            known.insert(id, (tenant, part));
+        }
+    }
+    let mut strangers = 0;
+    for slice in &mut fleet.slices {
+        let Some((tenant, part)) = known.get(&slice.id) else {
+            strangers += 1;
+            continue;
+        };
+        slice.home_region = tenant.home_region.clone();
+        slice.residency = tenant.residency.clone();
+        slice.zones = tenant.zones.clone();
+        slice.pin = tenant.pin.clone().map(Box::new);
+        slice.dial = tenant.dial;
+        slice.passed_over = part.passed_over.clone();
+        slice.closed = tenant.status == TenantStatus::Closed;
+    }
+    strangers
+}
+
+#[cfg(test)]
+mod tests {
+    use ballast_domain::Timestamp;
+    use ballast_domain::shard::{Pressure, ShardState};
+    use ballast_domain::tenant::Dial;
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::{Shard, Slice, Terms};
+    use crate::resources::Resources;
+    use crate::whatif::{Change, what_if};
+
+    fn shard(name: &str, zone: &str) -> shard::Shard {
+        shard::Shard {
+            shard_id: name.parse().unwrap(),
+            url: String::new(),
+            region: "eu".parse().unwrap(),
+            zones: vec![zone.parse().unwrap()],
+            weight: 1.0,
+            state: ShardState::Active,
+            max_slices: 100,
+            pressure: Pressure::Calm,
+            created_at: Timestamp::from_unix_ms(0),
+        }
+    }
+
+    /// As a record tells it: two shards, and slices of which nothing is known.
+    fn measured(names: &[&str]) -> Fleet {
+        let capacity = Resources {
+            votes: 100.0,
+            ..Resources::default()
+        };
+        let shards = ["a", "b"].map(|name| {
+            let mut shard = Shard::new(shard(name, "any"), capacity);
+            shard.record.zones.clear();
+            shard
+        });
+        let slices = names.iter().map(|name| Slice {
+            id: SliceId {
+                tenant_id: name.parse().unwrap(),
+                slice: 0,
+            },
+            shard_id: "a".parse().unwrap(),
+            demand: Resources::default(),
+            bytes: 10,
+            home_region: "eu".parse().unwrap(),
+            residency: ballast_domain::residency::Residency::default(),
+            zones: Vec::new(),
+            pin: None,
+            dial: Dial::Active,
+            placed_at: Timestamp::from_unix_ms(0),
+            passed_over: Vec::new(),
+            moving_to: None,
+            closed: false,
+        });
+        Fleet {
+            revision: 0,
+            at: Timestamp::from_unix_ms(1_800_000_000_000),
+            shards: shards.to_vec(),
+            slices: slices.collect(),
+        }
+    }
+
+    fn tenant(name: &str, more: serde_json::Value) -> Tenant {
+        let mut tenant = json!({
+            "tenantID": name, "name": name, "status": "active", "homeRegion": "eu",
+            "residency": { "policy": "strict" }, "zones": [], "limits": {}, "corsOrigins": [],
+            "slices": [{
+                "slice": 0, "shardID": "a", "epoch": 1, "placedAt": "2026-01-01T00:00:00Z"
+            }],
+            "createdAt": "2026-01-01T00:00:00Z",
+        });
+        for (field, value) in more.as_object().unwrap() {
+            tenant[field] = value.clone();
+        }
+        serde_json::from_value(tenant).unwrap()
+    }
+
+    #[test]
+    fn what_the_registry_forbids_is_not_simulated() {
+        let mut fleet = measured(&["free", "stopped", "tied", "unknown"]);
+        let drain = [Change::Drain {
+            shard_id: "a".parse().unwrap(),
+        }];
+        let moved = |fleet: &Fleet| -> Vec<String> {
+            let answer = what_if(fleet, &Terms::default(), &drain).unwrap();
+            let moves = answer.plan.moves.iter();
+            let mut moved: Vec<_> = moves.map(|it| it.slice.tenant_id.to_string()).collect();
+            moved.sort();
+            moved
+        };
+        assert_eq!(moved(&fleet), ["free", "stopped", "tied", "unknown"]);
+        let tenants = [
+            tenant("free", json!({})),
+            tenant("stopped", json!({ "dial": "stop" })),
+            tenant("tied", json!({ "zones": ["green"] })),
+        ];
+        let shards = [shard("a", "green"), shard("b", "blue")];
+        assert_eq!(register(&mut fleet, &shards, &tenants), 1);
+        assert_eq!(moved(&fleet), ["free", "unknown"]);
+    }
+}
