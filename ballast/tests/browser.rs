@@ -327,11 +327,14 @@ async fn a_hotspot_is_read_and_its_plan_approved_and_judged() {
         ("hot-load", "/console/load?minutes=15".to_owned()),
         (
             "hot-replay",
-            "/console/replay?minutes=15&place=190".to_owned(),
+            "/console/replay?minutes=15&place=200".to_owned(),
         ),
         ("hot-shard", format!("/console/shards/{shard}?plan=yes")),
     ] {
         browser.go(&format!("{}{path}", it.router)).await;
+        if name == "hot-fleet" {
+            browser.reads("% of what it can do").await;
+        }
         if name == "hot-tenant" {
             // What takes longer has come.
             browser.reads("Of its shard").await;

@@ -15,7 +15,10 @@ async fn demo(args: &[&str]) -> support::Ended {
     let mut command = ballast();
     command.args(["demo", "--headless", "--listen", "127.0.0.1:0"]);
     command.args(["--tenants", "36", "--pace", "1s"]);
-    Process::spawn(command.args(args)).ended().await
+    let mut process = Process::spawn(command.args(args));
+    // It never waits without end itself, and a busy machine may take long.
+    process.died().await;
+    process.ended().await
 }
 
 #[tokio::test]

@@ -95,19 +95,24 @@
     probe.remove();
     return shown;
   };
+  const wide = (place) => Math.max(200, place.clientWidth);
   const draw = (place, data) => {
     const held = charts.get(place);
     if (held) held.plot.destroy();
     const axis = { stroke: resolve(ink("--ink-soft")), grid: { stroke: resolve(ink("--line")), width: 1 }, ticks: { show: false } };
     const options = {
-      width: Math.max(200, place.clientWidth),
+      width: wide(place),
       height: Number(place.dataset.height || 210),
       cursor: { y: false },
       legend: { live: true },
-      scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+      scales: {
+        // A single moment has no length: it is drawn in the middle of a minute.
+        x: { range: (plot, low, high) => (plot.data[0].length < 2 ? [low - 30, low + 30] : [low, high]) },
+        y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] },
+      },
       axes: [{ ...axis }, { ...axis, size: 56 }],
       series: [{}].concat(
-        data.labels.map((label, number) => ({ label, stroke: resolve(colour(number)), width: 1.6, points: { show: false } })),
+        data.labels.map((label, number) => ({ label, stroke: resolve(colour(number)), width: 1.6, points: { show: data.x.length < 3 } })),
       ),
     };
     const plot = new window.uPlot(options, [data.x, ...data.y], place);
@@ -136,10 +141,8 @@
   };
   document.addEventListener("ballast-theme", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  let resizing;
   addEventListener("resize", () => {
-    clearTimeout(resizing);
-    resizing = setTimeout(redraw, 150);
+    for (const [at, { plot }] of charts) plot.setSize({ width: wide(at), height: plot.height });
   });
   const drawAll = (within) => {
     for (const at of within.querySelectorAll("[data-series]")) {

@@ -96,7 +96,7 @@ pub(super) async fn show(
         div class="head" {
             h1 { "Fleet" }
             div class="grow" {}
-            (key(&seen.figures))
+            (key(console.plane.load().is_some()))
         }
         @for (id, part) in seen.parts() {
             @if id == "fleet-columns" {
@@ -193,8 +193,7 @@ fn chart(lines: &[ShardId], series: &[Sample]) -> Value {
 }
 
 /// What the colours mean.
-fn key(figures: &Fleet) -> Markup {
-    let measured = figures.shards.values().any(|shard| shard.heat.is_some());
+fn key(measured: bool) -> Markup {
     html! {
         div class="key" {
             span { "A block is a tenant, as large as its votes in open polls." }

@@ -61,7 +61,7 @@ pub(super) async fn show(
             }
             section class="card w7" aria-labelledby="said" {
                 h2 id="said" { "Diagnosis" }
-                pre tabindex="0" role="region" aria-label="Diagnosis" { (found.letter) }
+                pre class="letter" tabindex="0" role="region" aria-label="Diagnosis" { (found.letter) }
             }
             @if let Some(evidence) = &evidence { (charts(evidence)) }
         }

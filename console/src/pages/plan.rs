@@ -33,7 +33,7 @@ pub(super) async fn show(
         div class="grid" {
             section class="card w7" aria-labelledby="said" {
                 h2 id="said" { "What it does, and what should come of it" }
-                pre tabindex="0" role="region" aria-label="The plan" { (plan.letter) }
+                pre class="letter" tabindex="0" role="region" aria-label="The plan" { (plan.letter) }
             }
             div class="stack w5" {
                 section class="card" aria-labelledby="stands" {

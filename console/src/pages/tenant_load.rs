@@ -235,7 +235,7 @@ fn used(told: &UsageBody) -> Markup {
             table {
                 thead { tr {
                     th { "Day" } th class="num" { "Votes" } th class="num" { "Queries" }
-                    th class="num" { "Stored, on average" } th class="num" { "Moved" }
+                    th class="num" { "Stored × hours" } th class="num" { "Moved" }
                     @if priced { th class="num" { "Cost" } }
                 } }
                 tbody {
@@ -244,7 +244,7 @@ fn used(told: &UsageBody) -> Markup {
                             td class="nowrap" { (row.day) }
                             td class="num" { (number(whole(row.usage.votes))) }
                             td class="num" { (number(whole(row.usage.queries))) }
-                            td class="num" { (bytes(whole(row.usage.byte_hours / 24.0))) }
+                            td class="num" { (bytes(whole(row.usage.byte_hours))) " h" }
                             td class="num" { (bytes(whole(row.usage.bytes_moved))) }
                             @if priced { td class="num" { (format!("{:.4}", row.cost)) } }
                         }
