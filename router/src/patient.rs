@@ -11,7 +11,7 @@ use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute}
 use ballast_domain::{KeyId, ShardId, TenantId, Timestamp};
 
 /// A request waits no longer than this for what its key or route is.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The source, asked with patience.
 pub(crate) struct Patient(pub(crate) Arc<dyn RouteSource>);
