@@ -193,6 +193,9 @@ async fn in_propose_mode_somebody_has_the_last_word() {
     .await;
     let id = text(&plan["planID"]);
     assert!(text(&plan["letter"]).contains("Cure: 1 move"), "{plan}");
+    let planned = &plan["plan"]["moves"][0];
+    let [tenant, to] = ["tenantID", "toShardID"].map(|name| text(&planned[name]));
+    assert_eq!(plan["reason"], format!("move {tenant}/0 to {to}"));
     // It says why nothing is done, and goes on saying so after a restart.
     let why = cli(&it, &["hotspot", "why-not", &shard]).await;
     assert!(

@@ -229,7 +229,7 @@ async fn act(
         }
     };
     *refused = None;
-    let intent = Intent::ballast("hotspots", &plans::told(&finding.cure));
+    let intent = Intent::ballast("hotspots", &content.told());
     let new = NewPlan {
         hotspot_id: Some(id.to_owned()),
         shards: finding.shards.clone(),

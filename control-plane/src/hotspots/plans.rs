@@ -22,6 +22,8 @@ use crate::workflows::{away, engine};
 pub const WORKFLOW: &str = "rebalance";
 /// Moves of a plan that somebody asked for, at the most.
 const ASKED_MAX: usize = 1_000;
+/// Moves of a plan that are named in its reason.
+const MOVES_NAMED: usize = 3;
 /// Plans that are looked at in a round.
 const OPEN_MAX: u32 = 1_000;
 
@@ -63,6 +65,25 @@ pub(crate) struct NewPlan {
 pub(crate) enum Content {
     Moves(Plan),
     Cure(Cure, Vec<Effect>, String),
+}
+
+impl Content {
+    /// What it is, in a sentence. The planner weighs all tenants anew and may
+    /// prefer others than the diagnosis named: what is planned is told.
+    pub(crate) fn told(&self) -> String {
+        let plan = match self {
+            Self::Moves(plan) => plan,
+            Self::Cure(cure, ..) => return cure_in_words(cure),
+        };
+        let named = plan.moves.iter().take(MOVES_NAMED);
+        let named: Vec<_> = named
+            .map(|it| format!("{} to {}", it.slice, it.to))
+            .collect();
+        match plan.moves.len() - named.len() {
+            0 => format!("move {}", named.join(", ")),
+            more => format!("move {} and {more} more", named.join(", ")),
+        }
+    }
 }
 
 /// Writes a plan down, and has its moves made once it is approved.
@@ -307,11 +328,6 @@ pub(crate) fn cure_of(record: &PlanRecord) -> Option<Cure> {
         bytes: plan.totals.bytes as f64,
         price_ms: 0,
     })
-}
-
-/// What a cure is, in a sentence.
-pub(crate) fn told(cure: &Cure) -> String {
-    cure_in_words(cure)
 }
 
 /// Whether a plan has waited for too long.
