@@ -27,6 +27,11 @@ use super::shards::LocalShards;
 
 /// Keys and items that are told of a shard.
 const TOP: usize = 32;
+/// Polls of a shard that are looked after because they have many lanes, or may
+/// get them.
+const WIDE_MAX: usize = 64;
+/// How often a poll is looked at that has few lanes and that nobody votes on.
+const IN_VAIN_MAX: u32 = 60;
 /// Slices of a shard whose size is asked in one step: those that changed, and a
 /// few of the others.
 const SIZED_MAX: usize = 500;
@@ -49,7 +54,15 @@ pub(crate) struct InProcess {
     latencies: HashMap<SliceId, Sketch>,
     /// Of each poll with many lanes one item, shard by shard: it is told also
     /// when nobody votes any more, so that its lanes can become fewer.
-    wide: HashMap<ShardId, BTreeMap<(SliceId, PollId), ItemId>>,
+    wide: HashMap<ShardId, BTreeMap<(SliceId, PollId), Wide>>,
+}
+
+/// A poll that has many lanes, or that was voted on lately and may get them.
+#[derive(Debug, Clone, Copy)]
+struct Wide {
+    item: ItemId,
+    /// How often it was looked at since without finding many.
+    in_vain: u32,
 }
 
 /// What is known of the slices of a shard.
@@ -198,7 +211,7 @@ impl InProcess {
     }
 
     /// The items with the most votes, with their lanes; and one item of each
-    /// poll that had many lanes when it was last voted on.
+    /// poll that has many lanes and that was voted on before.
     async fn items(&mut self, id: &ShardId, load: &ShardLoad) -> Vec<ItemSample> {
         let Ok(shard) = self.shards.shard(id) else {
             return Vec::new();
@@ -215,24 +228,30 @@ impl InProcess {
             let Some(lanes) = lanes.cloned() else {
                 continue;
             };
-            if lanes.len() > usize::from(LANES_DEFAULT) && wide.len() < TOP {
-                wide.entry((slice.clone(), poll)).or_insert(item);
+            // Also one that has few: more may be given to it just when nobody
+            // votes any more.
+            let is_known = wide.contains_key(&(slice.clone(), poll));
+            if is_known || wide.len() < WIDE_MAX {
+                wide.insert((slice.clone(), poll), Wide { item, in_vain: 0 });
             }
             let name = ItemName { slice, poll, item };
             let votes = votes as f64;
             items.push(ItemSample { name, votes, lanes });
         }
         let mut still = BTreeMap::new();
-        for ((slice, poll), item) in wide {
+        for ((slice, poll), mut known) in wide {
+            let item = known.item;
             let here = self.whereabouts.on(id);
             if !here.is_some_and(|here| here.contains(&slice)) {
                 continue;
             }
             let told = items.iter().any(|known| known.name.item == item);
-            if !told {
-                let Some(lanes) = wide_lanes(&*shard, &slice, poll, item).await else {
-                    continue;
-                };
+            let lanes = match told {
+                true => None,
+                false => wide_lanes(&*shard, &slice, poll, item).await,
+            };
+            if let Some(lanes) = lanes {
+                known.in_vain = 0;
                 let name = ItemName {
                     slice: slice.clone(),
                     poll,
@@ -240,8 +259,12 @@ impl InProcess {
                 };
                 let votes = 0.0;
                 items.push(ItemSample { name, votes, lanes });
+            } else if !told {
+                known.in_vain += 1;
             }
-            still.insert((slice, poll), item);
+            if known.in_vain < IN_VAIN_MAX {
+                still.insert((slice, poll), known);
+            }
         }
         self.wide.insert(id.clone(), still);
         items
