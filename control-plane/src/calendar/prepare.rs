@@ -1,7 +1,7 @@
 //! Lanes for polls that expect many voters become plans before they open: like
 //! any other cure they are shown, and done by whoever may.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use ballast_domain::{PollId, Result, ShardId, Timestamp};
 use ballast_hotspot_detector::diagnose::Cure;
@@ -16,17 +16,19 @@ use crate::hotspots::records::PlanRecord;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 
-/// Polls for which a plan was made: one each, whatever became of it.
+/// Polls for which a plan was made: one each, whatever became of it. With the
+/// time at which each closes, once a shard has told it: until then a poll of a
+/// plan of before is not forgotten, else it would be planned for again.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    polls: BTreeSet<PollId>,
+    polls: BTreeMap<PollId, Option<Timestamp>>,
 }
 
 impl Prepared {
     /// Remembers a plan of before.
     pub(crate) fn remember(&mut self, plan: &PlanRecord) {
         if let (None, Some(Cure::Lanes { item, .. })) = (&plan.hotspot_id, &plan.cure) {
-            self.polls.insert(item.poll);
+            self.polls.insert(item.poll, None);
         }
     }
 
@@ -44,15 +46,14 @@ impl Prepared {
         let now = plane.now();
         for (shard, awaited, prepared) in due(calendar, &settings.calendar.ready, now) {
             let poll = awaited.event.poll_id;
-            if !self.polls.contains(&poll) {
+            if !self.polls.contains_key(&poll) {
                 plan(plane, shard, &awaited, &prepared, approved).await?;
-                self.polls.insert(poll);
             }
+            self.polls.insert(poll, Some(awaited.event.closes_at));
         }
-        // What has closed is not asked for again.
-        let known = calendar.awaited();
-        let is_known = |poll: &PollId| known.iter().any(|(_, it)| it.event.poll_id == *poll);
-        self.polls.retain(is_known);
+        // What has closed is not due again.
+        let is_open = |closes: &Option<Timestamp>| closes.is_none_or(|closes| closes > now);
+        self.polls.retain(|_, closes| is_open(closes));
         Ok(())
     }
 }

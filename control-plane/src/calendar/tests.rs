@@ -1,6 +1,7 @@
 //! What must hold of the calendar.
 
 use super::*;
+use crate::hotspots::plans;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_unix_ms(seconds * 1_000)
@@ -73,4 +74,31 @@ fn a_shard_that_says_nothing_keeps_what_it_told() {
     assert_eq!(calendar.lanes_kept(poll, at(20_000)), None);
     calendar.take(vec![(shard("shard-2"), Some(Vec::new()))], ready);
     assert!(calendar.awaited().is_empty());
+}
+
+#[tokio::test]
+async fn a_poll_is_planned_for_once_though_the_process_is_started_again() {
+    let (_directory, plane, _) = crate::testing::plane().await;
+    let calendar = std::sync::Arc::new(Calendar::default());
+    plane.keep_calendar(calendar.clone());
+    let now = plane.now().unix_ms() / 1_000;
+    let mut told = awaited("acme", 1, now + 60, now + 86_400);
+    told.event.audience = 100_000_000;
+    let told = || vec![(shard("shard-1"), Some(vec![told.clone()]))];
+    calendar.take(told(), Readiness::default());
+    let mut prepared = prepare::Prepared::default();
+    prepared.round(&plane).await.unwrap();
+    prepared.round(&plane).await.unwrap();
+    let made = || async { plans::list(&plane, None, None, 10).await.unwrap() };
+    let plan = made().await;
+    assert_eq!(plan.len(), 1);
+
+    // Started again: the plan is remembered, and no shard has told anything yet.
+    calendar.take(Vec::new(), Readiness::default());
+    let mut again = prepare::Prepared::default();
+    again.remember(&plan[0].value);
+    again.round(&plane).await.unwrap();
+    calendar.take(told(), Readiness::default());
+    again.round(&plane).await.unwrap();
+    assert_eq!(made().await.len(), 1);
 }

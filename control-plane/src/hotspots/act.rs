@@ -1,5 +1,6 @@
 //! Cures that are no moves of slices.
 
+use ballast_domain::bounds::SLICES_PER_TENANT_MAX;
 use ballast_domain::key::Throttle;
 use ballast_domain::moving::Phase;
 use ballast_domain::shard::{Shard, ShardState};
@@ -31,22 +32,47 @@ pub(crate) enum Acted {
     Needs(ShardsNeeded),
 }
 
-/// Does it, and says what was done.
-pub(crate) async fn act(plane: &ControlPlane, plan: &str, cure: &Cure) -> Result<Acted> {
-    let intent = Intent::ballast("hotspots", plan);
-    let done = match cure {
+/// How many there are to be in the end, for a cure that would otherwise do more
+/// each time it is begun: slices of the tenant, active shards of the region. It
+/// is written down first; then a process that died may begin it again.
+pub(crate) async fn aim(plane: &ControlPlane, cure: &Cure) -> Result<Option<u64>> {
+    Ok(match cure {
         Cure::Split { slice, parts, .. } => {
-            let begun = split(plane, &intent, slice, *parts).await?;
-            return Ok(Acted::Begun(begun));
+            let tenant = tenants::get(plane, &slice.tenant_id).await?.value;
+            let have = u32::try_from(tenant.slices.len()).unwrap_or(u32::MAX);
+            // A power of two, as cuts are made; more than there are.
+            let more = (*parts).max(have.saturating_add(1)).min(SLICES_PER_TENANT_MAX);
+            Some(u64::from(more.next_power_of_two().max(2)))
         }
         Cure::AddShards { region, count } => {
-            return add_shards(plane, &intent, region, *count).await;
+            let snapshot = plane.fleet().refresh(plane.registry()).await?;
+            Some(active_in(&snapshot, region) + u64::from(*count))
         }
-        Cure::Throttle { key, to, .. } => throttle(plane, &intent, key, *to).await,
-        Cure::Lanes { item, from, to } => lanes(plane, &item.slice, item.poll, (*from, *to)).await,
-        Cure::Move { .. } | Cure::Wait { .. } | Cure::Nothing => {
-            Ok("there is nothing to do".to_owned())
+        _ => None,
+    })
+}
+
+/// Does it, and says what was done; `aim` is what was written down.
+pub(crate) async fn act(
+    plane: &ControlPlane,
+    plan: &str,
+    cure: &Cure,
+    aim: Option<u64>,
+) -> Result<Acted> {
+    let intent = Intent::ballast("hotspots", plan);
+    let done = match (cure, aim) {
+        (Cure::Split { slice, .. }, Some(aim)) => {
+            let begun = split(plane, &intent, slice, aim).await?;
+            return Ok(Acted::Begun(begun));
         }
+        (Cure::AddShards { region, .. }, Some(aim)) => {
+            return add_shards(plane, &intent, region, aim).await;
+        }
+        (Cure::Throttle { key, to, .. }, _) => throttle(plane, &intent, key, *to).await,
+        (Cure::Lanes { item, from, to }, _) => {
+            lanes(plane, &item.slice, item.poll, (*from, *to)).await
+        }
+        _ => Ok("there is nothing to do".to_owned()),
     };
     done.map(Acted::Done)
 }
@@ -102,22 +128,22 @@ fn at(tenant: &Tenant, poll: PollId) -> Result<(At, ballast_domain::ShardId)> {
     Ok((at, slice.shard_id.clone()))
 }
 
+/// Has a tenant split, unless it is or is about to be.
 async fn split(
     plane: &ControlPlane,
     intent: &Intent,
     slice: &SliceId,
-    parts: u32,
+    aim: u64,
 ) -> Result<String> {
-    let tenant = tenants::get(plane, &slice.tenant_id).await?.value;
-    let have = u32::try_from(tenant.slices.len()).unwrap_or(u32::MAX);
-    // A power of two, as cuts are made; more than there are.
-    let into = parts.max(have + 1).next_power_of_two().clamp(2, 64);
-    let wanted = Wanted::Split { into, spread: true };
-    ask::begin(plane, intent, &slice.tenant_id, wanted).await?;
-    Ok(format!(
-        "{} is being split into {into} slices",
-        slice.tenant_id
-    ))
+    let id = &slice.tenant_id;
+    let tenant = tenants::get(plane, id).await?.value;
+    let into = u32::try_from(aim).unwrap_or(SLICES_PER_TENANT_MAX);
+    let is_begun = tenant.slicing.is_some_and(|slicing| slicing.into == into);
+    if !is_begun && (tenant.slices.len() as u64) < aim {
+        let wanted = Wanted::Split { into, spread: true };
+        ask::begin(plane, intent, id, wanted).await?;
+    }
+    Ok(format!("{id} is being split into {into} slices"))
 }
 
 /// How a split came to its end, once it has: all cuts are made, and what was
@@ -151,27 +177,31 @@ fn is_active_in(shard: &Shard, region: &RegionId) -> bool {
     shard.region == *region && shard.state == ShardState::Active
 }
 
-/// Adds embedded shards, where the region's shards are such. Elsewhere somebody
-/// has to make them, and is asked for so many.
+/// Adds embedded shards until there are so many, where the region's shards are
+/// such. Elsewhere somebody has to make them, and is asked for so many.
 async fn add_shards(
     plane: &ControlPlane,
     intent: &Intent,
     region: &RegionId,
-    count: u32,
+    aim: u64,
 ) -> Result<Acted> {
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
+    let missing = aim.saturating_sub(active_in(&snapshot, region));
+    if missing == 0 {
+        return Ok(Acted::Done(format!("{region} has {aim} active shards")));
+    }
     let mut shards = snapshot.shards().iter().map(|shard| &shard.value);
     let like = shards.find(|shard| is_active_in(shard, region) && shard.url.starts_with(EMBEDDED));
     let Some(like) = like else {
         return Ok(Acted::Needs(ShardsNeeded {
             region: region.clone(),
-            count,
-            until_active: active_in(&snapshot, region) + u64::from(count),
+            count: u32::try_from(missing).unwrap_or(u32::MAX),
+            until_active: aim,
         }));
     };
     let mut names = Vec::new();
     let mut number = snapshot.shards().len();
-    while names.len() < count as usize {
+    while (names.len() as u64) < missing {
         number += 1;
         let Ok(id) = format!("shard-{number}").parse() else {
             break;
@@ -192,4 +222,32 @@ async fn add_shards(
     }
     let names = names.join(", ");
     Ok(Acted::Done(format!("added {names} to {region}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process may die between a cure and the record of it, and begins again.
+    #[tokio::test]
+    async fn a_cure_that_is_begun_again_makes_no_more_than_it_aimed_at() {
+        let (_directory, plane, _) = crate::testing::plane().await;
+        let region: RegionId = "local".parse().unwrap();
+        let count = || async {
+            let snapshot = plane.fleet().refresh(plane.registry()).await.unwrap();
+            active_in(&snapshot, &region)
+        };
+        let before = count().await;
+        let cure = Cure::AddShards {
+            region: region.clone(),
+            count: 2,
+        };
+        let aimed = aim(&plane, &cure).await.unwrap();
+        assert_eq!(aimed, Some(before + 2));
+        for _ in 0..2 {
+            let acted = act(&plane, "plan-1", &cure, aimed).await.unwrap();
+            assert!(matches!(acted, Acted::Done(_)));
+            assert_eq!(count().await, before + 2);
+        }
+    }
 }

@@ -155,7 +155,15 @@ async fn begin(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Result<(
         })
         .await;
     };
-    match act::act(plane, id, cure).await {
+    let aim = match plan.aim {
+        Some(aim) => Some(aim),
+        None => act::aim(plane, cure).await?,
+    };
+    if aim != plan.aim {
+        let why = "what it aims at";
+        set(plane, id, why, "plan.aim", |plan| plan.aim = aim).await?;
+    }
+    match act::act(plane, id, cure, aim).await {
         Ok(Acted::Done(note)) => {
             let past = past.map(|mut past| {
                 mind.done(&past, now);

@@ -120,6 +120,7 @@ pub(crate) async fn make(
         cure,
         plan: moves,
         expected,
+        aim: None,
         shards_needed: None,
         letter,
         concurrency: new.manner.concurrency,

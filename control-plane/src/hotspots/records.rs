@@ -142,6 +142,10 @@ pub struct PlanRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub expected: Vec<Effect>,
+    /// How many slices or active shards there are to be in the end, for a cure
+    /// that makes more of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aim: Option<u64>,
     /// The shards that somebody has to make before it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards_needed: Option<ShardsNeeded>,
