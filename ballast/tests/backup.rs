@@ -45,6 +45,7 @@ async fn a_backup_made_while_votes_arrive_holds_every_acknowledged_vote_once() {
         votes: 0,
         between: (2_000, 4_000),
         clients: (96, 24),
+        think: Duration::ZERO,
         expires_in_ms: 5_000,
         tears_one_in: 2,
         recovery: Duration::from_secs(60),

@@ -52,14 +52,27 @@ async fn shard_of(it: &Instance, tenant: &str) -> String {
 }
 
 /// Asks for a move of a tenant to the other of two shards.
-async fn asked_to_move(it: &Instance, tenant: &str) -> String {
+async fn asked_to_move(it: &Instance, tenant: &str, max_pause_ms: Option<u64>) -> String {
     let to = match shard_of(it, tenant).await.as_str() {
         "shard-1" => "shard-2",
         _ => "shard-1",
     };
+    let mut wanted = json!({ "toShardID": to });
+    if let Some(most) = max_pause_ms {
+        wanted["maxPauseMs"] = json!(most);
+    }
     let path = format!("/tenants/{tenant}/move");
-    let moved = it.call("POST", &path).json(&json!({ "toShardID": to }));
+    let moved = it.call("POST", &path).json(&wanted);
     text(&moved.send().await.expect(202)["migrationID"])
+}
+
+/// Waits until a move waits for this.
+async fn waits_for(it: &Instance, id: &str, what: &str) -> Value {
+    within(PATIENCE, what, async || {
+        let now = it.get(&format!("/migrations/{id}")).await;
+        now["waitingFor"].as_str()?.contains(what).then_some(now)
+    })
+    .await
 }
 
 async fn cli(it: &Instance, args: &[&str]) -> support::Ended {
@@ -99,18 +112,14 @@ async fn a_poll_that_is_awaited_gets_its_lanes_and_its_tenant_is_left_alone() {
     assert!(text(&plan["letter"]).contains("expects"), "{plan}");
     // A move of its tenant waits, and says for what.
     let shard = shard_of(&it, "acme").await;
-    let id = asked_to_move(&it, "acme").await;
-    let waits = within(PATIENCE, "the move waits", async || {
-        let now = it.get(&format!("/migrations/{id}")).await;
-        let waits = now["waitingFor"].as_str()?.to_owned();
-        waits.contains("frozen until").then_some(waits)
-    })
-    .await;
-    assert!(waits.contains("expects 30000000 voters"), "{waits}");
+    let id = asked_to_move(&it, "acme", None).await;
+    let waits = waits_for(&it, &id, "frozen until").await;
+    let why = text(&waits["waitingFor"]);
+    assert!(why.contains("expects 30000000 voters"), "{why}");
     let why = cli(&it, &["hotspot", "why-not", &shard]).await;
     assert!(why.stdout.contains("acme: moves of its"), "{why:?}");
     // Others are moved as ever, and so is this one when somebody says so.
-    let other = asked_to_move(&it, "quiet").await;
+    let other = asked_to_move(&it, "quiet", None).await;
     is_moved(&it, &other).await;
     let still = it.get(&format!("/migrations/{id}")).await;
     assert!(text(&still["waitingFor"]).contains("frozen"), "{still}");
@@ -119,6 +128,25 @@ async fn a_poll_that_is_awaited_gets_its_lanes_and_its_tenant_is_left_alone() {
     is_moved(&it, &id).await;
     assert_ne!(shard_of(&it, "acme").await, shard);
     assert_eq!(app.get(&poll.path("")).await["lanes"], 30);
+}
+
+#[tokio::test]
+async fn a_move_that_copies_already_does_not_cut_over_while_a_poll_is_near() {
+    let it = started("observe", "").await;
+    it.tenant("acme").await;
+    let app = Application::with_scopes(&it, "acme", &["vote", "read", "polls"]).await;
+    // No pause is as short as that: it copies, and waits.
+    let id = asked_to_move(&it, "acme", Some(1)).await;
+    waits_for(&it, &id, "quieter moment").await;
+    app.poll(event()).await;
+    let held = waits_for(&it, &id, "frozen until").await;
+    assert_eq!(held["phase"], "UpdateTenantRouting", "{held}");
+    // Somebody says that it goes on all the same.
+    let approved = cli(&it, &["migration", "approve", &id]).await;
+    assert_eq!(approved.code, Some(0), "{approved:?}");
+    waits_for(&it, &id, "quieter moment").await;
+    let cancelled = cli(&it, &["migration", "cancel", &id]).await;
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
 }
 
 #[tokio::test]

@@ -112,6 +112,7 @@ impl Trouble {
             votes: 0,
             between: (300, 600),
             clients: (64, 24),
+            think: Duration::ZERO,
             expires_in_ms: 3_000,
             tears_one_in: 2,
             recovery: Duration::from_secs(60),

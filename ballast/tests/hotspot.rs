@@ -144,6 +144,15 @@ for = "3s"
 
 #[tokio::test]
 async fn a_hot_poll_gets_more_lanes_and_fewer_when_it_has_cooled() {
+    lanes_come_and_go(false).await;
+}
+
+#[tokio::test]
+async fn a_poll_that_cooled_while_the_process_was_dead_gets_fewer_lanes() {
+    lanes_come_and_go(true).await;
+}
+
+async fn lanes_come_and_go(dies: bool) {
     let home = Arc::new(tempfile::tempdir().unwrap());
     fs::write(home.path().join("rules.toml"), LANE_RULES).unwrap();
     let config = "[hotspots]\nmode = \"auto\"\nrules = \"rules.toml\"\nlane_votes_max = 4\n\
@@ -152,7 +161,7 @@ async fn a_hot_poll_gets_more_lanes_and_fewer_when_it_has_cooled() {
         config: Some(config.to_owned()),
         ..Options::default()
     };
-    let it = Instance::within(home, options).await;
+    let mut it = Instance::within(home, options).await;
     it.tenant("acme").await;
     let busy = Busy::begin(&it, "acme", 6, 1).await;
     let (app, poll) = (busy.app.clone(), busy.polls[0].clone());
@@ -165,6 +174,10 @@ async fn a_hot_poll_gets_more_lanes_and_fewer_when_it_has_cooled() {
     let plan = first(&it, "/plans").await.unwrap();
     assert_eq!(plan["does"], "more lanes", "{plan}");
     let counted = busy.end().await;
+    if dies {
+        it.kill9();
+        it = it.restart().await;
+    }
     let cooled = within(PATIENCE, "fewer lanes", async || {
         let lanes = app.get(&path).await;
         (lanes["lanes"] == 10).then_some(lanes)

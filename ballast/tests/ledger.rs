@@ -36,6 +36,7 @@ async fn nothing_acknowledged_is_lost_or_counted_twice() {
         votes: if long { 200_000 } else { 50_000 },
         between: if long { (500, 3_000) } else { (3_000, 7_000) },
         clients: (192, 48),
+        think: Duration::ZERO,
         expires_in_ms: 20_000,
         tears_one_in: 2,
         recovery: Duration::from_secs(60),

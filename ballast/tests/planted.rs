@@ -54,6 +54,7 @@ async fn run_with(fault: Option<&str>) -> Report {
         votes: 5_000,
         between: (500, 2_000),
         clients: (96, 24),
+        think: Duration::ZERO,
         expires_in_ms: 4_000,
         tears_one_in: 1,
         recovery: Duration::from_secs(20),

@@ -143,6 +143,18 @@ async fn both_signals_stop_it_cleanly_and_nothing_is_left_in_the_log() {
 }
 
 #[tokio::test]
+async fn it_ends_with_whoever_started_it_if_asked_to() {
+    let options = Options {
+        args: vec!["--stop-with-stdin".to_owned()],
+        ..Options::default()
+    };
+    // Its standard input is at its end from the beginning.
+    let mut it = Instance::with(options).await;
+    let ended = it.process().ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[tokio::test]
 async fn requests_under_way_are_answered_when_it_is_told_to_stop() {
     let mut it = Instance::start().await;
     let (client, admin, token) = (it.http().clone(), it.admin.clone(), it.token.clone());

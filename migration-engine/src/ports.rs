@@ -203,6 +203,10 @@ pub trait Moves: Send + Sync + 'static {
     /// Asks for a move's turn to copy: limits, maintenance windows, approval.
     async fn admit(&self, migration: &Migration) -> Result<Admission, MovesError>;
 
+    /// Why a slice that is copied may not be cut over at this moment, though the
+    /// move had its turn.
+    async fn held(&self, migration: &Migration) -> Result<Option<String>, MovesError>;
+
     /// How fast, and how long sealed, a move may be.
     fn pace(&self) -> Pace;
 

@@ -106,9 +106,10 @@ impl House {
                 "ballast.toml",
             ])
             .args(["--data-dir", "data", "--admin-token-file", "token"])
-            .args(["--story-file", "story.json"])
+            .args(["--story-file", "story.json", "--stop-with-stdin"])
             .current_dir(self.home())
-            .stdin(Stdio::null())
+            // It ends with this process, however that ends.
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)

@@ -33,6 +33,9 @@ pub(crate) struct UpArgs {
     /// The story that the console shows above the fleet: for demonstrations
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) story_file: Option<PathBuf>,
+    /// Stop when standard input ends: for whoever started it and may be killed
+    #[arg(long, hide = true)]
+    pub(crate) stop_with_stdin: bool,
 }
 
 fn listen(text: &str) -> Result<String, String> {

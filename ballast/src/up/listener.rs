@@ -178,15 +178,17 @@ impl Serving {
     }
 }
 
-/// Resolves at the first Ctrl-C or SIGTERM; the second one ends the process
-/// at once.
-pub(crate) fn until_told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+/// Resolves at the first Ctrl-C or SIGTERM, or when standard input ends if that
+/// is asked for; the second signal ends the process at once.
+pub(crate) fn until_told_to_stop(with_stdin: bool) -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let stdin_ends = stdin_ends(with_stdin)?;
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = stdin_ends => {}
         }
         tokio::spawn(async move {
             tokio::select! {
@@ -195,5 +197,25 @@ pub(crate) fn until_told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
             }
             std::process::exit(130);
         });
+    })
+}
+
+/// Resolves when standard input ends, or never.
+fn stdin_ends(is_asked: bool) -> anyhow::Result<impl Future<Output = ()>> {
+    let (end, ended) = tokio::sync::oneshot::channel();
+    if is_asked {
+        // A thread of its own: the runtime would wait for one that reads.
+        let read = move || {
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let _ = end.send(());
+        };
+        std::thread::Builder::new()
+            .name("stdin".to_owned())
+            .spawn(read)?;
+    }
+    Ok(async move {
+        if !is_asked || ended.await.is_err() {
+            std::future::pending().await
+        }
     })
 }

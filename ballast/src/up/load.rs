@@ -9,11 +9,10 @@ use async_trait::async_trait;
 use ballast_control_plane::ControlPlane;
 use ballast_control_plane::load::keep::LoadSource;
 use ballast_control_plane::load::whereabouts::Whereabouts;
-use ballast_domain::bounds::LANES_DEFAULT;
 use ballast_domain::shard::{Shard, ShardState};
 use ballast_domain::sketch::Sketch;
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{ItemId, PollId, ShardId, Timestamp};
+use ballast_domain::{PollId, ShardId, Timestamp};
 use ballast_hotspot_detector::load::{
     Flow, Interval, IoWait, ItemName, ItemSample, KeySample, MetricSource, Sample, ShardSample,
     SliceSample,
@@ -24,14 +23,10 @@ use ballast_vote_shard::shard::Stalls;
 use ballast_vote_shard::{Shards, Usage, VoteShard};
 
 use super::shards::LocalShards;
+use super::wide::{Lanes, WidePolls, lanes_of};
 
 /// Keys and items that are told of a shard.
 const TOP: usize = 32;
-/// Polls of a shard that are looked after because they have many lanes, or may
-/// get them.
-const WIDE_MAX: usize = 64;
-/// How often a poll is looked at that has few lanes and that nobody votes on.
-const IN_VAIN_MAX: u32 = 60;
 /// Slices of a shard whose size is asked in one step: those that changed, and a
 /// few of the others.
 const SIZED_MAX: usize = 500;
@@ -52,17 +47,7 @@ pub(crate) struct InProcess {
     sizes: HashMap<ShardId, Sizes>,
     whereabouts: Whereabouts,
     latencies: HashMap<SliceId, Sketch>,
-    /// Of each poll with many lanes one item, shard by shard: it is told also
-    /// when nobody votes any more, so that its lanes can become fewer.
-    wide: HashMap<ShardId, BTreeMap<(SliceId, PollId), Wide>>,
-}
-
-/// A poll that has many lanes, or that was voted on lately and may get them.
-#[derive(Debug, Clone, Copy)]
-struct Wide {
-    item: ItemId,
-    /// How often it was looked at since without finding many.
-    in_vain: u32,
+    wide: WidePolls,
 }
 
 /// What is known of the slices of a shard.
@@ -91,7 +76,7 @@ impl InProcess {
             sizes: HashMap::new(),
             whereabouts: Whereabouts::default(),
             latencies: HashMap::new(),
-            wide: HashMap::new(),
+            wide: WidePolls::default(),
         }
     }
 
@@ -207,18 +192,17 @@ impl InProcess {
         let shards: BTreeSet<_> = sample.shards.iter().map(|it| it.shard.clone()).collect();
         self.sizes.retain(|shard, _| shards.contains(shard));
         self.stalls.retain(|shard, _| shards.contains(shard));
-        self.wide.retain(|shard, _| shards.contains(shard));
     }
 
     /// The items with the most votes, with their lanes; and one item of each
-    /// poll that has many lanes and that was voted on before.
+    /// poll that has many lanes though nobody votes on it.
     async fn items(&mut self, id: &ShardId, load: &ShardLoad) -> Vec<ItemSample> {
         let Ok(shard) = self.shards.shard(id) else {
             return Vec::new();
         };
+        let shards = self.plane.fleet().snapshot().shards().len();
         let mut polls: HashMap<PollId, Option<Lanes>> = HashMap::new();
         let mut items = Vec::new();
-        let mut wide = self.wide.remove(id).unwrap_or_default();
         for ((slice, poll, item), votes) in load.items.top(TOP) {
             let known = match polls.entry(poll) {
                 Entry::Occupied(known) => known.into_mut(),
@@ -228,71 +212,17 @@ impl InProcess {
             let Some(lanes) = lanes.cloned() else {
                 continue;
             };
-            // Also one that has few: more may be given to it just when nobody
-            // votes any more.
-            let is_known = wide.contains_key(&(slice.clone(), poll));
-            if is_known || wide.len() < WIDE_MAX {
-                wide.insert((slice.clone(), poll), Wide { item, in_vain: 0 });
-            }
             let name = ItemName { slice, poll, item };
+            self.wide.voted(&name, shards);
             let votes = votes as f64;
             items.push(ItemSample { name, votes, lanes });
         }
-        let mut still = BTreeMap::new();
-        for ((slice, poll), mut known) in wide {
-            let item = known.item;
-            let here = self.whereabouts.on(id);
-            if !here.is_some_and(|here| here.contains(&slice)) {
-                continue;
-            }
-            let told = items.iter().any(|known| known.name.item == item);
-            let lanes = match told {
-                true => None,
-                false => wide_lanes(&*shard, &slice, poll, item).await,
-            };
-            if let Some(lanes) = lanes {
-                known.in_vain = 0;
-                let name = ItemName {
-                    slice: slice.clone(),
-                    poll,
-                    item,
-                };
-                let votes = 0.0;
-                items.push(ItemSample { name, votes, lanes });
-            } else if !told {
-                known.in_vain += 1;
-            }
-            if known.in_vain < IN_VAIN_MAX {
-                still.insert((slice, poll), known);
-            }
+        if let Some(here) = self.whereabouts.on(id) {
+            let quiet = self.wide.quiet(&*shard, here, &items).await;
+            items.extend(quiet);
         }
-        self.wide.insert(id.clone(), still);
         items
     }
-}
-
-/// The lanes of an item of an open poll, while they are many.
-async fn wide_lanes(
-    shard: &dyn VoteShard,
-    slice: &SliceId,
-    poll: PollId,
-    item: ItemId,
-) -> Option<Vec<u64>> {
-    let known = shard.poll(slice, poll).await.ok()?;
-    if known.closed_at.is_some() || known.spec.options.lanes <= LANES_DEFAULT {
-        return None;
-    }
-    lanes_of(shard, slice, poll).await?.remove(&item)
-}
-
-/// The votes in each lane, by item.
-type Lanes = HashMap<ItemId, Vec<u64>>;
-
-async fn lanes_of(shard: &dyn VoteShard, slice: &SliceId, poll: PollId) -> Option<Lanes> {
-    let lanes = shard.lanes(slice, poll).await.ok()?;
-    let items = (0_u16..).zip(lanes);
-    let items = items.map(|(place, lanes)| (ItemId::of(poll, place), lanes));
-    Some(items.filter(|(_, lanes)| !lanes.is_empty()).collect())
 }
 
 /// What a slice takes, about; unknown while the shard cannot tell.
@@ -338,6 +268,7 @@ impl MetricSource for InProcess {
         };
         self.since = now;
         self.latencies.clear();
+        self.wide.remember(&self.plane).await;
         let mut loads = self.router.drain_load();
         let usages: HashMap<_, _> = self.shards.usages().await.into_iter().collect();
         let snapshot = self.plane.fleet().snapshot();
@@ -355,7 +286,12 @@ impl MetricSource for InProcess {
             }
         }
         match self.whereabouts.follow(self.plane.registry()).await {
-            Ok(any_moved) => self.follow(any_moved, &mut sample),
+            Ok(any_moved) => {
+                self.follow(any_moved, &mut sample);
+                if any_moved {
+                    self.wide.forget_gone(&self.whereabouts);
+                }
+            }
             Err(error) => tracing::debug!(%error, "which slices are where cannot be read now"),
         }
         Some(sample)

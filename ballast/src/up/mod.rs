@@ -32,6 +32,7 @@ mod router_metrics;
 mod shards;
 mod traces;
 mod webhooks;
+mod wide;
 mod workflows;
 
 pub(crate) use args::UpArgs;
@@ -79,7 +80,7 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     ));
     let console = console::console(&parts, &config, &reload, args.story_file.clone())?;
     let app = http::app(&parts, metrics, reload.trusted_proxies(), console.clone());
-    let stopping = listener::until_told_to_stop()?;
+    let stopping = listener::until_told_to_stop(args.stop_with_stdin)?;
     let hangups = reload::hear_hangups()?;
     let (tasks, workflows) = parts.start(&config).await?;
     let looking = console.as_ref().map(Console::start);

@@ -41,7 +41,9 @@ pub(crate) async fn aim(plane: &ControlPlane, cure: &Cure) -> Result<Option<u64>
             let tenant = tenants::get(plane, &slice.tenant_id).await?.value;
             let have = u32::try_from(tenant.slices.len()).unwrap_or(u32::MAX);
             // A power of two, as cuts are made; more than there are.
-            let more = (*parts).max(have.saturating_add(1)).min(SLICES_PER_TENANT_MAX);
+            let more = (*parts)
+                .max(have.saturating_add(1))
+                .min(SLICES_PER_TENANT_MAX);
             Some(u64::from(more.next_power_of_two().max(2)))
         }
         Cure::AddShards { region, count } => {
@@ -129,12 +131,7 @@ fn at(tenant: &Tenant, poll: PollId) -> Result<(At, ballast_domain::ShardId)> {
 }
 
 /// Has a tenant split, unless it is or is about to be.
-async fn split(
-    plane: &ControlPlane,
-    intent: &Intent,
-    slice: &SliceId,
-    aim: u64,
-) -> Result<String> {
+async fn split(plane: &ControlPlane, intent: &Intent, slice: &SliceId, aim: u64) -> Result<String> {
     let id = &slice.tenant_id;
     let tenant = tenants::get(plane, id).await?.value;
     let into = u32::try_from(aim).unwrap_or(SLICES_PER_TENANT_MAX);

@@ -26,6 +26,12 @@ impl Whereabouts {
         self.shards.get(shard)
     }
 
+    /// Whether any shard owns a slice.
+    pub fn knows(&self, slice: &SliceId) -> bool {
+        let slices = self.tenants.get(&slice.tenant_id).into_iter().flatten();
+        slices.into_iter().any(|(number, _)| *number == slice.slice)
+    }
+
     /// Takes in what has changed; whether any slice came or went.
     pub async fn follow(&mut self, registry: &dyn Registry) -> StoreResult<bool> {
         let Some(mut revision) = self.revision else {

@@ -65,8 +65,9 @@ pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result
 /// all the same.
 pub(super) const FOR_POLLS: &str = "the tenant's polls: ";
 
-/// Whether the calendar of polls keeps a move waiting.
-fn frozen(plane: &ControlPlane, migration: &Migration) -> Option<String> {
+/// Whether the calendar of polls keeps a move waiting: before it begins, and
+/// before it cuts over if a poll came near while it copied.
+pub(super) fn frozen(plane: &ControlPlane, migration: &Migration) -> Option<String> {
     let calendar = plane.calendar()?;
     if migration.asked.approved.is_some() {
         return None;

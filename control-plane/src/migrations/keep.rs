@@ -102,6 +102,10 @@ impl Moves for Kept {
         admit::admit(&self.plane, migration).await.map_err(told)
     }
 
+    async fn held(&self, migration: &Migration) -> Result<Option<String>, MovesError> {
+        Ok(admit::frozen(&self.plane, migration))
+    }
+
     fn pace(&self) -> Pace {
         let settings = self.plane.settings();
         Pace {

@@ -310,13 +310,7 @@ async fn a_straggler_keeps_the_source() {
         window_ms: Some(600),
         ..House::to(&to)
     };
-    let id = house
-        .begin(&new)
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
+    let id = house.begun(&new).await;
     let seen = ReadCounts {
         compared: 9,
         differences: 1,

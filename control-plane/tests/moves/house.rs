@@ -24,6 +24,7 @@ use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Settings, Workflows, bootstrap};
 use ballast_domain::answers::AroundCutover;
 use ballast_domain::credential::{Credential, Purpose};
+use ballast_domain::migration::Stage;
 use ballast_domain::moving::MoveId;
 use ballast_domain::poll::{
     Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId, Verdict,
@@ -280,6 +281,11 @@ impl House {
         begin(&self.plane, &intent, &slice().tenant_id, new).await
     }
 
+    /// The same, of a move that can be begun.
+    pub(crate) async fn begun(&self, new: &NewMove) -> MoveId {
+        self.begin(new).await.unwrap().migration.value.migration_id
+    }
+
     pub(crate) async fn ask(&self, id: &MoveId, wish: Ask) -> Result<MigrationBody, Error> {
         let intent = Intent::ballast("test", "as asked");
         ask(&self.plane, &intent, id, &IfMatch::Any, wish).await
@@ -287,6 +293,12 @@ impl House {
 
     pub(crate) async fn show(&self, id: &MoveId) -> MigrationBody {
         migrations::show(&self.plane, id).await.unwrap()
+    }
+
+    /// Waits until a move has cut over.
+    pub(crate) async fn until_cut_over(&self, id: &MoveId) -> MigrationBody {
+        let is_cut_over = |shown: &MigrationBody| shown.migration.value.stage == Stage::CutOver;
+        self.until(id, "cut over", is_cut_over).await
     }
 
     /// Waits until a move is as wanted; the watchman goes his rounds meanwhile.

@@ -14,7 +14,7 @@ use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::notary::{Disbelief, verify};
 use ballast_domain::ErrorCode;
 use ballast_domain::VoterId;
-use ballast_domain::migration::{Stage, Status};
+use ballast_domain::migration::Status;
 use house::{House, id, poll_id, slice};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -92,20 +92,10 @@ async fn a_move_in_its_window_is_brought_back() {
         window_ms: Some(3_600_000),
         ..House::to(&to)
     };
-    let id = house
-        .begin(&new)
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
+    let id = house.begun(&new).await;
     let early = house.ask(&id, Ask::Reverse).await.unwrap_err();
     assert_eq!(early.code(), ErrorCode::WrongPhase);
-    house
-        .until(&id, "cut over", |shown| {
-            shown.migration.value.stage == Stage::CutOver
-        })
-        .await;
+    house.until_cut_over(&id).await;
     assert_eq!(house.owner().await, to);
     voting.more(50).await;
     let late = house.ask(&id, Ask::Cancel).await.unwrap_err();
@@ -144,18 +134,8 @@ async fn a_window_is_ended_early() {
         window_ms: Some(3_600_000),
         ..House::to(&to)
     };
-    let id = house
-        .begin(&new)
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
-    house
-        .until(&id, "cut over", |shown| {
-            shown.migration.value.stage == Stage::CutOver
-        })
-        .await;
+    let id = house.begun(&new).await;
+    house.until_cut_over(&id).await;
     house.ask(&id, Ask::Complete).await.unwrap();
     assert_eq!(house.ended(&id).await.status, Status::Completed);
     let votes = voting.stop().await;
@@ -169,13 +149,7 @@ async fn a_move_waits_for_an_approval_and_can_be_called_off() {
     voting.more(30).await;
     let from = house.owner().await;
     let [to, _] = house.others().await;
-    let id = house
-        .begin(&House::to(&to))
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
+    let id = house.begun(&House::to(&to)).await;
     let waiting = house
         .until(&id, "waiting", |shown| shown.status == Status::Waiting)
         .await;
@@ -189,13 +163,7 @@ async fn a_move_waits_for_an_approval_and_can_be_called_off() {
         (Status::Cancelled, "Rollback")
     );
     // The next one is approved.
-    let id = house
-        .begin(&House::to(&to))
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
+    let id = house.begun(&House::to(&to)).await;
     house.ask(&id, Ask::Approve).await.unwrap();
     assert_eq!(house.ended(&id).await.status, Status::Completed);
     let votes = voting.stop().await;
@@ -209,13 +177,7 @@ async fn a_move_is_paused_and_resumed() {
     let voting = house.voting(2);
     voting.more(10).await;
     let [to, _] = house.others().await;
-    let id = house
-        .begin(&House::to(&to))
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
+    let id = house.begun(&House::to(&to)).await;
     // What it waits for is told at once, before anybody has looked at it.
     let waits = |shown: &MigrationBody| shown.migration.value.waiting_for.clone();
     let shown = house.ask(&id, Ask::Pause).await.unwrap();
@@ -248,13 +210,7 @@ async fn a_cutover_that_would_take_too_long_waits() {
         max_pause_ms: Some(1),
         ..House::to(&to)
     };
-    let id = house
-        .begin(&new)
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
+    let id = house.begun(&new).await;
     let waiting = house
         .until(&id, "put off", |shown| {
             shown.migration.value.figures.put_off > 0
@@ -289,13 +245,7 @@ async fn what_rots_on_the_target_is_named_and_never_cut_over_to() {
         max_pause_ms: Some(1),
         ..House::to(&to)
     };
-    let id = house
-        .begin(&new)
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
+    let id = house.begun(&new).await;
     house
         .until(&id, "verified", |shown| {
             shown.migration.value.figures.put_off > 0
@@ -340,18 +290,8 @@ async fn what_rots_in_the_window_brings_the_slice_back() {
         window_ms: Some(3_600_000),
         ..House::to(&to)
     };
-    let id = house
-        .begin(&new)
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
-    house
-        .until(&id, "cut over", |shown| {
-            shown.migration.value.stage == Stage::CutOver
-        })
-        .await;
+    let id = house.begun(&new).await;
+    house.until_cut_over(&id).await;
     let rotten = VoterId::new("v0-2").unwrap();
     let target = house.cellar.embedded(&to);
     target.rot(&slice(), poll_id(), &rotten).await.unwrap();
@@ -376,18 +316,8 @@ async fn what_rots_on_the_source_in_the_window_is_mended() {
         window_ms: Some(3_600_000),
         ..House::to(&to)
     };
-    let id = house
-        .begin(&new)
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
-    house
-        .until(&id, "cut over", |shown| {
-            shown.migration.value.stage == Stage::CutOver
-        })
-        .await;
+    let id = house.begun(&new).await;
+    house.until_cut_over(&id).await;
     let rotten = VoterId::new("v0-2").unwrap();
     let source = house.cellar.embedded(&from);
     source.rot(&slice(), poll_id(), &rotten).await.unwrap();
@@ -423,13 +353,7 @@ async fn a_target_that_is_away_is_waited_for() {
     voting.more(20).await;
     let [to, _] = house.others().await;
     house.cellar.set_away(Some(to.as_str()));
-    let id = house
-        .begin(&House::to(&to))
-        .await
-        .unwrap()
-        .migration
-        .value
-        .migration_id;
+    let id = house.begun(&House::to(&to)).await;
     voting.more(50).await;
     house.cellar.set_away(None);
     let ended = house.ended(&id).await;

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::paced::{Counted, Paced};
 use super::told::told;
 use super::wait_for_sync::copied_of;
-use super::{DIFFERENT, Done, FOR_RESUME, Given, Steps, failed, tell};
+use super::{DIFFERENT, Done, FOR_RESUME, Given, Steps, failed, refused, tell};
 use crate::copy::Copied;
 use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker, differing};
 
@@ -26,6 +26,8 @@ const APPROACH_MS: i64 = 5_000;
 const ROUND_MS: i64 = 10;
 /// The longest wait between two tries is two to the power of this, in seconds.
 const PATIENCE: u32 = 5;
+/// When it is asked again whether a slice that is to be left alone still is.
+const HELD_SECONDS: u64 = 2;
 /// How often it is looked meanwhile whether something is asked of the move.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -40,7 +42,15 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         steps.waits_for(&migration, Some(FOR_RESUME)).await?;
         return put_off(FOR_RESUME, 1, &notes.copied);
     }
-    if let Some(expected) = approach(steps, &job, &mut notes.copied, context).await?
+    let expected = approach(steps, &job, &mut notes.copied, context).await?;
+    // What has begun to be cut over is brought to its end.
+    if expected.is_some()
+        && let Some(why) = steps.moves.held(&migration).await.map_err(refused)?
+    {
+        steps.waits_for(&migration, Some(&why)).await?;
+        return put_off(&why, HELD_SECONDS, &notes.copied);
+    }
+    if let Some(expected) = expected
         && let Some(most) = migration.terms.max_pause_ms
         && expected > most
     {

@@ -1,15 +1,15 @@
 //! Work in the background gives way to votes: while there are any on this
-//! shard, it rests about as long as it works. With nobody waiting it does not
-//! rest at all.
+//! shard, it is done in small portions, with a rest after each that is longer
+//! than the portion took. With nobody waiting it does not rest at all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long a rest is. Whoever rests does so after about as much work.
+/// How long a rest is: about four times what is done between two of them.
 const REST: Duration = Duration::from_millis(2);
 
 /// Rows that are read or taken in between two rests.
-pub(super) const ROWS_AT_ONCE: usize = 2_048;
+pub(super) const ROWS_AT_ONCE: usize = 512;
 
 /// What a shard knows of its voters' haste.
 pub(super) struct Manners {

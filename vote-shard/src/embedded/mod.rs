@@ -1,7 +1,7 @@
 //! The embedded engine: one directory per shard, nothing to install.
 //!
 //! ```text
-//!   engine     the shard as others see it
+//!   engine     the shard, opened and closed         calls    what others ask of it
 //!   core/      decides: fence, rules, records; under one lock
 //!   state/     what is known, derived from the log
 //!   committer  a thread: one group, one sync, then the answers
@@ -13,6 +13,7 @@
 //!   disk/      all file access
 //! ```
 
+mod calls;
 mod checkpoint;
 mod committer;
 #[cfg(test)]

@@ -7,8 +7,8 @@
 //!   readers.rs  results, live results, exports
 //! ```
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -32,6 +32,10 @@ pub struct Common {
     pub ending: AtomicBool,
     /// Requests answered with "come back later".
     pub sent_away: AtomicU64,
+    /// What the first of these was told.
+    pub first_away: OnceLock<String>,
+    /// How long a client thinks before a vote, on average.
+    pub think: Duration,
 }
 
 /// A client.
@@ -97,6 +101,15 @@ impl Client {
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 
+    /// Thinks before so many votes.
+    pub async fn think(&mut self, votes: u32) {
+        let think = self.common.think * votes;
+        if !think.is_zero() {
+            let part = self.chance.between(0, 200) as u32;
+            tokio::time::sleep(think * part / 100).await;
+        }
+    }
+
     /// Sends one vote and says what was said. `patience` makes it give up
     /// early: an answer that is lost.
     pub async fn send(
@@ -106,6 +119,7 @@ impl Client {
         ask: Ask,
         patience: Option<Duration>,
     ) -> Said {
+        self.think(1).await;
         let call = self.call(poll, voter, ask);
         let book = &self.common.book;
         let ticket = book.sent(poll, voter, ask);
@@ -177,6 +191,8 @@ impl Client {
     pub fn expect_away(&self, what: &str, answer: &Answer) {
         if answer.status == 503 && !answer.header("retry-after").is_empty() {
             self.common.sent_away.fetch_add(1, Ordering::SeqCst);
+            let told = || format!("{what}: {}", answer.text);
+            self.common.first_away.get_or_init(told);
             return;
         }
         let told = format!(

@@ -29,8 +29,8 @@ pub mod tear;
 pub mod voters;
 pub mod world;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -55,6 +55,9 @@ pub struct Plan {
     pub between: (usize, usize),
     /// Clients that vote one by one, and that send streams.
     pub clients: (usize, usize),
+    /// How long a client thinks before a vote, on average; one that sends
+    /// streams so much longer as it sends more.
+    pub think: Duration,
     /// When the polls expire that do.
     pub expires_in_ms: i64,
     /// Of so many kills, one tears the logs.
@@ -140,6 +143,8 @@ impl Run {
             applications,
             ending: false.into(),
             sent_away: 0.into(),
+            first_away: OnceLock::new(),
+            think: plan.think,
         });
         let mut run = Self {
             world,

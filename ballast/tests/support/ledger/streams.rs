@@ -27,6 +27,7 @@ struct Sent {
 pub async fn stream(mut client: Client) {
     while client.goes_on() {
         let mut lines = lines(&mut client);
+        client.think(THINK).await;
         let patient = !client.chance.one_in(10);
         while !lines.is_empty() {
             lines = send(&client, lines).await;
@@ -39,6 +40,9 @@ pub async fn stream(mut client: Client) {
         }
     }
 }
+
+/// Whoever sends a stream thinks as long as for so many votes.
+const THINK: u32 = 40;
 
 /// The lines of a stream: new voters, some of them more than once.
 fn lines(client: &mut Client) -> Vec<Line> {
