@@ -123,6 +123,9 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
             asked.approved.get_or_insert(word);
         }
         Ask::Cancel => match migration.stage {
+            Stage::CutOver if asked.back.is_some() => {
+                return refuse("is on its way back already: it ends there");
+            }
             Stage::Asked | Stage::Admitted => back(&mut asked, BackHow::Cancel, word),
             Stage::CutOver => return refuse("has been cut over: reverse it instead"),
             Stage::Cleaning | Stage::Ended => return refuse("removes the source's copy already"),
@@ -144,6 +147,7 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
                 let found = migration.findings.last().map(|found| found.at);
                 let before = |said: &Word| found.is_none_or(|found| said.at > found);
                 asked.complete = asked.complete.filter(before).or(Some(word));
+                asked.paused = None;
             }
         },
     }

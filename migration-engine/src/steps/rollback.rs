@@ -196,6 +196,7 @@ impl Mend<'_> {
             job,
             sides: &sides,
             order: &order,
+            at: Worker::looked_at(job, &seen),
             sealed: sealed.map(|proved| proved.source_digest.as_str()),
         };
         let found = alive(context, judge.judge(&differing, copied, &mut pace)).await;
