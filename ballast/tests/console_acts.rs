@@ -191,6 +191,48 @@ async fn wait_for(it: &Instance, id: &str, is: impl Fn(&Value) -> bool) {
 }
 
 #[tokio::test]
+async fn a_story_goes_on_after_its_move() {
+    let home = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let file = home.path().join("story.json");
+    let tell = |words: &str, verdict: Value| {
+        let chapter = json!({ "title": "People vote", "told": words, "state": "now" });
+        let story = json!({ "chapters": [chapter], "verdict": verdict });
+        std::fs::write(&file, story.to_string()).unwrap();
+    };
+    tell("it begins", Value::Null);
+    let options = Options {
+        args: vec!["--story-file".to_owned(), file.to_str().unwrap().to_owned()],
+        ..Options::default()
+    };
+    let it = Instance::within(home.clone(), options).await;
+    it.tenant("acme").await;
+    let from = it.get("/tenants/acme/placement").await["shardID"].clone();
+    let to = if from == "shard-1" {
+        "shard-2"
+    } else {
+        "shard-1"
+    };
+    let body = json!({ "toShardID": to, "windowMs": 0 });
+    let begun = it.call("POST", "/tenants/acme/move?reason=relief");
+    let begun = begun.json(&body).send().await.expect(202);
+    let id = text(&begun["migrationID"]);
+    wait_for(&it, &id, |body| body["status"] == "completed").await;
+
+    let browser = Browser::logged_in(&it, &it.token).await;
+    let mut watched = browser.watch(&format!("/console/live/moves/{id}")).await;
+    watched.until("it begins").await;
+    tell("it goes on", Value::Null);
+    watched.until("it goes on").await;
+    let verdict = json!({ "kept": true, "words": "No vote was lost." });
+    tell("it is over", verdict);
+    let last = watched.ended().await;
+    assert!(
+        last.contains("No vote was lost.") && last.contains("event: end"),
+        "{last}"
+    );
+}
+
+#[tokio::test]
 async fn results_are_shared_by_a_link_and_nothing_else_is() {
     let it = Instance::start().await;
     let app = Application::of(&it, "acme").await;
