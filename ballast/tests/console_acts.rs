@@ -278,13 +278,15 @@ async fn results_are_shared_by_a_link_and_nothing_else_is() {
     anyone.get(&link).await.expect(200);
     let mut watched = anyone.watch(&format!("{link}/live")).await;
     watched.until("3 votes by 3 voters").await;
+    app.vote(&poll, 0, "v3").await;
+    watched.until("4 votes by 4 voters").await;
     let why = [("reason", "the show is over")];
     browser.act("/console", &remove, &why).await.expect(303);
     let gone = anyone.get(&link).await.expect(404);
     assert!(gone.text.contains("works no more"), "{}", gone.text);
     // Whoever has it open sees no more either, however many votes come in.
     let voting = async {
-        for voter in 3.. {
+        for voter in 4.. {
             app.vote(&poll, 0, &format!("v{voter}")).await;
         }
     };
