@@ -230,17 +230,32 @@ impl Cure {
         }
     }
 
-    /// Whether it is done to the same thing.
+    /// The tenant that it cuts into parts.
+    #[must_use]
+    pub fn splits(&self) -> Option<&TenantId> {
+        match self {
+            Self::Split { slice, .. } => Some(&slice.tenant_id),
+            _ => None,
+        }
+    }
+
+    /// Whether it is done to the same thing. A split is done to the tenant: its
+    /// slices have other numbers afterwards.
     #[must_use]
     pub fn same_subject(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Throttle { key: a, .. }, Self::Throttle { key: b, .. }) => a == b,
             (Self::Lanes { item: a, .. }, Self::Lanes { item: b, .. }) => a.is_of_same_poll(b),
             (Self::AddShards { region: a, .. }, Self::AddShards { region: b, .. }) => a == b,
-            _ => self
-                .slices()
-                .iter()
-                .any(|slice| other.slices().contains(slice)),
+            _ => match self.splits().or(other.splits()) {
+                Some(tenant) => [self, other]
+                    .iter()
+                    .all(|cure| cure.slices().iter().any(|slice| slice.tenant_id == *tenant)),
+                None => self
+                    .slices()
+                    .iter()
+                    .any(|slice| other.slices().contains(slice)),
+            },
         }
     }
 }
