@@ -10,7 +10,9 @@ use ballast_domain::{KeyId, RegionId, ShardId, TenantId, Timestamp};
 use super::flow::Flow;
 use super::latency::Sketch;
 use super::ring::{Merge, Ring, Spans, Window};
-use super::sample::{IoWait, ItemName, ItemSample, KeySample, Sample, ShardSample, SliceSample};
+use super::sample::{
+    Interval, IoWait, ItemName, ItemSample, KeySample, Sample, ShardSample, SliceSample,
+};
 use super::view::{ItemView, KeyView, ShardView, SliceView};
 use crate::resources::Resources;
 
@@ -39,7 +41,7 @@ pub enum Refused {
 #[derive(Debug, Clone, Default)]
 pub struct Book {
     spans: Spans,
-    newest: Option<Timestamp>,
+    newest: Option<Interval>,
     shards: BTreeMap<ShardId, ShardBook>,
 }
 
@@ -125,30 +127,41 @@ impl Book {
     /// The end of the newest sample.
     #[must_use]
     pub fn newest(&self) -> Option<Timestamp> {
+        self.newest.map(|newest| newest.end())
+    }
+
+    /// The interval of the newest sample.
+    #[must_use]
+    pub fn newest_interval(&self) -> Option<Interval> {
         self.newest
     }
 
     /// Takes a sample in. Samples come in the order of time.
     pub fn take(&mut self, sample: Sample) -> Result<(), Refused> {
-        let (start, end) = (sample.interval.start, sample.interval.end());
+        let (interval, start, end) = (
+            sample.interval,
+            sample.interval.start,
+            sample.interval.end(),
+        );
         if sample.interval.ms == 0 {
             return Err(Refused::Empty);
         }
-        if let Some(newest) = self.newest.filter(|newest| start < *newest) {
+        if let Some(newest) = self.newest().filter(|newest| start < *newest) {
             return Err(Refused::Late { start, newest });
         }
         // The step is the one that the interval ends in.
         let step = self.spans.step_of(end.unix_ms() - 1);
+        let first = self.spans.step_of(start.unix_ms());
         for shard in sample.shards {
             let name = shard.shard.clone();
             let book = self
                 .shards
                 .entry(name)
-                .or_insert_with(|| ShardBook::new(&shard, step));
+                .or_insert_with(|| ShardBook::new(&shard, first));
             let ms = shard.measured_ms.unwrap_or(sample.interval.ms);
             book.take(&self.spans, step, ms, shard);
         }
-        self.newest = Some(end);
+        self.newest = Some(interval);
         Ok(())
     }
 
@@ -169,7 +182,7 @@ impl Book {
     }
 
     fn step(&self) -> u32 {
-        let newest = self.newest.map_or(0, Timestamp::unix_ms);
+        let newest = self.newest().map_or(0, Timestamp::unix_ms);
         self.spans.step_of(newest - 1)
     }
 
@@ -473,7 +486,6 @@ impl ShardBook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::sample::Interval;
 
     fn sample(at_s: i64, ms: u64, votes: Option<f64>) -> Sample {
         let mut shard = ShardSample::new(
@@ -568,5 +580,7 @@ mod tests {
         for window in [Window::Short, Window::Long] {
             assert!((view(&book, window).unwrap().used.votes - 50.0).abs() < 1e-9);
         }
+        let shard = book.shard(&"shard-1".parse().unwrap()).unwrap();
+        assert!(book.is_well_known(shard), "it was known all that time");
     }
 }
