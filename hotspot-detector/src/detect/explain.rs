@@ -79,7 +79,11 @@ fn words(rule: &Rule, state: State, when: Truth, readings: &[Reading]) -> String
         (State::Quiet { .. }, Truth::Unknown) => {
             format!("it cannot be told ({numbers}); a gap is no hotspot")
         }
-        (State::Quiet { .. }, _) => format!("{condition} does not hold: {numbers}"),
+        // Nobody has looked since it began, or nobody looks at all.
+        (State::Quiet { .. }, Truth::True) => {
+            format!("it holds now ({numbers}), and has not been judged since it does")
+        }
+        (State::Quiet { .. }, Truth::False) => format!("{condition} does not hold: {numbers}"),
         (State::Pending { held, .. }, _) => {
             let (held, needed) = (duration(held.ms as f64), duration(rule.for_ms as f64));
             format!("it has held for {held} of the {needed} it must: {numbers}")

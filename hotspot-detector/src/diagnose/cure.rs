@@ -95,6 +95,11 @@ pub enum Cause {
         /// How long it has lasted, in milliseconds.
         lasted_ms: u64,
     },
+    /// A rule calls it hot, and it is less than what is too much.
+    Borne {
+        /// How much of what can be borne it is.
+        fill: f64,
+    },
     /// It is slow, and no load explains it.
     Unexplained,
 }
@@ -187,6 +192,7 @@ impl Cause {
             Self::RegionFull { .. } => "full region",
             Self::SickShard { .. } => "sick shard",
             Self::Spike { .. } => "spike",
+            Self::Borne { .. } => "borne",
             Self::Unexplained => "unexplained",
         }
     }

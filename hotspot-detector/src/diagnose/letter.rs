@@ -115,6 +115,10 @@ fn cause(cause: &Cause) -> String {
         Cause::RegionFull { region, .. } => format!("all shards of region {region} are warm"),
         Cause::SickShard { .. } => "the shard itself is slow, not its tenants busy".to_owned(),
         Cause::Spike { .. } => "a spike, as far as can be told yet".to_owned(),
+        Cause::Borne { fill } => format!(
+            "a load that is borne: {} of what there may be",
+            percent(*fill)
+        ),
         Cause::Unexplained => "nothing that was measured explains it".to_owned(),
     }
 }

@@ -14,8 +14,10 @@
 //! data waits until the long window says the same, and until the last cure on
 //! that shard has been judged. Pure: load, time and memory arrive as data.
 
+mod borne;
 mod counters;
 mod cure;
+mod doubt;
 mod facts;
 mod finding;
 mod keys;

@@ -89,6 +89,21 @@ struct Slot {
     query_latency: Sketch,
 }
 
+impl Slot {
+    /// What was used in it, beside what is stored.
+    fn used(&self, storage: Option<(f64, u32)>) -> Resources {
+        let flow = self.flow.times(1_000.0 / self.ms.max(1) as f64);
+        let mean = |(total, ms): (f64, u64)| total / ms as f64;
+        Resources {
+            votes: flow.votes,
+            queries: flow.queries,
+            bytes: flow.bytes,
+            storage: storage.map_or(0.0, |(bytes, _)| bytes),
+            concurrency: self.concurrency_ms.map_or(0.0, mean),
+        }
+    }
+}
+
 impl Merge for Slot {
     fn merge(&mut self, later: &Self) {
         self.ms += later.ms;
@@ -204,6 +219,15 @@ impl Book {
     pub fn is_well_known(&self, shard: &ShardBook) -> bool {
         let known = u64::from(self.step().saturating_sub(shard.first_step) + 1);
         known * self.spans.step_ms >= self.spans.length_ms(Window::Long)
+    }
+
+    /// The least that a shard was full in any part of the long window that was
+    /// measured; nothing if none was. What swings has parts in which it is not.
+    #[must_use]
+    pub fn least_fill(&self, shard: &ShardBook) -> Option<f64> {
+        let parts = shard.ring.over(&self.spans, Window::Long, self.step());
+        let fills = parts.map(|slot| slot.used(shard.storage).fill(&shard.capacity).1);
+        fills.reduce(f64::min)
     }
 
     /// The slices of a shard over a window of which `measured` is the view.
@@ -456,8 +480,6 @@ impl ShardBook {
         let storage = self
             .storage
             .filter(|(_, told)| step.saturating_sub(*told) <= longest);
-        let mean = |(total, ms): (f64, u64)| total / ms as f64;
-        let concurrency = sum.concurrency_ms.map(mean);
         let io_wait = sum.io_ms.map(|(wait, ms)| IoWait {
             queue: wait.queue / ms as f64,
             fsync: wait.fsync / ms as f64,
@@ -466,16 +488,10 @@ impl ShardBook {
             region: self.region.clone(),
             capacity: self.capacity,
             measured_ms: sum.ms,
-            used: Resources {
-                votes: flow.votes,
-                queries: flow.queries,
-                bytes: flow.bytes,
-                storage: storage.map_or(0.0, |(bytes, _)| bytes),
-                concurrency: concurrency.unwrap_or(0.0),
-            },
+            used: sum.used(storage),
             flow,
             knows_storage: storage.is_some(),
-            knows_concurrency: concurrency.is_some(),
+            knows_concurrency: sum.concurrency_ms.is_some(),
             io_wait,
             vote_latency: sum.vote_latency,
             query_latency: sum.query_latency,
