@@ -23,6 +23,7 @@ use ballast_hotspot_detector::load::{
 };
 use ballast_hotspot_detector::resources::Resources;
 use ballast_hotspot_detector::rules::{Ruleset, read};
+use ballast_hotspot_detector::whatif::replay;
 use serde_json::json;
 
 const CAPACITY: f64 = 1_000.0;
@@ -65,7 +66,7 @@ impl Play {
         }
     }
 
-    fn take(&mut self, hot: &Shard) {
+    fn sample(&mut self, hot: &Shard) -> Sample {
         let start = Timestamp::from_unix_ms(1_800_000_000_000 + self.step * 10_000);
         self.step += 1;
         let cool = Shard {
@@ -75,7 +76,12 @@ impl Play {
         let shards = [("s1", hot), ("s2", &cool)].map(|(name, shard)| sample(name, shard));
         let interval = Interval { start, ms: 10_000 };
         let shards = shards.to_vec();
-        self.book.take(Sample { interval, shards }).unwrap();
+        Sample { interval, shards }
+    }
+
+    fn take(&mut self, hot: &Shard) {
+        let sample = self.sample(hot);
+        self.book.take(sample).unwrap();
     }
 
     /// So many minutes of the same; what is found at the end of them.
@@ -252,6 +258,26 @@ fn a_flood_is_throttled_to_what_the_shard_bears_and_not_to_what_it_is() {
     let why_not = only(&findings).why_not.clone().unwrap();
     assert!(why_not.because.contains("did not help"), "{why_not:?}");
     assert_eq!(why_not.until, Some(judged_at.plus_seconds(60)));
+}
+
+#[test]
+fn a_replay_finds_what_a_watchman_would_have() {
+    let mut play = Play::new(rule("shard", "shard.pressure > 0.9"));
+    let flooded = Shard {
+        tenants: vec![("bad", 800.0, 2_000.0), ("a", 75.0, 0.0), ("b", 75.0, 0.0)],
+        keys: vec![key("bad", 2_800.0, 2_000.0)],
+        ..Shard::default()
+    };
+    let samples: Vec<_> = (0..120).map(|_| play.sample(&flooded)).collect();
+    let (rules, settings) = (&play.rules, &play.settings);
+    let replayed = replay(rules, settings, &BTreeMap::new(), samples);
+    let found: Vec<_> = replayed
+        .found
+        .iter()
+        .map(|it| (it.finding.cause.name(), it.finding.cure.name(), it.is_due))
+        .collect();
+    assert_eq!(found, [("abusive key", "throttle", true)]);
+    assert!(replayed.found[0].until > replayed.found[0].from);
 }
 
 #[test]

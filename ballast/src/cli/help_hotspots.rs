@@ -85,8 +85,12 @@ pub(crate) const PLAN_REJECT: &str = "\
 Examples:
   ballast plan reject plan-1hj2k3-x9 --reason 'it passes by itself'";
 pub(crate) const SIMULATE: &str = "\
-The same detector and planner run over recorded load, here, and nothing is changed.
-Residency, zones, pins and dials are not in a record, so the plan does not know them.
+The same rules, diagnosis and planner run over recorded load, here, and nothing is
+changed: first what would have been found and what helps, then the plan of moves. It is for
+the busiest long window of each shard, and both sides of a change go by the same terms.
+Residency, zones, pins, dials and weights are not in a record. Of the server's own record
+they are asked from the server, and so are its rules and terms; of a file only with
+--registered, or every tenant may go anywhere.
 
 Changes:
   add-shard=ID[:LIKE]   one more shard, as large as LIKE
@@ -96,4 +100,5 @@ Changes:
 
 Examples:
   ballast simulate --from 1h --change add-shard=shard-9
-  ballast simulate --load yesterday.ndjson --change drain=shard-2 --json";
+  ballast simulate --load yesterday.ndjson --rules rules.toml
+  ballast simulate --load yesterday.ndjson --registered --change drain=shard-2 --json";
