@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use ballast_domain::poll::{ItemId, PollId};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ShardId, Timestamp};
-use ballast_hotspot_detector::detect::{Detector, Subject, explain};
+use ballast_hotspot_detector::detect::{Detector, Subject, explain, explain_shard};
 use ballast_hotspot_detector::diagnose::letter::letter;
 use ballast_hotspot_detector::diagnose::{
     Cause, Cure, Finding, Inputs, Memory, Settings, Verdict, diagnose,
@@ -321,6 +321,79 @@ fn what_a_rule_calls_hot_and_is_borne_is_told_with_what_would_be_too_much() {
         !told.contains("looks over") && !told.contains("spike"),
         "{told}"
     );
+}
+
+#[test]
+fn lanes_are_promised_and_judged_by_what_a_lane_takes() {
+    let mut play = Play::new(rule("item", "item.lane_votes > 60.0"));
+    play.settings.lane_votes_max = 100.0;
+    let voted = |lanes| Shard {
+        tenants: vec![("whale", 360.0, 0.0)],
+        items: vec![item("whale", 360.0, lanes)],
+        ..Shard::default()
+    };
+    let findings = play.minutes(5, &voted(4));
+    let told = only(&findings);
+    let Cure::Lanes { to, .. } = told.cure else {
+        panic!("{told:?}");
+    };
+    let said = letter(told);
+    assert!(said.contains("busiest lane goes from 90 % to"), "{said}");
+    let id = play.memory.begin(told, told.at);
+    play.memory.done(id, told.at);
+    play.minutes(10, &voted(usize::from(to)));
+    let now = play.book.newest().unwrap();
+    let judged = play.memory.judge_by(now, &play.settings, &play.book);
+    assert_eq!(judged[0].verdict, Some(Verdict::Helped), "{judged:?}");
+}
+
+#[test]
+fn new_shards_are_promised_and_judged_by_how_full_the_region_is() {
+    let mut play = Play::new(rule("shard", "shard.pressure > 0.9"));
+    // No tenant of it has room beside the others, in any choice.
+    let hot = Shard {
+        tenants: vec![("a", 720.0, 0.0), ("b", 720.0, 0.0)],
+        ..Shard::default()
+    };
+    let findings = play.minutes(20, &hot);
+    let told = only(&findings);
+    assert_eq!(told.cure.name(), "add shards", "{}", letter(told));
+    let said = letter(told);
+    assert!(
+        said.contains("All shards of the region together go from"),
+        "{said}"
+    );
+    let id = play.memory.begin(told, told.at);
+    play.memory.done(id, told.at);
+    let now = told.at.plus_seconds(601);
+    // None came.
+    let judged = play.memory.judge_by(now, &play.settings, &play.book);
+    assert_eq!(judged[0].verdict, Some(Verdict::DidNotHelp), "{judged:?}");
+}
+
+#[test]
+fn rules_about_tenants_and_items_are_explained_too() {
+    let rules = json!({ "rule": [
+        { "name": "pressed", "when": "shard.pressure > 0.9" },
+        { "name": "greedy", "subject": "tenant", "when": "tenant.share > 0.3" },
+        { "name": "voted", "subject": "item", "when": "item.lane_votes > 600.0", "for": "1m" },
+    ]});
+    let mut play = Play::new(read(&rules).unwrap());
+    let busy = Shard {
+        tenants: vec![("whale", 250.0, 0.0), ("small", 5.0, 0.0)],
+        items: vec![item("whale", 200.0, 10)],
+        ..Shard::default()
+    };
+    play.minutes(3, &busy);
+    let shard: ShardId = "s1".parse().unwrap();
+    let told = explain_shard(&play.rules, &play.book, &play.detector, &shard);
+    let told: Vec<_> = told
+        .iter()
+        .map(|(subject, standing)| format!("{} {subject}: {}", standing.rule, standing.words))
+        .collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[1].starts_with("greedy whale/0 on s1: tenant.share > 0.3 does not hold"));
+    assert!(told[2].contains("item.lane_votes is 20/s"), "{told:?}");
 }
 
 #[test]

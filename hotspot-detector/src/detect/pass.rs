@@ -143,6 +143,15 @@ impl Detector {
         Some((subject.clone(), ms))
     }
 
+    /// The subjects of a shard on which a rule is not quiet.
+    pub(super) fn not_quiet(&self, rule: &Arc<str>, shard: &ShardId) -> Vec<Subject> {
+        let entries = self.shards.get(shard).into_iter().flatten();
+        let loud = entries.filter(|((name, _), entry)| {
+            name == rule && !matches!(entry.state, State::Quiet { .. })
+        });
+        loud.map(|((_, subject), _)| subject.clone()).collect()
+    }
+
     /// Where a rule stands on a subject.
     #[must_use]
     pub fn state(&self, rule: &Arc<str>, subject: &Subject) -> State {

@@ -41,12 +41,28 @@ impl Finding {
     }
 }
 
-/// A shard's fill before and after.
+/// What an effect is measured on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EffectOn {
+    /// The shard: how much of its capacity is used.
+    #[default]
+    Shard,
+    /// The busiest lane of a poll's counters: how much of what one takes.
+    Lane,
+    /// All shards of its region together.
+    Region,
+}
+
+/// How full something is before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effect {
-    /// Which.
+    /// Which, or on which.
     pub shard: ShardId,
+    /// What of it.
+    #[serde(default)]
+    pub on: EffectOn,
     /// In which dimension; without one it is the time that writes wait.
     pub dimension: Option<Dimension>,
     /// As a share of its capacity, now.

@@ -2,7 +2,7 @@
 //! what it comes from, what to do, what to expect, and what if it does not help.
 
 use super::cure::{Cause, Cure};
-use super::finding::Finding;
+use super::finding::{EffectOn, Finding};
 use crate::detect::Hotspot;
 use crate::words::{bytes, duration, list, percent, rounded};
 
@@ -190,7 +190,17 @@ fn expected(finding: &Finding) -> Vec<String> {
                 .dimension
                 .map_or("waiting", |dimension| dimension.name());
             let (before, after) = (percent(effect.before), percent(effect.after));
-            format!("{} goes from {before} to {after} ({what})", effect.shard)
+            match effect.on {
+                EffectOn::Shard => {
+                    format!("{} goes from {before} to {after} ({what})", effect.shard)
+                }
+                EffectOn::Lane => {
+                    format!("the busiest lane goes from {before} to {after} of what one takes")
+                }
+                EffectOn::Region => format!(
+                    "all shards of the region together go from {before} to {after} ({what})"
+                ),
+            }
         })
         .collect()
 }

@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::cure::Cure;
 use super::finding::{Finding, WhyNot};
+use super::measure;
 use super::settings::Settings;
 use crate::detect::{Change, Event};
+use crate::load::Book;
 use crate::words::duration;
 
 /// Cures that are remembered.
@@ -153,13 +155,33 @@ impl Memory {
         &self.cures
     }
 
+    /// Judges every cure that has been watched for long enough, by what is
+    /// measured now.
+    pub fn judge_by(&mut self, now: Timestamp, settings: &Settings, book: &Book) -> Vec<PastCure> {
+        self.judge_all(now, settings, |past| {
+            measure::measured(past, book, settings)
+        })
+    }
+
     /// Judges every cure that has been watched for long enough. `fill` tells how
-    /// full a shard is now.
+    /// full a shard is now; of lanes and new shards that says nothing.
     pub fn judge(
         &mut self,
         now: Timestamp,
         settings: &Settings,
         fill: impl Fn(&ShardId) -> Option<f64>,
+    ) -> Vec<PastCure> {
+        self.judge_all(now, settings, |past| match past.cure {
+            Cure::Lanes { .. } | Cure::AddShards { .. } => None,
+            _ => past.shards.first().and_then(&fill),
+        })
+    }
+
+    fn judge_all(
+        &mut self,
+        now: Timestamp,
+        settings: &Settings,
+        measured: impl Fn(&PastCure) -> Option<f64>,
     ) -> Vec<PastCure> {
         let mut judged = Vec::new();
         let open = self.cures.iter_mut().filter(|cure| cure.verdict.is_none());
@@ -172,9 +194,16 @@ impl Memory {
             if !ripe && !stuck {
                 continue;
             }
-            let measured = cure.shards.first().and_then(&fill);
+            let measured = measured(cure);
             cure.measured = measured;
             cure.verdict = Some(match (ripe, cure.promised, measured) {
+                // Fewer lanes are busier lanes: they help if they are not hot.
+                (true, Some(_), Some(measured)) if narrows(&cure.cure) => {
+                    match measured < settings.lane_hot {
+                        true => Verdict::Helped,
+                        false => Verdict::DidNotHelp,
+                    }
+                }
                 (true, Some((before, after)), Some(measured)) => verdict(before, after, measured),
                 _ => Verdict::Unknown,
             });
@@ -349,6 +378,10 @@ fn until(past: &PastCure, settings: &Settings) -> Timestamp {
 fn plus(at: Timestamp, ms: u64) -> Timestamp {
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
     Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
+}
+
+fn narrows(cure: &Cure) -> bool {
+    matches!(cure, Cure::Lanes { from, to, .. } if to < from)
 }
 
 fn verdict(before: f64, promised: f64, measured: f64) -> Verdict {

@@ -9,7 +9,7 @@ use super::borne::{self, Borne};
 use super::cure::{Cause, Cure};
 use super::doubt::{Doubt, Story};
 use super::facts::{Fleet, ShardFacts, over};
-use super::finding::{Effect, Finding, Rejected, WhyNot};
+use super::finding::{Effect, EffectOn, Finding, Rejected, WhyNot};
 use super::memory::Memory;
 use super::settings::Settings;
 use super::tenants::{Answer, Case};
@@ -424,6 +424,7 @@ impl Round<'_> {
         if let Some(last) = self.findings.last_mut() {
             let shard = self.name.clone();
             last.expected = vec![Effect {
+                on: EffectOn::Shard,
                 shard,
                 dimension: Some(dimension),
                 before,
@@ -480,6 +481,16 @@ impl Round<'_> {
             &counter.otherwise,
             counter.rejected,
         );
+        let effect = counter.lane.map(|(before, after)| Effect {
+            shard: self.name.clone(),
+            on: EffectOn::Lane,
+            dimension: Some(crate::resources::Dimension::Votes),
+            before,
+            after,
+        });
+        if let Some(last) = self.findings.last_mut() {
+            last.expected = effect.into_iter().collect();
+        }
     }
 
     /// A rule calls it hot, and it is less than what is too much.
@@ -558,11 +569,19 @@ fn region_full(
         let before = facts.short.used[dimension] / facts.book.capacity()[dimension];
         let (shard, dimension) = (shard.clone(), Some(dimension));
         Some(Effect {
+            on: EffectOn::Shard,
             shard,
             dimension,
             before,
             after,
         })
+    });
+    let first = shards.first().map(|(shard, _)| Effect {
+        shard: shard.clone(),
+        on: EffectOn::Region,
+        dimension: Some(dimension),
+        before: full.fill,
+        after,
     });
     Some(Finding {
         at: now,
@@ -586,7 +605,7 @@ fn region_full(
             region: name.clone(),
             count: full.missing,
         },
-        expected: expected.collect(),
+        expected: first.into_iter().chain(expected).collect(),
         otherwise:
             "New shards take new tenants at once; the others are moved by the next findings. \
                     If load grows as fast, add more at a time."

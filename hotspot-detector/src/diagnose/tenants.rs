@@ -5,7 +5,8 @@ use ballast_domain::{ShardId, Timestamp};
 
 use super::cure::{Cause, Cure};
 use super::facts::{Fleet, ShardFacts, fits, over};
-use super::finding::{Effect, Rejected};
+use super::finding::{Effect, EffectOn, Rejected};
+use super::measure::region_fill;
 use super::memory::{Memory, RESTS};
 use super::settings::Settings;
 use super::subset::{Subset, best, place};
@@ -251,6 +252,7 @@ impl Case<'_> {
             let before = facts.load[dimension] / capacity[dimension];
             let shard = target.clone();
             expected.push(Effect {
+                on: EffectOn::Shard,
                 shard,
                 dimension: Some(dimension),
                 before,
@@ -321,9 +323,19 @@ impl Case<'_> {
             because: because.to_owned(),
         });
         let hottest = over(&self.load, self.capacity(), self.settings.level);
-        let expected = hottest
+        let region = self.facts.book.region();
+        let shards = self.fleet.takers(region).count() as f64;
+        let of_region = region_fill(self.fleet, region).map(|(dimension, before)| Effect {
+            shard: self.name.clone(),
+            on: EffectOn::Region,
+            dimension: Some(dimension),
+            before,
+            after: before * shards / (shards + 1.0),
+        });
+        let of_shard = hottest
             .first()
             .map(|d| self.effect(Some(*d), self.settings.aim));
+        let expected = of_region.into_iter().chain(of_shard);
         Answer {
             cause,
             cure: Cure::AddShards {
@@ -331,7 +343,7 @@ impl Case<'_> {
                 count: 1,
             },
             evidence,
-            expected: expected.into_iter().collect(),
+            expected: expected.collect(),
             otherwise: "With a shard more there is room to move to; the next finding says what."
                 .to_owned(),
             rejected,
@@ -348,6 +360,7 @@ impl Case<'_> {
             None => self.fill(),
         };
         Effect {
+            on: EffectOn::Shard,
             shard: self.name.clone(),
             dimension,
             before,
