@@ -6,9 +6,14 @@
 
 mod support;
 
+use std::time::Duration;
+
 use serde_json::Value;
 use support::Process;
 use support::process::ballast;
+
+/// A busy machine may take long.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The demo with these arguments.
 async fn demo(args: &[&str]) -> support::Ended {
@@ -35,4 +40,27 @@ async fn the_hotspot_loop_cures_the_flash_crowd_and_no_vote_is_lost() {
     assert!(told["hotspot"].as_str().unwrap().starts_with("hot-"));
     let fill = |name: &str| told[name].as_u64().unwrap();
     assert!(fill("fillBefore") > fill("fillAfter"), "{told}");
+}
+
+/// As a terminal does it: Ctrl-C is sent to the whole group.
+#[tokio::test]
+async fn whoever_stops_it_early_gets_a_count_and_nothing_is_left() {
+    use std::os::unix::process::CommandExt as _;
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = ballast();
+    command.args(["demo", "--headless", "--listen", "127.0.0.1:0"]);
+    command.args(["--tenants", "12", "--pace", "60s"]);
+    command.env("TMPDIR", temporary.path()).process_group(0);
+    let mut process = Process::spawn(&mut command);
+    support::within(PATIENCE, "people who vote", async || {
+        let told = process.stdout() + &process.stderr();
+        told.contains("on six shards").then_some(())
+    })
+    .await;
+    process.signal_group("INT");
+    let ended = process.ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("nothing moved"), "{ended:?}");
+    let left: Vec<_> = std::fs::read_dir(temporary.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -34,11 +34,13 @@ use tokio::task::JoinSet;
 
 /// Where the process dies: before and after each change of the record, each
 /// order to a shard, and each step of the workflow.
-const PLACES: [&str; 50] = [
+const PLACES: [&str; 52] = [
     "order Prepare",
     "ordered Prepare",
     "swap Sealing",
     "swapped Sealing",
+    "order Ready",
+    "ordered Ready",
     "order Seal",
     "ordered Seal",
     "swap Window",

@@ -33,6 +33,7 @@ const EVERYTHING: Bounds = Bounds {
     moves: 2,
     retreats: 1,
     strays: 1,
+    repairs: 0,
 };
 
 /// Voters who change their minds.
@@ -70,6 +71,15 @@ const THRICE: Bounds = Bounds {
     ..EVERYTHING
 };
 
+/// A copy that is found wrong and made anew, by any worker, however late; with
+/// a seal put off in between.
+const MENDED: Bounds = Bounds {
+    clients: 1,
+    moves: 1,
+    repairs: 2,
+    ..EVERYTHING
+};
+
 /// For broken rules: one voter, one move.
 const PLAIN: Bounds = Bounds {
     clients: 1,
@@ -80,6 +90,13 @@ const PLAIN: Bounds = Bounds {
     moves: 1,
     retreats: 0,
     strays: 0,
+    repairs: 0,
+};
+
+/// For broken rules: a copy that is made anew.
+const MENDING: Bounds = Bounds {
+    repairs: 1,
+    ..PLAIN
 };
 
 /// For broken rules: a voter who changes its mind.
@@ -121,6 +138,7 @@ fn the_protocol_keeps_its_claims() {
     exhausted("a watchman", WATCHED);
     exhausted("three workers", FOLLOWED);
     exhausted("three moves", THRICE);
+    exhausted("a copy made anew", MENDED);
 }
 
 #[test]
@@ -159,10 +177,16 @@ fn the_protocol_keeps_its_claims_within_wider_bounds() {
         ..THRICE
     };
     exhausted("three moves, changed minds, put off", thrice);
+    let mended = Bounds {
+        clients: 2,
+        moves: 2,
+        ..MENDED
+    };
+    exhausted("copies made anew, two moves", mended);
 }
 
 /// Where each broken rule is noticed, and by what.
-const TEETH: [(Rule, Claim, Bounds); 22] = [
+const TEETH: [(Rule, Claim, Bounds); 24] = [
     (Rule::NoFence, Claim::NothingLost, PLAIN),
     (Rule::PositionBeforeSeal, Claim::NothingLost, PLAIN),
     (Rule::SealBeforeRecord, Claim::EndsCalm, PLAIN),
@@ -191,6 +215,8 @@ const TEETH: [(Rule, Claim, Bounds); 22] = [
     (Rule::RetryIsNew, Claim::NothingLost, CHANGING),
     (Rule::SealIsNoBarrier, Claim::NothingLost, PLAIN),
     (Rule::NoGravestone, Claim::EndsCalm, PLAIN),
+    (Rule::NeverReady, Claim::NothingLost, MENDING),
+    (Rule::DiscardAtAnyTime, Claim::NothingLost, MENDING),
     (Rule::SealedIsTrusted, Claim::ReadsAreTrue, PLAIN),
 ];
 

@@ -108,8 +108,10 @@ impl House {
             .args(["--data-dir", "data", "--admin-token-file", "token"])
             .args(["--story-file", "story.json", "--stop-with-stdin"])
             .current_dir(self.home())
-            // It ends with this process, however that ends.
+            // It ends with this process, however that ends; but not by the Ctrl-C
+            // that a terminal sends to a whole group: votes are counted first.
             .stdin(Stdio::piped())
+            .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
@@ -141,6 +143,14 @@ impl House {
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         self.child = Some(child);
         Ok(())
+    }
+
+    /// Starts it if nobody has.
+    pub(super) async fn is_up(&mut self) -> anyhow::Result<()> {
+        match self.child {
+            Some(_) => Ok(()),
+            None => self.start().await,
+        }
     }
 
     /// From now on hotspots are only told: whoever moves something is asked by

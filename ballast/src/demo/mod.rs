@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::failure::Verdict;
 use crate::cli::output::Screen;
@@ -69,14 +70,58 @@ const LINGER: Duration = Duration::from_secs(15 * 60);
 
 /// Runs it from the first vote to the last count.
 pub(crate) async fn run(args: &DemoArgs, screen: &Screen) -> anyhow::Result<Verdict> {
+    let mut stop = Stop::hear()?;
     let mut house = House::build(&args.listen).await?;
-    let told = tell(args, screen, &mut house).await;
+    let told = match settled(args, screen, &house, &mut stop).await {
+        Ok(Some(stage)) => tell(args, screen, &mut house, stage, &mut stop).await,
+        // Somebody had enough before anybody voted.
+        Ok(None) => Ok(Verdict::Done),
+        Err(error) => Err(error),
+    };
     // Whatever happened, nothing is left behind.
     house.tear_down().await;
     told
 }
 
-async fn tell(args: &DemoArgs, screen: &Screen, house: &mut House) -> anyhow::Result<Verdict> {
+/// Ctrl-C, or a request to end. It is heard from the beginning: whoever ends it
+/// early finds nothing left behind.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Stop {
+    fn hear() -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// What the story is told on.
+struct Stage {
+    api: Api,
+    teller: Arc<Teller>,
+    crowd: Arc<Crowd>,
+    /// The tenant that the flash crowd comes to.
+    star: Arc<people::Tenant>,
+}
+
+/// Makes tenants; nothing if somebody stops it.
+async fn settled(
+    args: &DemoArgs,
+    screen: &Screen,
+    house: &House,
+    stop: &mut Stop,
+) -> anyhow::Result<Option<Stage>> {
     let api = Api::new(house)?;
     let teller = Arc::new(Teller::new(house.story_file(), screen, args.chaos));
     if !screen.json {
@@ -92,24 +137,50 @@ async fn tell(args: &DemoArgs, screen: &Screen, house: &mut House) -> anyhow::Re
         "people",
         &format!("making {} tenants with a poll each", args.tenants),
     );
-    let people = people::settle(&api, args.tenants)
-        .await
-        .context("make tenants")?;
+    let people = tokio::select! {
+        people = people::settle(&api, args.tenants) => people.context("make tenants")?,
+        () = stop.asked() => {
+            screen.note("stopped before anybody voted");
+            return Ok(None);
+        }
+    };
     let (favourites, star) = people::roles(&people).context("two tenants on one shard")?;
     let star = people.get(star).context("a star")?.clone();
     let crowd = Arc::new(Crowd::new(people, favourites, &api));
+    Ok(Some(Stage {
+        api,
+        teller,
+        crowd,
+        star,
+    }))
+}
+
+async fn tell(
+    args: &DemoArgs,
+    screen: &Screen,
+    house: &mut House,
+    stage: Stage,
+    stop: &mut Stop,
+) -> anyhow::Result<Verdict> {
+    let Stage {
+        api,
+        teller,
+        crowd,
+        star,
+    } = stage;
     let telling = tokio::spawn(teller.clone().keep_telling(crowd.clone()));
     let counting = tokio::spawn(teller.clone().keep_counting(api.clone(), crowd.clone()));
     let voting = crowd.clone().vote();
-    let stopping = tokio::signal::ctrl_c();
     let rounds = if args.chaos { CHAOS_ROUNDS } else { 0 };
     let ended = tokio::select! {
         ended = chapters::play(house, &api, &crowd, &star, &teller, args.pace, rounds) => ended?,
-        _ = stopping => {
+        () = stop.asked() => {
             screen.note("stopped early: counting what there is");
             Ended::default()
         }
     };
+    // It may have been stopped between a kill and a start.
+    house.is_up().await?;
     counting.abort();
     crowd.stop();
     voting.await?;
@@ -126,7 +197,7 @@ async fn tell(args: &DemoArgs, screen: &Screen, house: &mut House) -> anyhow::Re
     let _ = screen.data(said.as_bytes());
     if !args.headless && !screen.json && std::io::stdout().is_terminal() {
         screen.note("The console stays for a while. Ctrl-C ends it.");
-        let _ = tokio::time::timeout(LINGER, tokio::signal::ctrl_c()).await;
+        let _ = tokio::time::timeout(LINGER, stop.asked()).await;
     }
     Ok(match summary.is_good() {
         true => Verdict::Done,

@@ -137,12 +137,18 @@ impl Process {
 
     /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill")
-            .arg(format!("-{name}"))
-            .arg(self.pid().to_string())
-            .status()
-            .unwrap();
-        assert!(sent.success(), "no process {} to signal", self.pid());
+        self.send(name, self.pid().to_string());
+    }
+
+    /// Sends it to all of its group, as a terminal does.
+    pub fn signal_group(&self, name: &str) {
+        self.send(name, format!("-{}", self.pid()));
+    }
+
+    fn send(&self, name: &str, to: String) {
+        let mut kill = Command::new("kill");
+        let sent = kill.args([&format!("-{name}"), "--", &to]).status();
+        assert!(sent.unwrap().success(), "no process {to} to signal");
     }
 
     /// Ends it as the kernel would, and waits until it is gone.

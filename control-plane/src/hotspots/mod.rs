@@ -25,6 +25,7 @@ mod follow;
 pub mod mind;
 pub mod plans;
 pub mod records;
+mod same;
 pub mod settings;
 pub mod tasks;
 pub mod terms;

@@ -8,7 +8,7 @@ use ballast_domain::placement::{Subject, explain};
 use ballast_domain::registry::{CommitError, Expect, Kind, slices_on};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 use ballast_domain::{Error, Result, ShardId, TenantId};
-use ballast_migration_engine::protocol::route;
+use ballast_migration_engine::protocol::{is_back, route};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -230,6 +230,30 @@ pub(super) async fn start(plane: &ControlPlane, migration: &Migration) {
     }
 }
 
+/// Whether a new move may be called so. Ways back and later executions of a move
+/// are called after it: nothing else may look like one.
+fn named(id: &MoveId) -> Result<()> {
+    body::move_id(&id.0).map_err(|_| {
+        refused_name(
+            id,
+            "letters, digits, '-', '_' and '.' make a name, 80 at the most",
+        )
+    })?;
+    let is_run = |(_, run): (&str, &str)| run.bytes().all(|byte| byte.is_ascii_digit());
+    if is_back(id) || id.0.rsplit_once('.').is_some_and(is_run) {
+        return Err(refused_name(
+            id,
+            "names that end in -back or in .NUMBER are taken",
+        ));
+    }
+    Ok(())
+}
+
+fn refused_name(id: &MoveId, why: &str) -> Error {
+    let detail = format!("a move cannot be called {:?}: {why}", id.0);
+    Error::new(ErrorCode::InvalidField, detail)
+}
+
 /// Writes a move down and claims its slice, unless it is there.
 pub(super) async fn written(
     plane: &ControlPlane,
@@ -250,6 +274,7 @@ pub(super) async fn written(
             )),
         };
     }
+    named(id)?;
     let _turn = plane.turn(tenant_id.as_str()).await;
     for _ in 0..ATTEMPTS {
         let mut tenant = tenants::get(plane, tenant_id).await?;

@@ -122,6 +122,12 @@ impl Memory {
         }
     }
 
+    /// Forgets a cure that came to nothing: what was not done stands in nobody's
+    /// way.
+    pub fn forget(&mut self, id: CureId) {
+        self.cures.retain(|cure| cure.id != id);
+    }
+
     /// Notes which hotspots are over, and how long they lasted. One that was
     /// cured says nothing about how long the next lasts by itself.
     pub fn remember(&mut self, events: &[Event]) {

@@ -20,6 +20,9 @@ use ballast_domain::moving::{MoveId, Phase, Route};
 use ballast_domain::tenant::Epoch;
 use ballast_vote_shard::shard::{Fence, Holding};
 
+/// What the name of a way back ends in.
+const BACK: &str = "-back";
+
 /// What is wanted of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wish {
@@ -54,6 +57,9 @@ pub struct View<S> {
 pub enum Op {
     /// Make room for the slice at this epoch, or keep what there is for it.
     Prepare(Epoch),
+    /// Only add to what was imported: what is compared from now on is what will
+    /// be owned.
+    Ready(Epoch),
     /// Take no more writes.
     Seal(Epoch),
     /// Own the slice, at this newer epoch, as before the move.
@@ -107,7 +113,7 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
             if !owns(&view.source, route.epoch) {
                 return order(from, Op::Reinstate(route.epoch));
             }
-            if !holds(&view.target, Holding::Importing, moving.prepared, id) {
+            if !imports(&view.target, moving.prepared, id) {
                 return order(to, Op::Prepare(moving.prepared));
             }
             match view.equal {
@@ -120,6 +126,10 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
                 Wish::GoBack => return swap(route::abort(route, id)),
                 Wish::Wait => return swap(route::retreat(route, id)),
                 Wish::Go | Wish::Finish => {}
+            }
+            // Before the seal: nobody waits for it.
+            if !holds(&view.target, Holding::Importing, epoch, id) {
+                return order(to, Op::Ready(epoch));
             }
             if !holds(&view.source, Holding::Sealed, epoch, id) {
                 return order(from, Op::Seal(epoch));
@@ -161,18 +171,35 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
     }
 }
 
-/// Whether the source is sealed as the record says: only then does it mean
-/// anything that both sides are equal.
+/// Whether the source is sealed as the record says, and nothing is taken from
+/// the target any more: only then does it mean anything that both sides are
+/// equal.
 pub fn is_sealed<S>(view: &View<S>) -> bool {
     view.route.moving.as_ref().is_some_and(|moving| {
         matches!(moving.phase, Phase::Sealing { epoch }
-            if holds(&view.source, Holding::Sealed, epoch, &moving.move_id))
+            if holds(&view.source, Holding::Sealed, epoch, &moving.move_id)
+                && holds(&view.target, Holding::Importing, epoch, &moving.move_id))
+    })
+}
+
+/// Whether a shard takes in what a move brings: as it was prepared, or at the
+/// later epoch of a seal that was put off.
+pub fn imports(fence: &Option<Fence>, prepared: Epoch, id: &MoveId) -> bool {
+    fence.as_ref().is_some_and(|fence| {
+        fence.holding == Holding::Importing
+            && fence.epoch >= prepared
+            && fence.move_id.as_ref() == Some(id)
     })
 }
 
 /// The name of the move that brings a slice back.
 pub fn back(id: &MoveId) -> MoveId {
-    MoveId(format!("{}-back", id.0))
+    MoveId(format!("{}{BACK}", id.0))
+}
+
+/// Whether a name is that of a way back: no other move is called so.
+pub fn is_back(id: &MoveId) -> bool {
+    id.0.ends_with(BACK)
 }
 
 /// The token of a worker's orders. Shards keep the highest they have seen of a

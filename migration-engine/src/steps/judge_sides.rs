@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use ballast_domain::PollId;
 use ballast_vote_shard::archive::Pace;
-use ballast_vote_shard::shard::{Digest, Order};
+use ballast_vote_shard::shard::{At, Digest, Order};
 
 use super::told::{Told, told};
 use super::verify_consistency::damaged;
@@ -40,6 +40,8 @@ pub(super) struct Judge<'a> {
     /// From the owner to where it was.
     pub(super) sides: &'a Sides,
     pub(super) order: &'a Order,
+    /// What was looked at: should another have got farther, nothing is removed.
+    pub(super) at: At,
     /// The digest of all rows when the slice was sealed for its owner.
     pub(super) sealed: Option<&'a str>,
 }
@@ -169,7 +171,7 @@ impl Judge<'_> {
     ) -> Result<(), MoveError> {
         let (slice, copy) = (&self.job.slice, &self.sides.to);
         for poll in &wrong.rows {
-            let discarded = copy.1.discard(slice, self.order, *poll).await;
+            let discarded = copy.1.discard(&self.at, self.order, *poll).await;
             discarded.map_err(|source| MoveError::Shard {
                 shard: copy.0.clone(),
                 source,

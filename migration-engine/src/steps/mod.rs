@@ -26,6 +26,7 @@ mod rollback;
 mod told;
 mod update_tenant_routing;
 mod verify_consistency;
+mod wait;
 mod wait_for_sync;
 
 use std::sync::Arc;
@@ -43,7 +44,9 @@ use serde_json::Value;
 use crate::faults;
 use crate::ports::{Moves, MovesError, Readers, Records, Wanted};
 use crate::worker::{Job, MoveError, Worker};
+pub use rollback::UNCLEAR;
 use told::Told;
+use wait::Stay;
 
 /// How often a step gives a sign of life.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
@@ -120,11 +123,19 @@ impl Steps {
             ($registry:expr, $($resource:literal $room:ident)*) => {
                 $registry$(.function($resource, {
                     let steps = self.clone();
-                    move |given: Given, context: TaskContext| {
+                    move |mut given: Given, context: TaskContext| {
                         let steps = steps.clone();
                         async move {
                             faults::point("begin", $resource);
-                            let done = $room::run(&steps, &given, &context).await;
+                            let stay = Stay::begin(&steps, $resource);
+                            let done = loop {
+                                steps.is_ours(&given, &context).await?;
+                                let done = $room::run(&steps, &given, &context).await;
+                                let over = stay.over(&steps, &mut given, &context, done);
+                                if let Some(done) = over.await {
+                                    break done;
+                                }
+                            };
                             faults::point("end", $resource);
                             done
                         }
@@ -144,6 +155,23 @@ impl Steps {
             "MonitorDualRead" monitor_dual_read
             "CleanupOldShard" cleanup_old_shard
             "Rollback" rollback)
+    }
+
+    /// One execution works on a move at a time: the one that its record names.
+    /// Another that is given the same move leaves it alone.
+    async fn is_ours(&self, given: &Given, context: &TaskContext) -> Result<(), TaskError> {
+        let id = move_id(given, context);
+        let found = self.moves.read(&id).await;
+        let found = found.map_err(|error| refused(MovesError::Store(error)))?;
+        let named = found.map_or_else(|| id.0.clone(), |migration| migration.execution());
+        if named == name_of(context) {
+            return Ok(());
+        }
+        let why = format!(
+            "move {id} is worked on by the execution {named}: leave migrationID out, or \
+             start an execution of that name"
+        );
+        Err(TaskError::new(REFUSED, why))
     }
 
     /// The move's record, written if there is none.
@@ -234,11 +262,14 @@ fn lease(run: u32, lease: u64) -> u64 {
 }
 
 fn move_id(given: &Given, context: &TaskContext) -> MoveId {
-    given.wanted.migration_id.clone().unwrap_or_else(|| {
-        let id = context.execution();
-        let name = id.split_once(':').map_or(id, |(_, name)| name);
-        MoveId(name.to_owned())
-    })
+    let given = given.wanted.migration_id.clone();
+    given.unwrap_or_else(|| MoveId(name_of(context).to_owned()))
+}
+
+/// The execution's name among those of its workflow.
+fn name_of(context: &TaskContext) -> &str {
+    let id = context.execution();
+    id.split_once(':').map_or(id, |(_, name)| name)
 }
 
 fn tell(context: &TaskContext, done: u64, total: Option<u64>, unit: &str, note: impl Into<String>) {

@@ -295,6 +295,7 @@ impl Look<'_> {
             job: self.job,
             sides: &sides,
             order: &order,
+            at: Worker::looked_at(self.job, &seen),
             sealed: sealed.map(|proved| proved.source_digest.as_str()),
         };
         alive(context, judge.judge(&unequal, back, &mut pace)).await

@@ -17,6 +17,8 @@ use crate::worker::{MoveError, Side};
 const LOOK_MS: i64 = 250;
 /// How long it rests while the move is paused, before it looks again.
 const PAUSED: Duration = Duration::from_millis(500);
+/// A rest is looked up from so often.
+const REST: Duration = Duration::from_secs(1);
 
 /// What is counted for those who watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,10 +171,14 @@ impl Pace for Paced<'_> {
         self.look().await?;
         let took = self.steps.now_ms() - self.rested_ms;
         let took = took.max(0).unsigned_abs().saturating_mul(1_000);
-        let rest = self.throttle.rest_micros(bytes, took);
-        if rest > 0 {
-            self.sleep(Duration::from_micros(rest.min(10_000_000)))
-                .await;
+        let mut rest = Duration::from_micros(self.throttle.rest_micros(bytes, took));
+        while !rest.is_zero() && !self.context.is_cancelled() {
+            let part = rest.min(REST);
+            self.sleep(part).await;
+            rest -= part;
+            if !rest.is_zero() {
+                self.look().await?;
+            }
         }
         self.rested_ms = self.steps.now_ms();
         match self.context.is_cancelled() {

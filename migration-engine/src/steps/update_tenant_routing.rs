@@ -16,9 +16,9 @@ use super::told::told;
 use super::wait_for_sync::copied_of;
 use super::{DIFFERENT, Done, FOR_RESUME, Given, Steps, failed, refused, tell};
 use crate::copy::Copied;
-use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker, differing};
+use crate::worker::{Goal, Job, MoveError, Notes, Reached, Sides, Worker, differing};
 
-/// What the two commits of a cutover take.
+/// What the commits of a cutover take, as long as the shards cannot tell.
 const COMMITS_MS: i64 = 10;
 /// How long it is tried to come close before the seal.
 const APPROACH_MS: i64 = 5_000;
@@ -154,8 +154,19 @@ pub(super) async fn approach(
     // What is compared now need not be in the pause.
     sides.compare(&job.slice).await.map_err(failed)?;
     let compared = steps.now_ms() - began;
-    let expected = (round + compared + COMMITS_MS).max(0);
+    let expected = (round + compared + commits_ms(&sides)).max(0);
     Ok(Some(expected.unsigned_abs()))
+}
+
+/// How long the seal, the record and the target's fence take to be durable, in
+/// milliseconds: as both shards find their disks right now, and the record's is
+/// taken for the slower one.
+fn commits_ms(sides: &Sides) -> i64 {
+    let (from, to) = (sides.from.1.commit_micros(), sides.to.1.commit_micros());
+    from.zip(to).map_or(COMMITS_MS, |(from, to)| {
+        let micros = from + to + from.max(to);
+        i64::try_from(micros.div_ceil(1_000)).unwrap_or(COMMITS_MS)
+    })
 }
 
 /// It is not now: waits, unless somebody asks something of the move meanwhile.

@@ -8,7 +8,7 @@ use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
 use ballast_vote_shard::archive::FullSpeed;
-use ballast_vote_shard::shard::{Cursor, Order};
+use ballast_vote_shard::shard::{At, Cursor, Order};
 use serde_json::json;
 
 use super::paced::{Counted, Paced};
@@ -65,7 +65,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     }
     let repair = Repair {
         sides: &sides,
-        job: &job,
+        at: Worker::looked_at(&job, &seen),
         order: &order,
     };
     alive(context, repair.repair(&polls, &files)).await?;
@@ -120,16 +120,17 @@ pub(super) fn without(mut polls: Vec<PollId>, others: &[PollId]) -> Vec<PollId> 
 /// Has what differs copied anew.
 struct Repair<'a> {
     sides: &'a Sides,
-    job: &'a Job,
+    /// What was looked at: should another have got farther, nothing is removed.
+    at: At,
     order: &'a Order,
 }
 
 impl Repair<'_> {
     async fn repair(&self, polls: &[PollId], files: &[BadFile]) -> Result<(), TaskError> {
         let (id, target) = &self.sides.to;
-        let slice = &self.job.slice;
+        let slice = &self.at.slice;
         for poll in polls {
-            let discarded = target.discard(slice, self.order, *poll).await;
+            let discarded = target.discard(&self.at, self.order, *poll).await;
             discarded.map_err(|source| {
                 let shard = id.clone();
                 failed(MoveError::Shard { shard, source })

@@ -26,6 +26,8 @@ const RUN_MIN_MS: i64 = 2_000;
 const ROUND_MS: i64 = 15;
 /// Rounds that may be tried in one run to come that close.
 const ROUNDS_MAX: u32 = 200;
+/// A rest is looked up from so often.
+const REST: Duration = Duration::from_secs(1);
 /// How often it is looked at what is asked of the move, and told how far it is.
 const LOOK_MS: i64 = 250;
 
@@ -120,6 +122,8 @@ impl Copying<'_> {
             let carried = sides.carry_ahead(slice, order, copied, &mut ahead).await;
             let carried = carried.map_err(failed)?;
             let now = self.steps.now_ms();
+            // What was carried is paid for, also at the end of a run.
+            let rests = self.rest(given, carried.bytes, now - began).await;
             if carried.caught_up {
                 let took = now - round_began;
                 if !is_first && took <= ROUND_MS {
@@ -127,14 +131,14 @@ impl Copying<'_> {
                 }
                 rounds += 1;
                 is_first = false;
-                round_began = now;
+                round_began = self.steps.now_ms();
             }
             if now >= until || (rounds >= ROUNDS_MAX && carried.caught_up) || self.is_over() {
                 // One that cannot come closer is cut over as it is: the pause
                 // has its own limit.
                 return Ok(rounds >= ROUNDS_MAX);
             }
-            self.rest(carried.bytes, now - began).await;
+            rests?;
         }
     }
 
@@ -148,17 +152,23 @@ impl Copying<'_> {
         (spent / 10).max(RUN_MIN_MS)
     }
 
-    /// Rests as long as the throttle says.
-    async fn rest(&mut self, bytes: u64, took_ms: i64) {
+    /// Rests as long as the throttle says, unless something is asked of the move.
+    async fn rest(&mut self, given: &Given, bytes: u64, took_ms: i64) -> Result<(), TaskError> {
         let took = took_ms.unsigned_abs().saturating_mul(1_000);
-        let rest = self.throttle.rest_micros(bytes, took);
-        if rest > 0 {
-            let rest = Duration::from_micros(rest.min(10_000_000));
+        let mut rest = Duration::from_micros(self.throttle.rest_micros(bytes, took));
+        while !rest.is_zero() && !self.is_over() && self.migration.asked.paused.is_none() {
+            let part = rest.min(REST);
             tokio::select! {
-                () = tokio::time::sleep(rest) => {}
+                () = tokio::time::sleep(part) => {}
                 () = self.context.cancelled() => {}
             }
+            rest -= part;
+            if !rest.is_zero() {
+                self.context.alive();
+                self.migration = self.steps.go_on(given, self.context).await?;
+            }
         }
+        Ok(())
     }
 
     /// Looks now and then at what is asked of the move, feels both shards, and

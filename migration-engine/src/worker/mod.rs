@@ -24,7 +24,7 @@ use ballast_domain::registry::StoreError;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Clock, ShardId};
 use ballast_vote_shard::archive::{ArchiveError, Archives};
-use ballast_vote_shard::shard::{Holding, Order};
+use ballast_vote_shard::shard::{At, Order};
 use ballast_vote_shard::{ShardError, Shards};
 
 pub use claim::{ClaimError, claim};
@@ -91,6 +91,9 @@ pub enum Goal {
     Turned,
     /// All is as it was before the move, or as it was before the last one.
     Undone,
+    /// A way back that was begun is called off: the slice stays where it is, and
+    /// what is left of it elsewhere is removed.
+    Stays,
 }
 
 impl Goal {
@@ -98,7 +101,7 @@ impl Goal {
         match self {
             Self::Prepared | Self::CutOver => Wish::Go,
             Self::Finished => Wish::Finish,
-            Self::Turned | Self::Undone => Wish::GoBack,
+            Self::Turned | Self::Undone | Self::Stays => Wish::GoBack,
         }
     }
 }
@@ -207,7 +210,7 @@ impl Worker {
                     Some(last) if last.move_id == job.move_id || last.move_id == back => {
                         Reached::Over {
                             moved: last.moved,
-                            back: is_way_back(&last.move_id),
+                            back: protocol::is_back(&last.move_id),
                         }
                     }
                     _ => Reached::Unknown,
@@ -215,7 +218,7 @@ impl Worker {
             };
             let sides = self.sides(&moving)?;
             let overdue = self.is_overdue(&seen, job.seal_max_ms);
-            let wish = match (goal, is_way_back(&job.move_id)) {
+            let wish = match (goal, protocol::is_back(&job.move_id)) {
                 (Goal::Undone, true) if overdue || put_off => Wish::Wait,
                 // What goes back is to arrive there, and to be done with.
                 (Goal::Undone, true) => Wish::Finish,
@@ -240,7 +243,7 @@ impl Worker {
                 Phase::Sealing { .. } => view.equal = false,
                 _ => view.equal = !matches!(goal, Goal::Prepared | Goal::Turned),
             }
-            let goal_here = match (goal, is_way_back(&job.move_id)) {
+            let goal_here = match (goal, protocol::is_back(&job.move_id)) {
                 (Goal::Turned, true) => Goal::Prepared,
                 (goal, _) => goal,
             };
@@ -295,7 +298,7 @@ impl Worker {
                 }
                 Step::Watch => return Ok(Reached::Goal),
                 Step::Over { moved } => {
-                    let back = is_way_back(&job.move_id);
+                    let back = protocol::is_back(&job.move_id);
                     return Ok(Reached::Over { moved, back });
                 }
                 Step::Unknown => return Ok(Reached::Unknown),
@@ -326,6 +329,16 @@ impl Worker {
         Order {
             move_id: job.move_id.clone(),
             token: protocol::token(prepared, job.lease),
+        }
+    }
+
+    /// What a job looked at, for what is only right as long as nobody has got
+    /// farther since.
+    #[must_use]
+    pub fn looked_at(job: &Job, seen: &Seen) -> At {
+        At {
+            slice: job.slice.clone(),
+            epoch: seen.route.spent,
         }
     }
 
@@ -419,27 +432,19 @@ impl Worker {
     }
 }
 
-fn is_way_back(id: &MoveId) -> bool {
-    id.0.ends_with("-back")
-}
-
 /// Whether a goal is reached, as far as that is not the move's own end.
 fn is_reached(goal: Goal, view: &View<ShardId>, phase: &Phase) -> bool {
     match goal {
-        Goal::Prepared => view.target.as_ref().is_some_and(|fence| {
+        Goal::Prepared => {
             let moving = view.route.moving.as_ref();
             moving.is_some_and(|moving| match phase {
-                Phase::Copying => {
-                    fence.holding == Holding::Importing
-                        && fence.epoch == moving.prepared
-                        && fence.move_id.as_ref() == Some(&moving.move_id)
-                }
+                Phase::Copying => protocol::imports(&view.target, moving.prepared, &moving.move_id),
                 // It is farther than that.
-                _ => true,
+                _ => view.target.is_some(),
             })
-        }),
+        }
         // What is to be told is told by `next`; when it only watches, it is so.
         Goal::CutOver => *phase == Phase::Cleaning,
-        Goal::Finished | Goal::Turned | Goal::Undone => false,
+        Goal::Finished | Goal::Turned | Goal::Undone | Goal::Stays => false,
     }
 }

@@ -216,6 +216,7 @@ impl Sides {
                 }
                 other => other,
             },
+            Op::Ready(epoch) => told.ready(&at(epoch), order).await,
             Op::Activate(epoch) => told.activate(&at(epoch), order).await,
             Op::Retire(epoch) => told.retire(&at(epoch), order).await,
             Op::Purge(epoch) => told

@@ -4,7 +4,7 @@ use ballast_migration_engine::protocol::Wish;
 
 use super::happen::MoveModel;
 use super::rules::Rule;
-use super::small::{self, Held, Op, Order, Phase, Route, Seen, ShardNo, Step};
+use super::small::{self, Fence, Held, Moving, Op, Order, Phase, Route, Seen, ShardNo, Step};
 use super::world::{Row, Rows, Work, World};
 
 /// What may be wanted of a move: anything, at any look.
@@ -20,7 +20,21 @@ impl MoveModel {
                 works.extend(work.filter(|work| !works.contains(work)));
             }
         }
+        works.extend(self.repairs(world, worker));
         works
+    }
+
+    /// Whoever reads a copy back may find it wrong, and has it made anew. Each
+    /// worker may, at any look that shows it being copied.
+    fn repairs(&self, world: &World, worker: usize) -> Option<Work> {
+        let route = world.workers[worker].seen.unwrap_or(world.route);
+        let moving = route.moving?;
+        let copies = moving.phase == Phase::Copying && !self.is_watchman(worker);
+        (copies && world.left.repairs > 0).then_some(Work::Discard {
+            shard: moving.to,
+            known: route.spent,
+            order: order_of(&moving, worker),
+        })
     }
 
     fn is_watchman(&self, worker: usize) -> bool {
@@ -47,7 +61,7 @@ impl MoveModel {
         let seen = Seen {
             route,
             source: source.fence,
-            target: target.fence,
+            target: self.shown_target(&moving, target.fence),
             equal,
             wish,
         };
@@ -55,11 +69,7 @@ impl MoveModel {
         if !self.is_within(world, &route, &step) {
             return None;
         }
-        let lease = u8::try_from(worker + 1).unwrap_or(u8::MAX);
-        let mut order = Order {
-            id: moving.id,
-            token: (moving.prepared, lease),
-        };
+        let mut order = order_of(&moving, worker);
         if self.is_watchman(worker) {
             // It undoes a seal and tells who owns the slice, and nothing else;
             // and nobody is refused because of it.
@@ -88,6 +98,16 @@ impl MoveModel {
             // While both sides are kept, what is new is brought back.
             Step::Watch => bring(moving.from, target.rows),
             Step::Nothing => None,
+        }
+    }
+
+    /// What is seen of the target's fence.
+    fn shown_target(&self, moving: &Moving, fence: Option<Fence>) -> Option<Fence> {
+        match (self.rule, moving.phase) {
+            (Rule::NeverReady, Phase::Sealing(epoch)) => {
+                fence.map(|fence| Fence { epoch, ..fence })
+            }
+            _ => fence,
         }
     }
 
@@ -148,7 +168,7 @@ impl MoveModel {
                 then.spent += 1;
                 then.epoch = then.spent;
                 then.owner = moving.from;
-                then.moving = Some(small::Moving {
+                then.moving = Some(Moving {
                     phase: Phase::Aborting,
                     ..moving
                 });
@@ -156,6 +176,15 @@ impl MoveModel {
             }
             _ => step,
         }
+    }
+}
+
+/// What a worker's orders carry.
+fn order_of(moving: &Moving, worker: usize) -> Order {
+    let lease = u8::try_from(worker + 1).unwrap_or(u8::MAX);
+    Order {
+        id: moving.id,
+        token: (moving.prepared, lease),
     }
 }
 

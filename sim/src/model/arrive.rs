@@ -21,6 +21,21 @@ impl MoveModel {
             Work::Bring { shard, rows, order } => {
                 self.bring(&mut world.shards[usize::from(*shard)], rows, *order);
             }
+            Work::Discard {
+                shard,
+                known,
+                order,
+            } => {
+                let shard = &mut world.shards[usize::from(*shard)];
+                let order = self.shown(*order, shard);
+                let may = match self.rule {
+                    Rule::DiscardAtAnyTime => small::may_import(shard.fence, order),
+                    _ => small::may_discard(shard.fence, *known, order),
+                };
+                if may {
+                    shard.rows = Rows::default();
+                }
+            }
         }
     }
 

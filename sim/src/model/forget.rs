@@ -55,6 +55,15 @@ pub(super) fn is_spent(world: &World, work: &Work) -> bool {
                     && shard.fence.is_some_and(|fence| fence.token == order.token)
                     && !shard.lacks(rows)
         }
+        // Neither the epoch nor the token of a fence falls.
+        Work::Discard {
+            shard,
+            known,
+            order,
+        } => {
+            let fence = world.shards[usize::from(*shard)].fence;
+            is_late(fence, None, *order) || fence.is_some_and(|fence| fence.epoch > *known)
+        }
     }
 }
 
@@ -94,6 +103,7 @@ mod tests {
                 all.push((Op::Purge(prepared), order));
                 for epoch in prepared + 1..prepared + 4 {
                     let fresh = [
+                        Op::Ready(epoch),
                         Op::Seal(epoch),
                         Op::Reinstate(epoch),
                         Op::Activate(epoch),
@@ -159,6 +169,7 @@ mod tests {
             moves: 1,
             retreats: 0,
             strays: 1,
+            repairs: 1,
         };
         let mut model = MoveModel::new(bounds, Rule::Kept);
         model.forgets = forgets;

@@ -33,6 +33,8 @@ pub struct Bounds {
     pub retreats: u8,
     /// Letters whose sender crashes or gives up on them; two at most.
     pub strays: u8,
+    /// Times that a copy is found wrong and made anew.
+    pub repairs: u8,
 }
 
 /// The protocol, as it is or with a rule broken.
@@ -109,6 +111,7 @@ impl MoveModel {
                 moves: self.bounds.moves,
                 retreats: self.bounds.retreats,
                 strays: self.bounds.strays,
+                repairs: self.bounds.repairs,
             },
         }
     }
@@ -129,6 +132,9 @@ impl MoveModel {
             Happening::Claim => self.claim(&mut world)?,
             Happening::Look(worker) => world.workers[worker].seen = Some(world.route),
             Happening::Act(worker, work) => {
+                if matches!(work, Work::Discard { .. }) {
+                    world.left.repairs = world.left.repairs.saturating_sub(1);
+                }
                 let this = &mut world.workers[worker];
                 this.letter = Some(work);
                 this.seen = match work {

@@ -47,13 +47,17 @@ pub enum Rule {
     SealIsNoBarrier,
     /// What was ordered before a move was called off may still come true.
     NoGravestone,
+    /// The target is not made ready before both sides are compared.
+    NeverReady,
+    /// Shards forget rows for whoever orders it, however long ago they looked.
+    DiscardAtAnyTime,
     /// What is read from a sealed shard is told without asking the record.
     SealedIsTrusted,
 }
 
 impl Rule {
     /// The ways to break it.
-    pub const BROKEN: [Self; 22] = [
+    pub const BROKEN: [Self; 24] = [
         Self::NoFence,
         Self::PositionBeforeSeal,
         Self::SealBeforeRecord,
@@ -75,6 +79,8 @@ impl Rule {
         Self::RetryIsNew,
         Self::SealIsNoBarrier,
         Self::NoGravestone,
+        Self::NeverReady,
+        Self::DiscardAtAnyTime,
         Self::SealedIsTrusted,
     ];
 }

@@ -104,6 +104,7 @@ pub enum Held {
 #[allow(missing_docs, reason = "as in the product")]
 pub enum Op {
     Prepare(u8),
+    Ready(u8),
     Seal(u8),
     Reinstate(u8),
     Activate(u8),
@@ -254,6 +255,7 @@ impl Op {
     fn of(whole: protocol::Op) -> Self {
         match whole {
             protocol::Op::Prepare(epoch) => Self::Prepare(byte(epoch.0)),
+            protocol::Op::Ready(epoch) => Self::Ready(byte(epoch.0)),
             protocol::Op::Seal(epoch) => Self::Seal(byte(epoch.0)),
             protocol::Op::Reinstate(epoch) => Self::Reinstate(byte(epoch.0)),
             protocol::Op::Activate(epoch) => Self::Activate(byte(epoch.0)),
@@ -266,6 +268,7 @@ impl Op {
     pub(super) fn epoch(self) -> u8 {
         match self {
             Self::Prepare(epoch)
+            | Self::Ready(epoch)
             | Self::Seal(epoch)
             | Self::Reinstate(epoch)
             | Self::Activate(epoch)
@@ -326,6 +329,7 @@ pub(super) fn told(fence: Option<Fence>, op: Op, order: Order) -> Option<Fence> 
         let (held, epoch) = (known.as_ref(), large(op.epoch()));
         let then = match op {
             Op::Prepare(_) => shard::Fence::prepare(held, epoch, &order).ok()?,
+            Op::Ready(_) => held?.ready(epoch, &order).ok()?,
             Op::Seal(_) => held?.seal(epoch, &order).ok()?,
             Op::Reinstate(_) => held?.unseal(epoch, &order).ok()?,
             Op::Activate(_) => held?.activate(epoch, &order).ok()?,
@@ -348,6 +352,18 @@ pub(super) fn may_import(fence: Option<Fence>, order: Order) -> bool {
     }
     remembered(&KNOWN, (fence, order), || {
         fence.is_some_and(|fence| fence.whole().may_import(&order.whole()).is_ok())
+    })
+}
+
+/// Whether the product forgets rows for an order of somebody who knows of no
+/// later epoch.
+pub(super) fn may_discard(fence: Option<Fence>, known: u8, order: Order) -> bool {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<(Option<Fence>, u8, Order), bool>> = RefCell::default();
+    }
+    remembered(&KNOWN, (fence, known, order), || {
+        let fence = fence.map(|fence| fence.whole());
+        fence.is_some_and(|fence| fence.may_discard(large(known), &order.whole()).is_ok())
     })
 }
 

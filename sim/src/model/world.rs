@@ -39,6 +39,8 @@ pub struct Left {
     pub retreats: u8,
     /// Letters that lose their sender.
     pub strays: u8,
+    /// Times that a copy is found wrong and made anew.
+    pub repairs: u8,
 }
 
 /// A shard: what it remembers of the slice, and the rows.
@@ -98,6 +100,15 @@ pub enum Work {
         shard: ShardNo,
         /// The rows.
         rows: Rows,
+        /// On whose behalf.
+        order: Order,
+    },
+    /// It has a shard forget its rows, so that they are brought anew.
+    Discard {
+        /// Which shard.
+        shard: ShardNo,
+        /// The highest epoch that the sender knew of.
+        known: u8,
         /// On whose behalf.
         order: Order,
     },

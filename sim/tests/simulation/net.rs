@@ -175,6 +175,7 @@ wired! {
     fn prepare(at: &At, order: &Order; key: SliceKey, range: HashRange) -> ();
     fn seal(at: &At, order: &Order;) -> ();
     fn unseal(at: &At, order: &Order;) -> ();
+    fn ready(at: &At, order: &Order;) -> ();
     fn activate(at: &At, order: &Order;) -> ();
     fn retire(at: &At, order: &Order;) -> ();
     fn purge(at: &At, order: &Order; most: usize) -> usize;
@@ -182,7 +183,7 @@ wired! {
     fn slice_key(slice: &SliceId;) -> SliceKey;
     fn slice_range(slice: &SliceId;) -> HashRange;
     fn export(slice: &SliceId, cursor: &Cursor; bytes: usize) -> Page;
-    fn discard(slice: &SliceId, order: &Order; poll: PollId) -> ();
+    fn discard(at: &At, order: &Order; poll: PollId) -> ();
     fn scrub(slice: &SliceId;) -> Vec<(PollId, Digest)>;
     ;
     async fn carry(

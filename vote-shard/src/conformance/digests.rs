@@ -9,7 +9,7 @@ use super::ledger::Random;
 use super::picture::{digest, picture, read_out, rows};
 use super::words::*;
 use super::{Fixture, Shard, crash, start};
-use crate::shard::{Change, Digest, SliceDigest};
+use crate::shard::{Change, Digest, ShardError, SliceDigest};
 
 const VOTERS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
@@ -223,11 +223,11 @@ pub async fn a_slice_s_digest_follows_copies_and_removals<F: Fixture>() {
     assert_eq!(sum(&target, &slice()).await, whole);
     // One that was counted, and one that is on its way.
     let first = polls()[0].poll_id;
-    target.discard(&slice(), &m, first).await.unwrap();
+    target.discard(&at(2), &m, first).await.unwrap();
     let without = sum(&target, &slice()).await;
     assert_eq!(without.polls, 2);
     target.import(&slice(), &m, &changes).await.unwrap();
-    target.discard(&slice(), &m, first).await.unwrap();
+    target.discard(&at(2), &m, first).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, without);
     target.import(&slice(), &m, &changes).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, whole);
@@ -235,6 +235,39 @@ pub async fn a_slice_s_digest_follows_copies_and_removals<F: Fixture>() {
         sum(&target, &slice()).await;
     }
     assert_eq!(sum(&target, &slice()).await, SliceDigest::default());
+}
+
+/// P6: what is compared under a seal is what will be owned. Whoever looked
+/// before the copy was made ready for that takes nothing from it.
+pub async fn what_is_ready_is_only_added_to<F: Fixture>() {
+    let (_one, source) = owner::<F>(&polls()).await;
+    scramble(&source, 5).await;
+    let key = source.slice_key(&slice()).await.unwrap();
+    let (_two, target) = start::<F>().await;
+    let m = order("m", 1);
+    let whole = HashRange::WHOLE;
+    target.prepare(&at(2), &m, key, whole).await.unwrap();
+    let changes = read_out(&source, &slice(), &VOTERS).await;
+    target.import(&slice(), &m, &changes).await.unwrap();
+    target.ready(&at(3), &m).await.unwrap();
+    target.ready(&at(3), &m).await.unwrap();
+    let sealed = sum(&target, &slice()).await;
+    let first = polls()[0].poll_id;
+    for late in [at(2), at(1)] {
+        let refused = target.discard(&late, &m, first).await;
+        assert!(matches!(refused, Err(ShardError::Unfit(_))), "{refused:?}");
+    }
+    assert!(target.ready(&at(2), &m).await.is_err());
+    target.import(&slice(), &m, &changes).await.unwrap();
+    assert_eq!(sum(&target, &slice()).await, sealed);
+    // The seal was put off, and somebody has looked since.
+    target.discard(&at(4), &m, first).await.unwrap();
+    assert_ne!(sum(&target, &slice()).await, sealed);
+    target.import(&slice(), &m, &changes).await.unwrap();
+    target.ready(&at(5), &m).await.unwrap();
+    target.activate(&at(5), &m).await.unwrap();
+    assert_eq!(sum(&target, &slice()).await, sealed);
+    assert!(target.discard(&at(9), &m, first).await.is_err());
 }
 
 /// P15: digests come in the order of the polls' ids, one for each poll.

@@ -95,6 +95,7 @@ macro_rules! vote_shard_suite {
                 every_poll_has_a_digest
                 a_slice_s_digest_is_the_sum_over_its_polls
                 a_slice_s_digest_follows_copies_and_removals
+                what_is_ready_is_only_added_to
             }
             archives {
                 only_the_rows_of_a_closed_poll_give_way_to_a_file

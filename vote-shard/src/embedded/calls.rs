@@ -228,6 +228,12 @@ impl VoteShard for EmbeddedShard {
             .await
     }
 
+    async fn ready(&self, at: &At, order: &Order) -> ShardResult<()> {
+        let now = self.now();
+        self.decide(|core| core.step(Fence::ready, at, order, now))
+            .await
+    }
+
     async fn activate(&self, at: &At, order: &Order) -> ShardResult<()> {
         let now = self.now();
         self.decide(|core| core.step(Fence::activate, at, order, now))
@@ -318,10 +324,9 @@ impl VoteShard for EmbeddedShard {
         Ok(())
     }
 
-    async fn discard(&self, slice: &SliceId, order: &Order, poll: PollId) -> ShardResult<()> {
+    async fn discard(&self, at: &At, order: &Order, poll: PollId) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.discard(slice, order, poll, now))
-            .await
+        self.decide(|core| core.discard(at, order, poll, now)).await
     }
 
     async fn digests(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>> {

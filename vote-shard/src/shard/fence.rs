@@ -185,6 +185,18 @@ impl Fence {
         Ok(Self::under(Holding::Owner, epoch, order))
     }
 
+    /// Importing still, at the epoch that the source is sealed at: what is there
+    /// is only added to from now on. So what is found equal after this stays so
+    /// until it is owned.
+    pub fn ready(&self, epoch: Epoch, order: &Order) -> Result<Self, Unfit> {
+        self.check_move(order)?;
+        match self.holding {
+            Holding::Importing if epoch >= self.epoch => {}
+            _ => return Err(self.unfit()),
+        }
+        Ok(Self::under(Holding::Importing, epoch, order))
+    }
+
     /// The owner of what was imported.
     pub fn activate(&self, epoch: Epoch, order: &Order) -> Result<Self, Unfit> {
         self.check_move(order)?;
@@ -215,6 +227,17 @@ impl Fence {
             // the way back is short.
             Holding::Importing | Holding::Retired => Ok(()),
             _ => Err(self.unfit()),
+        }
+    }
+
+    /// Whether something may be forgotten in order to be copied anew, by somebody
+    /// who knows of no later epoch than this. Whoever looked before the slice was
+    /// made ready comes too late.
+    pub fn may_discard(&self, known: Epoch, order: &Order) -> Result<(), Unfit> {
+        self.may_import(order)?;
+        match self.epoch <= known {
+            true => Ok(()),
+            false => Err(self.unfit()),
         }
     }
 
@@ -388,6 +411,24 @@ mod tests {
         assert!(sealed.seal(Epoch(9), &order("n", 6)).is_err());
         assert!(owner(1).may_purge(&order("m", 9)).is_err());
         assert!(sealed.may_purge(&order("m", 9)).is_err());
+    }
+
+    #[test]
+    fn what_is_ready_is_not_taken_apart_by_whoever_looked_before() {
+        let m = order("m", 1);
+        let importing = Fence::prepare(None, Epoch(4), &m).unwrap();
+        assert_eq!(importing.may_discard(Epoch(4), &m), Ok(()));
+        let ready = importing.ready(Epoch(5), &m).unwrap();
+        assert_eq!(ready.ready(Epoch(5), &m).unwrap(), ready);
+        assert!(ready.may_discard(Epoch(4), &m).is_err());
+        assert_eq!(ready.may_import(&m), Ok(()));
+        // The seal was put off: whoever has looked since may.
+        assert_eq!(ready.may_discard(Epoch(6), &m), Ok(()));
+        assert!(ready.ready(Epoch(4), &m).is_err());
+        assert!(ready.ready(Epoch(6), &order("n", 2)).is_err());
+        let active = ready.activate(Epoch(5), &m).unwrap();
+        assert!(active.ready(Epoch(6), &m).is_err());
+        assert!(active.may_discard(Epoch(9), &m).is_err());
     }
 
     #[test]

@@ -182,6 +182,11 @@ pub trait VoteShard: Send + Sync + 'static {
     /// them at that epoch, and the seal that is on its way comes too late.
     async fn unseal(&self, at: &At, order: &Order) -> ShardResult<()>;
 
+    /// Only adds to an imported slice from now on, whatever is ordered by those
+    /// who have looked before: `at` has the epoch that the source is sealed at.
+    /// What is compared after this is what will be owned.
+    async fn ready(&self, at: &At, order: &Order) -> ShardResult<()>;
+
     /// Becomes the owner of an imported slice.
     async fn activate(&self, at: &At, order: &Order) -> ShardResult<()>;
 
@@ -221,8 +226,9 @@ pub trait VoteShard: Send + Sync + 'static {
 
     /// Forgets a poll of a slice that is Importing, or that was left by this
     /// move, so that it can be copied anew: what is stored of it is not what it
-    /// should be.
-    async fn discard(&self, slice: &SliceId, order: &Order, poll: PollId) -> ShardResult<()>;
+    /// should be. `at` has the highest epoch that whoever orders it knows of: one
+    /// who looked before the slice was made ready is refused.
+    async fn discard(&self, at: &At, order: &Order, poll: PollId) -> ShardResult<()>;
 
     /// The digests of a slice's polls, kept with every write.
     async fn digests(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;

@@ -239,12 +239,13 @@ impl Core {
     /// Forgets a poll that is to be copied anew.
     pub(in crate::embedded) fn discard(
         &mut self,
-        slice: &SliceId,
+        at: &At,
         order: &Order,
         poll: PollId,
         clock: Timestamp,
     ) -> ShardResult<Answer<()>> {
-        self.held(slice)?.fence.may_import(order)?;
+        let slice = &at.slice;
+        self.held(slice)?.fence.may_discard(at.epoch, order)?;
         if let Some(number) = self.state.poll(slice, poll).map(|poll| poll.number) {
             let now = self.now(clock);
             self.counted(number);
