@@ -18,6 +18,13 @@ The format is in docs/load-format.md; hotspot rules test and simulate read it.
 Examples:
   ballast load export > last-hour.ndjson
   ballast load export --from 7d --step 1h > week.ndjson";
+pub(crate) const LOAD_GENERATE: &str = "\
+Tenants by Zipf's law, days and weeks, flash crowds and growth, up to a million tenants on
+ten thousand shards. Nothing is asked of a server; the format is in docs/load-format.md.
+
+Examples:
+  ballast load generate --fill 0.9 > full.ndjson && ballast simulate --load full.ndjson
+  ballast load generate --tenants 100000 --shards 100 --crowds 0.01 --seed 7 > crowds.ndjson";
 pub(crate) const LOAD_USAGE: &str = "\
 Days are UTC. What use costs is set under [load] (price_per_million_votes and others).
 

@@ -41,28 +41,14 @@ impl Finding {
     }
 }
 
-/// What an effect is measured on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum EffectOn {
-    /// The shard: how much of its capacity is used.
-    #[default]
-    Shard,
-    /// The busiest lane of a poll's counters: how much of what one takes.
-    Lane,
-    /// All shards of its region together.
-    Region,
-}
-
-/// How full something is before and after.
+/// How full something is before and after: the shard. Of a cure by lanes it is
+/// the busiest lane, as a share of what one takes; of new shards the first is
+/// all shards of the region together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effect {
     /// Which, or on which.
     pub shard: ShardId,
-    /// What of it.
-    #[serde(default)]
-    pub on: EffectOn,
     /// In which dimension; without one it is the time that writes wait.
     pub dimension: Option<Dimension>,
     /// As a share of its capacity, now.

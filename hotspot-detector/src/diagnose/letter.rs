@@ -2,7 +2,7 @@
 //! what it comes from, what to do, what to expect, and what if it does not help.
 
 use super::cure::{Cause, Cure};
-use super::finding::{EffectOn, Finding};
+use super::finding::Finding;
 use crate::detect::Hotspot;
 use crate::words::{bytes, duration, list, percent, rounded};
 
@@ -183,23 +183,21 @@ pub fn cure_in_words(cure: &Cure) -> String {
 }
 
 fn expected(finding: &Finding) -> Vec<String> {
-    let effects = finding.expected.iter().take(6);
+    let effects = finding.expected.iter().enumerate().take(6);
     effects
-        .map(|effect| {
+        .map(|(at, effect)| {
             let what = effect
                 .dimension
                 .map_or("waiting", |dimension| dimension.name());
             let (before, after) = (percent(effect.before), percent(effect.after));
-            match effect.on {
-                EffectOn::Shard => {
-                    format!("{} goes from {before} to {after} ({what})", effect.shard)
-                }
-                EffectOn::Lane => {
+            match finding.cure {
+                Cure::Lanes { .. } => {
                     format!("the busiest lane goes from {before} to {after} of what one takes")
                 }
-                EffectOn::Region => format!(
+                Cure::AddShards { .. } if at == 0 => format!(
                     "all shards of the region together go from {before} to {after} ({what})"
                 ),
+                _ => format!("{} goes from {before} to {after} ({what})", effect.shard),
             }
         })
         .collect()

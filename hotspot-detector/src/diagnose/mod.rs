@@ -32,7 +32,7 @@ mod subset;
 mod tenants;
 
 pub use cure::{Cause, Cure, Placed};
-pub use finding::{Effect, EffectOn, Finding, Rejected, WhyNot};
+pub use finding::{Effect, Finding, Rejected, WhyNot};
 pub use memory::{CureId, Memory, PastCure, Verdict};
 pub use run::{Inputs, diagnose};
 pub use settings::Settings;

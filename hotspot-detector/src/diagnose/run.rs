@@ -9,7 +9,7 @@ use super::borne::{self, Borne};
 use super::cure::{Cause, Cure};
 use super::doubt::{Doubt, Story};
 use super::facts::{Fleet, ShardFacts, over};
-use super::finding::{Effect, EffectOn, Finding, Rejected, WhyNot};
+use super::finding::{Effect, Finding, Rejected, WhyNot};
 use super::memory::Memory;
 use super::settings::Settings;
 use super::tenants::{Answer, Case};
@@ -424,7 +424,6 @@ impl Round<'_> {
         if let Some(last) = self.findings.last_mut() {
             let shard = self.name.clone();
             last.expected = vec![Effect {
-                on: EffectOn::Shard,
                 shard,
                 dimension: Some(dimension),
                 before,
@@ -483,7 +482,6 @@ impl Round<'_> {
         );
         let effect = counter.lane.map(|(before, after)| Effect {
             shard: self.name.clone(),
-            on: EffectOn::Lane,
             dimension: Some(crate::resources::Dimension::Votes),
             before,
             after,
@@ -569,7 +567,6 @@ fn region_full(
         let before = facts.short.used[dimension] / facts.book.capacity()[dimension];
         let (shard, dimension) = (shard.clone(), Some(dimension));
         Some(Effect {
-            on: EffectOn::Shard,
             shard,
             dimension,
             before,
@@ -578,7 +575,6 @@ fn region_full(
     });
     let first = shards.first().map(|(shard, _)| Effect {
         shard: shard.clone(),
-        on: EffectOn::Region,
         dimension: Some(dimension),
         before: full.fill,
         after,

@@ -5,7 +5,7 @@ use ballast_domain::{ShardId, Timestamp};
 
 use super::cure::{Cause, Cure};
 use super::facts::{Fleet, ShardFacts, fits, over};
-use super::finding::{Effect, EffectOn, Rejected};
+use super::finding::{Effect, Rejected};
 use super::measure::region_fill;
 use super::memory::{Memory, RESTS};
 use super::settings::Settings;
@@ -252,7 +252,6 @@ impl Case<'_> {
             let before = facts.load[dimension] / capacity[dimension];
             let shard = target.clone();
             expected.push(Effect {
-                on: EffectOn::Shard,
                 shard,
                 dimension: Some(dimension),
                 before,
@@ -327,7 +326,6 @@ impl Case<'_> {
         let shards = self.fleet.takers(region).count() as f64;
         let of_region = region_fill(self.fleet, region).map(|(dimension, before)| Effect {
             shard: self.name.clone(),
-            on: EffectOn::Region,
             dimension: Some(dimension),
             before,
             after: before * shards / (shards + 1.0),
@@ -360,7 +358,6 @@ impl Case<'_> {
             None => self.fill(),
         };
         Effect {
-            on: EffectOn::Shard,
             shard: self.name.clone(),
             dimension,
             before,
