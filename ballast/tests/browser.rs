@@ -184,6 +184,91 @@ async fn what_is_live_is_live_and_survives_a_kill() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: run scripts/test browser"]
+async fn what_somebody_looks_at_stays_live_and_what_somebody_types_stays() {
+    let it = Instance::start().await;
+    let app = Application::of(&it, "acme").await;
+    let poll = app.poll(json!({ "title": "Lunch?" })).await;
+    app.vote(&poll, 0, "ada").await;
+    let browser = Chromium::start().await;
+    log_in(&browser, &it, &it.token).await;
+
+    // The focus on a table or a link holds nothing back, and stays there.
+    for focused in ["#fleet-hot .scroll", "#fleet-hot td a"] {
+        browser.go(&format!("{}/console", it.router)).await;
+        browser.find(focused).await;
+        let run = "document.querySelector(arguments[0]).focus()";
+        browser.script(run, json!([focused])).await;
+        let later = format!("later-{}", focused.len());
+        let other = Application::of(&it, &later).await;
+        let poll = other.poll(json!({ "title": "Dinner?" })).await;
+        other.vote(&poll, 0, "bob").await;
+        eventually("the tenant that came later", async || {
+            let run =
+                "return document.querySelector('#fleet-hot').textContent.includes(arguments[0])
+                && document.activeElement === document.querySelector(arguments[1])";
+            let there = browser.script(run, json!([later, focused])).await;
+            (there == true).then_some(())
+        })
+        .await;
+    }
+
+    // A box in use is left alone until it is of no use any more.
+    let from = it.get("/tenants/acme/placement").await["shardID"].clone();
+    let to = if from == "shard-1" {
+        "shard-2"
+    } else {
+        "shard-1"
+    };
+    let body = json!({ "toShardID": to, "windowMs": 600_000 });
+    let begun = it.call("POST", "/tenants/acme/move?reason=relief");
+    let begun = begun.json(&body).send().await.expect(202);
+    let id = text(&begun["migrationID"]);
+    browser
+        .go(&format!("{}/console/moves/{id}", it.router))
+        .await;
+    browser.reads("MonitorDualRead").await;
+    browser
+        .script("document.querySelector('#history').click()", json!([]))
+        .await;
+    browser.click_said("Complete…").await;
+    browser
+        .fill("input[id$=complete-reason]", "it is well")
+        .await;
+    it.act(&format!("/migrations/{id}/pause")).await;
+    browser.reads("paused").await;
+    let run = "return document.querySelector('input[id$=complete-reason]').value";
+    assert_eq!(browser.script(run, json!([])).await, "it is well");
+    it.act(&format!("/migrations/{id}/resume")).await;
+    it.act(&format!("/migrations/{id}/complete")).await;
+    browser.reads("completed").await;
+    eventually("the end of the verbs", async || {
+        let run = "return document.querySelectorAll('#move-verbs form').length";
+        (browser.script(run, json!([])).await == 0).then_some(())
+    })
+    .await;
+    let run = "return document.querySelector('#move-history details').open";
+    assert_eq!(browser.script(run, json!([])).await, true);
+    no_complaints(&browser, "what is looked at").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: run scripts/test browser"]
+async fn whoever_is_logged_out_elsewhere_is_led_to_the_login() {
+    let it = Instance::start().await;
+    let (id, token) = it.new_token("viewer").await;
+    let browser = Chromium::start().await;
+    log_in(&browser, &it, &token).await;
+    browser.reads("Votes per second").await;
+    it.act(&format!("/tokens/{id}/revoke")).await;
+    eventually("the login", async || {
+        let there = browser.url().await;
+        there.contains("/console/login?next=").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium: run scripts/test browser"]
 async fn a_session_that_is_over_leads_to_the_login_and_forms_cannot_be_forged() {
     let config = "[console]\nsession = \"3s\"\n".to_owned();
     let it = Instance::with(Options {
@@ -278,6 +363,7 @@ fn pages(poll: &str, migration: &str) -> Vec<(&'static str, String)> {
         ("events", "/console/events".to_owned()),
         ("settings", "/console/settings".to_owned()),
         ("not-found", "/console/nowhere".to_owned()),
+        ("tenant-wide", "/console/tenants/wide".to_owned()),
     ]
 }
 
@@ -290,7 +376,13 @@ async fn every_page_is_seen_and_found_accessible() {
     browser.resize(1280, 900).await;
     browser.go(&format!("{}/console/login", it.router)).await;
     let mut findings = look(&browser, "login").await;
-    log_in(&browser, &it, &it.token).await;
+    // Names are as long as may be, and without a place to break.
+    let long = "W".repeat(128);
+    let named = json!({ "name": long, "role": "admin" });
+    let token = text(&it.create("/tokens", &named).await["token"]);
+    it.create("/tenants", &json!({ "tenantID": "wide", "name": long }))
+        .await;
+    log_in(&browser, &it, &token).await;
     browser.reads("Votes per second").await;
     for (name, path) in pages(&poll, &migration) {
         browser.go(&format!("{}{path}", it.router)).await;
@@ -350,11 +442,17 @@ async fn a_hotspot_is_read_and_its_plan_approved_and_judged() {
         .await;
     browser.click_said("Approve").await;
     browser.reads("The plan is approved.").await;
+    // The page tells by itself what comes of it.
+    within(hot::PATIENCE, "the move, on the page", async || {
+        browser.text().await.contains("\nmv-").then_some(())
+    })
+    .await;
     within(hot::PATIENCE, "the plan is judged", async || {
         let plan = hot::first(&it, "/plans").await?;
         (plan["status"] == "done").then_some(())
     })
     .await;
+    browser.reads("Done").await;
     for (name, path) in [("hot-plan-done", &plan), ("hot-hotspot-over", &hotspot)] {
         browser.go(&format!("{}{path}", it.router)).await;
         findings.extend(look(&browser, name).await);

@@ -5,7 +5,9 @@
 
 mod support;
 
+use serde_json::json;
 use support::pages::{Browser, badly_named, percent};
+use support::polls::Application;
 use support::{Instance, Options, eventually, stranger};
 
 const PAGES: [&str; 12] = [
@@ -94,6 +96,33 @@ async fn a_session_ends_with_its_token_its_time_or_its_logout() {
 }
 
 #[tokio::test]
+async fn what_is_watched_live_ends_with_the_session() {
+    let config = "[console]\nsession = \"20s\"\n".to_owned();
+    let it = Instance::with(Options {
+        config: Some(config),
+        ..Options::default()
+    })
+    .await;
+    // The fleet's page is told something every second: it is never quiet.
+    let busy = "/console/live/fleet";
+    let expiring = Browser::logged_in(&it, &it.token).await.watch(busy).await;
+
+    let (id, token) = it.new_token("viewer").await;
+    let mut revoked = Browser::logged_in(&it, &token).await.watch(busy).await;
+    revoked.until("event: sample").await;
+    it.act(&format!("/tokens/{id}/revoke")).await;
+    assert!(revoked.ended().await.contains("event: over"));
+
+    let mut left = Browser::logged_in(&it, &it.token).await;
+    let mut watched = left.watch(busy).await;
+    watched.until("event: sample").await;
+    left.act("/console", "/console/logout", &[]).await;
+    assert!(watched.ended().await.contains("event: over"));
+
+    assert!(expiring.ended().await.contains("event: over"), "its time");
+}
+
+#[tokio::test]
 async fn a_session_survives_a_restart() {
     let it = Instance::start().await;
     let mut browser = Browser::logged_in(&it, &it.token).await;
@@ -117,6 +146,8 @@ async fn failed_logins_make_an_address_wait() {
         .await
         .expect(429);
     assert!(page.header("retry-after").parse::<u64>().unwrap() > 0);
+    assert!(page.text.contains("Too many logins from your address"));
+    assert!(!page.text.contains("The tenant sends more"));
     assert!(browser.cookie.is_none());
 }
 
@@ -238,6 +269,77 @@ async fn a_form_of_another_page_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_form_that_comes_too_late_is_said_to_be_lost() {
+    let it = Instance::start().await;
+    it.tenant("acme").await;
+    let mut browser = Browser::of(&it);
+    let request = it
+        .http()
+        .post(format!("{}/console/tenants/acme/suspend", it.router))
+        .header("referer", format!("{}/console/tenants/acme", it.router));
+    let answer = browser.send(request).await.expect(303);
+    let to = answer.header("location").to_owned();
+    assert_eq!(
+        to,
+        "/console/login?lost=yes&next=%2Fconsole%2Ftenants%2Facme"
+    );
+    let login = browser.get(&to).await.expect(200);
+    assert!(login.text.contains("nothing was done"));
+    assert!(login.text.contains("value=\"/console/tenants/acme\""));
+    assert_eq!(it.get("/tenants/acme").await["status"], "active");
+}
+
+#[tokio::test]
+async fn errors_lead_on() {
+    let it = Instance::start().await;
+    it.tenant("acme").await;
+    let mut browser = Browser::logged_in(&it, &it.token).await;
+    let csrf = browser.get("/console").await.csrf();
+    let request = it
+        .http()
+        .post(format!("{}/console/tenants/acme/limits", it.router))
+        .header("referer", format!("{}/console/tenants/acme", it.router))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(format!("csrf={csrf}&votes=many"));
+    let page = browser.send(request).await.expect(422);
+    for said in [
+        "votes: it is not a whole number",
+        "aria-label=\"Console\"",
+        "href=\"/console/tenants/acme\">Back",
+    ] {
+        assert!(page.text.contains(said), "{said}");
+    }
+    let page = browser.get("/console/tenants/nobody").await.expect(404);
+    assert!(page.text.contains("aria-label=\"Console\""));
+    assert!(page.text.contains("Look for it in the lists"));
+    assert_eq!(page.header("cache-control"), "no-store");
+    // Somebody with a link is told nothing of the house.
+    let page = Browser::of(&it).get("/console/share/nonsense").await;
+    let page = page.expect(404);
+    assert!(page.text.contains("Ask whoever gave it to you"));
+    for house in ["readyz", "fleet", "href=\"/console\""] {
+        assert!(!page.text.contains(house), "{house}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_looked_for_is_found_or_said_not_to_be() {
+    let it = Instance::start().await;
+    it.tenant("acme").await;
+    let mut browser = Browser::logged_in(&it, &it.token).await;
+    for (path, said) in [
+        ("/console/tenants?q=ACM", "/console/tenants/acme"),
+        ("/console/moves?tenant=zzz", "There is no tenant zzz."),
+        ("/console/moves?tenant=acme", "acme has no such moves."),
+        ("/console/moves?status=failed", "No move is like that."),
+        ("/console/events?id=acme", "tenant.create"),
+    ] {
+        let page = browser.get(path).await.expect(200);
+        assert!(page.text.contains(said), "{path}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn each_role_sees_and_does_its_own() {
     let it = Instance::start().await;
     it.tenant("acme").await;
@@ -318,6 +420,66 @@ async fn names_cannot_become_markup() {
             .text
             .contains("<script>x")
     );
+}
+
+/// Syncs fail where a file says so (a fault of the build for tests).
+#[cfg(feature = "faults")]
+#[tokio::test]
+async fn a_shard_that_is_away_is_said_to_be_away() {
+    let it = Instance::with(Options {
+        env: vec![("BALLAST_FAULT".to_owned(), "sync-fails".to_owned())],
+        config: Some("[router]\nhold_max = \"300ms\"\n".to_owned()),
+        ..Options::default()
+    })
+    .await;
+    let app = Application::of(&it, "acme").await;
+    let poll = app.poll(json!({ "title": "Lunch?" })).await;
+    app.vote(&poll, 0, "ada").await.expect(200);
+    let shard = support::text(&it.get("/tenants/acme/placement").await["shardID"]);
+    let mut browser = Browser::logged_in(&it, &it.token).await;
+    browser.get("/console/polls?tenant=acme").await.expect(200);
+    let switch = named(it.home(), &shard).join("sync-fails");
+    std::fs::write(switch, "").unwrap();
+    app.vote(&poll, 0, "bob").await;
+
+    let shard_page = format!("/console/shards/{shard}");
+    for path in ["/console", "/console/shards", shard_page.as_str()] {
+        eventually("that it is away, and why", async || {
+            let page = browser.get(path).await.expect(200);
+            let (_, after) = page.text.split_once(">away<")?;
+            after.contains("the sync failed").then_some(())
+        })
+        .await;
+    }
+    let fleet = browser.get("/console").await.expect(200);
+    assert!(
+        fleet
+            .text
+            .contains(&format!("without {shard}, which cannot be read"))
+    );
+    for path in ["/console/polls?tenant=acme", "/console/tenants/acme"] {
+        let page = browser.get(path).await.expect(200);
+        assert!(page.text.contains("cannot be read right now"), "{path}");
+        assert!(!page.text.contains("It has no polls"), "{path}");
+    }
+}
+
+/// The directory of this name somewhere below.
+#[cfg(feature = "faults")]
+fn named(below: &std::path::Path, name: &str) -> std::path::PathBuf {
+    let mut left = vec![below.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && path.file_name().is_some_and(|found| found == name) {
+                return path;
+            }
+            if path.is_dir() {
+                left.push(path);
+            }
+        }
+    }
+    panic!("there is no {name}");
 }
 
 #[tokio::test]

@@ -34,20 +34,20 @@ async fn what_is_done_is_in_the_audit_log_with_who_and_why() {
 
     // A key is shown once, works, and is rotated.
     let page = browser
-        .act("/console/tenants/acme", "/console/tenants/acme/keys", &[])
-        .await
-        .expect(200);
+        .done("/console/tenants/acme", "/console/tenants/acme/keys", &[])
+        .await;
     let secret = secret(&page);
     assert_eq!(it.resolve(&secret).await.status, 200);
+    // Whoever loads the page again sees it no more, and makes no other.
     let again = browser.get("/console/tenants/acme").await;
     assert!(!again.text.contains(&secret));
     let keys = it.all("/keys?tenant=acme").await;
+    assert_eq!(keys.len(), 1);
     let id = keys[0]["keyID"].as_str().unwrap().to_owned();
     let path = format!("/console/tenants/acme/keys/{id}/rotate");
     let page = browser
-        .act("/console/tenants/acme", &path, &[("overlap", "0")])
-        .await
-        .expect(200);
+        .done("/console/tenants/acme", &path, &[("overlap", "0")])
+        .await;
     let successor = self::secret(&page);
     assert_eq!(it.resolve(&successor).await.status, 200);
     eventually("the end of the old key", async || {
@@ -87,6 +87,15 @@ async fn a_tenant_moves_and_comes_back() {
             200
         );
     }
+    // A bar is as long as its part of all votes, not of the leader's.
+    let page = Browser::logged_in(&it, &it.token)
+        .await
+        .get(&format!("/console/polls/acme/{}", poll.id))
+        .await;
+    assert_eq!(
+        page.text.matches("class=\"fill\" width=\"50.00\"").count(),
+        2
+    );
     let from = it.get("/tenants/acme/placement").await["shardID"]
         .as_str()
         .unwrap()
@@ -132,6 +141,8 @@ async fn a_tenant_moves_and_comes_back() {
         "Reverse",
         "Complete",
         "relief",
+        "step ",
+        "min to go",
     ] {
         assert!(shown.text.contains(said), "{said}");
     }
@@ -180,6 +191,48 @@ async fn wait_for(it: &Instance, id: &str, is: impl Fn(&Value) -> bool) {
 }
 
 #[tokio::test]
+async fn a_story_goes_on_after_its_move() {
+    let home = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let file = home.path().join("story.json");
+    let tell = |words: &str, verdict: Value| {
+        let chapter = json!({ "title": "People vote", "told": words, "state": "now" });
+        let story = json!({ "chapters": [chapter], "verdict": verdict });
+        std::fs::write(&file, story.to_string()).unwrap();
+    };
+    tell("it begins", Value::Null);
+    let options = Options {
+        args: vec!["--story-file".to_owned(), file.to_str().unwrap().to_owned()],
+        ..Options::default()
+    };
+    let it = Instance::within(home.clone(), options).await;
+    it.tenant("acme").await;
+    let from = it.get("/tenants/acme/placement").await["shardID"].clone();
+    let to = if from == "shard-1" {
+        "shard-2"
+    } else {
+        "shard-1"
+    };
+    let body = json!({ "toShardID": to, "windowMs": 0 });
+    let begun = it.call("POST", "/tenants/acme/move?reason=relief");
+    let begun = begun.json(&body).send().await.expect(202);
+    let id = text(&begun["migrationID"]);
+    wait_for(&it, &id, |body| body["status"] == "completed").await;
+
+    let browser = Browser::logged_in(&it, &it.token).await;
+    let mut watched = browser.watch(&format!("/console/live/moves/{id}")).await;
+    watched.until("it begins").await;
+    tell("it goes on", Value::Null);
+    watched.until("it goes on").await;
+    let verdict = json!({ "kept": true, "words": "No vote was lost." });
+    tell("it is over", verdict);
+    let last = watched.ended().await;
+    assert!(
+        last.contains("No vote was lost.") && last.contains("event: end"),
+        "{last}"
+    );
+}
+
+#[tokio::test]
 async fn results_are_shared_by_a_link_and_nothing_else_is() {
     let it = Instance::start().await;
     let app = Application::of(&it, "acme").await;
@@ -198,10 +251,7 @@ async fn results_are_shared_by_a_link_and_nothing_else_is() {
         .act("/console", &path, &[("days", "0")])
         .await
         .expect(422);
-    let made = browser
-        .act("/console", &path, &[("days", "1")])
-        .await
-        .expect(200);
+    let made = browser.done("/console", &path, &[("days", "1")]).await;
     let link = secret(&made).replace(&it.router, "");
     let page = anyone.get(&link).await.expect(200);
     assert!(page.text.contains("Lunch") && page.text.contains("3 votes by 3 voters"));
@@ -226,9 +276,23 @@ async fn results_are_shared_by_a_link_and_nothing_else_is() {
     let other = format!("/console/polls/acme/{}/share/{share}/remove", hidden.id);
     browser.act("/console", &other, &[]).await.expect(404);
     anyone.get(&link).await.expect(200);
+    let mut watched = anyone.watch(&format!("{link}/live")).await;
+    watched.until("3 votes by 3 voters").await;
     let why = [("reason", "the show is over")];
     browser.act("/console", &remove, &why).await.expect(303);
-    anyone.get(&link).await.expect(404);
+    let gone = anyone.get(&link).await.expect(404);
+    assert!(gone.text.contains("works no more"), "{}", gone.text);
+    // Whoever has it open sees no more either, however many votes come in.
+    let voting = async {
+        for voter in 3.. {
+            app.vote(&poll, 0, &format!("v{voter}")).await;
+        }
+    };
+    let last = tokio::select! {
+        last = watched.ended() => last,
+        () = voting => String::new(),
+    };
+    assert!(last.contains("event: over"), "{last}");
     let shown = browser.get(&poll_page).await.expect(200).text;
     assert!(!shown.contains("/remove"), "{shown}");
     let events = it.all("/events?kind=share").await;
@@ -237,10 +301,7 @@ async fn results_are_shared_by_a_link_and_nothing_else_is() {
     assert_eq!(events[0]["reason"], "the show is over");
     assert_eq!(events[1]["after"]["pollID"], poll.id.as_str());
     let path = format!("/console/polls/acme/{}/share", hidden.id);
-    let made = browser
-        .act("/console", &path, &[("days", "1")])
-        .await
-        .expect(200);
+    let made = browser.done("/console", &path, &[("days", "1")]).await;
     let page = anyone
         .get(&secret(&made).replace(&it.router, ""))
         .await

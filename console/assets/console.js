@@ -95,6 +95,13 @@
     probe.remove();
     return shown;
   };
+  // All times are UTC, as everywhere on the pages.
+  const stamp = (seconds) => new Date(seconds * 1000).toISOString();
+  const clock = (plot, at, _axis, _space, step) => {
+    const { min, max } = plot.scales.x;
+    const [from, to] = step >= 86400 ? [5, 10] : max - min > 86400 ? [5, 16] : step >= 60 ? [11, 16] : [11, 19];
+    return at.map((seconds) => stamp(seconds).slice(from, to).replace("T", " "));
+  };
   const wide = (place) => Math.max(200, place.clientWidth);
   const draw = (place, data) => {
     const held = charts.get(place);
@@ -104,14 +111,16 @@
       width: wide(place),
       height: Number(place.dataset.height || 210),
       cursor: { y: false },
+      // Room for half of the last moment's name.
+      padding: [null, 28, null, null],
       legend: { live: true },
       scales: {
         // A single moment has no length: it is drawn in the middle of a minute.
         x: { range: (plot, low, high) => (plot.data[0].length < 2 ? [low - 30, low + 30] : [low, high]) },
         y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] },
       },
-      axes: [{ ...axis }, { ...axis, size: 56 }],
-      series: [{}].concat(
+      axes: [{ ...axis, space: 84, values: clock }, { ...axis, size: 56 }],
+      series: [{ label: "Time (UTC)", value: (_, at) => (at ? stamp(at).slice(0, 19).replace("T", " ") : "—") }].concat(
         data.labels.map((label, number) => ({ label, stroke: resolve(colour(number)), width: 1.6, points: { show: data.x.length < 3 } })),
       ),
     };
@@ -175,17 +184,83 @@
   }
 
   // --- what changes, as it changes -------------------------------------------
-  const busy = (at) => at.contains(document.activeElement) || at.querySelector("details.verb[open]");
-  const patch = (parts) => {
-    for (const [id, text] of Object.entries(parts)) {
-      const at = document.getElementById(id);
-      // Nothing is taken from under somebody's hands.
-      if (at && at.dataset.shown !== text && !busy(at)) {
-        at.innerHTML = text;
-        at.dataset.shown = text;
-      }
-    }
+  // Nothing is taken from under somebody's hands: while a field or an open box
+  // is in use, the newest drawing of its part is kept and put there afterwards.
+  const shown = new Map();
+  const kept = new Map();
+  let pressed = null;
+  const fields = "input, select, textarea";
+  const inUse = (at, next) => {
+    if (pressed && at.contains(pressed)) return true;
+    const boxes = [...at.querySelectorAll("details.verb[open]")];
+    // What can be done no more is not held on to.
+    const still = (box) => {
+      const form = box.querySelector("form");
+      return !form || next.querySelector(`form[action="${CSS.escape(form.getAttribute("action"))}"]`);
+    };
+    if (boxes.some(still)) return true;
+    const here = document.activeElement;
+    return at.contains(here) && here.matches(fields) && !here.closest("details.verb");
   };
+  // How something is found again in the new drawing.
+  const named = (element) => {
+    if (element.id) return `#${CSS.escape(element.id)}`;
+    for (const name of ["href", "aria-label", "data-href"]) {
+      const value = element.getAttribute(name);
+      if (value) return `${element.tagName.toLowerCase()}[${name}="${CSS.escape(value)}"]`;
+    }
+    const form = element.matches("summary") && element.parentElement.querySelector("form[action]");
+    return form ? `details:has(form[action="${CSS.escape(form.getAttribute("action"))}"]) > summary` : null;
+  };
+  const remembered = (at) => {
+    const here = document.activeElement;
+    const focus = here !== at && at.contains(here) ? named(here) : null;
+    const open = [...at.querySelectorAll("details")].map((one) => one.open);
+    const rolled = [...at.querySelectorAll(".scroll, pre")].map((one) => [one.scrollLeft, one.scrollTop]);
+    return () => {
+      [...at.querySelectorAll("details")].forEach((one, number) => {
+        if (open[number] && !one.matches(".verb")) one.open = true;
+      });
+      [...at.querySelectorAll(".scroll, pre")].forEach((one, number) => {
+        if (rolled[number]) [one.scrollLeft, one.scrollTop] = rolled[number];
+      });
+      const again = focus && at.querySelector(focus);
+      if (again) again.focus({ preventScroll: true });
+    };
+  };
+  const put = (id, text) => {
+    kept.delete(id);
+    const at = document.getElementById(id);
+    if (!at || shown.get(id) === text) return;
+    const next = document.createElement("template");
+    next.innerHTML = text;
+    if (inUse(at, next.content)) return void kept.set(id, text);
+    const restore = remembered(at);
+    for (const [place, { plot }] of [...charts]) {
+      if (!at.contains(place)) continue;
+      plot.destroy();
+      charts.delete(place);
+    }
+    at.replaceChildren(next.content);
+    shown.set(id, text);
+    restore();
+    drawAll(at);
+  };
+  const patch = (parts) => Object.entries(parts).forEach(([id, text]) => put(id, text));
+  const catchUp = () => [...kept].forEach(([id, text]) => put(id, text));
+  document.addEventListener("focusout", () => setTimeout(catchUp));
+  document.addEventListener("toggle", () => setTimeout(catchUp), true);
+  // A click is a press and a release on the same thing.
+  document.addEventListener("pointerdown", (event) => (pressed = event.target));
+  for (const done of ["pointerup", "pointercancel"]) {
+    document.addEventListener(done, () =>
+      setTimeout(() => {
+        pressed = null;
+        catchUp();
+      }),
+    );
+  }
+
   const stream = document.body.dataset.live;
   const pulse = document.getElementById("pulse");
   const beat = (alive) => {
@@ -194,10 +269,15 @@
     pulse.classList.toggle("away", !alive);
     pulse.textContent = alive ? "live" : "reconnecting";
   };
+  let patience = 2000;
+  let source = null;
   const listen = () => {
-    const source = new EventSource(stream);
+    source = new EventSource(stream);
     const on = (event, act) => source.addEventListener(event, (told) => act(JSON.parse(told.data)));
-    source.addEventListener("open", () => beat(true));
+    source.addEventListener("open", () => {
+      patience = 2000;
+      beat(true);
+    });
     on("patch", patch);
     on("charts", begin);
     on("sample", add);
@@ -205,21 +285,32 @@
       source.close();
       if (pulse) pulse.hidden = true;
     });
+    // The session is over, or the link was taken back: the page says so.
+    source.addEventListener("over", () => {
+      source.close();
+      location.reload();
+    });
     source.addEventListener("error", () => {
       beat(false);
       if (source.readyState !== EventSource.CLOSED) return;
-      // Refused: the session may be over.
+      // Refused: the session may be over, or there is no room.
       setTimeout(async () => {
         try {
           const page = await fetch(location.href, { redirect: "manual" });
-          if (page.type === "opaqueredirect") return location.reload();
+          const gone = page.status >= 400 && page.status < 500;
+          if (gone || page.type === "opaqueredirect") return location.reload();
         } catch (_) {
           // Away for now.
         }
         listen();
-      }, 2000);
+      }, patience);
+      patience = Math.min(patience * 2, 30000);
     });
-    addEventListener("pagehide", () => source.close());
   };
-  if (stream && window.EventSource) listen();
+  if (stream && window.EventSource) {
+    listen();
+    addEventListener("pagehide", () => source.close());
+    // A page that comes back out of the browser's memory is live again.
+    addEventListener("pageshow", (event) => event.persisted && listen());
+  }
 })();

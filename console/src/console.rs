@@ -5,18 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_control_plane::ControlPlane;
-use ballast_domain::{Error, ErrorCode, Result};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::ahead::Ahead;
 use crate::census::Census;
+use crate::live::Rooms;
 use crate::ports::Running;
 use crate::session::{Attempts, Loggedout, Seal};
 use crate::story::Story;
-
-/// Pages that may be live at the same time.
-const WATCHERS_MAX: usize = 500;
+use crate::titles::Titles;
 
 /// What whoever runs the console decides.
 #[derive(Debug, Clone)]
@@ -46,7 +44,8 @@ pub struct Parts {
     pub(crate) logged_out: Loggedout,
     pub(crate) census: Census,
     pub(crate) ahead: Ahead,
-    watchers: Arc<Semaphore>,
+    pub(crate) titles: Titles,
+    pub(crate) rooms: Rooms,
     ending: watch::Sender<bool>,
 }
 
@@ -67,7 +66,8 @@ impl Console {
             logged_out: Loggedout::default(),
             census: Census::default(),
             ahead: Ahead::default(),
-            watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
+            titles: Titles::default(),
+            rooms: Rooms::default(),
             ending: watch::Sender::new(false),
             plane,
             settings,
@@ -91,12 +91,8 @@ impl Console {
         Story::read(self.settings.story.as_deref()?)
     }
 
-    /// A place among those who watch, and the sign to go.
-    pub(crate) fn watcher(&self) -> Result<(OwnedSemaphorePermit, watch::Receiver<bool>)> {
-        let place = self.watchers.clone().try_acquire_owned().map_err(|_| {
-            let detail = format!("{WATCHERS_MAX} pages are live already");
-            Error::new(ErrorCode::Unavailable, detail).retry_after(5)
-        })?;
-        Ok((place, self.ending.subscribe()))
+    /// The sign for those who watch to go.
+    pub(crate) fn ending(&self) -> watch::Receiver<bool> {
+        self.ending.subscribe()
     }
 }

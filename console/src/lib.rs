@@ -27,9 +27,10 @@ mod pages;
 mod ports;
 mod session;
 mod story;
+mod titles;
 
 pub use console::{Console, Settings};
 pub use pages::router;
 pub use ports::{Running, RunningSettings};
 pub use session::enter_path;
-pub use story::{Chapter, Progress, Story};
+pub use story::{Chapter, Progress, Story, Verdict};

@@ -16,6 +16,8 @@ const AT_ONCE: usize = 12;
 /// What was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Found {
+    /// Votes that were acknowledged before the count.
+    pub(super) acknowledged: u64,
     /// Votes in all polls.
     pub(super) votes: u64,
     /// Votes that were acknowledged and are not there.
@@ -29,6 +31,7 @@ impl Found {
     /// more than so many may.
     fn with(self, least: u64, there: u64, most: u64) -> Self {
         Self {
+            acknowledged: self.acknowledged + least,
             votes: self.votes + there,
             lost: self.lost + least.saturating_sub(there),
             doubled: self.doubled + there.saturating_sub(most),
@@ -45,6 +48,7 @@ pub(super) async fn of(api: &Api, crowd: &Crowd) -> anyhow::Result<Found> {
     });
     let all: Vec<Found> = polls.buffered(AT_ONCE).try_collect().await?;
     Ok(all.into_iter().fold(Found::default(), |sum, one| Found {
+        acknowledged: sum.acknowledged + one.acknowledged,
         votes: sum.votes + one.votes,
         lost: sum.lost + one.lost,
         doubled: sum.doubled + one.doubled,
@@ -78,6 +82,7 @@ mod tests {
     fn a_vote_that_is_missing_is_not_made_up_for_by_one_too_many() {
         let found = Found::default().with(5, 4, 5).with(3, 4, 3).with(2, 2, 2);
         let expected = Found {
+            acknowledged: 10,
             votes: 10,
             lost: 1,
             doubled: 1,

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ballast_console::{Chapter, Progress, Story};
+use ballast_console::{Chapter, Progress, Story, Verdict};
+use ballast_domain::Clock as _;
 use serde::Serialize;
 
 use super::api::Api;
@@ -14,6 +15,7 @@ use super::chapters::Ended;
 use super::count::{self, Found};
 use super::crowd::Crowd;
 use crate::cli::output::Screen;
+use crate::machine::SystemClock;
 
 /// How often the figures on the page are brought up to date.
 const EVERY: Duration = Duration::from_millis(500);
@@ -116,6 +118,8 @@ impl Teller {
     /// Notes what was counted.
     fn there(&self, found: &Found) {
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
+        story.counted_at_ms = Some(now_ms());
+        story.acknowledged_then = Some(found.acknowledged);
         story.found = Some(found.votes);
         story.lost = Some(found.lost);
         story.doubled = Some(found.doubled);
@@ -140,6 +144,8 @@ impl Teller {
         for chapter in &mut story.chapters {
             chapter.state = Progress::Done;
         }
+        let failed = crowd.failed.load(Ordering::SeqCst);
+        story.verdict = Some(verdict(found.lost, found.doubled, failed));
         drop(story);
         self.write(crowd);
     }
@@ -224,7 +230,7 @@ impl Summary {
 
     /// Whether the promise was kept.
     pub(super) fn is_good(&self) -> bool {
-        self.lost == 0 && self.doubled == 0 && self.failed_requests == 0
+        verdict(self.lost, self.doubled, self.failed_requests).kept
     }
 
     /// For people.
@@ -247,10 +253,7 @@ impl Summary {
             }
             _ => "nothing was hot".to_owned(),
         };
-        let verdict = match self.is_good() {
-            true => "No vote was lost, none was counted twice, no request failed.",
-            false => "THE PROMISE WAS BROKEN.",
-        };
+        let verdict = verdict(self.lost, self.doubled, self.failed_requests).words;
         format!(
             "\n{verdict}\n\
              \x20 acknowledged     {}\n\
@@ -273,6 +276,24 @@ impl Summary {
             self.slowest_vote_ms,
         )
     }
+}
+
+/// Whether the promise was kept, in the words of the terminal and the page.
+fn verdict(lost: u64, doubled: u64, failed: u64) -> Verdict {
+    let kept = lost == 0 && doubled == 0 && failed == 0;
+    let words = match kept {
+        true => "No vote was lost, none was counted twice, no request failed.",
+        false => "THE PROMISE WAS BROKEN.",
+    };
+    Verdict {
+        kept,
+        words: words.to_owned(),
+    }
+}
+
+/// The time, in milliseconds since 1970.
+fn now_ms() -> i64 {
+    SystemClock.now().unix_ms()
 }
 
 /// `1 move`, `2 moves`.

@@ -12,6 +12,8 @@ pub struct Browser {
     pub base: String,
     /// The cookie that it keeps.
     pub cookie: Option<String>,
+    /// The word for the next page.
+    flash: Option<String>,
 }
 
 /// A page as it came.
@@ -56,6 +58,7 @@ impl Browser {
             http: it.http().clone(),
             base: it.router.clone(),
             cookie: None,
+            flash: None,
         }
     }
 
@@ -69,9 +72,14 @@ impl Browser {
 
     /// Sends a request with the cookie.
     pub async fn send(&mut self, request: reqwest::RequestBuilder) -> Page {
-        let request = match &self.cookie {
-            Some(cookie) => request.header("cookie", cookie),
-            None => request,
+        let cookies: Vec<&str> = [&self.cookie, &self.flash]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        let request = match cookies.is_empty() {
+            false => request.header("cookie", cookies.join("; ")),
+            true => request,
         };
         let answer = request.send().await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
@@ -79,6 +87,10 @@ impl Browser {
             let pair = set.to_str().unwrap().split(';').next().unwrap();
             if pair.starts_with("ballast_session=") {
                 self.cookie = Some(pair.to_owned());
+            }
+            if pair.starts_with("ballast_flash=") {
+                let gone = pair == "ballast_flash=";
+                self.flash = (!gone).then(|| pair.to_owned());
             }
         }
         let text = answer.text().await.unwrap();
@@ -101,6 +113,18 @@ impl Browser {
         self.send(request.header("x-part", "yes")).await
     }
 
+    /// Follows what changes on a page.
+    pub async fn watch(&self, path: &str) -> Told {
+        let request = self.http.get(format!("{}{path}", self.base));
+        let request = match &self.cookie {
+            Some(cookie) => request.header("cookie", cookie),
+            None => request,
+        };
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        Told(answer)
+    }
+
     /// Sends fields.
     pub async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Page {
         let encoded: Vec<String> = fields
@@ -115,12 +139,49 @@ impl Browser {
         self.send(request).await
     }
 
+    /// Sends a form that a page has, and goes where it leads.
+    pub async fn done(&mut self, page: &str, path: &str, fields: &[(&str, &str)]) -> Page {
+        let answer = self.act(page, path, fields).await.expect(303);
+        let to = answer.header("location").to_owned();
+        self.get(&to).await.expect(200)
+    }
+
     /// Sends a form that a page has.
     pub async fn act(&mut self, page: &str, path: &str, fields: &[(&str, &str)]) -> Page {
         let csrf = self.get(page).await.expect(200).csrf();
         let mut all = vec![("csrf", csrf.as_str())];
         all.extend_from_slice(fields);
         self.post(path, &all).await
+    }
+}
+
+/// What a page is told as it changes.
+pub struct Told(reqwest::Response);
+
+impl Told {
+    /// Reads until something is told that holds these words.
+    pub async fn until(&mut self, words: &str) {
+        let mut so_far = String::new();
+        while !so_far.contains(words) {
+            let more = self.0.chunk().await.unwrap();
+            let more = more.unwrap_or_else(|| panic!("{words:?} was never told: {so_far}"));
+            so_far.push_str(&String::from_utf8_lossy(&more));
+        }
+    }
+
+    /// Reads to the end, which must come although there is always more to
+    /// tell; and what was told last.
+    pub async fn ended(mut self) -> String {
+        let mut last = String::new();
+        let end = async {
+            while let Ok(Some(more)) = self.0.chunk().await {
+                last = String::from_utf8_lossy(&more).into_owned();
+            }
+        };
+        let patience = std::time::Duration::from_secs(30);
+        let ended = tokio::time::timeout(patience, end).await;
+        ended.expect("the stream ends");
+        last
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn blocks(shard: &str, figures: &ShardFigures, size: Size) -> Markup 
         number(figures.rate)
     );
     html! {
-        svg class="blocks" viewBox=(format!("0 0 {} {}", whole.width, whole.height)) role="img" aria-label=(label) {
+        svg class="blocks" viewBox=(format!("0 0 {} {}", whole.width, whole.height)) role="group" aria-label=(label) {
             @for (place, area) in order.iter().zip(&areas) {
                 (block(figures, *place, area))
             }
@@ -121,15 +121,25 @@ fn block(figures: &ShardFigures, place: usize, area: &Area) -> Markup {
     };
     let fits = area.width >= NAMED_WIDTH && area.height >= NAMED_HEIGHT;
     let letters = (area.width - 8.0) / LETTER;
-    html! {
-        g data-tip=(told) data-href=[tenant.map(|tenant| format!("/console/tenants/{}", tenant.tenant))] {
-            rect class=(class) x=(unit(area.x + 0.5)) y=(unit(area.y + 0.5))
-                width=(unit(area.width - 1.0)) height=(unit(area.height - 1.0)) rx="2" {}
-            @if fits {
-                text x=(unit(area.x + 5.0)) y=(unit(area.y + 12.5)) class=(format!("on{heat}")) {
-                    (cut(&name, letters))
-                }
+    let drawn = html! {
+        rect class=(class) x=(unit(area.x + 0.5)) y=(unit(area.y + 0.5))
+            width=(unit(area.width - 1.0)) height=(unit(area.height - 1.0)) rx="2" {}
+        @if fits {
+            text x=(unit(area.x + 5.0)) y=(unit(area.y + 12.5)) class=(format!("on{heat}")) {
+                (cut(&name, letters))
             }
+        }
+    };
+    let page = tenant.map(|tenant| format!("/console/tenants/{}", tenant.tenant));
+    html! {
+        @match page {
+            // The keyboard comes to those that have a name on them: of very many
+            // that are too small for one, nobody wants to step through each.
+            // What is read aloud must hold what is seen.
+            Some(page) if fits => {
+                a href=(page) data-tip=(told) aria-label=[(cut(&name, letters) == name).then_some(&told)] { (drawn) }
+            }
+            page => { g data-tip=(told) data-href=[page] aria-hidden="true" { (drawn) } }
         }
     }
 }
@@ -193,5 +203,6 @@ mod tests {
         assert!(drawn.contains("large · 1,000 votes"));
         assert!(drawn.contains("3 others"));
         assert!(drawn.contains("data-href=\"/console/tenants/small\""));
+        assert!(drawn.contains("<a href=\"/console/tenants/large\""));
     }
 }

@@ -6,7 +6,16 @@
 //!         `charts` all of a chart, `sample` one more moment of it, `end`
 //! ```
 //! The parts are drawn by the functions that drew the page, so there is one
-//! way in which anything looks.
+//! way in which anything looks. Whoever's right to watch is over is sent
+//! `over` and let go, however much there is to tell.
+
+mod every;
+mod right;
+mod rooms;
+
+pub(crate) use every::{Every, Parts};
+pub(crate) use right::Right;
+pub(crate) use rooms::Rooms;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -16,19 +25,20 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use ballast_control_plane::tokens;
-use ballast_domain::TokenId;
 use futures::stream;
 use maud::Markup;
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior};
 
+use self::rooms::Place;
 use crate::console::Console;
 use crate::page::error::Broken;
 
-/// How often something is sent even when there is nothing to say, and it is
-/// looked whether the session's token still works.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// How often it is looked whether somebody may still watch.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// After so many looks something is sent even when there is nothing to say.
+const SIGN_OF_LIFE: u32 = 7;
 /// Changes that follow each other quickly are told as one.
 const BREATH: Duration = Duration::from_millis(150);
 const STILL_HERE: &[u8] = b": still here\n\n";
@@ -55,29 +65,40 @@ pub(crate) trait Source: Send + 'static {
 /// Somebody who watches.
 struct Watcher<S> {
     console: Console,
-    /// Whose session it is; nobody's, for what anyone may see.
-    token: Option<TokenId>,
+    right: Right,
     source: S,
     ending: watch::Receiver<bool>,
+    /// When it is looked at the right. It is kept from one event to the next:
+    /// a source that always has something to tell must not put it off.
+    looks: Interval,
+    /// Looks since something was sent.
+    quiet: u32,
     /// What was sent of each part.
     sent: HashMap<&'static str, u64>,
     over: bool,
     first: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
-/// Tells what a source has to tell, for as long as somebody listens.
+/// Tells what a source has to tell, for as long as somebody listens who may.
 pub(crate) fn streamed<S: Source>(
     console: &Console,
-    token: Option<TokenId>,
+    right: Right,
     source: S,
 ) -> Result<Response, Broken> {
-    let (place, ending) = console.watcher()?;
+    let place = match right.link() {
+        None => console.rooms.operator()?,
+        Some(link) => console.rooms.public(link)?,
+    };
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let watcher = Watcher {
         console: console.clone(),
-        token,
+        right,
         source,
-        ending,
+        ending: console.ending(),
+        looks,
+        quiet: 0,
         sent: HashMap::new(),
         over: false,
         first: true,
@@ -85,6 +106,7 @@ pub(crate) fn streamed<S: Source>(
     };
     let events = stream::unfold(watcher, |mut watcher| async move {
         let event = watcher.next().await?;
+        watcher.quiet = 0;
         Some((Ok::<_, Infallible>(event), watcher))
     });
     let headers = [
@@ -104,28 +126,43 @@ impl<S: Source> Watcher<S> {
         if !std::mem::take(&mut self.first) {
             tokio::time::sleep(BREATH).await;
         }
+        loop {
+            let told = match self.heard().await {
+                Heard::Told(told) => told?,
+                Heard::Nothing => return Some(Bytes::from_static(STILL_HERE)),
+                Heard::Over => {
+                    self.over = true;
+                    return Some(event("over", &Value::Null).into());
+                }
+                Heard::Ending => return None,
+            };
+            let text = self.written(told);
+            if !text.is_empty() {
+                return Some(text.into());
+            }
+        }
+    }
+
+    async fn heard(&mut self) -> Heard {
         let mut ending = self.ending.clone();
-        let quiet = tokio::time::sleep(SIGN_OF_LIFE);
-        tokio::pin!(quiet);
+        // Looking at the right does not break the source off: one that takes
+        // long would never come to its end.
+        let waiting = self.source.next();
+        tokio::pin!(waiting);
         loop {
             tokio::select! {
-                told = self.source.next() => {
-                    let text = self.written(told?);
-                    if !text.is_empty() {
-                        return Some(text.into());
+                biased;
+                _ = self.looks.tick() => {
+                    if self.right.is_over(&self.console).await {
+                        return Heard::Over;
+                    }
+                    self.quiet += 1;
+                    if self.quiet >= SIGN_OF_LIFE {
+                        return Heard::Nothing;
                     }
                 }
-                () = &mut quiet => {
-                    if let Some(token) = &self.token {
-                        let known = tokens::working(&self.console.plane, token).await;
-                        // That it cannot be judged right now is no reason to go.
-                        if matches!(known, Ok(None)) {
-                            return None;
-                        }
-                    }
-                    return Some(Bytes::from_static(STILL_HERE));
-                }
-                () = told_to_go(&mut ending) => return None,
+                () = told_to_go(&mut ending) => return Heard::Ending,
+                told = &mut waiting => return Heard::Told(told),
             }
         }
     }
@@ -165,6 +202,18 @@ impl<S: Source> Watcher<S> {
         }
         changed
     }
+}
+
+/// What somebody who watches waits for.
+enum Heard {
+    /// What the source has to tell.
+    Told(Option<Vec<Told>>),
+    /// It was quiet for long.
+    Nothing,
+    /// The right to watch is over.
+    Over,
+    /// The process is about to end.
+    Ending,
 }
 
 async fn told_to_go(ending: &mut watch::Receiver<bool>) {

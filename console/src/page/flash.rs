@@ -11,20 +11,46 @@ use crate::session::{FLASH, Purpose, set_cookie};
 const SECONDS: i64 = 60;
 
 /// What is said.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Flash(pub(crate) String);
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Flash {
+    /// In words.
+    pub(crate) said: String,
+    /// What is shown this once and never again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<String>,
+}
 
 /// Goes to another page and says something there.
 pub(crate) fn done(console: &Console, to: &str, said: impl Into<String>) -> Response {
+    let said = said.into();
+    leave(console, to, &Flash { said, secret: None })
+}
+
+/// Goes to another page and shows a secret there, once. It is not shown in the
+/// answer to the form: loading that again would send the form again, and make
+/// another.
+pub(crate) fn shown_once(
+    console: &Console,
+    to: &str,
+    said: impl Into<String>,
+    secret: impl Into<String>,
+) -> Response {
+    let flash = Flash {
+        said: said.into(),
+        secret: Some(secret.into()),
+    };
+    leave(console, to, &flash)
+}
+
+fn leave(console: &Console, to: &str, flash: &Flash) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();
     let headers = response.headers_mut();
     if let Ok(to) = HeaderValue::from_str(to) {
         headers.insert(header::LOCATION, to);
     }
-    let flash = Flash(said.into());
     let sealed = console
         .seal
-        .seal(Purpose::Flash, &flash, console.plane.entropy());
+        .seal(Purpose::Flash, flash, console.plane.entropy());
     let cookie = sealed.map(|sealed| set_cookie(FLASH, &sealed, SECONDS, console.settings.secure));
     if let Some(Ok(cookie)) = cookie.map(|cookie| HeaderValue::from_str(&cookie)) {
         headers.append(header::SET_COOKIE, cookie);

@@ -4,7 +4,7 @@ use axum::http::header;
 use axum::response::{AppendHeaders, Html, IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 
-use super::flash;
+use super::flash::{self, Flash};
 use super::form::hidden;
 use crate::assets::Asset;
 use crate::console::Console;
@@ -64,9 +64,7 @@ impl<'a> Page<'a> {
                 a class="skip" href="#main" { "Skip to content" }
                 (self.bar())
                 main id="main" tabindex="-1" {
-                    @if let Some(flash) = &self.visitor.flash {
-                        p class="note good" role="status" { (flash.0) }
-                    }
+                    @if let Some(flash) = &self.visitor.flash { (said(flash)) }
                     (main)
                 }
                 div id="tip" class="tip" hidden {}
@@ -99,12 +97,34 @@ impl<'a> Page<'a> {
                 div class="who" {
                     span id="pulse" class="pulse" hidden title="Live" { "live" }
                     button type="button" class="quiet" id="theme" hidden { "Theme" }
-                    span class="muted" { (token.name) " · " (token.role.name()) }
+                    span class="muted whoami" title=(token.name) { bdi { (token.name) } " · " (token.role.name()) }
                     form method="post" action="/console/logout" {
                         (hidden(self.visitor))
                         button type="submit" class="quiet" { "Log out" }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// What the page before left to be said.
+fn said(flash: &Flash) -> Markup {
+    html! {
+        @match &flash.secret {
+            None => { p class="note good" role="status" { (flash.said) } }
+            Some(secret) => {
+                @let link = secret.starts_with("http");
+                section class="card secret" role="status" aria-labelledby="secret-title" {
+                    h2 id="secret-title" { @if link { "The link" } @else { "The new key" } ", shown this once" }
+                    code id="secret" { (secret) }
+                    div class="row" {
+                        button type="button" data-copy="secret" { "Copy" }
+                        @if link { a class="button" href=(secret) { "Open" } }
+                        span class="muted" { (flash.said) }
+                    }
+                }
+                br;
             }
         }
     }
@@ -129,6 +149,17 @@ pub(crate) fn outside(title: &str, main: &Markup) -> Response {
             header class="bar" {
                 a class="brand" href="/console" { (mark()) span { "Ballast" } }
             }
+            main id="main" { (main) }
+        }
+    })
+}
+
+/// A page for anyone, that says nothing of the console.
+pub(crate) fn public(title: &str, main: &Markup) -> Response {
+    dressed(html! {
+        (head(title, false))
+        body class="outside" {
+            header class="bar" { span class="brand" { (mark()) span { "Ballast" } } }
             main id="main" { (main) }
         }
     })

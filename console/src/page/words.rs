@@ -82,7 +82,8 @@ fn coarse(ms: u64) -> String {
         0..60 => format!("{seconds} s"),
         60..3_600 => format!("{} min", seconds / 60),
         3_600..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
+        172_800..63_072_000 => format!("{} d", seconds / 86_400),
+        _ => format!("{} years", seconds / 31_556_952),
     }
 }
 
@@ -217,6 +218,7 @@ mod tests {
         assert!(told(0, 0).contains("just now"));
         assert!(told(0, 60_000).contains("1 min ago"));
         assert!(told(60_000, 0).contains("in 1 min"));
+        assert!(told(2_275_948_800_000, 0).contains("in 72 years"));
     }
 
     #[test]

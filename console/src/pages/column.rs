@@ -42,18 +42,25 @@ impl Column<'_> {
                     @if let Some(id) = self.hotspot {
                         a class="badge bad" href=(format!("/console/hotspots/{id}")) { "hotspot" }
                     } @else if hot { (badge("bad", "hot")) }
-                    (state(shard))
-                }
-                div class="sub" {
-                    span class="rate" { (number(figures.rate)) " " small { "votes/s" } }
-                    span { "weight " (shard.weight) }
+                    (state(shard, figures.trouble.is_some()))
                 }
                 @if let Some(trouble) = &figures.trouble {
-                    p class="note bad small" { (trouble) }
+                    // Of what cannot be looked at nothing is known: no figure
+                    // stands for that.
+                    p class="note bad small" { "It cannot be read: " (trouble) }
+                    div class="sub" {
+                        span { (short(self.slices)) " of " (short(shard.max_slices)) " slices" }
+                        span { "weight " (shard.weight) }
+                    }
+                } @else {
+                    div class="sub" {
+                        span class="rate" { (number(figures.rate)) " " small { "votes/s" } }
+                        span { "weight " (shard.weight) }
+                    }
+                    (blocks(shard.shard_id.as_str(), figures, Size::Column))
+                    (warmth(heat))
+                    (self.density())
                 }
-                (blocks(shard.shard_id.as_str(), figures, Size::Column))
-                (warmth(heat))
-                (self.density())
                 @if let Some(full) = self.ahead {
                     div class=(if full.is_near() { "sub near" } else { "sub" }) { (full.words()) }
                 }

@@ -57,7 +57,7 @@ pub(super) async fn show(
     visitor: Visitor,
     asked: Fields,
 ) -> Result<Response, Broken> {
-    let mut found = events::list(&console.plane, &query(&asked, PAGE + 1)?).await?;
+    let mut found = found(&console, &asked).await?;
     let more = found.len() > PAGE as usize;
     found.truncate(PAGE as usize);
     let next = found
@@ -69,8 +69,11 @@ pub(super) async fn show(
         div class="head" {
             h1 { "Events" }
             div class="grow" {}
-            a class="button" href=(format!("/console/events.csv?{file}")) { "CSV" }
-            a class="button" href=(format!("/console/events.ndjson?{file}")) { "NDJSON" }
+            // A file of one thing's events needs its kind.
+            @if asked.filled("id").is_none() || asked.filled("kind").is_some() {
+                a class="button" href=(format!("/console/events.csv?{file}")) { "CSV" }
+                a class="button" href=(format!("/console/events.ndjson?{file}")) { "NDJSON" }
+            }
         }
         (search(&asked))
         section class="card tight" {
@@ -86,6 +89,34 @@ pub(super) async fn show(
         }
     };
     Ok(Page::new(&console, &visitor, "Events").show(&main))
+}
+
+/// The events that are asked for. What has this ID is looked for among all
+/// kinds when none is chosen.
+async fn found(console: &Console, asked: &Fields) -> Result<Vec<EventBody>> {
+    let limit = PAGE + 1;
+    let Some(id) = asked
+        .filled("id")
+        .filter(|_| asked.filled("kind").is_none())
+    else {
+        return events::list(&console.plane, &query(asked, limit)?).await;
+    };
+    let mut found = Vec::new();
+    for kind in Kind::ALL {
+        let query = EventQuery {
+            kind: Some(kind),
+            id: Some(id.to_owned()),
+            before: asked.optional("before")?,
+            since: asked.optional("since")?,
+            until: asked.optional("until")?,
+            hidden: None,
+            limit,
+        };
+        found.extend(events::list(&console.plane, &query).await?);
+    }
+    found.sort_by_key(|event| std::cmp::Reverse(event.event_id));
+    found.truncate(limit as usize);
+    Ok(found)
 }
 
 fn search(asked: &Fields) -> Markup {
@@ -127,7 +158,7 @@ fn table(console: &Console, found: &[EventBody]) -> Markup {
     let now = console.plane.now();
     html! {
         div class="scroll" role="region" aria-label="Events" tabindex="0" {
-            table {
+            table class="folds" {
                 thead { tr {
                     th class="num" { "#" } th { "When" } th { "Who" } th { "What" } th { "To what" }
                     th { "Why" } th { "Change" }
@@ -150,16 +181,29 @@ fn table(console: &Console, found: &[EventBody]) -> Markup {
     }
 }
 
+/// What it happened to, with a link to its page where it has one.
 fn subject(event: &EventBody) -> Markup {
-    let page = match event.kind.as_str() {
+    let room = match event.kind.as_str() {
         "tenant" => Some("tenants"),
         "shard" => Some("shards"),
         "migration" => Some("moves"),
+        "hotspot" => Some("hotspots"),
+        "plan" => Some("plans"),
+        _ => None,
+    };
+    let page = match (room, event.kind.as_str()) {
+        (Some(room), _) => Some(format!("/console/{room}/{}", event.id)),
+        // A key is on the page of its tenant.
+        (None, "key") => {
+            let told = [&event.after, &event.before];
+            let tenant = told.iter().find_map(|told| told["tenantID"].as_str());
+            tenant.map(|tenant| format!("/console/tenants/{tenant}#keys"))
+        }
         _ => None,
     };
     html! {
         @match page {
-            Some(page) => { a href=(format!("/console/{page}/{}", event.id)) { (event.id) } }
+            Some(page) => { a href=(page) { (event.id) } }
             None => { (event.id) }
         }
     }

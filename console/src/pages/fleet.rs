@@ -11,18 +11,18 @@ use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_domain::shard::{Pressure, Shard, ShardState};
-use ballast_domain::{RegionId, ShardId};
+use ballast_domain::{RegionId, ShardId, Timestamp};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::column::Column;
-use super::names;
+use super::{machine, names};
 use crate::ahead::Foreseen;
 use crate::census::{Fleet, Heat, Sample, ShardFigures, TenantFigure};
 use crate::console::Console;
 use crate::draw::blocks::heat;
-use crate::live::{Source, Told, streamed};
+use crate::live::{Right, Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::layout::Page;
 use crate::page::words::{badge, bytes, nothing, number, progress, short};
@@ -52,6 +52,7 @@ struct Seen {
     ahead: Arc<Foreseen>,
     story: Option<Story>,
     may_act: bool,
+    now: Timestamp,
 }
 
 async fn seen(console: &Console, may_act: bool) -> Result<Seen, Broken> {
@@ -71,6 +72,7 @@ async fn seen(console: &Console, may_act: bool) -> Result<Seen, Broken> {
         moves,
         story: console.story(),
         may_act,
+        now: console.plane.now(),
     })
 }
 
@@ -104,7 +106,9 @@ pub(super) async fn show(
                 div class="grid" {
                     section class="card w7" aria-labelledby="chart-rate" {
                         h2 id="chart-rate" { "Votes per second" }
-                        div class="chart" data-chart="rate" {}
+                        div class="chart" data-chart="rate" {
+                            noscript { p class="small muted" { "It is drawn by a script. The figures of now are in the columns above." } }
+                        }
                     }
                     section class="card tight w5" aria-labelledby="hottest" {
                         h2 id="hottest" { "Hottest tenants" }
@@ -131,7 +135,7 @@ pub(super) async fn live(
         may_act: visitor.may(ballast_domain::token::Role::Operator),
         lines: None,
     };
-    streamed(&console, Some(visitor.token.token_id), source)
+    streamed(&console, Right::Session(visitor.session), source)
 }
 
 struct Live {
@@ -213,7 +217,10 @@ impl Seen {
         vec![
             (
                 "fleet-story",
-                self.story.as_ref().map(Story::show).unwrap_or_default(),
+                self.story
+                    .as_ref()
+                    .map(|story| story.show(self.now))
+                    .unwrap_or_default(),
             ),
             ("fleet-strip", self.strip()),
             ("fleet-moves", self.moving()),
@@ -241,20 +248,24 @@ impl Seen {
         let slices: u64 = shards.iter().map(|shard| self.slices(&shard.value)).sum();
         let votes: u64 = self.figures.shards.values().map(|shard| shard.votes).sum();
         let rate: u64 = self.figures.shards.values().map(|shard| shard.rate).sum();
-        let away = self
+        let away: Vec<&str> = self
             .figures
             .shards
-            .values()
-            .filter(|shard| shard.trouble.is_some());
-        let away = away.count() as u64;
+            .iter()
+            .filter(|(_, shard)| shard.trouble.is_some())
+            .map(|(id, _)| id.as_str())
+            .collect();
         html! {
             dl class="strip" {
                 div { dt { "Votes per second" } dd { (number(rate)) } }
-                div { dt { "Votes in open polls" } dd { (short(votes)) } }
+                div { dt { "Votes in open polls" } dd {
+                    (short(votes))
+                    @if !away.is_empty() { " " small { "without " (without(&away)) } }
+                } }
                 div { dt { "Tenant slices" } dd { (number(slices)) } }
                 div { dt { "Shards" } dd {
                     (shards.len())
-                    @if away > 0 { " " small { (badge("bad", &format!("{away} away"))) } }
+                    @if !away.is_empty() { " " small { (badge("bad", &format!("{} away", away.len()))) } }
                 } }
                 div { dt { "Moving now" } dd { (self.moves.len()) } }
             }
@@ -338,7 +349,7 @@ impl Seen {
                                 tr {
                                     td { (names::shard(&shard.value.shard_id)) }
                                     td { (shard.value.region) }
-                                    td { (state(&shard.value)) }
+                                    td { (state(&shard.value, figures.trouble.is_some())) }
                                     td class="num" { (number(figures.rate)) }
                                     td class="num" { @match &figures.heat { Some(heat) => { (heat.percent) " %" } None => { "—" } } }
                                     td class="num" { (number(self.slices(&shard.value))) }
@@ -392,6 +403,14 @@ impl Seen {
     }
 }
 
+/// What the figures leave out.
+fn without(away: &[&str]) -> String {
+    match away {
+        [one] => format!("{one}, which cannot be read"),
+        many => format!("{} shards that cannot be read", many.len()),
+    }
+}
+
 fn swatch(rate: u64, shard: Option<&Heat>) -> Markup {
     html! {
         svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true" {
@@ -400,9 +419,11 @@ fn swatch(rate: u64, shard: Option<&Heat>) -> Markup {
     }
 }
 
-/// The state of a shard, where it is worth a word.
-pub(super) fn state(shard: &Shard) -> Markup {
+/// The state of a shard, where it is worth a word. One that cannot be looked
+/// at is away, whatever it should be.
+pub(super) fn state(shard: &Shard, away: bool) -> Markup {
     html! {
+        @if away { (badge("bad", "away")) " " }
         @match shard.state {
             ShardState::Active => {}
             ShardState::Draining => { (badge("warn", "draining")) }
@@ -427,6 +448,7 @@ pub(super) fn moving(body: &MigrationBody) -> Markup {
             span class="small" {
                 a href=(format!("/console/moves/{}", moved.migration_id)) { (body.phase) } " "
                 (crate::page::words::status(body.status))
+                @if let Some(how_far) = machine::how_far(body) { " " span class="muted" { (how_far) } }
             }
             (progress(told.done, total, &label))
         }

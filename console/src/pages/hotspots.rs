@@ -1,5 +1,7 @@
 //! Hotspots and plans: what is hot, why, what helps, and what is done.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::response::Response;
 use ballast_control_plane::hotspots::records::{Hotspot, HotspotStatus, PlanRecord, PlanStatus};
@@ -11,6 +13,7 @@ use maud::{Markup, html};
 use super::names;
 use crate::console::Console;
 use crate::fields::Fields;
+use crate::live::{Every, Parts, Right, streamed};
 use crate::page::error::Broken;
 use crate::page::layout::Page;
 use crate::page::words::{badge, listing, moment, nothing};
@@ -19,39 +22,82 @@ use crate::session::Visitor;
 /// Of each that are shown.
 const SHOWN: u32 = 50;
 
+/// How often it is looked at.
+const EVERY: Duration = Duration::from_secs(2);
+
 /// The page.
 pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
 ) -> Result<Response, Broken> {
-    let plane = &console.plane;
     let shard: Option<ShardId> = asked.optional("shard")?;
-    let hotspots = ask::list(plane, None, None, None, SHOWN).await?;
-    let plans = plans::list(plane, None, None, SHOWN).await?;
-    let now = plane.now();
-    let open = hotspots
-        .iter()
-        .any(|it| it.value.status == HotspotStatus::Open);
+    let seen = seen(&console).await?;
     let main = html! {
         div class="head" {
             h1 { "Hotspots" }
-            @if !open { (badge("good", "nothing is hot")) }
+            div id="hotspots-calm" { (seen.calm()) }
         }
         (why_not_form(&console, shard.as_ref()))
         @if let Some(shard) = &shard { (why_not(&console, shard).await?) }
         div class="stack" {
             section class="card tight" aria-labelledby="found" {
                 h2 id="found" { "Found" }
-                (found(&hotspots, now))
+                div id="hotspots-found" { (found(&seen.hotspots, seen.now)) }
             }
             section class="card tight" aria-labelledby="plans" {
                 h2 id="plans" { "Plans" }
-                (planned(&plans, now))
+                div id="hotspots-plans" { (planned(&seen.plans, seen.now)) }
             }
         }
     };
-    Ok(Page::new(&console, &visitor, "Hotspots").show(&main))
+    let page = Page::new(&console, &visitor, "Hotspots");
+    Ok(page.live("/console/live/hotspots").show(&main))
+}
+
+/// The page as it changes.
+pub(super) async fn live(
+    State(console): State<Console>,
+    visitor: Visitor,
+) -> Result<Response, Broken> {
+    let asked = console.clone();
+    let source = Every::new(EVERY, move || {
+        let console = asked.clone();
+        async move { seen(&console).await.ok().map(|seen| seen.parts()) }
+    });
+    streamed(&console, Right::Session(visitor.session), source)
+}
+
+/// All that changes on the page.
+struct Seen {
+    hotspots: Vec<Versioned<Hotspot>>,
+    plans: Vec<Versioned<PlanRecord>>,
+    now: Timestamp,
+}
+
+async fn seen(console: &Console) -> Result<Seen> {
+    let plane = &console.plane;
+    Ok(Seen {
+        hotspots: ask::list(plane, None, None, None, SHOWN).await?,
+        plans: plans::list(plane, None, None, SHOWN).await?,
+        now: plane.now(),
+    })
+}
+
+impl Seen {
+    fn parts(&self) -> Parts {
+        vec![
+            ("hotspots-calm", self.calm()),
+            ("hotspots-found", found(&self.hotspots, self.now)),
+            ("hotspots-plans", planned(&self.plans, self.now)),
+        ]
+    }
+
+    fn calm(&self) -> Markup {
+        let mut all = self.hotspots.iter();
+        let open = all.any(|it| it.value.status == HotspotStatus::Open);
+        html! { @if !open { (badge("good", "nothing is hot")) } }
+    }
 }
 
 fn why_not_form(console: &Console, chosen: Option<&ShardId>) -> Markup {

@@ -1,5 +1,5 @@
 //! A tenant's keys: made, rotated, revoked. A secret is shown once, on the
-//! page that answers the form.
+//! tenant's page that follows the form.
 
 use axum::response::Response;
 use ballast_control_plane::keys::{self, KeyBody, NewKey, NewKeyBody, Rotation};
@@ -8,10 +8,10 @@ use ballast_domain::{KeyId, Result, TenantId};
 use maud::{Markup, html};
 
 use super::deed::Deed;
-use super::tenant::{Seen, with_notice};
+use super::tenant::Seen;
 use crate::console::Console;
 use crate::page::error::Broken;
-use crate::page::flash::done;
+use crate::page::flash::{done, shown_once};
 use crate::page::form::{self, Verb};
 use crate::page::words::{badge, moment, nothing};
 use crate::session::Visitor;
@@ -27,7 +27,7 @@ pub(super) fn part(console: &Console, visitor: &Visitor, seen: &Seen, may: bool)
             (nothing("It has no keys.", &html! { "Without a key it can neither vote nor read." }))
         } @else {
             div class="scroll" role="region" aria-label="API keys" tabindex="0" {
-                table {
+                table class="folds" {
                     thead { tr {
                         th { "Key" } th { "Name" } th { "May" } th { "Status" } th { "Last used" }
                         @if may { th { span class="sr" { "Acts" } } }
@@ -56,7 +56,7 @@ fn row(
     html! {
         tr {
             td { code { (key.hint) } @if key.mode == KeyMode::Test { " " (badge("calm", "test")) } }
-            td { (key.name.as_deref().unwrap_or("—")) }
+            td { bdi { (key.name.as_deref().unwrap_or("—")) } }
             td class="small" { (scopes(&key.scopes)) }
             td {
                 (status(body.status))
@@ -136,7 +136,7 @@ pub(super) async fn create(deed: Deed<TenantId>) -> Result<Response, Broken> {
         ..NewKey::default()
     };
     let made = keys::create(&console.plane, &act.intent()?, &tenant, &new).await?;
-    with_notice(&console, &act.visitor, &tenant, &secret(&console, &made)).await
+    Ok(shown(&console, &tenant, &made))
 }
 
 /// Makes a key's successor and shows it.
@@ -152,7 +152,7 @@ pub(super) async fn rotate(deed: Deed<(TenantId, KeyId)>) -> Result<Response, Br
     };
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     let made = keys::rotate(&console.plane, &intent, &key, &if_match, &rotation).await?;
-    with_notice(&console, &act.visitor, &tenant, &secret(&console, &made)).await
+    Ok(shown(&console, &tenant, &made))
 }
 
 /// Ends a key.
@@ -168,20 +168,12 @@ pub(super) async fn revoke(deed: Deed<(TenantId, KeyId)>) -> Result<Response, Br
     Ok(done(&console, &to, format!("Key {key} is revoked.")))
 }
 
-fn secret(console: &Console, made: &NewKeyBody) -> Markup {
-    let now = console.plane.now();
-    html! {
-        section class="card secret" role="status" aria-labelledby="secret-title" {
-            h2 id="secret-title" { "The new key, shown this once" }
-            code id="secret" { (made.key) }
-            div class="row" {
-                button type="button" data-copy="secret" { "Copy" }
-                span class="muted" { "It is stored nowhere. Keep it now." }
-                @if let Some(ends) = made.overlap_ends_at {
-                    span class="muted" { "The old key stops working " (moment(ends, now)) "." }
-                }
-            }
-        }
-        br;
+/// Leads back to the tenant, where the secret is shown once.
+fn shown(console: &Console, tenant: &TenantId, made: &NewKeyBody) -> Response {
+    let mut said = "It is stored nowhere. Keep it now.".to_owned();
+    if let Some(ends) = made.overlap_ends_at {
+        said.push_str(&format!(" The old key stops working at {ends}."));
     }
+    let to = format!("/console/tenants/{tenant}");
+    shown_once(console, &to, said, made.key.to_string())
 }

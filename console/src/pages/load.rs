@@ -1,5 +1,8 @@
 //! Load over time: charts, and a heat map with a row for each shard.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::response::Response;
 use ballast_control_plane::load::history::{self, LoadHistory, ShardPoint, Stretch};
@@ -10,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::console::Console;
 use crate::fields::Fields;
+use crate::live::{Every, Right, streamed};
 use crate::page::error::Broken;
 use crate::page::layout::Page;
 use crate::page::words::nothing;
@@ -50,13 +54,7 @@ pub(super) async fn show(
     visitor: Visitor,
     asked: Fields,
 ) -> Result<Response, Broken> {
-    let filter = LoadFilter {
-        shard: None,
-        tenant: None,
-        tenants_max: Some(1),
-    };
-    let stretch = stretch(&console, &asked)?;
-    let past = history::show(&console.plane, stretch, None, filter).await?;
+    let past = past(&console, &asked).await?;
     let minutes: i64 = asked.optional("minutes")?.unwrap_or(60);
     let main = html! {
         div class="head" {
@@ -72,14 +70,54 @@ pub(super) async fn show(
         }
         section class="card" aria-labelledby="heat" {
             h2 id="heat" { "Heat, shard by shard" }
-            (heat_map(&past))
+            div id="load-heat" { (heat_map(&past)) }
         }
         br;
-        div class="grid" { (charts(&past)) }
+        div class="grid" id="load-charts" { (charts(&past)) }
     };
-    Ok(Page::new(&console, &visitor, "Load")
-        .with_charts()
-        .show(&main))
+    let page = Page::new(&console, &visitor, "Load").with_charts();
+    // What is long over does not change.
+    let page = match asked.filled("to") {
+        Some(_) => page,
+        None => page.live(format!(
+            "/console/live/load?{}",
+            asked.query_with("to", None)
+        )),
+    };
+    Ok(page.show(&main))
+}
+
+/// The page as it changes: the longer the stretch, the less one moment more
+/// is seen.
+pub(super) async fn live(
+    State(console): State<Console>,
+    visitor: Visitor,
+    asked: Fields,
+) -> Result<Response, Broken> {
+    let minutes: u64 = asked.optional("minutes")?.unwrap_or(60);
+    let every = Duration::from_secs((minutes / 6).clamp(5, 300));
+    let asked = Arc::new((console.clone(), asked));
+    let source = Every::new(every, move || {
+        let asked = asked.clone();
+        async move {
+            let past = past(&asked.0, &asked.1).await.ok()?;
+            Some(vec![
+                ("load-heat", heat_map(&past)),
+                ("load-charts", charts(&past)),
+            ])
+        }
+    });
+    streamed(&console, Right::Session(visitor.session), source)
+}
+
+async fn past(console: &Console, asked: &Fields) -> Result<LoadHistory> {
+    let filter = LoadFilter {
+        shard: None,
+        tenant: None,
+        tenants_max: Some(1),
+    };
+    let stretch = stretch(console, asked)?;
+    history::show(&console.plane, stretch, None, filter).await
 }
 
 fn charts(past: &LoadHistory) -> Markup {
@@ -94,9 +132,9 @@ fn charts(past: &LoadHistory) -> Markup {
     html! {
         (plot("votes", "Votes per second", |point| Some(point.rates.votes_per_second)))
         (plot("queries", "Queries per second", |point| Some(point.rates.queries_per_second)))
-        (plot("vote-p99", "Votes: 99 % within, in ms", |point| point.vote_latency.map(|latency| latency.p99)))
-        (plot("vote-p50", "Votes: half within, in ms", |point| point.vote_latency.map(|latency| latency.p50)))
-        (plot("query-p99", "Queries: 99 % within, in ms", |point| point.query_latency.map(|latency| latency.p99)))
+        (plot("vote-p99", "How long votes take: 99 % are done within, in ms", |point| point.vote_latency.map(|latency| latency.p99)))
+        (plot("vote-p50", "How long votes take: half are done within, in ms", |point| point.vote_latency.map(|latency| latency.p50)))
+        (plot("query-p99", "How long queries take: 99 % are done within, in ms", |point| point.query_latency.map(|latency| latency.p99)))
         (plot("storage", "Stored, in MiB", |point| point.rates.storage_bytes.map(|bytes| bytes / 1_048_576.0)))
         section class="card w6" aria-labelledby="skew" {
             h2 id="skew" { "Skew: the busiest shard beside the average" }
@@ -140,8 +178,23 @@ pub(super) fn drawn(id: &str, data: &Value) -> Markup {
     let empty = data["x"].as_array().is_none_or(Vec::is_empty);
     html! {
         @if empty { (nothing("Nothing is recorded of it yet.", &html! {})) }
-        @else { div class="chart" id=(id) data-series=(data.to_string()) {} }
+        @else {
+            div class="chart" id=(id) data-series=(data.to_string()) {
+                noscript { p class="small muted" { "It is drawn by a script. " (newest(data)) } }
+            }
+        }
     }
+}
+
+/// The newest figure of each line, for those without scripts.
+fn newest(data: &Value) -> String {
+    let labels = data["labels"].as_array().into_iter().flatten();
+    let lines = data["y"].as_array().into_iter().flatten();
+    let told = labels.zip(lines).filter_map(|(label, line)| {
+        let last = line.as_array()?.iter().rev().find_map(Value::as_f64)?;
+        Some(format!("{} {last:.1}", label.as_str()?))
+    });
+    format!("Newest: {}.", told.collect::<Vec<_>>().join(", "))
 }
 
 /// Every moment that any shard has a point at.
@@ -206,7 +259,28 @@ pub(super) fn heat_map(past: &LoadHistory) -> Markup {
                 }
             }
         }
+        div class="axis" aria-hidden="true" {
+            @for place in [0, times.len() / 2, times.len() - 1] {
+                @if let Some(ms) = times.get(place) { span { (clock(*ms)) } }
+            }
+        }
+        div class="key" {
+            span { "0 % of what a shard can do" }
+            svg viewBox="0 0 168 10" aria-hidden="true" {
+                @for step in 0..8 { rect class=(format!("h{step}")) x=(step * 21) width="21" height="10" {} }
+            }
+            span { "90 % and more" }
+        }
         @if past.shards.len() > ROWS { p class="small muted" { "and " (past.shards.len() - ROWS) " more shards" } }
+    }
+}
+
+/// `11-17 15:04 UTC`.
+fn clock(ms: i64) -> String {
+    let text = Timestamp::from_unix_ms(ms).to_string();
+    match (text.get(5..10), text.get(11..16)) {
+        (Some(day), Some(time)) => format!("{day} {time} UTC"),
+        _ => text,
     }
 }
 
@@ -221,5 +295,22 @@ pub(super) fn step(heat: f64) -> u8 {
         0.1.. => 2,
         0.005.. => 1,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_scripts_there_are_the_newest_figures() {
+        let data = json!({ "labels": ["a", "b"], "x": [1, 2], "y": [[1.0, 2.5], [3.0, null]] });
+        let shown = drawn("it", &data).into_string();
+        assert!(shown.contains("<noscript>") && shown.contains("Newest: a 2.5, b 3.0."));
+    }
+
+    #[test]
+    fn times_say_which_zone_they_are_of() {
+        assert_eq!(clock(0), "01-01 00:00 UTC");
     }
 }

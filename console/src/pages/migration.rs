@@ -19,10 +19,11 @@ use ballast_state_machines::core::HistoryEvent;
 use ballast_state_machines::store::HistoryQuery;
 use maud::{Markup, html};
 
+use super::machine::how_far;
 use super::{machine, names};
 use crate::act::Act;
 use crate::console::Console;
-use crate::live::{Source, Told, streamed};
+use crate::live::{Right, Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::flash::done;
 use crate::page::form::Verb;
@@ -94,7 +95,7 @@ pub(super) async fn show(
         }
     };
     let page = Page::new(&console, &visitor, &title);
-    let page = match seen.body.status.is_end() {
+    let page = match seen.is_over() {
         true => page,
         false => page.live(format!("/console/live/moves/{id}")),
     };
@@ -110,7 +111,7 @@ pub(super) async fn live(
     let id = move_id(&id)?;
     // It is refused before anything is sent if there is none.
     migrations::show(&console.plane, &id).await?;
-    let token = visitor.token.token_id.clone();
+    let right = Right::Session(visitor.session.clone());
     let source = Live {
         console: console.clone(),
         visitor,
@@ -118,7 +119,7 @@ pub(super) async fn live(
         first: true,
         over: false,
     };
-    streamed(&console, Some(token), source)
+    streamed(&console, right, source)
 }
 
 struct Live {
@@ -141,7 +142,7 @@ impl Source for Live {
         }
         self.first = false;
         let seen = seen(&self.console, &self.id).await.ok()?;
-        self.over = seen.body.status.is_end();
+        self.over = seen.is_over();
         let may = self.visitor.may(Role::Operator);
         let mut told = vec![Told::Parts(seen.parts(may.then_some(&self.visitor)))];
         if self.over {
@@ -249,13 +250,22 @@ pub(super) async fn ask(
 }
 
 impl Seen {
+    /// Whether the page changes no more: a story may go on after its move.
+    fn is_over(&self) -> bool {
+        let told = self.story.as_ref().is_none_or(Story::is_over);
+        self.body.status.is_end() && told
+    }
+
     /// The parts of the page; `visitor` when it may act.
     fn parts(&self, visitor: Option<&Visitor>) -> Vec<(&'static str, Markup)> {
         let moved = &self.body.migration.value;
         vec![
             (
                 "move-story",
-                self.story.as_ref().map(Story::show).unwrap_or_default(),
+                self.story
+                    .as_ref()
+                    .map(|story| story.show(self.now))
+                    .unwrap_or_default(),
             ),
             ("move-head", self.head()),
             ("move-machine", machine::drawn(&self.body, &self.entered())),
@@ -300,11 +310,11 @@ impl Seen {
             section class="card" aria-labelledby="phase" {
                 h2 id="phase" { @if self.body.status.is_end() { "Ended in " } @else { "Now: " } span id="phase-name" { (self.body.phase) } }
                 @if !self.body.status.is_end() {
-                    (progress(told.done, total, "Progress of this phase"))
+                    (progress(told.done, total, "Progress of this step"))
                     p class="small" {
+                        @if let Some(how_far) = how_far(&self.body) { strong { (how_far) } " · " }
                         (number(told.done)) @if total > 0 { " of " (number(total)) } " " (told.unit)
                         @if let Some(rate) = told.per_second { " · " (number(rate)) " per second" }
-                        @if let Some(seconds) = told.eta_seconds { " · about " (span(seconds * 1_000)) " to go" }
                     }
                     @if let Some(note) = &told.note { p class="muted" { (note) } }
                 }
@@ -346,10 +356,10 @@ impl Seen {
                 dl class="strip" {
                     div { dt { "Nobody could vote for" } dd id="move-pause" {
                         @match figures.pause_ms { Some(ms) => { (ms) " ms" } None => { "—" } }
-                        @if let Some(price) = expected { " " small { "expected " (price.pause_ms) } }
+                        @if let Some(price) = expected { " " small { "expected " (price.pause_ms) " ms" } }
                     } }
                     div { dt { "Rows carried" } dd { (number(figures.rows))
-                        @if let Some(price) = expected { " " small { "of " (number(price.rows)) } } } }
+                        @if let Some(price) = expected { " " small { (carried(figures.rows, price.rows)) } } } }
                     div { dt { "Bytes carried" } dd { (bytes(figures.bytes)) } }
                     div { dt { "Both sides compared" } dd { (number(figures.compared)) } }
                     div { dt { "Differences" } dd { (number(figures.differences)) } }
@@ -397,6 +407,18 @@ impl Seen {
                 }
             }
         }
+    }
+}
+
+/// What was expected beside what was carried. Both ways are carried, and what
+/// comes in meanwhile: it is often more.
+fn carried(rows: u64, expected: u64) -> String {
+    match rows > expected {
+        true => format!(
+            "{} expected; votes that came in since are carried too",
+            number(expected)
+        ),
+        false => format!("of about {}", number(expected)),
     }
 }
 

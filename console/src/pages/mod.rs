@@ -2,6 +2,7 @@
 
 mod column;
 mod deed;
+mod emptying;
 mod events;
 mod fleet;
 mod hotspot;
@@ -30,12 +31,13 @@ mod tenant_load;
 mod tenants;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 
 use crate::assets;
 use crate::console::Console;
-use crate::page::error::no_such_page;
+use crate::page::error::{for_whom, no_such_page};
 use crate::session::{enter, login, login_page, logout};
 
 /// The console, to be mounted at the root.
@@ -70,6 +72,7 @@ pub fn router(console: Console) -> Router {
         .route("/console/live/polls", get(polls::live))
         .route("/console/live/polls/{tenant}/{poll}", get(poll::live))
         .route("/console/{*rest}", get(no_such_page))
+        .layer(from_fn_with_state(console.clone(), for_whom))
         .with_state(console)
 }
 
@@ -125,6 +128,10 @@ fn load_router() -> Router<Console> {
         .route("/console/hotspots", get(hotspots::list))
         .route("/console/hotspots/{hotspot}", get(hotspot::show))
         .route("/console/plans/{plan}", get(plan::show))
+        .route("/console/live/load", get(load::live))
+        .route("/console/live/hotspots", get(hotspots::live))
+        .route("/console/live/hotspots/{hotspot}", get(hotspot::live))
+        .route("/console/live/plans/{plan}", get(plan::live))
         .route("/console/plans/{plan}/approve", post(plan::approve))
         .route("/console/plans/{plan}/reject", post(plan::reject))
 }

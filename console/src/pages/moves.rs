@@ -6,14 +6,15 @@ use axum::extract::State;
 use axum::response::Response;
 use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::{self, MigrationFilter};
+use ballast_control_plane::tenants;
 use ballast_domain::migration::Status;
-use ballast_domain::{Error, Result};
+use ballast_domain::{Error, ErrorCode, Result};
 use maud::{Markup, html};
 
 use super::names;
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::live::{Source, Told, streamed};
+use crate::live::{Right, Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::layout::Page;
 use crate::page::words::{listing, moment, nothing, number, progress, status};
@@ -93,7 +94,7 @@ async fn listed(console: &Console, asked: &Fields) -> Result<Markup, Broken> {
     let next = found.last().filter(|_| more);
     let next = next.map(|last| last.migration.value.migration_id.to_string());
     Ok(html! {
-        (table(console, &found, "Nothing has moved yet."))
+        (table(console, &found, &empty(console, &filter).await?))
         div class="pager" {
             @if asked.filled("after").is_some() {
                 a class="button" href=(format!("/console/moves?{}", asked.query_with("after", None))) { "Newest" }
@@ -103,6 +104,24 @@ async fn listed(console: &Console, asked: &Fields) -> Result<Markup, Broken> {
             }
         }
     })
+}
+
+/// What is said where no move is listed.
+async fn empty(console: &Console, filter: &MigrationFilter) -> Result<String> {
+    let Some(tenant) = &filter.tenant else {
+        let narrowed = filter.status.is_some() || filter.from.is_some() || filter.to.is_some();
+        return Ok(match narrowed {
+            true => "No move is like that.".to_owned(),
+            false => "Nothing has moved yet.".to_owned(),
+        });
+    };
+    match tenants::get(&console.plane, tenant).await {
+        Ok(_) => Ok(format!("{tenant} has no such moves.")),
+        Err(error) if error.code() == ErrorCode::TenantNotFound => {
+            Ok(format!("There is no tenant {tenant}."))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The list as it changes.
@@ -116,7 +135,7 @@ pub(super) async fn live(
         asked,
         first: true,
     };
-    streamed(&console, Some(visitor.token.token_id), source)
+    streamed(&console, Right::Session(visitor.session), source)
 }
 
 struct Live {

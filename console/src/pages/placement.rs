@@ -73,7 +73,7 @@ fn sentence(told: &Explanation) -> Markup {
     html! {
         strong { (told.because) }
         @if let (Some(margin), Some(runner_up)) = (told.margin, &told.runner_up_shard_id) {
-            ", by " (format!("{margin:.4}")) " ahead of " (runner_up)
+            ": its score is " (format!("{margin:.4}")) " higher than that of " (runner_up)
         }
         "."
     }

@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use super::names;
 use super::polls::{self, Listed};
 use crate::console::Console;
-use crate::live::{Source, Told, streamed};
+use crate::live::{Right, Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::form::{Verb, hidden, reason};
 use crate::page::layout::Page;
@@ -40,7 +40,7 @@ pub(super) async fn show(
         p class="crumb" {
             a href="/console/polls" { "Polls" } " · " (names::tenant(&tenant))
         }
-        div class="head" { h1 { (title) } (polls::phase(&found.poll, console.plane.now())) }
+        div class="head" { h1 { bdi { (title) } } (polls::phase(&found.poll, console.plane.now())) }
         div class="grid" {
             section class="card w8" aria-labelledby="results" {
                 h2 id="results" { "Results" }
@@ -139,7 +139,6 @@ pub(super) fn results(found: &Listed, now: Timestamp, all: bool) -> Markup {
         .zip(tally.counts.iter().copied())
         .collect();
     items.sort_by_key(|(_, votes)| std::cmp::Reverse(*votes));
-    let most = items.first().map_or(0, |(_, votes)| *votes).max(1);
     html! {
         p class="muted" { (number(total)) " votes by " (number(tally.voters)) " voters" }
         br;
@@ -147,12 +146,12 @@ pub(super) fn results(found: &Listed, now: Timestamp, all: bool) -> Markup {
             @for (name, votes) in items.iter().take(ITEMS) {
                 @let share = if total == 0 { 0.0 } else { to_f64(*votes) * 100.0 / to_f64(total) };
                 div class="result" {
-                    strong { (name) }
+                    strong { bdi { (name) } }
                     span class="nowrap" { (number(*votes)) " " span class="muted" { (format!("{share:.1} %")) } }
                     svg class="meter" viewBox="0 0 100 6" preserveAspectRatio="none" role="img"
                         aria-label=(format!("{share:.1} percent")) {
                         rect class="track" width="100" height="6" {}
-                        rect class="fill" width=(format!("{:.2}", to_f64(*votes) * 100.0 / to_f64(most))) height="6" {}
+                        rect class="fill" width=(format!("{share:.2}")) height="6" {}
                     }
                 }
             }
@@ -168,7 +167,7 @@ pub(super) async fn live(
     Path((tenant, poll)): Path<(String, String)>,
 ) -> Result<Response, Broken> {
     let source = Live::new(&console, names::named(&tenant)?, names::named(&poll)?, true);
-    streamed(&console, Some(visitor.token.token_id), source)
+    streamed(&console, Right::Session(visitor.session), source)
 }
 
 /// A poll's counts as they change.

@@ -16,11 +16,12 @@ use super::names;
 use crate::census::{Fleet, PollFigure};
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::live::{Source, Told, streamed};
+use crate::live::{Right, Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::layout::Page;
 use crate::page::words::{badge, listing, moment, nothing, number};
 use crate::session::Visitor;
+use crate::titles::titled;
 
 /// A tenant's polls that are listed.
 const LISTED: usize = 200;
@@ -42,20 +43,32 @@ pub(super) fn shard_of(console: &Console, id: &ShardId) -> Result<Arc<dyn VoteSh
     movers.shards.shard(id).map_err(Error::from)
 }
 
-/// A tenant's newest polls; fewer when a shard is away.
-pub(super) async fn of_tenant(console: &Console, tenant: &Tenant, most: usize) -> Vec<Listed> {
+/// A tenant's newest polls, as far as they can be read.
+pub(super) struct Found {
+    pub(super) polls: Vec<Listed>,
+    /// The shards that could not be asked, and why.
+    pub(super) away: Vec<(ShardId, String)>,
+}
+
+/// A tenant's newest polls.
+pub(super) async fn of_tenant(console: &Console, tenant: &Tenant, most: usize) -> Found {
     let mut found = Vec::new();
+    let mut away = Vec::new();
     for slice in &tenant.slices {
         let id = SliceId {
             tenant_id: tenant.tenant_id.clone(),
             slice: slice.slice,
         };
-        let Ok(shard) = shard_of(console, &slice.shard_id) else {
-            continue;
+        let asked = match shard_of(console, &slice.shard_id) {
+            Ok(shard) => shard.polls(&id, None, LISTED).await.map_err(Error::from),
+            Err(error) => Err(error),
         };
-        let polls = shard.polls(&id, None, LISTED).await.unwrap_or_default();
-        for poll in polls {
-            found.push((id.clone(), slice.shard_id.clone(), poll));
+        match asked {
+            Ok(polls) => {
+                let polls = polls.into_iter();
+                found.extend(polls.map(|poll| (id.clone(), slice.shard_id.clone(), poll)));
+            }
+            Err(error) => away.push((slice.shard_id.clone(), error.to_string())),
         }
     }
     found.sort_by_key(|(_, _, poll)| std::cmp::Reverse(poll.created_at));
@@ -73,7 +86,10 @@ pub(super) async fn of_tenant(console: &Console, tenant: &Tenant, most: usize) -
             tally,
         });
     }
-    listed
+    Found {
+        polls: listed,
+        away,
+    }
 }
 
 /// One poll of a tenant, with its counts.
@@ -114,7 +130,16 @@ pub(super) fn phase(poll: &Poll, now: Timestamp) -> Markup {
 }
 
 /// Polls as a table.
-pub(super) fn table(console: &Console, polls: &[Listed], empty: &str) -> Markup {
+pub(super) fn table(console: &Console, found: &Found, empty: &str) -> Markup {
+    html! {
+        @for (shard, why) in &found.away {
+            p class="note bad" { (names::shard(shard)) " cannot be read right now, and what it holds is missing here: " (why) }
+        }
+        @if !found.polls.is_empty() || found.away.is_empty() { (rows(console, &found.polls, empty)) }
+    }
+}
+
+fn rows(console: &Console, polls: &[Listed], empty: &str) -> Markup {
     if polls.is_empty() {
         return nothing(
             empty,
@@ -129,7 +154,7 @@ pub(super) fn table(console: &Console, polls: &[Listed], empty: &str) -> Markup 
     let rows = html! {
         @for Listed { tenant, shard, poll, tally } in polls {
             tr {
-                td { a href=(format!("/console/polls/{tenant}/{}", poll.poll_id)) { (title(poll)) } }
+                td { a href=(format!("/console/polls/{tenant}/{}", poll.poll_id)) { bdi { (title(poll)) } } }
                 td { (phase(poll, now)) }
                 td { (names::shard(shard)) }
                 td class="num" { (poll.spec.items.len()) }
@@ -168,7 +193,7 @@ pub(super) async fn list(
         } @else {
             section class="card tight" {
                 h2 { "The liveliest open polls" }
-                div id="polls-live" { (liveliest(&console.census.newest().polls)) }
+                div id="polls-live" { (liveliest(&titled(&console, &console.census.newest().polls).await)) }
             }
         }
     };
@@ -180,7 +205,7 @@ pub(super) async fn list(
     Ok(page.show(&main))
 }
 
-fn liveliest(polls: &[PollFigure]) -> Markup {
+fn liveliest(polls: &[(&PollFigure, String)]) -> Markup {
     if polls.is_empty() {
         return nothing(
             "No poll is open.",
@@ -195,9 +220,9 @@ fn liveliest(polls: &[PollFigure]) -> Markup {
                     th class="num" { "Votes/s" } th class="num" { "Votes" }
                 } }
                 tbody {
-                    @for poll in polls {
+                    @for (poll, title) in polls {
                         tr {
-                            td { a class="mono" href=(format!("/console/polls/{}/{}", poll.slice.tenant_id, poll.poll)) { (poll.poll) } }
+                            td { a href=(format!("/console/polls/{}/{}", poll.slice.tenant_id, poll.poll)) { bdi { (title) } } }
                             td { (names::tenant(&poll.slice.tenant_id)) }
                             td { (names::shard(&poll.shard)) }
                             td class="num" { (number(poll.rate)) }
@@ -215,19 +240,17 @@ pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
 ) -> Result<Response, Broken> {
-    let source = Live(console.census.follow());
-    streamed(&console, Some(visitor.token.token_id), source)
+    let source = Live(console.clone(), console.census.follow());
+    streamed(&console, Right::Session(visitor.session), source)
 }
 
-struct Live(watch::Receiver<Arc<Fleet>>);
+struct Live(Console, watch::Receiver<Arc<Fleet>>);
 
 impl Source for Live {
     async fn next(&mut self) -> Option<Vec<Told>> {
-        self.0.changed().await.ok()?;
-        let fleet = self.0.borrow_and_update().clone();
-        Some(vec![Told::Parts(vec![(
-            "polls-live",
-            liveliest(&fleet.polls),
-        )])])
+        self.1.changed().await.ok()?;
+        let fleet = self.1.borrow_and_update().clone();
+        let shown = liveliest(&titled(&self.0, &fleet.polls).await);
+        Some(vec![Told::Parts(vec![("polls-live", shown)])])
     }
 }

@@ -14,11 +14,12 @@ use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::shards::{self, ShardBody, ShardPatch};
 use ballast_domain::shard::ShardState;
 use ballast_domain::token::Role;
-use ballast_domain::{Result, ShardId};
+use ballast_domain::{Result, ShardId, Timestamp};
 use maud::{Markup, html};
 use tokio::sync::watch;
 
 use super::deed::Deed;
+use super::emptying::{self, Emptying};
 use super::fleet::moving;
 use super::{names, shards as list};
 use crate::ahead::Foreseen;
@@ -26,7 +27,7 @@ use crate::census::{Fleet, ShardFigures};
 use crate::console::Console;
 use crate::draw::blocks::{Size, blocks};
 use crate::fields::Fields;
-use crate::live::{Source, Told, streamed};
+use crate::live::{Right, Source, Told, streamed};
 use crate::page::error::Broken;
 use crate::page::flash::done;
 use crate::page::form::{self, Verb};
@@ -46,6 +47,8 @@ struct Seen {
     drain: Standing,
     ahead: Arc<Foreseen>,
     leaving: Vec<MigrationBody>,
+    emptying: Option<Emptying>,
+    now: Timestamp,
 }
 
 async fn seen(console: &Console, id: &ShardId) -> Result<Seen> {
@@ -55,7 +58,10 @@ async fn seen(console: &Console, id: &ShardId) -> Result<Seen> {
         open: Some(true),
         ..MigrationFilter::default()
     };
+    let drain = drain::standing(plane, id).await?;
     Ok(Seen {
+        emptying: emptying::look(plane, id, &drain).await?,
+        now: plane.now(),
         body: shards::get(plane, id).await?,
         figures: console
             .census
@@ -64,7 +70,7 @@ async fn seen(console: &Console, id: &ShardId) -> Result<Seen> {
             .get(id)
             .cloned()
             .unwrap_or_default(),
-        drain: drain::standing(plane, id).await?,
+        drain,
         ahead: console.ahead.look(console),
         leaving: migrations::list(plane, &filter, None, MOVES).await?,
     })
@@ -86,7 +92,7 @@ pub(super) async fn show(
     let may = visitor.may(Role::Operator);
     let main = html! {
         p class="crumb" { a href="/console/shards" { "Shards" } }
-        div class="head" { h1 { (id) } (list::state(&seen.body)) }
+        div class="head" { h1 { (id) } div id="shard-state" { (seen.state()) } }
         div class="grid" {
             section class="card w5" aria-label="Now" { div id="shard-now" { (seen.now()) } }
             div class="stack w7" {
@@ -99,7 +105,7 @@ pub(super) async fn show(
                     h2 id="drain" { "Emptying it" }
                     div id="shard-drain" { (seen.drained()) }
                     (planned(&seen, plan.as_ref()))
-                    @if may { (drain_forms(&visitor, &seen)) }
+                    @if may { (drain_forms(&visitor, &seen, console.plane.settings().moves.window_ms)) }
                 }
             }
             section class="card tight" aria-labelledby="tenants" {
@@ -149,7 +155,7 @@ fn change_form(visitor: &Visitor, body: &ShardBody) -> Markup {
     }
 }
 
-fn drain_forms(visitor: &Visitor, seen: &Seen) -> Markup {
+fn drain_forms(visitor: &Visitor, seen: &Seen, window_ms: u64) -> Markup {
     let id = &seen.body.shard.value.shard_id;
     let version = Some(seen.body.shard.version);
     let action = |verb: &str| format!("/console/shards/{id}/{verb}");
@@ -159,12 +165,12 @@ fn drain_forms(visitor: &Visitor, seen: &Seen) -> Markup {
         div class="verbs" {
             @if !draining || seen.drain.status == DrainStatus::Idle {
                 (Verb { label: "Drain", action: &action("drain"), version: None, grave: true,
-                    tells: "It takes nothing new, and its slices move away a few at a time, while votes go on." }
+                    tells: "It takes nothing new, and its slices move away a few at a time, while votes go on. It keeps a copy of each for the window." }
                     .show(visitor, &html! {
                         label for="concurrency" { "Moves at a time; as configured when empty" }
                         input id="concurrency" name="concurrency" inputmode="numeric" pattern="[0-9]*";
-                        label for="window" { "Keep both sides for, in seconds; as configured when empty" }
-                        input id="window" name="window" inputmode="numeric" pattern="[0-9]*";
+                        label for="window" { "Keep both sides for, in seconds; " (span(window_ms)) " when empty" }
+                        input id="window" name="window" inputmode="numeric" pattern="[0-9]*" placeholder=(window_ms / 1_000);
                     }))
             }
             @if draining {
@@ -183,12 +189,28 @@ fn drain_forms(visitor: &Visitor, seen: &Seen) -> Markup {
 
 impl Seen {
     fn parts(&self) -> Vec<(&'static str, Markup)> {
-        vec![("shard-now", self.now()), ("shard-drain", self.drained())]
+        vec![
+            ("shard-state", self.state()),
+            ("shard-now", self.now()),
+            ("shard-drain", self.drained()),
+        ]
+    }
+
+    fn state(&self) -> Markup {
+        list::state(&self.body, self.figures.trouble.is_some())
     }
 
     fn now(&self) -> Markup {
         let shard = &self.body.shard.value;
         let usage = &self.figures.usage;
+        // Of what cannot be looked at no figure is shown.
+        if let Some(trouble) = &self.figures.trouble {
+            return html! {
+                p class="note bad" { "It cannot be read: " (trouble) }
+                p class="small muted" { "It owns " (number(self.body.slices)) " of " (number(shard.max_slices))
+                    " slices. Their polls take no votes until it is back." }
+            };
+        }
         html! {
             dl class="strip" {
                 div { dt { "Votes per second" } dd { (number(self.figures.rate)) } }
@@ -201,7 +223,6 @@ impl Seen {
                     None => { "—" }
                 } } }
             }
-            @if let Some(trouble) = &self.figures.trouble { p class="note bad" { (trouble) } }
             (blocks(shard.shard_id.as_str(), &self.figures, Size::Large))
             br;
             (bar(self.body.slices, shard.max_slices, "Density"))
@@ -223,6 +244,7 @@ impl Seen {
                 }
                 " " (number(self.drain.slices_left)) " slices left, " (number(self.drain.leaving)) " leaving"
             }
+            @if let Some(emptying) = &self.emptying { (emptying.show(self.now)) }
             @if !self.leaving.is_empty() {
                 ul class="moving" { @for body in &self.leaving { (moving(body)) } }
             }
@@ -332,7 +354,7 @@ pub(super) async fn live(
         follow: console.census.follow(),
         console: console.clone(),
     };
-    streamed(&console, Some(visitor.token.token_id), source)
+    streamed(&console, Right::Session(visitor.session), source)
 }
 
 struct Live {

@@ -59,8 +59,9 @@ fn table(console: &Console, all: &[ShardBody]) -> Markup {
                             td { (shard.region) }
                             td { (shard.zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")) }
                             td {
-                                (state(body))
-                                @if let Some(trouble) = seen.and_then(|seen| seen.trouble.as_ref()) {
+                                @let trouble = seen.and_then(|seen| seen.trouble.as_ref());
+                                (state(body, trouble.is_some()))
+                                @if let Some(trouble) = trouble {
                                     " " span class="small muted" { (trouble) }
                                 }
                             }
@@ -82,12 +83,12 @@ fn table(console: &Console, all: &[ShardBody]) -> Markup {
     }
 }
 
-pub(super) fn state(body: &ShardBody) -> Markup {
+pub(super) fn state(body: &ShardBody, away: bool) -> Markup {
     use ballast_domain::shard::{Pressure, ShardState};
     let shard = &body.shard.value;
     html! {
-        @if shard.state == ShardState::Active && shard.pressure == Pressure::Calm { (badge("good", "active")) }
-        @else { (fleet::state(shard)) }
+        @if shard.state == ShardState::Active && shard.pressure == Pressure::Calm && !away { (badge("good", "active")) }
+        @else { (fleet::state(shard, away)) }
     }
 }
 

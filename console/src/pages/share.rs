@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::{names, poll, polls};
 use crate::act::Act;
 use crate::console::Console;
-use crate::live::streamed;
+use crate::live::{Right, streamed};
 use crate::page::error::Broken;
-use crate::page::flash::done;
-use crate::page::layout::{self, Page};
+use crate::page::flash::{done, shown_once};
+use crate::page::layout;
 use crate::session::Purpose;
 
 /// Days that a link may work.
@@ -28,7 +28,7 @@ struct Ticket {
     share: String,
 }
 
-/// Makes a link and shows it.
+/// Makes a link, which is shown once on the poll's page.
 pub(super) async fn make(
     State(console): State<Console>,
     Path((tenant, poll)): Path<(String, String)>,
@@ -51,19 +51,10 @@ pub(super) async fn make(
     let sealed = console.seal.seal(Purpose::Share, &ticket, plane.entropy());
     let sealed = sealed.ok_or_else(|| Error::internal("make a link", "it could not be sealed"))?;
     let link = format!("{}/console/share/{sealed}", console.settings.public_url);
-    let main = html! {
-        p class="crumb" { a href=(format!("/console/polls/{tenant}/{poll}")) { "Back to the poll" } }
-        section class="card secret" aria-labelledby="link-title" {
-            h1 id="link-title" { "The link" }
-            code id="secret" { (link) }
-            div class="row" {
-                button type="button" data-copy="secret" { "Copy" }
-                a class="button" href=(link) { "Open" }
-                span class="muted" { "Works for " (days) " days. Whoever has it sees these results, and nothing else." }
-            }
-        }
-    };
-    Ok(Page::new(&console, &act.visitor, "The link").show(&main))
+    let said =
+        format!("Works for {days} days. Whoever has it sees these results, and nothing else.");
+    let to = format!("/console/polls/{tenant}/{poll}");
+    Ok(shown_once(&console, &to, said, link))
 }
 
 /// Takes a link back.
@@ -104,7 +95,7 @@ pub(super) async fn show(
     let now = console.plane.now();
     let main = html! {
         section class="card wide" aria-labelledby="title" {
-            div class="head" { h1 id="title" { (polls::title(&found.poll)) } (polls::phase(&found.poll, now)) }
+            div class="head" { h1 id="title" { bdi { (polls::title(&found.poll)) } } (polls::phase(&found.poll, now)) }
             div id="poll-results" { (poll::results(&found, now, false)) }
         }
     };
@@ -119,5 +110,5 @@ pub(super) async fn live(
 ) -> Result<Response, Broken> {
     let share = opened(&console, &sealed).await?;
     let source = poll::Live::new(&console, share.tenant_id, share.poll_id, false);
-    streamed(&console, None, source)
+    streamed(&console, Right::Link(share.share_id), source)
 }

@@ -8,6 +8,7 @@ use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_control_plane::{keys as all_keys, placements, tenants as all_tenants};
+use ballast_domain::migration::Status;
 use ballast_domain::placement::Explanation;
 use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::token::Role;
@@ -32,7 +33,7 @@ pub(super) struct Seen {
     pub(super) explanation: Explanation,
     pub(super) keys: Vec<KeyBody>,
     pub(super) moves: Vec<MigrationBody>,
-    pub(super) polls: Vec<polls::Listed>,
+    pub(super) polls: polls::Found,
 }
 
 async fn seen(console: &Console, id: &TenantId) -> Result<Seen, Broken> {
@@ -58,21 +59,10 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Result<Response, Broken> {
     let seen = seen(&console, &names::named(&id)?).await?;
-    Ok(page(&console, &visitor, &seen, &html! {}))
+    Ok(page(&console, &visitor, &seen))
 }
 
-/// The page with something above it, such as a secret that is shown once.
-pub(super) async fn with_notice(
-    console: &Console,
-    visitor: &Visitor,
-    id: &TenantId,
-    notice: &Markup,
-) -> Result<Response, Broken> {
-    let seen = seen(console, id).await?;
-    Ok(page(console, visitor, &seen, notice))
-}
-
-fn page(console: &Console, visitor: &Visitor, seen: &Seen, notice: &Markup) -> Response {
+fn page(console: &Console, visitor: &Visitor, seen: &Seen) -> Response {
     let tenant = &seen.tenant.value;
     let may = visitor.may(Role::Operator) && tenant.status != TenantStatus::Closed;
     let main = html! {
@@ -80,9 +70,8 @@ fn page(console: &Console, visitor: &Visitor, seen: &Seen, notice: &Markup) -> R
         div class="head" {
             h1 { (tenant.tenant_id) }
             (tenants::status(tenant.status))
-            @if tenant.name != tenant.tenant_id.as_str() { span class="muted" { (tenant.name) } }
+            @if tenant.name != tenant.tenant_id.as_str() { bdi class="muted name" { (tenant.name) } }
         }
-        (notice)
         div class="grid" {
             section class="card w5" aria-labelledby="who" {
                 h2 id="who" { "Identity and route" }
@@ -90,11 +79,12 @@ fn page(console: &Console, visitor: &Visitor, seen: &Seen, notice: &Markup) -> R
             }
             section class="card w7" aria-labelledby="why" {
                 h2 id="why" { "Why it is here" }
+                (came_by(console, seen))
                 (placement::why(&seen.explanation))
             }
             @if may {
                 section class="card" aria-labelledby="acts" {
-                    h2 id="acts" { "Move and cut" }
+                    h2 id="acts" { "Move, split, pin, suspend" }
                     (new_move::form(console, tenant))
                     div class="verbs" {
                         (slicing::form(tenant))
@@ -134,6 +124,31 @@ fn page(console: &Console, visitor: &Visitor, seen: &Seen, notice: &Markup) -> R
     page.with_charts().show(&main)
 }
 
+/// The move that brought it where it is, and why it was made.
+fn came_by(console: &Console, seen: &Seen) -> Markup {
+    let here = seen.tenant.value.slices.first();
+    let came = |body: &&MigrationBody| {
+        let moved = &body.migration.value;
+        let there =
+            here.is_some_and(|slice| slice.shard_id == moved.to && slice.slice == moved.slice);
+        there
+            && moved.figures.cut_over_at.is_some()
+            && !matches!(body.status, Status::Reversed | Status::RolledBack)
+    };
+    // The newest come first.
+    let Some(body) = seen.moves.iter().find(came) else {
+        return html! {};
+    };
+    let moved = &body.migration.value;
+    let at = moved.figures.cut_over_at.unwrap_or(moved.requested_at);
+    html! {
+        p { "It came from " (names::shard(&moved.from)) " " (moment(at, console.plane.now()))
+            " by move " (names::migration(&moved.migration_id.to_string())) ", asked for by " (moved.actor)
+            @if let Some(reason) = &moved.reason { ": " (reason) } "." }
+        br;
+    }
+}
+
 fn identity(console: &Console, tenant: &Tenant) -> Markup {
     let now = console.plane.now();
     let secondary: Vec<_> = tenant
@@ -145,7 +160,7 @@ fn identity(console: &Console, tenant: &Tenant) -> Markup {
     html! {
         dl class="kv" {
             @if let Some(organisation) = &tenant.organisation {
-                dt { "Organisation" } dd { (organisation) }
+                dt { "Organisation" } dd { bdi { (organisation) } }
             }
             dt { "Home region" } dd { (tenant.home_region) }
             dt { "Residency" }

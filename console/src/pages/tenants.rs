@@ -67,7 +67,8 @@ fn filter(asked: &Fields) -> Result<TenantFilter> {
         Some(_) => return Err(Error::invalid_field("/status", "there is no such status")),
     };
     Ok(TenantFilter {
-        prefix: asked.filled("q").unwrap_or_default().to_owned(),
+        // IDs have no capitals: who types some means the same.
+        prefix: asked.filled("q").unwrap_or_default().to_lowercase(),
         status,
         region: asked.optional("region")?,
         shard: asked.optional("shard")?,
@@ -145,7 +146,7 @@ fn table(console: &Console, found: &[Versioned<Tenant>], asked: &Fields) -> Mark
                     @for Versioned { value: tenant, .. } in found {
                         tr {
                             td { (names::tenant(&tenant.tenant_id)) }
-                            td { (tenant.name) }
+                            td { bdi { (tenant.name) } }
                             td { (status(tenant.status)) }
                             td { (tenant.home_region) }
                             td { (places(tenant)) }

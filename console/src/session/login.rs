@@ -10,12 +10,15 @@ use ballast_domain::{Entropy, Error, Result};
 use maud::{Markup, html};
 
 use super::visitor::{address, known};
-use super::{COOKIE, Purpose, Session, is_from_elsewhere, set_cookie};
+use super::{COOKIE, Purpose, Session, is_from_elsewhere, page_of_ours, set_cookie};
 use crate::act::Act;
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::page::error::Broken;
 use crate::page::layout;
+
+/// What somebody is told whose form came when the session was over.
+const LOST: &str = "Your session is over. What you sent was not taken: nothing was done. Log in, and send it again.";
 
 /// The page with the login form.
 pub(crate) async fn login_page(
@@ -27,7 +30,8 @@ pub(crate) async fn login_page(
     if known(&console, &parts).await?.is_some() {
         return Ok(to(&next(&asked)));
     }
-    Ok(layout::outside("Log in", &form(&next(&asked), None)).into_response())
+    let lost = asked.ticked("lost").then_some(LOST);
+    Ok(layout::outside("Log in", &form(&next(&asked), lost)).into_response())
 }
 
 /// Takes a token and gives a cookie.
@@ -43,10 +47,12 @@ pub(crate) async fn login(
     let given = Fields::of_body(body).await?;
     let (plane, address) = (&console.plane, address(&parts));
     if let Some(seconds) = console.attempts.wait(address, plane.now()) {
-        let detail = "too many logins from your address have failed";
-        let error = Error::new(ErrorCode::RateLimited, detail);
-        let error = error.next(format!("Wait {seconds} s, then try again."));
-        return Err(error.retry_after(seconds).into());
+        let refused = format!(
+            "Too many logins from your address have failed. Wait {seconds} s, then try again."
+        );
+        let page = layout::outside("Log in", &form(&next(&given), Some(&refused)));
+        let again = [(header::RETRY_AFTER, seconds.to_string())];
+        return Ok((StatusCode::TOO_MANY_REQUESTS, again, page).into_response());
     }
     let shown = given.text("token").unwrap_or_default();
     let Some(token) = tokens::authenticate(plane, shown.trim()).await? else {
@@ -111,16 +117,7 @@ fn drawn(entropy: &dyn Entropy) -> String {
 /// Where to go after the login: a page of ours, and nothing else.
 fn next(fields: &Fields) -> String {
     let asked = fields.text("next").unwrap_or_default();
-    let ours =
-        asked == "/console" || asked.starts_with("/console/") || asked.starts_with("/console?");
-    let plain = asked
-        .bytes()
-        .all(|byte| (0x21..0x7f).contains(&byte) && byte != b'\\');
-    if ours && plain && !asked.starts_with("/console/log") {
-        asked.to_owned()
-    } else {
-        "/console".to_owned()
-    }
+    page_of_ours(asked).unwrap_or("/console").to_owned()
 }
 
 fn to(path: &str) -> Response {

@@ -5,9 +5,10 @@
 //!   request ──► cookie opened ──► is the token still good? ──► Visitor
 //! ```
 //! The token's secret is in no cookie and is not kept. A revoked or expired
-//! token ends its sessions with the next request. The cookie survives a
-//! restart of the server; a logout holds for as long as the process lives, and
-//! the cookie itself is gone from the browser.
+//! token ends its sessions with the next request, and what they watch live a
+//! few seconds later. The cookie survives a restart of the server; a logout
+//! holds for as long as the process lives, and the cookie itself is gone from
+//! the browser.
 
 mod attempts;
 mod enter;
@@ -22,12 +23,14 @@ pub use enter::enter_path;
 pub(crate) use logged_out::Loggedout;
 pub(crate) use login::{login, login_page, logout};
 pub(crate) use seal::{Purpose, Seal};
-pub(crate) use visitor::{Turned, Visitor};
+pub(crate) use visitor::{Turned, Visitor, known};
 
 use axum::http::HeaderMap;
 use axum::http::header;
 use ballast_domain::{Timestamp, TokenId};
 use serde::{Deserialize, Serialize};
+
+use crate::console::Console;
 
 /// The cookie that says who it is.
 pub(crate) const COOKIE: &str = "ballast_session";
@@ -47,6 +50,13 @@ pub(crate) struct Session {
     pub(crate) expires_at: Timestamp,
 }
 
+impl Session {
+    /// Whether it is neither over nor ended. Its token is another matter.
+    pub(crate) fn is_alive(&self, console: &Console) -> bool {
+        self.expires_at > console.plane.now() && !console.logged_out.has(&self.id)
+    }
+}
+
 /// A cookie of the request.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers
@@ -63,6 +73,23 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 pub(crate) fn set_cookie(name: &str, value: &str, seconds: i64, secure: bool) -> String {
     let secure = if secure { "; Secure" } else { "" };
     format!("{name}={value}; Path=/console; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
+}
+
+/// A path, if it is one of the console's pages that can be gone back to.
+pub(crate) fn page_of_ours(path: &str) -> Option<&str> {
+    let ours = path == "/console" || path.starts_with("/console/") || path.starts_with("/console?");
+    let mut bytes = path.bytes();
+    let plain = bytes.all(|byte| (0x21..0x7f).contains(&byte) && byte != b'\\');
+    (ours && plain && !path.starts_with("/console/log")).then_some(path)
+}
+
+/// The page of ours that a request came from, as far as the browser says.
+pub(crate) fn came_from(headers: &HeaderMap) -> Option<String> {
+    let said = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let (_, rest) = said(header::REFERER)?.split_once("://")?;
+    let path = rest.strip_prefix(said(header::HOST)?)?;
+    let path = path.split('#').next().unwrap_or(path);
+    page_of_ours(path).map(str::to_owned)
 }
 
 /// Whether a request that changes something comes from a page of ours, as far
@@ -100,6 +127,19 @@ mod tests {
         assert_eq!(cookie(&sent, COOKIE), Some("xyz"));
         assert_eq!(cookie(&sent, "c"), Some("3"));
         assert_eq!(cookie(&sent, "session"), None);
+    }
+
+    #[test]
+    fn one_goes_back_to_pages_of_ours_only() {
+        let from = |referer| came_from(&headers(&[("referer", referer), ("host", "a:1")]));
+        assert_eq!(
+            from("http://a:1/console/tenants/acme?x=1#keys").as_deref(),
+            Some("/console/tenants/acme?x=1")
+        );
+        assert_eq!(from("http://a:12/console/tenants"), None);
+        assert_eq!(from("http://evil.example/console/tenants"), None);
+        assert_eq!(from("http://a:1/other"), None);
+        assert_eq!(came_from(&headers(&[("host", "a:1")])), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use ballast_control_plane::tokens;
 use ballast_domain::token::{AdminToken, Role};
 use ballast_domain::{Actor, Error, ErrorCode, Result};
 
-use super::{COOKIE, FLASH, Purpose, Session, cookie};
+use super::{COOKIE, FLASH, Purpose, Session, came_from, cookie};
 use crate::console::Console;
 use crate::page::error::Broken;
 use crate::page::flash::Flash;
@@ -65,10 +65,7 @@ pub(crate) async fn known(console: &Console, parts: &Parts) -> Result<Option<Vis
         return Ok(None);
     };
     let session: Option<Session> = console.seal.open(Purpose::Session, sealed);
-    let now = console.plane.now();
-    let alive =
-        |session: &Session| session.expires_at > now && !console.logged_out.has(&session.id);
-    let Some(session) = session.filter(alive) else {
+    let Some(session) = session.filter(|session| session.is_alive(console)) else {
         return Ok(None);
     };
     let Some(token) = tokens::working(&console.plane, &session.token_id).await? else {
@@ -89,6 +86,8 @@ pub(crate) async fn known(console: &Console, parts: &Parts) -> Result<Option<Vis
 pub(crate) enum Turned {
     /// To the login, and back to this page afterwards.
     Login(Option<String>),
+    /// The same; but what was sent was not taken, which must be said.
+    Lost(Option<String>),
     /// It cannot be told right now.
     Broken(Broken),
 }
@@ -96,24 +95,31 @@ pub(crate) enum Turned {
 impl IntoResponse for Turned {
     fn into_response(self) -> Response {
         match self {
-            Self::Login(next) => {
-                let to = match next {
-                    Some(next) => {
-                        let next: String =
-                            form_urlencoded::byte_serialize(next.as_bytes()).collect();
-                        format!("/console/login?next={next}")
-                    }
-                    None => "/console/login".to_owned(),
-                };
-                let mut response = StatusCode::SEE_OTHER.into_response();
-                if let Ok(to) = HeaderValue::from_str(&to) {
-                    response.headers_mut().insert(header::LOCATION, to);
-                }
-                response
-            }
+            Self::Login(next) => to_login(next, false),
+            Self::Lost(next) => to_login(next, true),
             Self::Broken(broken) => broken.into_response(),
         }
     }
+}
+
+fn to_login(next: Option<String>, lost: bool) -> Response {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if lost {
+        query.append_pair("lost", "yes");
+    }
+    if let Some(next) = next {
+        query.append_pair("next", &next);
+    }
+    let query = query.finish();
+    let to = match query.as_str() {
+        "" => "/console/login".to_owned(),
+        query => format!("/console/login?{query}"),
+    };
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    if let Ok(to) = HeaderValue::from_str(&to) {
+        response.headers_mut().insert(header::LOCATION, to);
+    }
+    response
 }
 
 impl FromRequestParts<Console> for Visitor {
@@ -128,11 +134,13 @@ impl FromRequestParts<Console> for Visitor {
                 let error = Error::new(ErrorCode::BadCredential, detail);
                 Err(Turned::Broken(error.into()))
             }
-            Ok(None) => {
-                let read = parts.method == Method::GET;
-                let next = parts.uri.path_and_query().filter(|_| read);
+            // Whoever only wanted to leave has left.
+            Ok(None) if parts.uri.path() == "/console/logout" => Err(Turned::Login(None)),
+            Ok(None) if parts.method == Method::GET => {
+                let next = parts.uri.path_and_query();
                 Err(Turned::Login(next.map(ToString::to_string)))
             }
+            Ok(None) => Err(Turned::Lost(came_from(&parts.headers))),
             Err(error) => Err(Turned::Broken(error.into())),
         }
     }

@@ -317,7 +317,7 @@ pub(super) async fn written(
             typed::create(&migration, Vec::new())?,
         ];
         let expects = expectations(&snapshot, new);
-        let answer = body::at_first(migration);
+        let answer = body::at_first(migration, plane.now());
         let commit = intent.create(plane, "migration.begin", writes, expects, &answer)?;
         match plane.registry().commit(commit).await {
             Ok(_) => return get(plane, id).await,

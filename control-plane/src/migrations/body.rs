@@ -1,8 +1,8 @@
 //! What is shown of moves.
 
-use ballast_domain::Result;
 use ballast_domain::migration::{Migration, Stage, Status};
 use ballast_domain::moving::MoveId;
+use ballast_domain::{Result, Timestamp};
 use ballast_state_machines::core::{HistoryType, Status as Running};
 use ballast_state_machines::engine::{Description, TaskProgress};
 use ballast_state_machines::store::HistoryQuery;
@@ -77,7 +77,7 @@ pub(super) async fn shown(
         }
         false => migration,
     };
-    let mut progress = progress(&migration.value, execution.as_ref());
+    let mut progress = progress(&migration.value, execution.as_ref(), plane.now());
     let is_silent = |found: &Description| found.progress.is_empty() && !is_over(found);
     if execution.as_ref().is_some_and(is_silent)
         && migration.value.waiting_for.is_none()
@@ -116,12 +116,12 @@ async fn failed_with(plane: &ControlPlane, execution: &str) -> Result<Option<Str
 }
 
 /// A move as it stands when it is written down.
-pub(super) fn at_first(migration: Migration) -> MigrationBody {
+pub(super) fn at_first(migration: Migration, now: Timestamp) -> MigrationBody {
     MigrationBody {
         status: status(&migration, None),
         phase: phase(&migration, None),
         pause_ms: None,
-        progress: progress(&migration, None),
+        progress: progress(&migration, None, now),
         execution_id: execution_id(&migration),
         migration: Versioned {
             value: migration,
@@ -192,11 +192,25 @@ pub fn step_of(state: &str) -> &str {
     }
 }
 
-fn progress(migration: &Migration, execution: Option<&Description>) -> MoveProgress {
+fn progress(
+    migration: &Migration,
+    execution: Option<&Description>,
+    now: Timestamp,
+) -> MoveProgress {
     let told = execution.and_then(|found| found.progress.first());
-    let mut progress = match told {
-        Some(told) => told_of(told),
-        None => MoveProgress {
+    let window = migration.figures.cut_over_at.filter(|_| {
+        let going_back = migration.asked.back.is_some();
+        migration.stage == Stage::CutOver && !going_back
+    });
+    let mut progress = match (told, window) {
+        // The window is looked at now and then: between two looks nobody works
+        // on it, and it goes on.
+        (_, Some(since)) => {
+            let asked = migration.asked.complete.is_some();
+            window_at(since, migration.terms.window_ms, asked, now)
+        }
+        (Some(told), None) => told_of(told),
+        (None, None) => MoveProgress {
             done: migration.figures.rows,
             total: migration.price.as_ref().map(|price| price.rows),
             unit: "rows".to_owned(),
@@ -211,6 +225,28 @@ fn progress(migration: &Migration, execution: Option<&Description>) -> MoveProgr
         progress.note = Some(format!("waiting for {why}"));
     }
     progress
+}
+
+/// How much of the window with both sides is over.
+fn window_at(since: Timestamp, window_ms: u64, ends_now: bool, now: Timestamp) -> MoveProgress {
+    let gone = u64::try_from(now.unix_ms() - since.unix_ms()).unwrap_or(0);
+    let left = match ends_now {
+        true => 0,
+        false => window_ms.saturating_sub(gone),
+    };
+    let seconds = |ms: u64| ms.div_ceil(1_000);
+    let note = match left {
+        0 => "the window is over: both sides are compared a last time".to_owned(),
+        _ => "both sides are kept until the window is over, and compared".to_owned(),
+    };
+    MoveProgress {
+        done: seconds(window_ms.saturating_sub(left)),
+        total: Some(seconds(window_ms)),
+        unit: "s".to_owned(),
+        note: Some(note),
+        per_second: None,
+        eta_seconds: (left > 0).then(|| seconds(left)),
+    }
 }
 
 fn told_of(told: &TaskProgress) -> MoveProgress {
@@ -248,4 +284,26 @@ pub fn move_id(text: &str) -> Result<MoveId> {
         ));
     }
     Ok(MoveId(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_tells_how_long_it_still_takes() {
+        let at = |ms| window_at(Timestamp::from_unix_ms(0), 7_200_000, false, ms);
+        let at = |ms| at(Timestamp::from_unix_ms(ms));
+        let begun = at(0);
+        assert_eq!((begun.done, begun.total), (0, Some(7_200)));
+        assert_eq!(begun.eta_seconds, Some(7_200));
+        let later = at(240_000);
+        assert_eq!((later.done, later.eta_seconds), (240, Some(6_960)));
+        let over = at(9_000_000);
+        assert_eq!((over.done, over.eta_seconds), (7_200, None));
+        assert!(over.note.unwrap().contains("a last time"));
+        // Somebody does not want to wait for its end.
+        let (since, now) = (Timestamp::from_unix_ms(0), Timestamp::from_unix_ms(1));
+        assert_eq!(window_at(since, 7_200_000, true, now).eta_seconds, None);
+    }
 }
