@@ -139,7 +139,7 @@ impl Command {
             Self::Hotspot(verb) => verb.run(globals, screen).await,
             Self::Plan(verb) => verb.run(&remote()?).await,
             Self::Simulate(args) => args.run(globals, screen).await,
-            Self::Load(verb) => verb.run(&remote()?).await,
+            Self::Load(verb) => verb.run(globals, screen).await,
             Self::Event(verb) => verb.run(&remote()?).await,
             Self::Token(cli::token::Verb::Running(verb)) => verb.run(&remote()?).await,
         }

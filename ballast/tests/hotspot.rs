@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use support::busy::Busy;
-use support::hot::{PATIENCE, RULES, first, shard_of, started, two_on_one};
+use support::hot::{PATIENCE, RULES, first, shard_of, started, started_with, two_on_one};
 use support::polls::Application;
 use support::process::ballast;
 use support::{Instance, Options, Process, eventually, text, within};
@@ -197,7 +197,8 @@ async fn lanes_come_and_go(dies: bool) {
 
 #[tokio::test]
 async fn in_propose_mode_somebody_has_the_last_word() {
-    let mut it = started("propose").await;
+    // What was rejected is proposed again only after a while.
+    let mut it = started_with("propose", "rest = \"6s\"\n").await;
     let (one, two, shard) = two_on_one(&it).await;
     let plan = within(PATIENCE, "a plan", async || {
         let plan = first(&it, "/plans?open=true").await?;
@@ -225,6 +226,13 @@ async fn in_propose_mode_somebody_has_the_last_word() {
         .send()
         .await
         .refused(409, "wrong-phase");
+    within(PATIENCE, "the word that was said", async || {
+        let hotspot = first(&it, "/hotspots?open=true").await?;
+        let why = hotspot["whyNot"]["because"].as_str()?.to_owned();
+        why.contains(&format!("rejected {id}: not now"))
+            .then_some(())
+    })
+    .await;
     let second = within(PATIENCE, "another plan", async || {
         let plan = first(&it, "/plans?open=true").await?;
         (plan["planID"] != id.as_str()).then(|| text(&plan["planID"]))

@@ -92,6 +92,29 @@ fn a_new_shard_and_a_weight_draw_tenants_by_score_alone() {
     assert!(answer.plan.moves.iter().all(|step| step.to == shard_id(1)));
 }
 
+/// What is due without a change is not charged to it.
+#[test]
+fn a_change_that_changes_nothing_moves_nothing_more() {
+    // Placed by number, not as placement would have them.
+    let now = four_shards();
+    let same = Change::Weight {
+        shard_id: shard_id(1),
+        weight: 1.0,
+    };
+    let answer = what_if(&now, &Terms::default(), &[same]).unwrap();
+    assert_eq!((answer.without.moves, answer.plan.totals.moves), (0, 0));
+    let add = Change::AddShard {
+        shard_id: shard_id(9),
+        like: shard_id(0),
+        region: None,
+    };
+    let answer = what_if(&now, &Terms::default(), &[add]).unwrap();
+    let moves = &answer.plan.moves;
+    let elsewhere = moves.iter().filter(|step| step.to != shard_id(9)).count();
+    assert!(answer.without.moves >= elsewhere, "{answer}");
+    assert!(answer.follows_weights && answer.without.moves > 0);
+}
+
 #[test]
 fn stricter_rules_find_what_is_over_them() {
     let now = four_shards();

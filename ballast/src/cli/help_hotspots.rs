@@ -18,6 +18,13 @@ The format is in docs/load-format.md; hotspot rules test and simulate read it.
 Examples:
   ballast load export > last-hour.ndjson
   ballast load export --from 7d --step 1h > week.ndjson";
+pub(crate) const LOAD_GENERATE: &str = "\
+Tenants by Zipf's law, days and weeks, flash crowds and growth, up to a million tenants on
+ten thousand shards. Nothing is asked of a server; the format is in docs/load-format.md.
+
+Examples:
+  ballast load generate --fill 0.9 > full.ndjson && ballast simulate --load full.ndjson
+  ballast load generate --tenants 100000 --shards 100 --crowds 0.01 --seed 7 > crowds.ndjson";
 pub(crate) const LOAD_USAGE: &str = "\
 Days are UTC. What use costs is set under [load] (price_per_million_votes and others).
 
@@ -85,8 +92,12 @@ pub(crate) const PLAN_REJECT: &str = "\
 Examples:
   ballast plan reject plan-1hj2k3-x9 --reason 'it passes by itself'";
 pub(crate) const SIMULATE: &str = "\
-The same detector and planner run over recorded load, here, and nothing is changed.
-Residency, zones, pins and dials are not in a record, so the plan does not know them.
+The same rules, diagnosis and planner run over recorded load, here, and nothing is
+changed: first what would have been found and what helps, then the plan of moves. It is for
+the busiest long window of each shard, and both sides of a change go by the same terms.
+Residency, zones, pins, dials and weights are not in a record. Of the server's own record
+they are asked from the server, and so are its rules and terms; of a file only with
+--registered, or every tenant may go anywhere.
 
 Changes:
   add-shard=ID[:LIKE]   one more shard, as large as LIKE
@@ -96,4 +107,5 @@ Changes:
 
 Examples:
   ballast simulate --from 1h --change add-shard=shard-9
-  ballast simulate --load yesterday.ndjson --change drain=shard-2 --json";
+  ballast simulate --load yesterday.ndjson --rules rules.toml
+  ballast simulate --load yesterday.ndjson --registered --change drain=shard-2 --json";

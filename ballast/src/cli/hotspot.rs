@@ -118,31 +118,18 @@ impl Verb {
                 load,
                 stretch,
             }) => {
-                let rules = rules_of(file.as_deref())?;
+                let rules = match &file {
+                    Some(file) => rules_of(file)?,
+                    None => defaults().map_err(|problems| Failure::local(problems.to_string()))?,
+                };
                 let text = match load {
-                    Some(file) => read(&file)?,
+                    Some(file) => text_of(&file)?,
                     None => recorded(&remote()?, &stretch).await?,
                 };
                 return tested(&rules, &text, screen);
             }
         }
         Ok(Verdict::Done)
-    }
-}
-
-fn local(error: &anyhow::Error) -> Failure {
-    Failure::local(format!("{error:#}"))
-}
-
-fn read(file: &std::path::Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file)
-        .map_err(|error| Failure::local(format!("{} cannot be read: {error}", file.display())))
-}
-
-fn rules_of(file: Option<&std::path::Path>) -> Result<Ruleset, Failure> {
-    match file {
-        Some(file) => read_rules(file).map_err(|error| local(&error)),
-        None => defaults().map_err(|problems| Failure::local(problems.to_string())),
     }
 }
 
@@ -180,10 +167,33 @@ fn check(file: &std::path::Path, screen: &Screen) -> Result<Verdict, Failure> {
     }
 }
 
+/// A file of recorded load.
+pub(crate) fn text_of(file: &std::path::Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file)
+        .map_err(|error| Failure::local(format!("{} cannot be read: {error}", file.display())))
+}
+
+/// A file of rules.
+pub(crate) fn rules_of(file: &std::path::Path) -> Result<Ruleset, Failure> {
+    read_rules(file).map_err(|error| {
+        Failure::refused_here(
+            "bad-rules",
+            "The rules cannot be used",
+            format!("{error:#}"),
+            "Correct them: ballast hotspot rules check says what is wrong.",
+        )
+    })
+}
+
 /// The samples of a record.
 pub(crate) fn samples(text: &str) -> Result<Vec<ballast_hotspot_detector::load::Sample>, Failure> {
     let bad = |error: ballast_hotspot_detector::load::record::BadLine| {
-        Failure::local(format!("the recorded load cannot be read: {error}"))
+        Failure::refused_here(
+            "bad-load",
+            "The recorded load cannot be read",
+            error.to_string(),
+            "Correct that line; docs/load-format.md says what is in a record.",
+        )
     };
     let mut reader = Reader::default();
     let mut samples = Vec::new();

@@ -6,6 +6,9 @@ use clap::Subcommand;
 
 use super::client::Request;
 use super::failure::{Failure, Verdict};
+use super::generate::GenerateArgs;
+use super::globals::Globals;
+use super::output::Screen;
 use super::time::When;
 use super::view::{self, load};
 use super::{Remote, help};
@@ -39,6 +42,9 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
         step: Option<Duration>,
     },
+    /// Write the load of a made-up fleet to stdout, to try rules and plans on
+    #[command(after_help = help::LOAD_GENERATE)]
+    Generate(GenerateArgs),
     /// Show what each tenant used on each day, and what that costs
     #[command(after_help = help::LOAD_USAGE)]
     Usage {
@@ -87,9 +93,13 @@ impl StretchArgs {
 
 impl Verb {
     /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
-        let screen = &remote.screen;
+    pub(crate) async fn run(self, globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
+        if let Self::Generate(args) = self {
+            return args.run(screen);
+        }
+        let remote = &Remote::new(globals, screen)?;
         match self {
+            Self::Generate(_) => {}
             Self::Show {
                 shard,
                 tenant,

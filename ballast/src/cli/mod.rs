@@ -17,6 +17,7 @@ pub(crate) mod drain;
 pub(crate) mod event;
 pub(crate) mod execution;
 pub(crate) mod failure;
+pub(crate) mod generate;
 pub(crate) mod globals;
 pub(crate) mod help;
 mod help_hotspots;

@@ -1,27 +1,28 @@
 //! `simulate`: what would come of a change, on recorded load. Nothing is changed.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use ballast_domain::ShardId;
+use ballast_control_plane::hotspots::terms::TermsBody;
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::Tenant;
+use ballast_domain::{ShardId, TenantId};
+use ballast_hotspot_detector::diagnose::Settings;
 use ballast_hotspot_detector::plan::{Fleet, Terms};
-use ballast_hotspot_detector::rules::{defaults, test};
-use ballast_hotspot_detector::whatif::{Change, fleet_of, register, what_if};
+use ballast_hotspot_detector::rules::{Ruleset, defaults, test};
+use ballast_hotspot_detector::whatif::{Change, Recorded, fleet_of, register, replay, what_if};
 use clap::Args;
-use serde_json::json;
 
 use super::Remote;
 use super::args::Paging;
 use super::client::Request;
 use super::failure::{Failure, Verdict};
 use super::globals::Globals;
-use super::hotspot::{recorded, samples};
+use super::hotspot::{recorded, rules_of, samples, text_of};
 use super::load::StretchArgs;
 use super::output::Screen;
-use super::view::hotspots;
-use crate::config::read_rules;
+use super::view::simulated as told;
 
 /// What is simulated.
 #[derive(Debug, Args)]
@@ -34,54 +35,111 @@ pub(crate) struct SimulateArgs {
     load: Option<PathBuf>,
     #[command(flatten)]
     stretch: StretchArgs,
-    /// Rules to look for hotspots with; the usual ones when absent
+    /// Rules to look for hotspots with; when absent the server's own, with --load the usual ones
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// With --load: take residency, zones, pins, dials and weights of shards and tenants that the
-    /// server knows from there; without --load that is always done
+    /// With --load: ask the server for residency, zones, pins, dials and weights of the shards and
+    /// tenants in the file, and for its rules and terms; without --load that is always done
     #[arg(long, requires = "load")]
     registered: bool,
 }
 
-/// Shards and tenants as the server has them.
-async fn registered(
-    globals: &Globals,
-    screen: &Screen,
-) -> Result<(Vec<Shard>, Vec<Tenant>), Failure> {
-    #[derive(serde::Deserialize)]
-    struct Items<T> {
-        items: Vec<T>,
+/// What the server knows that is not in a record.
+struct Registered {
+    shards: Vec<Shard>,
+    tenants: Vec<Tenant>,
+}
+
+impl Registered {
+    /// Shards and tenants as the server has them.
+    async fn ask(remote: &Remote) -> Result<Self, Failure> {
+        #[derive(serde::Deserialize)]
+        struct Items<T> {
+            items: Vec<T>,
+        }
+        let all = Paging {
+            all: true,
+            ..Paging::default()
+        };
+        let list = async |what: &str| {
+            let request = Request::get(&[what]);
+            remote.client.list(request, &all, PAGE_ITEMS_MAX).await
+        };
+        let shards: Items<Shard> = list("shards").await?.read()?;
+        let tenants: Items<Tenant> = list("tenants").await?.read()?;
+        Ok(Self {
+            shards: shards.items,
+            tenants: tenants.items,
+        })
     }
-    let remote = Remote::new(globals, screen)?;
-    let all = Paging {
-        all: true,
-        ..Paging::default()
-    };
-    let list = async |what: &str| {
-        let request = Request::get(&[what]);
-        remote.client.list(request, &all, PAGE_ITEMS_MAX).await
-    };
-    let shards: Items<Shard> = list("shards").await?.read()?;
-    let tenants: Items<Tenant> = list("tenants").await?.read()?;
-    Ok((shards.items, tenants.items))
+
+    /// Calls a second that tenants may make, where they are limited.
+    fn limits(&self) -> BTreeMap<TenantId, f64> {
+        let limited = self.tenants.iter().filter_map(|tenant| {
+            let limit = tenant.limits.votes_per_second?;
+            Some((tenant.tenant_id.clone(), limit as f64))
+        });
+        limited.collect()
+    }
+}
+
+/// What load is judged and planned by.
+struct GoesBy {
+    rules: Ruleset,
+    terms: Terms,
+    diagnose: Settings,
+    /// The limit and the goal of shards, where they are known.
+    limits: Option<(f64, f64)>,
+}
+
+impl GoesBy {
+    /// The server's own, or the usual ones where none is asked.
+    async fn find(remote: Option<&Remote>, rules: Option<&Path>) -> Result<Self, Failure> {
+        let mut goes_by = match remote {
+            Some(remote) => {
+                let reply = remote.client.send(Request::get(&["load", "terms"])).await?;
+                let body: TermsBody = reply.read()?;
+                let (rules, terms) = body.read().map_err(Failure::local)?;
+                Self {
+                    rules,
+                    terms,
+                    diagnose: body.diagnose,
+                    limits: Some((body.limit, body.goal)),
+                }
+            }
+            None => Self {
+                rules: defaults().map_err(|problems| Failure::local(problems.to_string()))?,
+                terms: Terms::default(),
+                diagnose: Settings::default(),
+                limits: None,
+            },
+        };
+        if let Some(file) = rules {
+            goes_by.rules = rules_of(file)?;
+        }
+        Ok(goes_by)
+    }
 }
 
 impl SimulateArgs {
     /// Does it.
     pub(crate) async fn run(self, globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
-        let text = match &self.load {
-            Some(file) => std::fs::read_to_string(file).map_err(|error| {
-                Failure::local(format!("{} cannot be read: {error}", file.display()))
-            })?,
-            None => recorded(&Remote::new(globals, screen)?, &self.stretch).await?,
+        let remote = match self.load.is_none() || self.registered {
+            true => Some(Remote::new(globals, screen)?),
+            false => None,
         };
-        let rules = match &self.rules {
-            Some(file) => read_rules(file).map_err(|error| Failure::local(format!("{error:#}")))?,
-            None => defaults().map_err(|problems| Failure::local(problems.to_string()))?,
+        let text = match (&self.load, &remote) {
+            (Some(file), _) => text_of(file)?,
+            (None, Some(remote)) => recorded(remote, &self.stretch).await?,
+            (None, None) => String::new(),
         };
+        let goes_by = GoesBy::find(remote.as_ref(), self.rules.as_deref()).await?;
         let samples = samples(&text)?;
-        let found = test::test(&rules, samples.iter().cloned());
-        let Some(mut fleet) = fleet_of(samples) else {
+        let registered = match &remote {
+            Some(remote) => Some(Registered::ask(remote).await?),
+            None => None,
+        };
+        let Some(Recorded { mut fleet, busiest }) = fleet_of(&samples, &goes_by.rules.spans) else {
             return Err(Failure::refused_here(
                 "no-load",
                 "There is nothing to simulate",
@@ -89,29 +147,27 @@ impl SimulateArgs {
                 "Ask for a longer time (--from 6h), or name a file (--load FILE).",
             ));
         };
-        if self.load.is_none() || self.registered {
-            let (shards, tenants) = registered(globals, screen).await?;
-            register(&mut fleet, &shards, &tenants);
+        let limits = registered.as_ref().map(Registered::limits);
+        let found = test::test(&goes_by.rules, samples.iter().cloned());
+        let limits = limits.unwrap_or_default();
+        let replayed = replay(&goes_by.rules, &goes_by.diagnose, &limits, samples);
+        if let Some(known) = &registered {
+            register(&mut fleet, &known.shards, &known.tenants);
+        }
+        if let Some((limit, goal)) = goes_by.limits {
+            for shard in &mut fleet.shards {
+                (shard.limit, shard.goal) = (limit, goal);
+            }
         }
         let changes = self.changes.iter().map(|text| change(text, &fleet));
         let changes = changes.collect::<Result<Vec<_>, _>>()?;
-        let answer = what_if(&fleet, &Terms::default(), &changes)
+        let answer = what_if(&fleet, &goes_by.terms, &changes)
             .map_err(|bad| Failure::usage(bad.to_string(), "--change names shards of the load"))?;
         let told = match screen.json {
-            true => json!({ "answer": answer, "found": hotspots::report(&found) }).to_string(),
-            false => {
-                let fired: Vec<_> = found.rules.iter().filter(|rule| rule.fired > 0).collect();
-                let mut told = match fired.is_empty() {
-                    true => format!("No rule fired in {} samples.\n", found.samples),
-                    false => String::new(),
-                };
-                for rule in fired {
-                    told.push_str(&format!("Rule {} fired {} times.\n", rule.rule, rule.fired));
-                }
-                format!("{told}\n{}", answer.to_string().trim_end())
-            }
+            true => told::json(&answer, &found, &replayed, &busiest),
+            false => told::text(&answer, &found, &replayed, &busiest),
         };
-        screen.data(told.as_bytes())?;
+        screen.data(told.trim_end().as_bytes())?;
         Ok(Verdict::Done)
     }
 }
@@ -172,12 +228,16 @@ fn change(text: &str, fleet: &Fleet) -> Result<Change, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use ballast_hotspot_detector::load::Spans;
+
     use super::*;
 
     #[test]
     fn changes_are_read_as_they_are_typed() {
         let record = include_str!("../../../hotspot-detector/src/load/record/golden.ndjson");
-        let fleet = fleet_of(samples(record).unwrap()).unwrap();
+        let fleet = fleet_of(&samples(record).unwrap(), &Spans::default())
+            .unwrap()
+            .fleet;
         let read = |text: &str| change(text, &fleet).map(|it| it.to_string());
         assert_eq!(read("drain=shard-1").unwrap(), "shard-1 were drained");
         assert_eq!(

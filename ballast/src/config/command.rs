@@ -52,7 +52,11 @@ pub(crate) fn run(command: &ConfigCommand, screen: &Screen) -> anyhow::Result<Ve
 
 fn check(file: &PathBuf, screen: &Screen) -> anyhow::Result<Verdict> {
     let (valid, line, message) = match load(Some(file)) {
-        Ok(_) => (true, None, None),
+        // A file that it names is a part of it: it is not started with a wrong one.
+        Ok(config) => match config.hotspots.settings(&config.moves) {
+            Ok(_) => (true, None, None),
+            Err(error) => (false, None, Some(format!("hotspots.rules: {error:#}"))),
+        },
         Err(error) => (false, error.line, Some(error.to_string())),
     };
     if screen.json {

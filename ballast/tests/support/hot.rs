@@ -32,11 +32,16 @@ severity = "critical"
 
 /// A fleet of two shards that does this about hotspots.
 pub async fn started(mode: &str) -> Instance {
+    started_with(mode, "").await
+}
+
+/// The same, with more settings of hotspots.
+pub async fn started_with(mode: &str, more: &str) -> Instance {
     let home = Arc::new(tempfile::tempdir().unwrap());
     fs::write(home.path().join("rules.toml"), RULES).unwrap();
     let config = format!(
         "[fleet]\nshards = 2\n[load]\nvotes_per_second = 60\n[moves]\nwindow = \"1s\"\n\
-         [hotspots]\nmode = \"{mode}\"\nrules = \"rules.toml\"\nsettle = \"0s\"\njudge = \"4s\"\n"
+         [hotspots]\nmode = \"{mode}\"\nrules = \"rules.toml\"\nsettle = \"0s\"\njudge = \"4s\"\n{more}"
     );
     let options = Options {
         config: Some(config),

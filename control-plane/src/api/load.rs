@@ -11,6 +11,7 @@ use ballast_web::page;
 use serde::Deserialize;
 
 use super::caller::Viewer;
+use crate::hotspots::terms::{self, TermsBody};
 use crate::load::history::{self, LoadHistory, Stretch};
 use crate::load::now::{self, LoadBody, LoadFilter};
 use crate::load::outlook::{self, ForecastBody};
@@ -148,6 +149,16 @@ pub(super) async fn record(
     let text = history::record(&plane, stretch, step(filter.step)?).await?;
     let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((kind, text).into_response())
+}
+
+/// Show what load is judged and planned by: rules, diagnosis, terms of plans.
+#[utoipa::path(get, path = "/load/terms", tag = "load",
+    responses((status = 200, body = TermsBody)))]
+pub(super) async fn terms_show(
+    _: Viewer,
+    State(plane): State<ControlPlane>,
+) -> Result<Json<TermsBody>, ApiError> {
+    Ok(Json(terms::show(&plane)))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]

@@ -119,6 +119,7 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(load::show))
         .routes(routes!(load::history))
         .routes(routes!(load::record))
+        .routes(routes!(load::terms_show))
         .routes(routes!(load::usage))
         .routes(routes!(load::forecast))
         .routes(routes!(events::list))

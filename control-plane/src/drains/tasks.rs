@@ -1,6 +1,8 @@
 //! What the workflow `drain-shard` has done: which moves are to be made next, and
 //! afterwards how things stand.
 
+use std::time::Duration;
+
 use ballast_domain::error::Kind;
 use ballast_domain::shard::ShardState;
 use ballast_domain::{Error, ErrorCode, ShardId};
@@ -20,6 +22,9 @@ const UNAVAILABLE: &str = "Ballast.Unavailable";
 const REFUSED: &str = "Ballast.Refused";
 /// When there is nothing to move now, it is looked again after so long.
 const ASK_AGAIN_SECONDS: u64 = 5;
+
+/// It waits for so long at a time within its state, which may take 300 s.
+const STAY_MS: i64 = 240_000;
 
 /// What the workflow is given.
 #[derive(Debug, Clone, Deserialize)]
@@ -64,7 +69,7 @@ pub fn with_drains(registry: Registry, plane: &ControlPlane) -> Registry {
         };
     }
     tasks!(registry,
-        "PlanDrain" plan_drain
+        "PlanDrain" await_drain
         "FinishDrain" finish_drain)
 }
 
@@ -95,6 +100,24 @@ fn moves(plane: &ControlPlane, plan: &FleetPlan, given: &Given, most: usize) -> 
         })
     });
     asked.collect()
+}
+
+/// Plans, and waits here as long as there is nothing to do: a drain that waits for
+/// days is no history of very many entries.
+async fn await_drain(plane: &ControlPlane, given: &Given, context: &TaskContext) -> Done {
+    let until = plane.now().unix_ms() + STAY_MS;
+    loop {
+        let planned = plan_drain(plane, given, context).await?;
+        let waits = planned["empty"] == false && planned["moves"] == json!([]);
+        if !waits || plane.now().unix_ms() >= until {
+            return Ok(planned);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(ASK_AGAIN_SECONDS)) => {}
+            () = context.cancelled() => return Ok(planned),
+        }
+        context.alive();
+    }
 }
 
 async fn plan_drain(plane: &ControlPlane, given: &Given, context: &TaskContext) -> Done {

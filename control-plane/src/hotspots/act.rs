@@ -40,11 +40,13 @@ pub(crate) async fn aim(plane: &ControlPlane, cure: &Cure) -> Result<Option<u64>
         Cure::Split { slice, parts, .. } => {
             let tenant = tenants::get(plane, &slice.tenant_id).await?.value;
             let have = u32::try_from(tenant.slices.len()).unwrap_or(u32::MAX);
-            // A power of two, as cuts are made; more than there are.
-            let more = (*parts)
-                .max(have.saturating_add(1))
+            // A power of two, as cuts are made, in which every slice that there
+            // is has so many parts.
+            let more = have
+                .max(1)
+                .saturating_mul((*parts).max(2))
                 .min(SLICES_PER_TENANT_MAX);
-            Some(u64::from(more.next_power_of_two().max(2)))
+            Some(u64::from(more.next_power_of_two()))
         }
         Cure::AddShards { region, count } => {
             let snapshot = plane.fleet().refresh(plane.registry()).await?;

@@ -1,9 +1,13 @@
 //! Whether something is done about a finding: pure.
 
+use ballast_domain::Timestamp;
 use ballast_hotspot_detector::diagnose::Finding;
 
 use super::records::{PlanRecord, PlanStatus, WhyNot};
 use super::settings::Mode;
+
+/// What failed is tried again after so long.
+const FAILED_MS: u64 = 60_000;
 
 /// What is done about a finding.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +56,43 @@ pub(crate) fn decide(
     }
 }
 
+/// Why a plan like the last one for a hotspot is not made again for now: somebody
+/// rejected it, or nothing came of it.
+pub(crate) fn declined(
+    last: &PlanRecord,
+    finding: &Finding,
+    rest_ms: u64,
+    now: Timestamp,
+) -> Option<WhyNot> {
+    let id = &last.plan_id;
+    let after = |at: Timestamp, ms: u64| {
+        let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+        Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
+    };
+    let (because, until) = match (last.status, &last.decided) {
+        (PlanStatus::Rejected, Some(said)) => {
+            let reason = said.reason.as_ref();
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            let who = &said.actor.name;
+            (
+                format!("{who} rejected {id}{reason}"),
+                after(said.at, rest_ms),
+            )
+        }
+        (PlanStatus::Failed, _) => {
+            let why = last.note.as_deref().unwrap_or("nobody knows why");
+            let at = last.done_at.unwrap_or(last.made_at);
+            (format!("{id} failed: {why}"), after(at, FAILED_MS))
+        }
+        _ => return None,
+    };
+    let is_same = last.does == finding.cure.name();
+    (is_same && now < until).then_some(WhyNot {
+        because,
+        until: Some(until),
+    })
+}
+
 /// What a plan waits for.
 pub(crate) fn stands(plan: &PlanRecord) -> String {
     let id = &plan.plan_id;
@@ -71,7 +112,6 @@ pub(crate) fn stands(plan: &PlanRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ballast_domain::Timestamp;
     use ballast_hotspot_detector::diagnose::{self, Cause, Cure};
 
     use super::*;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use ballast_domain::migration::Migration;
 use ballast_domain::registry::{CommitError, Kind, RecordQuery};
 use ballast_domain::{Result, ShardId, Timestamp};
 use ballast_hotspot_detector::diagnose::letter::letter;
@@ -10,10 +11,11 @@ use ballast_hotspot_detector::diagnose::{Cure, Finding};
 use ballast_hotspot_detector::plan::Plan;
 use serde_json::Value;
 
-use super::decide::{Decision, decide};
+use super::decide::{Decision, decide, declined};
 use super::fleet::Of;
 use super::plans::{self, Content, NewPlan};
 use super::records::{Hotspot, HotspotStatus, OPEN, PlanRecord, WhyNot};
+use super::same::{Before, Now, same};
 use crate::change::commit_failed;
 use crate::drains::Manner;
 use crate::intent::Intent;
@@ -55,19 +57,23 @@ impl Findings {
         })
     }
 
+    /// Since when the oldest of them is hot.
+    pub(crate) fn oldest(&self) -> Option<Timestamp> {
+        let since = self.open.iter().map(|open| open.record.value.since);
+        since.min()
+    }
+
     /// Brings the records in line with what is found now.
     pub(crate) async fn settle(&mut self, plane: &ControlPlane, found: Vec<Finding>) -> Result<()> {
         if found.is_empty() && self.open.is_empty() {
             return Ok(());
         }
         let mut plans = plans::open(plane).await?;
-        let mut before = std::mem::take(&mut self.open);
-        for finding in found {
-            let names = names(&finding);
-            let known = before
-                .iter()
-                .position(|open| open.record.value.rules.iter().any(|it| names.contains(it)));
-            let known = known.map(|at| before.swap_remove(at));
+        let places = places(&found, &self.open, &plans);
+        let before = std::mem::take(&mut self.open);
+        let mut before: Vec<_> = before.into_iter().map(Some).collect();
+        for (finding, place) in found.into_iter().zip(places) {
+            let known = place.and_then(|at| before.get_mut(at)?.take());
             match treat(plane, known, &finding, &mut plans).await {
                 Ok(open) => self.open.push(open),
                 Err((open, error)) => {
@@ -76,7 +82,7 @@ impl Findings {
                 }
             }
         }
-        for open in before {
+        for open in before.into_iter().flatten() {
             if let Err(error) = end(plane, &open.record).await {
                 tracing::warn!(id = open.record.value.hotspot_id, %error, "a hotspot's end is not written down yet");
                 self.open.push(open);
@@ -84,6 +90,26 @@ impl Findings {
         }
         Ok(())
     }
+}
+
+/// For each finding the hotspot of before that it is.
+fn places(found: &[Finding], open: &[Open], plans: &[Versioned<PlanRecord>]) -> Vec<Option<usize>> {
+    let now = found.iter().map(|finding| Now {
+        names: names(finding),
+        cure: finding.cure.name().to_owned(),
+    });
+    let before = open.iter().map(|open| {
+        let hotspot = &open.record.value;
+        let own = |plan: &&Versioned<PlanRecord>| {
+            plan.value.hotspot_id.as_ref() == Some(&hotspot.hotspot_id)
+        };
+        Before {
+            names: hotspot.rules.clone(),
+            found_at: hotspot.found_at,
+            cure: plans.iter().find(own).map(|plan| plan.value.does.clone()),
+        }
+    });
+    same(&now.collect::<Vec<_>>(), &before.collect::<Vec<_>>())
 }
 
 /// What tells one finding from another: the rules and what they hold for.
@@ -129,7 +155,14 @@ async fn treat(
     let record = written.map_err(|error| (None, error))?;
     let id = record.value.hotspot_id.clone();
     let open_plan = open_plan(plans, &id, finding).map(|plan| plan.value.clone());
-    let treated = act(plane, &id, finding, open_plan.as_ref(), &mut refused).await;
+    let treated = act(
+        plane,
+        &record.value,
+        finding,
+        open_plan.as_ref(),
+        &mut refused,
+    )
+    .await;
     let treated = match treated {
         Ok(treated) => treated,
         Err(error) => {
@@ -138,12 +171,8 @@ async fn treat(
         }
     };
     plans.extend(treated.made.clone());
-    let own = treated.made.as_ref().map(|plan| plan.value.plan_id.clone());
-    let own = own.or_else(|| {
-        let open = open_plan.filter(|plan| plan.hotspot_id.as_ref() == Some(&id));
-        open.map(|plan| plan.plan_id)
-    });
-    let then = told(&record.value, finding, treated.why_not, own);
+    let own = open_plan.filter(|plan| plan.hotspot_id.as_ref() == Some(&id));
+    let then = told(&record.value, finding, &treated, own.as_ref());
     match update(plane, record.clone(), then).await {
         Ok(record) => Ok(Open { record, refused }),
         Err(error) => Err((Some(Box::new(Open { record, refused })), error)),
@@ -193,18 +222,31 @@ impl Treated {
 
 async fn act(
     plane: &ControlPlane,
-    id: &str,
+    hotspot: &Hotspot,
     finding: &Finding,
     plan: Option<&PlanRecord>,
     refused: &mut Option<(WhyNot, Timestamp)>,
 ) -> Result<Treated> {
-    let mode = plane.settings().hotspots.mode;
-    let approved = match decide(mode, finding, plan, awaits(plane, &finding.cure)) {
-        Decision::Nothing(why_not) => return Ok(Treated::left(why_not)),
+    let (settings, now) = (plane.settings(), plane.now());
+    let against = match awaits(plane, &finding.cure) {
+        Some(why_not) => Some(why_not),
+        None => {
+            let last = last_plan(plane, hotspot).await?;
+            let rest_ms = settings.hotspots.diagnose.rest_ms;
+            last.and_then(|last| declined(&last, finding, rest_ms, now))
+        }
+    };
+    let approved = match decide(settings.hotspots.mode, finding, plan, against) {
+        Decision::Nothing(why_not) => {
+            let waits = match plan {
+                Some(plan) => waits_for(plane, plan).await?,
+                None => None,
+            };
+            return Ok(Treated::left(waits.or(why_not)));
+        }
         Decision::Propose => false,
         Decision::Do => true,
     };
-    let now = plane.now();
     if let Some((why_not, at)) = refused
         && now.unix_ms() - at.unix_ms() < PLAN_AGAIN_MS
     {
@@ -231,7 +273,7 @@ async fn act(
     *refused = None;
     let intent = Intent::ballast("hotspots", &content.told());
     let new = NewPlan {
-        hotspot_id: Some(id.to_owned()),
+        hotspot_id: Some(hotspot.hotspot_id.clone()),
         shards: finding.shards.clone(),
         content,
         manner: Manner::default(),
@@ -243,6 +285,31 @@ async fn act(
         why_not,
         made: Some(made),
     })
+}
+
+/// The last plan that was made for a hotspot.
+async fn last_plan(plane: &ControlPlane, hotspot: &Hotspot) -> Result<Option<PlanRecord>> {
+    let Some(id) = &hotspot.plan_id else {
+        return Ok(None);
+    };
+    let found = typed::get::<PlanRecord>(plane.registry(), id).await?;
+    Ok(found.map(|found| found.value))
+}
+
+/// What a plan under way waits for, if one of its moves does.
+async fn waits_for(plane: &ControlPlane, plan: &PlanRecord) -> Result<Option<WhyNot>> {
+    for name in &plan.migrations {
+        let found = typed::get::<Migration>(plane.registry(), name).await?;
+        let open = found.filter(|found| found.value.ended.is_none());
+        if let Some(waits) = open.and_then(|found| found.value.waiting_for) {
+            let because = format!(
+                "{} is being carried out: {name} waits for {waits}",
+                plan.plan_id
+            );
+            return Ok(Some(WhyNot::new(because)));
+        }
+    }
+    Ok(None)
 }
 
 /// What the calendar of polls has against a cure. The planner asks it by itself.
@@ -321,23 +388,34 @@ pub(crate) fn details(finding: &Finding) -> Value {
     serde_json::to_value(finding).unwrap_or_default()
 }
 
-/// The record as it should be now.
+/// The record as it should be now. While something is done about a hotspot, and
+/// when it passes after that, it tells what it was that was treated.
 fn told(
     record: &Hotspot,
     finding: &Finding,
-    why_not: Option<WhyNot>,
-    plan_id: Option<String>,
+    treated: &Treated,
+    open: Option<&PlanRecord>,
 ) -> Hotspot {
-    Hotspot {
+    let made = treated.made.as_ref().map(|made| &made.value);
+    let plan_id = made.or(open).map(|plan| plan.plan_id.clone());
+    let then = Hotspot {
         rules: names(finding),
         shards: finding.shards.clone(),
+        why_not: treated.why_not.clone(),
+        plan_id: plan_id.or_else(|| record.plan_id.clone()),
+        ..record.clone()
+    };
+    let is_treated = record.plan_id.is_some() && (open.is_some() || !finding.cure.acts());
+    if made.is_none() && is_treated {
+        return then;
+    }
+    let finding = made.map_or_else(|| finding.clone(), |plan| plans::as_planned(finding, plan));
+    Hotspot {
         cause: finding.cause.name().to_owned(),
         cure: finding.cure.name().to_owned(),
-        why_not,
-        plan_id: plan_id.or_else(|| record.plan_id.clone()),
-        letter: letter(finding),
-        details: details(finding),
-        ..record.clone()
+        letter: letter(&finding),
+        details: details(&finding),
+        ..then
     }
 }
 

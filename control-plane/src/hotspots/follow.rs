@@ -197,16 +197,36 @@ async fn begin(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Result<(
             })
             .await
         }
-        Err(error) if error.code().kind() == ballast_domain::error::Kind::Unavailable => Err(error),
+        Err(error) if error.code().kind() == ballast_domain::error::Kind::Unavailable => {
+            // It is begun again, and remembered then.
+            if let (None, Some(past)) = (&plan.past, &past) {
+                mind.forget(past);
+            }
+            Err(error)
+        }
         Err(error) => {
-            let note = error.to_string();
-            set(plane, id, &note, "plan.fail", |plan| {
-                plan.status = PlanStatus::Failed;
-                plan.note = Some(note.clone());
-            })
-            .await
+            let begun = PlanRecord {
+                past,
+                ..plan.clone()
+            };
+            fail(plane, mind, &begun, &error.to_string()).await
         }
     }
+}
+
+/// Notes that nothing came of a plan: it stands in no other's way.
+async fn fail(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord, why: &str) -> Result<()> {
+    if let Some(past) = &plan.past {
+        mind.forget(past);
+    }
+    let now = plane.now();
+    set(plane, &plan.plan_id, why, "plan.fail", |plan| {
+        plan.status = PlanStatus::Failed;
+        plan.done_at = Some(now);
+        plan.past = None;
+        plan.note = Some(why.to_owned());
+    })
+    .await
 }
 
 /// Notes that a cure was carried out: from now on it is watched.
@@ -241,11 +261,7 @@ async fn watch_split(
         }
         Some(Err(why)) => format!("the split was given up: {why}"),
     };
-    set(plane, &plan.plan_id, &why, "plan.fail", |plan| {
-        plan.status = PlanStatus::Failed;
-        plan.note = Some(why.clone());
-    })
-    .await
+    fail(plane, mind, plan, &why).await
 }
 
 /// Notes when the shards that were asked for are there, or nobody needs them
@@ -265,8 +281,12 @@ async fn await_shards(
         return Ok(());
     }
     let note = "the hotspot passed before there were more shards";
+    if let Some(past) = &plan.past {
+        mind.forget(past);
+    }
     set(plane, &plan.plan_id, note, "plan.expire", |plan| {
         plan.status = PlanStatus::Expired;
+        plan.past = None;
         plan.note = Some(note.to_owned());
     })
     .await
@@ -274,12 +294,11 @@ async fn await_shards(
 
 /// Notes when every move of a plan has been cut over, or has ended otherwise.
 async fn watch_moves(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Result<()> {
-    let id = &plan.plan_id;
     let mut moved = 0;
     for name in &plan.migrations {
         let Some(found) = typed::get::<Migration>(plane.registry(), name).await? else {
             // It is not written down yet, or never will be.
-            return fail_if_ended(plane, id).await;
+            return fail_if_ended(plane, mind, plan).await;
         };
         let ended = found.value.ended.as_ref().map(|ended| ended.status);
         match (ended, found.value.figures.cut_over_at) {
@@ -289,27 +308,18 @@ async fn watch_moves(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Re
         }
     }
     if plan.migrations.is_empty() {
-        return fail_if_ended(plane, id).await;
+        return fail_if_ended(plane, mind, plan).await;
     }
     if moved == 0 {
-        return set(
-            plane,
-            id,
-            "none of its moves was made",
-            "plan.fail",
-            |plan| {
-                plan.status = PlanStatus::Failed;
-                plan.note = Some("none of its moves was made".to_owned());
-            },
-        )
-        .await;
+        return fail(plane, mind, plan, "none of its moves was made").await;
     }
     let note = format!("{moved} of {} moves were cut over", plan.migrations.len());
     done(plane, mind, plan, &note).await
 }
 
 /// A plan whose execution ended before its moves were begun has failed.
-async fn fail_if_ended(plane: &ControlPlane, id: &str) -> Result<()> {
+async fn fail_if_ended(plane: &ControlPlane, mind: &Mind, plan: &PlanRecord) -> Result<()> {
+    let id = &plan.plan_id;
     let found = engine(plane)?.get(&execution(id)).await.map_err(away)?;
     let Some(found) = found else {
         plans::start(plane, id).await;
@@ -324,11 +334,7 @@ async fn fail_if_ended(plane: &ControlPlane, id: &str) -> Result<()> {
     let cause = found
         .cause
         .unwrap_or_else(|| "its execution ended".to_owned());
-    set(plane, id, &cause, "plan.fail", |plan| {
-        plan.status = PlanStatus::Failed;
-        plan.note = Some(cause.clone());
-    })
-    .await
+    fail(plane, mind, plan, &cause).await
 }
 
 /// Writes down whether a plan helped: what was predicted beside what is measured.

@@ -124,6 +124,11 @@ impl Mind {
         self.known().memory.done(past.id, at);
     }
 
+    /// Forgets a cure that came to nothing.
+    pub fn forget(&self, past: &PastCure) {
+        self.known().memory.forget(past.id);
+    }
+
     /// Judges cures that were watched for long enough.
     pub fn judge(&self, now: Timestamp, settings: &Settings, book: &Book) -> Vec<PastCure> {
         let fill = |shard: &ShardId| {

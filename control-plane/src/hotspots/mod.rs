@@ -11,6 +11,7 @@
 //!   act       cures that are no moves
 //!   tasks     what the workflow `rebalance` has done
 //!   ask       what operators ask about hotspots
+//!   terms     what all of it goes by, for who does the same elsewhere
 //! ```
 //! The pure half (rules, detection, diagnosis, planner) is the room
 //! `hotspot-detector`.
@@ -24,8 +25,10 @@ mod follow;
 pub mod mind;
 pub mod plans;
 pub mod records;
+mod same;
 pub mod settings;
 pub mod tasks;
+pub mod terms;
 pub mod watch;
 
 pub use mind::Mind;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use ballast_domain::registry::{CommitError, Kind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
-use ballast_hotspot_detector::diagnose::{Cure, Effect, letter::cure_in_words};
-use ballast_hotspot_detector::plan::{Fleet, Plan, Terms, plan};
+use ballast_hotspot_detector::diagnose::{Cure, Effect, Finding, letter::cure_in_words};
+use ballast_hotspot_detector::plan::{Fleet, Measure, Plan, Terms, plan};
+use ballast_hotspot_detector::resources::Dimension;
 use serde_json::json;
 
 use super::fleet::{self, Of};
@@ -327,8 +328,51 @@ pub(crate) fn cure_of(record: &PlanRecord) -> Option<Cure> {
         from,
         slices: slices.collect(),
         bytes: plan.totals.bytes as f64,
-        price_ms: 0,
+        price_ms: {
+            let lasts = plan.totals.ends_at.unix_ms() - record.made_at.unix_ms();
+            u64::try_from(lasts).unwrap_or(0)
+        },
     })
+}
+
+/// A finding with what the planner made of it. It may know better what to move
+/// than the diagnosis thought at first.
+pub(crate) fn as_planned(finding: &Finding, record: &PlanRecord) -> Finding {
+    let mut told = finding.clone();
+    if let (Some(cure), Some(plan)) = (cure_of(record), &record.plan) {
+        let ends = |shard: &ShardId| {
+            plan.moves
+                .iter()
+                .any(|it| [&it.from, &it.to].contains(&shard))
+        };
+        let shards = plan.shards.iter().filter(|it| ends(&it.shard_id));
+        told.cure = cure;
+        told.expected = shards
+            .filter_map(|it| {
+                // What it was fullest of, then and now.
+                let dimension = dimension(it.before.measure)?;
+                let same = it.after.measure == it.before.measure;
+                same.then(|| Effect {
+                    shard: it.shard_id.clone(),
+                    dimension: Some(dimension),
+                    before: it.before.share,
+                    after: it.after.share,
+                })
+            })
+            .collect();
+    }
+    told
+}
+
+fn dimension(measure: Measure) -> Option<Dimension> {
+    match measure {
+        Measure::Votes => Some(Dimension::Votes),
+        Measure::Queries => Some(Dimension::Queries),
+        Measure::Bytes => Some(Dimension::Bytes),
+        Measure::Storage => Some(Dimension::Storage),
+        Measure::Concurrency => Some(Dimension::Concurrency),
+        Measure::Slices => None,
+    }
 }
 
 /// Whether a plan has waited for too long.

@@ -67,7 +67,7 @@ impl Watchman {
             return self.findings.settle(plane, Vec::new()).await;
         }
         if !mind.has(&set.rules) {
-            replay(plane, mind, load).await?;
+            replay(plane, mind, load, self.findings.oldest()).await?;
         }
         let hot = load.with_book(|book| mind.look(&set.rules, book));
         let limits = follow::limits(plane, load, !hot.is_empty()).await?;
@@ -104,7 +104,12 @@ impl Watchman {
 }
 
 /// Where rules stand, from what was recorded.
-async fn replay(plane: &ControlPlane, mind: &Mind, load: &Arc<Load>) -> Result<()> {
+async fn replay(
+    plane: &ControlPlane,
+    mind: &Mind,
+    load: &Arc<Load>,
+    open: Option<Timestamp>,
+) -> Result<()> {
     let rules = plane.settings().hotspots.rules.clone();
     let now = plane.now();
     let longest = rules
@@ -113,7 +118,10 @@ async fn replay(plane: &ControlPlane, mind: &Mind, load: &Arc<Load>) -> Result<(
         .map(|rule| rule.for_ms + rule.cooldown_ms);
     let longest = i64::try_from(longest.max().unwrap_or(0)).unwrap_or(i64::MAX);
     let window = window_start(&rules.spans, Window::Long, now).unix_ms();
+    // What is hot now became so then, and may be below its limit since.
+    let became_hot = open.map_or(i64::MAX, Timestamp::unix_ms);
     let from = window
+        .min(became_hot.saturating_sub(now.unix_ms() - window))
         .saturating_sub(longest)
         .max(now.unix_ms() - REPLAY_MS);
     // The sample that was just taken is looked at next: it is not told twice.

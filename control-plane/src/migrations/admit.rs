@@ -19,6 +19,8 @@ const ASK_AGAIN: u64 = 1;
 /// whoever cancels does not wait long.
 const ASK_AGAIN_WINDOW: u64 = 2;
 
+const MINUTE_MS: i64 = 60_000;
+
 /// Gives a move its turn, if it is.
 pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result<Admission> {
     loop {
@@ -51,7 +53,10 @@ pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result
             Ok(_) => return Ok(Admission::Now(Box::new(then))),
             Err(CommitError::LimitReached { tally, limit }) => {
                 return Ok(Admission::Later {
-                    why: format!("a turn: {limit} moves copy on {} already", place(&tally)),
+                    why: format!(
+                        "a turn: as many moves copy on {} as may ({limit})",
+                        place(&tally)
+                    ),
                     ask_again_seconds: ASK_AGAIN,
                 });
             }
@@ -114,6 +119,9 @@ fn not_yet(migration: &Migration, moves: &MoveSettings, now: Timestamp) -> Optio
         .iter()
         .min_by_key(|window| window.opens_in_seconds(now))?;
     let seconds = next.opens_in_seconds(now);
-    let why = format!("the maintenance window {next}");
+    // At a full minute: what is told is the same each time.
+    let opens = now.unix_ms().saturating_add_unsigned(seconds * 1_000) + MINUTE_MS / 2;
+    let opens = Timestamp::from_unix_ms(opens - opens.rem_euclid(MINUTE_MS));
+    let why = format!("the maintenance window {next} UTC, which opens at {opens}");
     Some((why, seconds.clamp(1, ASK_AGAIN_WINDOW)))
 }

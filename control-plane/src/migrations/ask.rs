@@ -4,6 +4,7 @@
 use ballast_domain::migration::{Asked, Back, BackHow, Migration, Stage, Word};
 use ballast_domain::moving::MoveId;
 use ballast_domain::{Error, ErrorCode, Result};
+use ballast_migration_engine::steps::UNCLEAR;
 
 use super::admit::FOR_POLLS;
 use super::body::{self, MigrationBody};
@@ -138,6 +139,11 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
             Stage::Cleaning | Stage::Ended => return refuse("removes the source's copy already"),
         },
         Ask::Complete => match migration.stage {
+            // It cannot go back, and somebody has looked.
+            Stage::CutOver if asked.back.is_some() && is_unclear(migration) => {
+                asked.back = None;
+                asked.complete = Some(word);
+            }
             _ if asked.back.is_some() => return refuse("is on its way back"),
             Stage::Asked | Stage::Admitted => {
                 return refuse("has no window to end: it has not been cut over");
@@ -152,6 +158,12 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
         },
     }
     Ok(asked)
+}
+
+/// Whether a way back waits because nobody can say which side is right.
+fn is_unclear(migration: &Migration) -> bool {
+    let last = migration.findings.last();
+    migration.waiting_for.is_some() && last.is_some_and(|found| found.then == UNCLEAR)
 }
 
 fn back(asked: &mut Asked, how: BackHow, word: Word) {

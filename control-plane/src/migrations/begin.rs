@@ -395,8 +395,11 @@ fn checked(
     if let Some(from) = &new.from
         && *from != part.shard_id
     {
-        let detail = format!("{slice} is on {}, not on {from}", part.shard_id);
-        return Err(Error::new(ErrorCode::MoveRefused, detail));
+        let here = &part.shard_id;
+        let detail = format!("{slice} is on {here}, not on {from}");
+        let next =
+            format!("Look whether it is still to be moved; then say --from {here}, or nothing.");
+        return Err(Error::new(ErrorCode::MoveRefused, detail).next(next));
     }
     if let Some(pin) = &tenant.pin
         && pin.shard_id != new.to
@@ -451,10 +454,11 @@ fn no_slice(slice: &SliceId) -> Error {
 
 fn claim_refused(slice: &SliceId, refused: route::Refused) -> Error {
     match refused {
-        route::Refused::Busy(other) => Error::new(
-            ErrorCode::MoveInProgress,
-            format!("move {other} is at work on {slice}"),
-        ),
+        route::Refused::Busy(other) => {
+            let detail = format!("move {other} is at work on {slice}");
+            let next = format!("Wait for it (migration watch {other}), or cancel it first.");
+            Error::new(ErrorCode::MoveInProgress, detail).next(next)
+        }
         route::Refused::There => Error::new(
             ErrorCode::AlreadyThere,
             format!("{slice} is on that shard already"),

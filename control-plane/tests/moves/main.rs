@@ -303,6 +303,41 @@ async fn what_rots_in_the_window_brings_the_slice_back() {
     house.holds(&from, &votes).await;
 }
 
+/// The same row rots on both sides, and somebody wants the slice back: nobody can
+/// say what is right, so it does not go. There is a way out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_can_judge_stays_when_somebody_says_so() {
+    let house = House::new().await;
+    let voting = house.voting(2);
+    voting.more(20).await;
+    voting.stop().await;
+    let from = house.owner().await;
+    let [to, _] = house.others().await;
+    let new = NewMove {
+        window_ms: Some(3_600_000),
+        ..House::to(&to)
+    };
+    let id = house.begun(&new).await;
+    house.until_cut_over(&id).await;
+    let rotten = VoterId::new("v0-2").unwrap();
+    for shard in [&from, &to] {
+        let shard = house.cellar.embedded(shard);
+        shard.rot(&slice(), poll_id(), &rotten).await.unwrap();
+    }
+    house.ask(&id, Ask::Reverse).await.unwrap();
+    let waits = |shown: &MigrationBody| {
+        let waits = shown.migration.value.waiting_for.as_deref();
+        waits.is_some_and(|waits| waits.contains("nobody can say"))
+    };
+    house.until(&id, "nobody can say", waits).await;
+    let cancel = house.ask(&id, Ask::Cancel).await.unwrap_err();
+    assert_eq!(cancel.code(), ErrorCode::WrongPhase);
+    house.ask(&id, Ask::Complete).await.unwrap();
+    let ended = house.ended(&id).await;
+    assert_eq!(ended.status, Status::Completed, "{ended:#?}");
+    assert_eq!(house.owner().await, to);
+}
+
 /// The same on the source's copy: it is made anew, and the move goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_rots_on_the_source_in_the_window_is_mended() {

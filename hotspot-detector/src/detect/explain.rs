@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ballast_domain::ShardId;
+
 use super::hotspot::Reading;
 use super::pass::Detector;
 use super::scene::{ShardScene, item_value, slice_value};
@@ -65,6 +67,56 @@ pub fn explain(
         .collect()
 }
 
+/// Subjects of a rule on a shard that are told, at the most.
+const TOLD_MAX: usize = 3;
+
+/// Where every rule stands on a shard and on what is on it: of rules about
+/// tenants and items those on which one is not quiet, or else the one that uses
+/// most. A rule for which there is nothing on the shard is left out.
+#[must_use]
+pub fn explain_shard(
+    rules: &Ruleset,
+    book: &Book,
+    detector: &Detector,
+    shard: &ShardId,
+) -> Vec<(Subject, Standing)> {
+    let mut told = Vec::new();
+    for rule in &rules.rules {
+        let mut subjects = detector.not_quiet(&rule.name, shard);
+        subjects.truncate(TOLD_MAX);
+        if subjects.is_empty() {
+            subjects.extend(busiest(book, shard, rule.subject));
+        }
+        for subject in subjects {
+            let standings = explain(rules, book, detector, &subject);
+            let mine = standings.into_iter().find(|it| it.rule == rule.name);
+            told.extend(mine.map(|standing| (subject, standing)));
+        }
+    }
+    told
+}
+
+/// What uses most of a shard, of a kind.
+fn busiest(book: &Book, name: &ShardId, kind: SubjectKind) -> Option<Subject> {
+    let shard = name.clone();
+    if kind == SubjectKind::Shard {
+        return Some(Subject::Shard { shard });
+    }
+    let known = book.shard(name)?;
+    let view = book.view(known, Window::Short)?;
+    if kind == SubjectKind::Item {
+        // The most voted on comes first.
+        let item = book.items(known, Window::Short, &view).into_iter().next()?;
+        let item = item.name;
+        return Some(Subject::Item { shard, item });
+    }
+    let slices = book.slices(known, Window::Short, &view);
+    let shares = slices.map(|(slice, used)| (slice, used.share_of_use(&view)));
+    let (slice, _) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let slice = slice.clone();
+    Some(Subject::Slice { shard, slice })
+}
+
 fn words(rule: &Rule, state: State, when: Truth, readings: &[Reading]) -> String {
     let numbers: Vec<_> = readings
         .iter()
@@ -79,7 +131,11 @@ fn words(rule: &Rule, state: State, when: Truth, readings: &[Reading]) -> String
         (State::Quiet { .. }, Truth::Unknown) => {
             format!("it cannot be told ({numbers}); a gap is no hotspot")
         }
-        (State::Quiet { .. }, _) => format!("{condition} does not hold: {numbers}"),
+        // Nobody has looked since it began, or nobody looks at all.
+        (State::Quiet { .. }, Truth::True) => {
+            format!("it holds now ({numbers}), and has not been judged since it does")
+        }
+        (State::Quiet { .. }, Truth::False) => format!("{condition} does not hold: {numbers}"),
         (State::Pending { held, .. }, _) => {
             let (held, needed) = (duration(held.ms as f64), duration(rule.for_ms as f64));
             format!("it has held for {held} of the {needed} it must: {numbers}")

@@ -15,7 +15,7 @@ mod scene;
 mod state;
 mod subject;
 
-pub use explain::{Standing, explain};
+pub use explain::{Standing, explain, explain_shard};
 pub use hotspot::{Hotspot, Reading};
 pub use pass::{Detector, Event};
 pub use state::{Change, State, Timing, apply};

@@ -12,7 +12,7 @@ use super::scene::{ShardScene, item_value, slice_value};
 use super::state::{Change, State, Timing, apply};
 use super::subject::Subject;
 use crate::load::book::ShardBook;
-use crate::load::{Book, ItemView, Window};
+use crate::load::{Book, Interval, ItemView, Window};
 use crate::rules::vars::Var;
 use crate::rules::{Rule, Ruleset, SubjectKind, Truth};
 
@@ -27,8 +27,10 @@ pub struct Event {
     pub subject: Subject,
     /// What.
     pub change: Change,
-    /// Since when the condition held that is over now.
+    /// Since when the condition has held, or had when it was over.
     pub since: Option<Timestamp>,
+    /// How long it is known to have held before this; gaps are left out.
+    pub held_ms: u64,
     /// The numbers at that moment.
     pub evidence: Vec<Reading>,
 }
@@ -61,14 +63,16 @@ impl Entry {
 impl Detector {
     /// Judges everything in the book once. Meant to run after every sample.
     pub fn pass(&mut self, rules: &Ruleset, book: &Book) -> Vec<Event> {
-        let Some(at) = book.newest() else {
+        let Some(measured) = book.newest_interval() else {
             return Vec::new();
         };
+        let at = measured.end();
         let mut events = Vec::new();
         for (name, shard) in book.shards() {
             let entries = self.shards.remove(name).unwrap_or_default();
             let mut round = Round {
                 at,
+                measured,
                 rules,
                 book,
                 name,
@@ -127,6 +131,27 @@ impl Detector {
             .collect()
     }
 
+    /// The subject on which a rule has held for longest without being a
+    /// hotspot, and how long.
+    pub(crate) fn longest_pending(&self, rule: &Arc<str>) -> Option<(Subject, u64)> {
+        let entries = self.shards.values().flatten();
+        let pending = entries.filter_map(|((name, subject), entry)| match entry.state {
+            State::Pending { held, .. } if name == rule => Some((subject, held.ms)),
+            _ => None,
+        });
+        let (subject, ms) = pending.max_by_key(|(_, ms)| *ms)?;
+        Some((subject.clone(), ms))
+    }
+
+    /// The subjects of a shard on which a rule is not quiet.
+    pub(super) fn not_quiet(&self, rule: &Arc<str>, shard: &ShardId) -> Vec<Subject> {
+        let entries = self.shards.get(shard).into_iter().flatten();
+        let loud = entries.filter(|((name, _), entry)| {
+            name == rule && !matches!(entry.state, State::Quiet { .. })
+        });
+        loud.map(|((_, subject), _)| subject.clone()).collect()
+    }
+
     /// Where a rule stands on a subject.
     #[must_use]
     pub fn state(&self, rule: &Arc<str>, subject: &Subject) -> State {
@@ -141,6 +166,7 @@ impl Detector {
 /// The pass over one shard.
 struct Round<'a> {
     at: Timestamp,
+    measured: Interval,
     rules: &'a Ruleset,
     book: &'a Book,
     name: &'a ShardId,
@@ -242,7 +268,7 @@ impl Round<'_> {
             .get(&key)
             .map_or(State::QUIET, |entry| entry.state);
         let timing = Timing::of(rule, self.rules.spans.step_ms);
-        let (state, change) = apply(before, self.at, verdict.when, verdict.over, &timing);
+        let (state, change) = apply(before, self.measured, verdict.when, verdict.over, &timing);
         if state == State::QUIET && before == State::QUIET {
             self.judged.insert(key);
             return;
@@ -269,7 +295,8 @@ impl Round<'_> {
                 rule,
                 subject,
                 change,
-                since: before.since(),
+                since: before.since().or(state.since()),
+                held_ms: before.held_ms(),
                 evidence,
             });
         }
@@ -305,7 +332,7 @@ impl Round<'_> {
             let timing = Timing::of(rule, self.rules.spans.step_ms);
             if let Some(entry) = self.entries.get_mut(&key) {
                 let unknown = Truth::Unknown;
-                (entry.state, _) = apply(entry.state, self.at, unknown, unknown, &timing);
+                (entry.state, _) = apply(entry.state, self.measured, unknown, unknown, &timing);
             }
         }
     }
@@ -350,6 +377,7 @@ fn farewell(at: Timestamp, rule: Arc<str>, subject: Subject, entry: &Entry) -> O
         subject,
         change: Change::Gone,
         since: entry.state.since(),
+        held_ms: entry.state.held_ms(),
         evidence,
     })
 }

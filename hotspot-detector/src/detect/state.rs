@@ -3,6 +3,7 @@
 use ballast_domain::Timestamp;
 use serde::Serialize;
 
+use crate::load::Interval;
 use crate::rules::{Rule, Truth};
 
 /// Where a rule stands on a subject.
@@ -62,7 +63,11 @@ pub struct Timing {
     pub clear_for_ms: u64,
     /// It is not raised again for so long.
     pub cooldown_ms: u64,
-    /// Two judgements farther apart than this have a gap between them.
+    /// How often it is judged. What was measured over a longer time stands for
+    /// all the judgements that there would have been in it.
+    pub step_ms: u64,
+    /// More than this between the end of what was judged and the beginning of
+    /// what is judged next is a gap.
     pub gap_ms: u64,
 }
 
@@ -74,7 +79,8 @@ impl Timing {
             for_ms: rule.for_ms,
             clear_for_ms: rule.clear_for_ms,
             cooldown_ms: rule.cooldown_ms,
-            gap_ms: step_ms + step_ms / 2,
+            step_ms,
+            gap_ms: step_ms / 2,
         }
     }
 }
@@ -120,6 +126,14 @@ impl State {
         }
     }
 
+    /// How long the condition is known to have held without being a hotspot.
+    pub(super) fn held_ms(&self) -> u64 {
+        match self {
+            Self::Pending { held, .. } => held.ms,
+            _ => 0,
+        }
+    }
+
     fn seen(&self) -> Option<Timestamp> {
         match self {
             Self::Quiet { .. } => None,
@@ -130,23 +144,33 @@ impl State {
 }
 
 impl Held {
-    fn new(at: Timestamp) -> Self {
+    /// It holds for the first time, in what was measured over this interval.
+    fn new(over: Interval, timing: &Timing) -> Self {
         Self {
-            ms: 0,
-            seen: at,
+            ms: alone(over, timing),
+            seen: over.end(),
             unbroken: true,
         }
     }
 
     /// It has held until now, unless nobody looked.
-    fn on(self, at: Timestamp, gap_ms: u64) -> Self {
-        let since = between(self.seen, at);
-        let counts = self.unbroken && since <= gap_ms;
+    fn on(self, over: Interval, timing: &Timing) -> Self {
+        let counts = self.unbroken && between(self.seen, over.start) <= timing.gap_ms;
+        let more = match counts {
+            true => between(self.seen, over.end()),
+            false => alone(over, timing),
+        };
         Self {
-            ms: self.ms + if counts { since } else { 0 },
-            seen: at,
+            ms: self.ms.saturating_add(more),
+            seen: over.end(),
             unbroken: true,
         }
+    }
+
+    /// Since when, if it has held all the time.
+    fn since(self) -> Timestamp {
+        let ms = i64::try_from(self.ms).unwrap_or(i64::MAX);
+        Timestamp::from_unix_ms(self.seen.unix_ms().saturating_sub(ms))
     }
 
     fn broken(self) -> Self {
@@ -155,6 +179,12 @@ impl Held {
             ..self
         }
     }
+}
+
+/// How long something is known to have held from one interval alone: from the
+/// first judgement in it to the last.
+fn alone(over: Interval, timing: &Timing) -> u64 {
+    over.ms.saturating_sub(timing.step_ms)
 }
 
 fn between(from: Timestamp, to: Timestamp) -> u64 {
@@ -166,26 +196,27 @@ fn plus(at: Timestamp, ms: u64) -> Timestamp {
     Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
 }
 
-/// The state after a judgement at a moment: `when` says whether it is hot,
-/// `over` whether it is so no more. A judgement that is not later than the last
-/// one changes nothing.
+/// The state after a judgement of what was measured in an interval: `when` says
+/// whether it is hot, `over` whether it is so no more. A judgement that is not
+/// later than the last one changes nothing.
 #[must_use]
 pub fn apply(
     state: State,
-    at: Timestamp,
+    measured: Interval,
     when: Truth,
     over: Truth,
     timing: &Timing,
 ) -> (State, Option<Change>) {
+    let at = measured.end();
     if state.seen().is_some_and(|seen| at <= seen) {
         return (state, None);
     }
     match state {
-        State::Quiet { until } => quiet(until, at, when, timing),
-        State::Pending { since, held } => pending(since, held, at, when, timing),
+        State::Quiet { until } => quiet(until, measured, when, timing),
+        State::Pending { since, held } => pending(since, held, measured, when, timing),
         State::Firing { since, fired, .. } => match over {
             Truth::True => {
-                let held = Held::new(at);
+                let held = Held::new(measured, timing);
                 over_for(since, fired, held, Some(Change::Easing), timing)
             }
             Truth::False | Truth::Unknown => {
@@ -194,7 +225,7 @@ pub fn apply(
             }
         },
         State::Clearing { since, fired, held } => match over {
-            Truth::True => over_for(since, fired, held.on(at, timing.gap_ms), None, timing),
+            Truth::True => over_for(since, fired, held.on(measured, timing), None, timing),
             Truth::False => {
                 let seen = at;
                 (State::Firing { since, fired, seen }, Some(Change::Relapsed))
@@ -209,22 +240,22 @@ pub fn apply(
 
 fn quiet(
     until: Option<Timestamp>,
-    at: Timestamp,
+    measured: Interval,
     when: Truth,
     timing: &Timing,
 ) -> (State, Option<Change>) {
-    let cooling = until.filter(|until| at < *until);
+    let cooling = until.filter(|until| measured.end() < *until);
     if when != Truth::True || cooling.is_some() {
         return (State::Quiet { until: cooling }, None);
     }
-    let held = Held::new(at);
-    hot_for(at, held, Some(Change::Noticed), timing)
+    let held = Held::new(measured, timing);
+    hot_for(held.since(), held, Some(Change::Noticed), timing)
 }
 
 fn pending(
     since: Timestamp,
     held: Held,
-    at: Timestamp,
+    measured: Interval,
     when: Truth,
     timing: &Timing,
 ) -> (State, Option<Change>) {
@@ -235,10 +266,11 @@ fn pending(
             (State::Pending { since, held }, None)
         }
         // After so long a gap what was seen before proves nothing.
-        Truth::True if between(held.seen, at) > timing.for_ms.max(timing.gap_ms) => {
-            hot_for(at, Held::new(at), None, timing)
+        Truth::True if between(held.seen, measured.start) > timing.for_ms.max(timing.gap_ms) => {
+            let held = Held::new(measured, timing);
+            hot_for(held.since(), held, None, timing)
         }
-        Truth::True => hot_for(since, held.on(at, timing.gap_ms), None, timing),
+        Truth::True => hot_for(since, held.on(measured, timing), None, timing),
     }
 }
 

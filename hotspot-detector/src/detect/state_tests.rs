@@ -15,7 +15,16 @@ fn timing(for_steps: u64, clear_steps: u64, cooldown_steps: u64) -> Timing {
         for_ms: for_steps * STEP,
         clear_for_ms: clear_steps * STEP,
         cooldown_ms: cooldown_steps * STEP,
-        gap_ms: STEP + STEP / 2,
+        step_ms: STEP,
+        gap_ms: STEP / 2,
+    }
+}
+
+/// What was measured in the step that ends then.
+fn to(step: u64) -> Interval {
+    Interval {
+        start: Timestamp::from_unix_ms(at(step).unix_ms() - STEP as i64),
+        ms: STEP,
     }
 }
 
@@ -31,7 +40,7 @@ fn run(script: &str, timing: &Timing) -> Vec<(u64, Change)> {
             '?' => (Truth::Unknown, Truth::Unknown),
             _ => continue,
         };
-        let (next, change) = apply(state, at(step), when, over, timing);
+        let (next, change) = apply(state, to(step), when, over, timing);
         state = next;
         changes.extend(change.map(|change| (step, change)));
     }
@@ -101,7 +110,7 @@ fn every_transition() {
             ("over", Truth::False, Truth::True),
             ("unknown", Truth::Unknown, Truth::Unknown),
         ] {
-            let (next, change) = apply(state, at(10), when, over, &timing(3, 2, 5));
+            let (next, change) = apply(state, to(10), when, over, &timing(3, 2, 5));
             let shown = match next {
                 State::Quiet { until: None } => "quiet".to_owned(),
                 State::Quiet { until: Some(_) } => "cooling".to_owned(),
@@ -152,6 +161,34 @@ fn a_gap_neither_fires_nor_clears_and_does_not_count() {
         run("111100???????0", &timing(3, 3, 0)).last(),
         Some(&(4, Change::Easing))
     );
+}
+
+/// A record is thinned out with time: what it says of five minutes holds for
+/// five minutes, and no interval is a gap to the next one.
+#[test]
+fn a_longer_interval_counts_for_its_own_length() {
+    let minutes = |minute: i64, many: u64| Interval {
+        start: Timestamp::from_unix_ms(minute * 60_000),
+        ms: many * 60_000,
+    };
+    let hot = |state, over| apply(state, over, Truth::True, Truth::False, &timing(30, 30, 0));
+    // One says more than a rule of less than its length asks for.
+    let (state, change) = hot(State::QUIET, minutes(0, 10));
+    assert_eq!(change, Some(Change::Fired));
+    assert_eq!(state.since(), Some(Timestamp::from_unix_ms(10_000)));
+    // Of a longer rule they are added up, and a gap is left out.
+    let (state, change) = hot(State::QUIET, minutes(0, 1));
+    assert_eq!(change, Some(Change::Noticed));
+    let (state, _) = hot(state, minutes(1, 2));
+    assert!(matches!(state, State::Pending { held, .. } if held.ms == 170_000));
+    let (state, _) = hot(state, minutes(5, 1));
+    assert!(matches!(state, State::Pending { held, .. } if held.ms == 220_000));
+    let (state, change) = hot(state, minutes(6, 2));
+    assert_eq!(change, Some(Change::Fired));
+    let over = |state, over| apply(state, over, Truth::False, Truth::True, &timing(30, 30, 0));
+    let (state, change) = over(state, minutes(8, 4));
+    assert_eq!(change, Some(Change::Easing));
+    assert_eq!(over(state, minutes(12, 4)).1, Some(Change::Cleared));
 }
 
 #[test]
@@ -221,10 +258,10 @@ proptest! {
         let mut state = State::QUIET;
         for (step, what) in (100..).zip(script.chars()) {
             let hot = Truth::from(what == '1');
-            (state, _) = apply(state, at(step), hot, Truth::from(what == '0'), &timing);
+            (state, _) = apply(state, to(step), hot, Truth::from(what == '0'), &timing);
         }
         if state.seen().is_some() {
-            let late = apply(state, at(100_u64.saturating_sub(back)), Truth::True, Truth::False, &timing);
+            let late = apply(state, to(100_u64.saturating_sub(back)), Truth::True, Truth::False, &timing);
             prop_assert_eq!(late, (state, None));
         }
     }

@@ -17,6 +17,8 @@ pub(super) struct Counter {
     pub(super) evidence: Vec<String>,
     pub(super) otherwise: String,
     pub(super) rejected: Vec<Rejected>,
+    /// How much of what one takes a lane gets, before and after.
+    pub(super) lane: Option<(f64, f64)>,
 }
 
 /// The counters of a shard that take as many votes as their lanes can. The
@@ -71,7 +73,10 @@ fn too_hot(item: &ItemView, turned_away: f64, settings: &Settings) -> Counter {
             .to_owned(),
     };
     if to > from {
+        let share = |lanes: u16| demand / f64::from(lanes.max(1)) / settings.lane_votes_max;
+        let now = item.lane_votes() / settings.lane_votes_max;
         return Counter {
+            lane: Some((now, share(to))),
             cure: Cure::Lanes {
                 item: name.clone(),
                 from,
@@ -92,6 +97,7 @@ fn too_hot(item: &ItemView, turned_away: f64, settings: &Settings) -> Counter {
         because: format!("{from} lanes are the most there may be"),
     };
     Counter {
+        lane: None,
         name,
         cause,
         cure: Cure::Nothing,
@@ -127,7 +133,9 @@ pub(super) fn cool(
     if to > from / 2 {
         return None;
     }
+    let share = |lanes: u16| votes / f64::from(lanes.max(1)) / settings.lane_votes_max;
     Some(Counter {
+        lane: Some((share(from), share(to))),
         name: name.clone(),
         cause: Cause::CoolCounter {
             item: name.clone(),
@@ -169,6 +177,7 @@ pub(super) fn skewed(
     }
     let skew = spread.deviation_percent / 100.0;
     Some(Counter {
+        lane: None,
         name: name.clone(),
         cause: Cause::SkewedLanes {
             item: name.clone(),

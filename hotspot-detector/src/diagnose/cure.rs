@@ -95,6 +95,11 @@ pub enum Cause {
         /// How long it has lasted, in milliseconds.
         lasted_ms: u64,
     },
+    /// A rule calls it hot, and it is less than what is too much.
+    Borne {
+        /// How much of what can be borne it is.
+        fill: f64,
+    },
     /// It is slow, and no load explains it.
     Unexplained,
 }
@@ -187,6 +192,7 @@ impl Cause {
             Self::RegionFull { .. } => "full region",
             Self::SickShard { .. } => "sick shard",
             Self::Spike { .. } => "spike",
+            Self::Borne { .. } => "borne",
             Self::Unexplained => "unexplained",
         }
     }
@@ -230,17 +236,32 @@ impl Cure {
         }
     }
 
-    /// Whether it is done to the same thing.
+    /// The tenant that it cuts into parts.
+    #[must_use]
+    pub fn splits(&self) -> Option<&TenantId> {
+        match self {
+            Self::Split { slice, .. } => Some(&slice.tenant_id),
+            _ => None,
+        }
+    }
+
+    /// Whether it is done to the same thing. A split is done to the tenant: its
+    /// slices have other numbers afterwards.
     #[must_use]
     pub fn same_subject(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Throttle { key: a, .. }, Self::Throttle { key: b, .. }) => a == b,
             (Self::Lanes { item: a, .. }, Self::Lanes { item: b, .. }) => a.is_of_same_poll(b),
             (Self::AddShards { region: a, .. }, Self::AddShards { region: b, .. }) => a == b,
-            _ => self
-                .slices()
-                .iter()
-                .any(|slice| other.slices().contains(slice)),
+            _ => match self.splits().or(other.splits()) {
+                Some(tenant) => [self, other]
+                    .iter()
+                    .all(|cure| cure.slices().iter().any(|slice| slice.tenant_id == *tenant)),
+                None => self
+                    .slices()
+                    .iter()
+                    .any(|slice| other.slices().contains(slice)),
+            },
         }
     }
 }

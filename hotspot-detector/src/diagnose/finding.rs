@@ -41,11 +41,13 @@ impl Finding {
     }
 }
 
-/// A shard's fill before and after.
+/// How full something is before and after: the shard. Of a cure by lanes it is
+/// the busiest lane, as a share of what one takes; of new shards the first is
+/// all shards of the region together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Effect {
-    /// Which.
+    /// Which, or on which.
     pub shard: ShardId,
     /// In which dimension; without one it is the time that writes wait.
     pub dimension: Option<Dimension>,

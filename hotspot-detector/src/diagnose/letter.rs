@@ -115,6 +115,10 @@ fn cause(cause: &Cause) -> String {
         Cause::RegionFull { region, .. } => format!("all shards of region {region} are warm"),
         Cause::SickShard { .. } => "the shard itself is slow, not its tenants busy".to_owned(),
         Cause::Spike { .. } => "a spike, as far as can be told yet".to_owned(),
+        Cause::Borne { fill } => format!(
+            "a load that is borne: {} of what there may be",
+            percent(*fill)
+        ),
         Cause::Unexplained => "nothing that was measured explains it".to_owned(),
     }
 }
@@ -179,14 +183,22 @@ pub fn cure_in_words(cure: &Cure) -> String {
 }
 
 fn expected(finding: &Finding) -> Vec<String> {
-    let effects = finding.expected.iter().take(6);
+    let effects = finding.expected.iter().enumerate().take(6);
     effects
-        .map(|effect| {
+        .map(|(at, effect)| {
             let what = effect
                 .dimension
                 .map_or("waiting", |dimension| dimension.name());
             let (before, after) = (percent(effect.before), percent(effect.after));
-            format!("{} goes from {before} to {after} ({what})", effect.shard)
+            match finding.cure {
+                Cure::Lanes { .. } => {
+                    format!("the busiest lane goes from {before} to {after} of what one takes")
+                }
+                Cure::AddShards { .. } if at == 0 => format!(
+                    "all shards of the region together go from {before} to {after} ({what})"
+                ),
+                _ => format!("{} goes from {before} to {after} ({what})", effect.shard),
+            }
         })
         .collect()
 }

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{ShardId, Timestamp};
+use ballast_domain::{ShardId, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::cure::Cure;
 use super::finding::{Finding, WhyNot};
+use super::measure;
 use super::settings::Settings;
 use crate::detect::{Change, Event};
+use crate::load::Book;
 use crate::words::duration;
 
 /// Cures that are remembered.
@@ -19,6 +21,9 @@ const CURES_MAX: usize = 10_000;
 const EPISODES_MAX: usize = 16;
 /// So many are enough to expect the next one to be like them.
 const EPISODES_MIN: usize = 3;
+
+/// A split that did not help is not followed by another for so long: a week.
+const SPLIT_AGAIN_MS: u64 = 7 * 86_400_000;
 
 /// In every reason that a slice is left where it is for having been moved.
 pub(super) const RESTS: &str = "was moved at";
@@ -117,6 +122,12 @@ impl Memory {
         }
     }
 
+    /// Forgets a cure that came to nothing: what was not done stands in nobody's
+    /// way.
+    pub fn forget(&mut self, id: CureId) {
+        self.cures.retain(|cure| cure.id != id);
+    }
+
     /// Notes which hotspots are over, and how long they lasted. One that was
     /// cured says nothing about how long the next lasts by itself.
     pub fn remember(&mut self, events: &[Event]) {
@@ -150,13 +161,33 @@ impl Memory {
         &self.cures
     }
 
+    /// Judges every cure that has been watched for long enough, by what is
+    /// measured now.
+    pub fn judge_by(&mut self, now: Timestamp, settings: &Settings, book: &Book) -> Vec<PastCure> {
+        self.judge_all(now, settings, |past| {
+            measure::measured(past, book, settings)
+        })
+    }
+
     /// Judges every cure that has been watched for long enough. `fill` tells how
-    /// full a shard is now.
+    /// full a shard is now; of lanes and new shards that says nothing.
     pub fn judge(
         &mut self,
         now: Timestamp,
         settings: &Settings,
         fill: impl Fn(&ShardId) -> Option<f64>,
+    ) -> Vec<PastCure> {
+        self.judge_all(now, settings, |past| match past.cure {
+            Cure::Lanes { .. } | Cure::AddShards { .. } => None,
+            _ => past.shards.first().and_then(&fill),
+        })
+    }
+
+    fn judge_all(
+        &mut self,
+        now: Timestamp,
+        settings: &Settings,
+        measured: impl Fn(&PastCure) -> Option<f64>,
     ) -> Vec<PastCure> {
         let mut judged = Vec::new();
         let open = self.cures.iter_mut().filter(|cure| cure.verdict.is_none());
@@ -169,9 +200,16 @@ impl Memory {
             if !ripe && !stuck {
                 continue;
             }
-            let measured = cure.shards.first().and_then(&fill);
+            let measured = measured(cure);
             cure.measured = measured;
             cure.verdict = Some(match (ripe, cure.promised, measured) {
+                // Fewer lanes are busier lanes: they help if they are not hot.
+                (true, Some(_), Some(measured)) if narrows(&cure.cure) => {
+                    match measured < settings.lane_hot {
+                        true => Verdict::Helped,
+                        false => Verdict::DidNotHelp,
+                    }
+                }
                 (true, Some((before, after)), Some(measured)) => verdict(before, after, measured),
                 _ => Verdict::Unknown,
             });
@@ -221,23 +259,63 @@ impl Memory {
         now: Timestamp,
         settings: &Settings,
     ) -> Option<String> {
-        let moved = |past: &&PastCure| past.cure.slices().contains(&slice);
+        let is_of = |past: &&PastCure| past.cure.splits() == Some(&slice.tenant_id);
+        let moved = |past: &&PastCure| past.cure.slices().contains(&slice) || is_of(past);
         let last = self.cures.iter().rev().find(moved)?;
-        let here = [shard.clone()];
-        let since_then = |past: &&PastCure| past.begun > last.begun && past.touches(&here);
-        let rested = plus(last.begun, settings.rest_ms);
-        let begun = last.begun;
+        let (begun, rested) = (last.begun, rested(last, settings));
         if now < rested {
             return Some(format!("{slice} {RESTS} {begun} and rests until {rested}"));
         }
-        let newer = self
+        // The parts of a split are new: none of them was moved before.
+        let in_a_row = !is_of(&last) && self.is_the_last(last, shard, now, settings);
+        let said = || format!("{slice} {RESTS} {begun}, and nothing else was done here since");
+        in_a_row.then(said)
+    }
+
+    /// Why a tenant is not to be split now. One that it did not help is not
+    /// split again for a week: what does not come apart lies in one part.
+    pub(super) fn split_rests(
+        &self,
+        tenant: &TenantId,
+        shard: &ShardId,
+        now: Timestamp,
+        settings: &Settings,
+    ) -> Option<String> {
+        let split = |past: &&PastCure| past.cure.splits() == Some(tenant);
+        let last = self.cures.iter().rev().find(split)?;
+        let (begun, rested) = (last.begun, rested(last, settings));
+        if last.verdict == Some(Verdict::DidNotHelp) && now < plus(begun, SPLIT_AGAIN_MS) {
+            return Some(format!(
+                "splitting {tenant} at {begun} did not help, and more parts would not either"
+            ));
+        }
+        if now < rested {
+            return Some(format!(
+                "{tenant} was split at {begun} and rests until {rested}"
+            ));
+        }
+        let said =
+            || format!("{tenant} was split at {begun}, and nothing else was done here since");
+        self.is_the_last(last, shard, now, settings).then(said)
+    }
+
+    /// Whether nothing was done on a shard since a cure. After a day it is no
+    /// longer in a row with anything.
+    fn is_the_last(
+        &self,
+        last: &PastCure,
+        shard: &ShardId,
+        now: Timestamp,
+        settings: &Settings,
+    ) -> bool {
+        let here = [shard.clone()];
+        let newer = |past: &PastCure| past.begun > last.begun && past.touches(&here);
+        let is_old = now > plus(last.begun, settings.rest_ms.saturating_mul(24));
+        let is_followed = self
             .cures
             .iter()
-            .any(|past| since_then(&past) && past.cure.acts());
-        // After a day a move is no longer in a row with anything.
-        let is_old = now > plus(begun, settings.rest_ms.saturating_mul(24));
-        let said = || format!("{slice} {RESTS} {begun}, and nothing else was done here since");
-        (!newer && !is_old).then(said)
+            .any(|past| newer(past) && past.cure.acts());
+        !is_followed && !is_old
     }
 
     /// How long hotspots of a shard last, if enough were seen: nine of ten no
@@ -286,10 +364,18 @@ fn being_judged(past: &PastCure, settings: &Settings) -> WhyNot {
     }
 }
 
+/// Until when what a cure moved rests.
+fn rested(past: &PastCure, settings: &Settings) -> Timestamp {
+    plus(past.done.unwrap_or(past.begun), settings.rest_ms)
+}
+
 /// Until when a cure stands in the way of others.
 fn until(past: &PastCure, settings: &Settings) -> Timestamp {
     match (past.verdict, past.done) {
-        (Some(_), _) => plus(past.begun, settings.rest_ms),
+        // From when it was judged: what did not help is not done again at once,
+        // however short the rest.
+        (Some(_), Some(done)) => plus(plus(done, settings.judge_ms), settings.rest_ms),
+        (Some(_), None) => plus(plus(past.begun, settings.give_up_ms), settings.rest_ms),
         (None, Some(done)) => plus(done, settings.judge_ms),
         (None, None) => plus(past.begun, settings.give_up_ms),
     }
@@ -298,6 +384,10 @@ fn until(past: &PastCure, settings: &Settings) -> Timestamp {
 fn plus(at: Timestamp, ms: u64) -> Timestamp {
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
     Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
+}
+
+fn narrows(cure: &Cure) -> bool {
+    matches!(cure, Cure::Lanes { from, to, .. } if to < from)
 }
 
 fn verdict(before: f64, promised: f64, measured: f64) -> Verdict {

@@ -4,6 +4,7 @@
 //!   a key whose calls are mostly refused      ──► throttle it
 //!   a poll's counter at the limit of its lanes ──► more lanes (fewer when it cools)
 //!   one tenant is most of the load            ──► move it, or split it when no shard could hold it
+//!                                                 (never when one poll is most of it)
 //!   several warm tenants                      ──► move the cheapest that are enough
 //!   all shards of the region are warm         ──► add shards, so many
 //!   too short to be worth a cure              ──► wait
@@ -13,16 +14,20 @@
 //! data waits until the long window says the same, and until the last cure on
 //! that shard has been judged. Pure: load, time and memory arrive as data.
 
+mod borne;
 mod counters;
 mod cure;
+mod doubt;
 mod facts;
 mod finding;
 mod keys;
 pub mod letter;
+mod measure;
 mod memory;
 mod region;
 mod run;
 mod settings;
+mod split;
 mod subset;
 mod tenants;
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use ballast_domain::{RegionId, ShardId, TenantId, Timestamp};
 
+use super::borne::{self, Borne};
 use super::cure::{Cause, Cure};
+use super::doubt::{Doubt, Story};
 use super::facts::{Fleet, ShardFacts, over};
 use super::finding::{Effect, Finding, Rejected, WhyNot};
 use super::memory::Memory;
@@ -53,6 +55,7 @@ pub fn diagnose(inputs: Inputs<'_>) -> Vec<Finding> {
             now,
             name,
             findings: Vec::new(),
+            held: Vec::new(),
         };
         if let Some(rest) = round.shard(hotspots)
             && let Some(facts) = fleet.shards.get(name)
@@ -87,6 +90,8 @@ struct Round<'a> {
     now: Timestamp,
     name: &'a ShardId,
     findings: Vec<Finding>,
+    /// Keys that flood the shard and are held back already.
+    held: Vec<keys::Held>,
 }
 
 impl Round<'_> {
@@ -107,11 +112,14 @@ impl Round<'_> {
         let (items, loads): (Vec<_>, Vec<_>) = hotspots.into_iter().partition(is_item);
         let mut load = facts.short.used;
         if !loads.is_empty() {
-            for flood in keys::floods(fleet, facts, self.inputs.limits, self.inputs.settings) {
+            let (floods, held) =
+                keys::floods(fleet, facts, self.inputs.limits, self.inputs.settings);
+            for flood in floods {
                 let before = load.fill(facts.book.capacity());
                 load -= flood.used;
                 self.flood(flood, before, &load, facts);
             }
+            self.held = held;
         }
         let counters = self.counters(facts, items, !loads.is_empty());
         if loads.is_empty() {
@@ -172,22 +180,29 @@ impl Round<'_> {
     /// hotspots of this shard do not usually pass before a move could end.
     fn sure(&mut self, facts: &ShardFacts<'_>, hotspots: Vec<Hotspot>, answer: Answer) {
         let settings = self.inputs.settings;
-        let is_known = self.inputs.book.is_well_known(facts.book);
-        let is_hot = |used| !over(used, facts.book.capacity(), settings.sure).is_empty();
-        let long_is_hot = facts.long.as_ref().is_some_and(|long| is_hot(&long.used));
         let price_ms = match &answer.cure {
             Cure::Move { price_ms, .. } | Cure::Split { price_ms, .. } => *price_ms,
             _ => 0,
         };
-        let usual = self.inputs.memory.usual_ms(self.name);
-        let lasted = lasted_ms(&hotspots, self.now);
-        let passes_sooner = usual.filter(|usual| lasted < *usual && *usual < lasted + price_ms);
-        // What swings up and down may fill the long window too.
-        let is_young = lasted < self.inputs.book.spans().length_ms(Window::Long) / 2;
-        if !is_known || is_young || !long_is_hot || passes_sooner.is_some() {
-            self.spike(facts, hotspots, Some((answer.cure.name(), price_ms)));
-            return;
-        }
+        let story = self.story(facts, &hotspots, price_ms);
+        let swings = match story.doubt(facts, settings) {
+            Some(Doubt::Spike(spike)) => {
+                let because = story.because(spike);
+                let cure = answer.cure.name();
+                let rejected = Rejected { cure, because };
+                self.spike(
+                    facts,
+                    hotspots,
+                    Some(rejected).filter(|_| answer.cure.acts()),
+                );
+                return;
+            }
+            Some(Doubt::Swings) if answer.cure.acts() => Some(WhyNot {
+                because: story.swings(settings),
+                until: None,
+            }),
+            Some(Doubt::Swings) | None => None,
+        };
         let first_do = self.findings.iter().find(|finding| finding.cure.acts());
         let why_not = first_do
             .filter(|_| answer.cure.moves_data())
@@ -195,18 +210,21 @@ impl Round<'_> {
                 because: format!("{} is tried first: it costs nothing", finding.cure.name()),
                 until: None,
             });
-        self.findings.push(Finding {
-            at: self.now,
-            shards: vec![self.name.clone()],
-            hotspots,
-            cause: answer.cause,
-            evidence: answer.evidence,
-            cure: answer.cure,
-            expected: answer.expected,
-            otherwise: answer.otherwise,
-            rejected: answer.rejected,
-            why_not,
-        });
+        self.tell(hotspots, answer);
+        if let Some(last) = self.findings.last_mut() {
+            last.why_not = why_not.or(swings);
+        }
+    }
+
+    fn story(&self, facts: &ShardFacts<'_>, hotspots: &[Hotspot], price_ms: u64) -> Story {
+        Story {
+            is_known: self.inputs.book.is_well_known(facts.book),
+            least: self.inputs.book.least_fill(facts.book).unwrap_or(0.0),
+            lasted_ms: lasted_ms(hotspots, self.now),
+            long_ms: self.inputs.book.spans().length_ms(Window::Long),
+            price_ms,
+            usual_ms: self.inputs.memory.usual_ms(self.name),
+        }
     }
 
     /// Too young, or too short, to be worth a cure.
@@ -214,11 +232,10 @@ impl Round<'_> {
         &mut self,
         facts: &ShardFacts<'_>,
         hotspots: Vec<Hotspot>,
-        cure: Option<(&'static str, u64)>,
+        rejected: Option<Rejected>,
     ) {
-        let lasted = lasted_ms(&hotspots, self.now);
-        let long_ms = self.inputs.book.spans().length_ms(Window::Long);
-        let usual = self.inputs.memory.usual_ms(self.name);
+        let story = self.story(facts, &hotspots, 0);
+        let lasted = story.lasted_ms;
         let fill = |used: &crate::resources::Resources| percent(used.fill(facts.book.capacity()).1);
         let long = facts.long.as_ref().map(|long| fill(&long.used));
         let mut evidence = vec![format!(
@@ -228,31 +245,23 @@ impl Round<'_> {
             long.as_deref().unwrap_or("not measured")
         )];
         evidence.push(format!("it has lasted {}", duration(lasted as f64)));
-        if let Some(usual) = usual {
+        if let Some(usual) = story.usual_ms {
             let usual = duration(usual as f64);
             evidence.push(format!(
                 "nine of ten hotspots of this shard passed within {usual}"
             ));
         }
-        let rejected = cure.map(|(cure, price_ms)| Rejected {
-            cure,
-            because: match price_ms {
-                0 => "the long window does not yet say the same".to_owned(),
-                price_ms => format!(
-                    "it takes {}, and this may be over before",
-                    duration(price_ms as f64)
-                ),
-            },
-        });
-        let wait_ms = usual
-            .unwrap_or(long_ms / 2)
+        let wait_ms = story
+            .usual_ms
+            .unwrap_or(story.long_ms / 2)
             .saturating_sub(lasted)
             .max(60_000);
-        let until = Timestamp::from_unix_ms(self.now.unix_ms() + wait_ms as i64);
         self.push(
             hotspots,
             Cause::Spike { lasted_ms: lasted },
-            Cure::Wait { until },
+            Cure::Wait {
+                until: later(self.now, wait_ms),
+            },
             evidence,
             "If it lasts, the long window shows it and the finding names a cure.",
             rejected.into_iter().collect(),
@@ -276,7 +285,10 @@ impl Round<'_> {
             match &hotspot.subject {
                 Subject::Slice { slice, .. } => match case.unfair(slice) {
                     Some(answer) => self.tell(vec![hotspot], answer),
-                    None => self.passing(vec![hotspot]),
+                    None => {
+                        let borne = borne::tenant(self.fleet, self.name, facts, slice, settings);
+                        self.borne(vec![hotspot], borne, "move");
+                    }
                 },
                 _ => rest.push(hotspot),
             }
@@ -318,11 +330,21 @@ impl Round<'_> {
             );
             return;
         }
+        if let Some(held) = self.held.pop() {
+            self.findings.push(held.held(self.now, self.name, rest));
+            return;
+        }
+        let borne = borne::shard(self.fleet, self.name, facts, settings);
+        if borne.is_some() {
+            self.borne(rest, borne, "move");
+            return;
+        }
         let evidence = vec![format!(
             "the shard is {} full, no dimension is too full",
             percent(fill)
         )];
-        let because = "moving will not help, because no tenant's load explains it";
+        let because = "moving will not help, because its tenants are not what fills the shard: \
+                       there is room in every dimension";
         self.push(
             rest,
             Cause::Unexplained,
@@ -336,7 +358,11 @@ impl Round<'_> {
         );
     }
 
-    fn tell(&mut self, hotspots: Vec<Hotspot>, answer: Answer) {
+    fn tell(&mut self, hotspots: Vec<Hotspot>, mut answer: Answer) {
+        // What floods and is held back already is no cause, and worth a word.
+        for held in &self.held {
+            answer.evidence.extend(held.evidence.iter().cloned());
+        }
         self.findings.push(Finding {
             at: self.now,
             shards: vec![self.name.clone()],
@@ -434,7 +460,8 @@ impl Round<'_> {
                 let said = cool.entry(poll).or_insert_with(|| (counter, Vec::new()));
                 said.1.extend(hotspots);
             } else {
-                self.passing(hotspots);
+                let borne = borne::counter(fleet, facts, &item, settings);
+                self.borne(hotspots, borne, "more lanes");
             }
         }
         for (counter, hotspots) in cool.into_values() {
@@ -452,6 +479,33 @@ impl Round<'_> {
             counter.evidence,
             &counter.otherwise,
             counter.rejected,
+        );
+        let effect = counter.lane.map(|(before, after)| Effect {
+            shard: self.name.clone(),
+            dimension: Some(crate::resources::Dimension::Votes),
+            before,
+            after,
+        });
+        if let Some(last) = self.findings.last_mut() {
+            last.expected = effect.into_iter().collect();
+        }
+    }
+
+    /// A rule calls it hot, and it is less than what is too much.
+    fn borne(&mut self, hotspots: Vec<Hotspot>, borne: Option<Borne>, cure: &'static str) {
+        let Some(borne) = borne else {
+            // It is no longer among what was measured.
+            self.passing(hotspots);
+            return;
+        };
+        let because = borne.because;
+        self.push(
+            hotspots,
+            Cause::Borne { fill: borne.fill },
+            Cure::Nothing,
+            borne.evidence,
+            &borne.otherwise,
+            vec![Rejected { cure, because }],
         );
     }
 
@@ -480,6 +534,11 @@ impl Round<'_> {
             Vec::new(),
         );
     }
+}
+
+fn later(at: Timestamp, ms: u64) -> Timestamp {
+    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+    Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
 }
 
 fn lasted_ms(hotspots: &[Hotspot], now: Timestamp) -> u64 {
@@ -514,6 +573,12 @@ fn region_full(
             after,
         })
     });
+    let first = shards.first().map(|(shard, _)| Effect {
+        shard: shard.clone(),
+        dimension: Some(dimension),
+        before: full.fill,
+        after,
+    });
     Some(Finding {
         at: now,
         cause: Cause::RegionFull {
@@ -536,7 +601,7 @@ fn region_full(
             region: name.clone(),
             count: full.missing,
         },
-        expected: expected.collect(),
+        expected: first.into_iter().chain(expected).collect(),
         otherwise:
             "New shards take new tenants at once; the others are moved by the next findings. \
                     If load grows as fast, add more at a time."

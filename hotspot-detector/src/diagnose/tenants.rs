@@ -6,14 +6,12 @@ use ballast_domain::{ShardId, Timestamp};
 use super::cure::{Cause, Cure};
 use super::facts::{Fleet, ShardFacts, fits, over};
 use super::finding::{Effect, Rejected};
+use super::measure::region_fill;
 use super::memory::{Memory, RESTS};
 use super::settings::Settings;
 use super::subset::{Subset, best, place};
 use crate::resources::{Dimension, Resources};
 use crate::words::{bytes, list, percent};
-
-/// So many more parts than the fewest are tried.
-const PARTS_MORE: u32 = 14;
 
 /// A shard that is too full.
 pub(super) struct Case<'a> {
@@ -38,78 +36,8 @@ pub(super) struct Answer {
 }
 
 impl Case<'_> {
-    fn capacity(&self) -> &Resources {
+    pub(super) fn capacity(&self) -> &Resources {
         self.facts.book.capacity()
-    }
-
-    /// The largest slice, if no shard of the region could hold it even alone.
-    pub(super) fn too_big(&self) -> Option<Answer> {
-        let (dimension, _) = self.load.fill(self.capacity());
-        let slices = self.fleet.slices(self.facts, dimension);
-        let (slice, used) = slices.first()?;
-        let level = self.settings.level;
-        let shards: Vec<_> = self.fleet.takers(self.facts.book.region()).collect();
-        let holds = |capacity: &Resources| fits(used, capacity, level);
-        if shards.iter().any(|(_, facts)| holds(facts.book.capacity())) || holds(self.capacity()) {
-            return None;
-        }
-        let capacities = shards.iter().map(|(_, facts)| facts.book.capacity());
-        let parts_on = |capacity: &Resources| (used.fill(capacity).1 / level).ceil() as u32;
-        let fewest = capacities.map(parts_on).min().unwrap_or(2).max(2);
-        let parts = self.parts(slice, used, fewest);
-        let share = used.fill(self.capacity()).1;
-        let after = (self.load - used.times(1.0 - 1.0 / f64::from(parts))).fill(self.capacity());
-        Some(Answer {
-            cause: Cause::HotTenant {
-                slice: slice.clone(),
-                dimension,
-                share,
-            },
-            cure: Cure::Split {
-                slice: slice.clone(),
-                from: self.name.clone(),
-                parts,
-                price_ms: self.settings.price_ms(used.storage, parts as usize - 1),
-            },
-            evidence: vec![
-                self.level_now(dimension),
-                format!(
-                    "{slice} alone uses {} of what a shard can do ({})",
-                    percent(share),
-                    dimension.name()
-                ),
-            ],
-            expected: vec![self.effect(Some(after.0), after.1)],
-            otherwise: "If one poll is most of it, parts do not help, because a poll stays whole: \
-                        limit the tenant, or add larger shards."
-                .to_owned(),
-            rejected: vec![Rejected {
-                cure: "move",
-                because: format!(
-                    "moving will not help, because {slice} is too much for any shard of the region \
-                     to stay under {}",
-                    percent(level)
-                ),
-            }],
-        })
-    }
-
-    /// Into how many parts, so that one can stay and the shards that are there
-    /// have room for the others. The fewest, if no number does that.
-    fn parts(&self, slice: &SliceId, used: &Resources, fewest: u32) -> u32 {
-        let good = |parts: &u32| {
-            let part = used.times(1.0 / f64::from(*parts));
-            let one = (slice.clone(), part);
-            let others: Vec<_> = (1..*parts).map(|_| &one).collect();
-            let stays = fits(
-                &(self.load - *used + part),
-                self.capacity(),
-                self.settings.level,
-            );
-            let from = (self.name, self.facts);
-            stays && place(self.fleet, from, &others, self.settings.level).is_some()
-        };
-        (fewest..=fewest + PARTS_MORE).find(good).unwrap_or(fewest)
     }
 
     /// One tenant or several: what to move.
@@ -394,9 +322,18 @@ impl Case<'_> {
             because: because.to_owned(),
         });
         let hottest = over(&self.load, self.capacity(), self.settings.level);
-        let expected = hottest
+        let region = self.facts.book.region();
+        let shards = self.fleet.takers(region).count() as f64;
+        let of_region = region_fill(self.fleet, region).map(|(dimension, before)| Effect {
+            shard: self.name.clone(),
+            dimension: Some(dimension),
+            before,
+            after: before * shards / (shards + 1.0),
+        });
+        let of_shard = hottest
             .first()
             .map(|d| self.effect(Some(*d), self.settings.aim));
+        let expected = of_region.into_iter().chain(of_shard);
         Answer {
             cause,
             cure: Cure::AddShards {
@@ -404,7 +341,7 @@ impl Case<'_> {
                 count: 1,
             },
             evidence,
-            expected: expected.into_iter().collect(),
+            expected: expected.collect(),
             otherwise: "With a shard more there is room to move to; the next finding says what."
                 .to_owned(),
             rejected,
@@ -415,7 +352,7 @@ impl Case<'_> {
         self.facts.short.used.fill(self.capacity()).1
     }
 
-    fn effect(&self, dimension: Option<Dimension>, after: f64) -> Effect {
+    pub(super) fn effect(&self, dimension: Option<Dimension>, after: f64) -> Effect {
         let before = match dimension {
             Some(d) => self.facts.short.used[d] / self.capacity()[d],
             None => self.fill(),
@@ -428,7 +365,7 @@ impl Case<'_> {
         }
     }
 
-    fn level_now(&self, dimension: Dimension) -> String {
+    pub(super) fn level_now(&self, dimension: Dimension) -> String {
         let share = |used: &Resources| percent(used[dimension] / self.capacity()[dimension]);
         let now = share(&self.facts.short.used);
         let (name, what) = (self.name, dimension.name());

@@ -11,6 +11,7 @@
 
 mod chance;
 mod load;
+mod record;
 mod shape;
 
 pub use shape::{Shape, Spread};

@@ -10,7 +10,9 @@ use ballast_domain::{KeyId, RegionId, ShardId, TenantId, Timestamp};
 use super::flow::Flow;
 use super::latency::Sketch;
 use super::ring::{Merge, Ring, Spans, Window};
-use super::sample::{IoWait, ItemName, ItemSample, KeySample, Sample, ShardSample, SliceSample};
+use super::sample::{
+    Interval, IoWait, ItemName, ItemSample, KeySample, Sample, ShardSample, SliceSample,
+};
 use super::view::{ItemView, KeyView, ShardView, SliceView};
 use crate::resources::Resources;
 
@@ -39,7 +41,7 @@ pub enum Refused {
 #[derive(Debug, Clone, Default)]
 pub struct Book {
     spans: Spans,
-    newest: Option<Timestamp>,
+    newest: Option<Interval>,
     shards: BTreeMap<ShardId, ShardBook>,
 }
 
@@ -87,6 +89,21 @@ struct Slot {
     query_latency: Sketch,
 }
 
+impl Slot {
+    /// What was used in it, beside what is stored.
+    fn used(&self, storage: Option<(f64, u32)>) -> Resources {
+        let flow = self.flow.times(1_000.0 / self.ms.max(1) as f64);
+        let mean = |(total, ms): (f64, u64)| total / ms as f64;
+        Resources {
+            votes: flow.votes,
+            queries: flow.queries,
+            bytes: flow.bytes,
+            storage: storage.map_or(0.0, |(bytes, _)| bytes),
+            concurrency: self.concurrency_ms.map_or(0.0, mean),
+        }
+    }
+}
+
 impl Merge for Slot {
     fn merge(&mut self, later: &Self) {
         self.ms += later.ms;
@@ -125,30 +142,41 @@ impl Book {
     /// The end of the newest sample.
     #[must_use]
     pub fn newest(&self) -> Option<Timestamp> {
+        self.newest.map(|newest| newest.end())
+    }
+
+    /// The interval of the newest sample.
+    #[must_use]
+    pub fn newest_interval(&self) -> Option<Interval> {
         self.newest
     }
 
     /// Takes a sample in. Samples come in the order of time.
     pub fn take(&mut self, sample: Sample) -> Result<(), Refused> {
-        let (start, end) = (sample.interval.start, sample.interval.end());
+        let (interval, start, end) = (
+            sample.interval,
+            sample.interval.start,
+            sample.interval.end(),
+        );
         if sample.interval.ms == 0 {
             return Err(Refused::Empty);
         }
-        if let Some(newest) = self.newest.filter(|newest| start < *newest) {
+        if let Some(newest) = self.newest().filter(|newest| start < *newest) {
             return Err(Refused::Late { start, newest });
         }
         // The step is the one that the interval ends in.
         let step = self.spans.step_of(end.unix_ms() - 1);
+        let first = self.spans.step_of(start.unix_ms());
         for shard in sample.shards {
             let name = shard.shard.clone();
             let book = self
                 .shards
                 .entry(name)
-                .or_insert_with(|| ShardBook::new(&shard, step));
+                .or_insert_with(|| ShardBook::new(&shard, first));
             let ms = shard.measured_ms.unwrap_or(sample.interval.ms);
             book.take(&self.spans, step, ms, shard);
         }
-        self.newest = Some(end);
+        self.newest = Some(interval);
         Ok(())
     }
 
@@ -169,7 +197,7 @@ impl Book {
     }
 
     fn step(&self) -> u32 {
-        let newest = self.newest.map_or(0, Timestamp::unix_ms);
+        let newest = self.newest().map_or(0, Timestamp::unix_ms);
         self.spans.step_of(newest - 1)
     }
 
@@ -191,6 +219,15 @@ impl Book {
     pub fn is_well_known(&self, shard: &ShardBook) -> bool {
         let known = u64::from(self.step().saturating_sub(shard.first_step) + 1);
         known * self.spans.step_ms >= self.spans.length_ms(Window::Long)
+    }
+
+    /// The least that a shard was full in any part of the long window that was
+    /// measured; nothing if none was. What swings has parts in which it is not.
+    #[must_use]
+    pub fn least_fill(&self, shard: &ShardBook) -> Option<f64> {
+        let parts = shard.ring.over(&self.spans, Window::Long, self.step());
+        let fills = parts.map(|slot| slot.used(shard.storage).fill(&shard.capacity).1);
+        fills.reduce(f64::min)
     }
 
     /// The slices of a shard over a window of which `measured` is the view.
@@ -443,8 +480,6 @@ impl ShardBook {
         let storage = self
             .storage
             .filter(|(_, told)| step.saturating_sub(*told) <= longest);
-        let mean = |(total, ms): (f64, u64)| total / ms as f64;
-        let concurrency = sum.concurrency_ms.map(mean);
         let io_wait = sum.io_ms.map(|(wait, ms)| IoWait {
             queue: wait.queue / ms as f64,
             fsync: wait.fsync / ms as f64,
@@ -453,16 +488,10 @@ impl ShardBook {
             region: self.region.clone(),
             capacity: self.capacity,
             measured_ms: sum.ms,
-            used: Resources {
-                votes: flow.votes,
-                queries: flow.queries,
-                bytes: flow.bytes,
-                storage: storage.map_or(0.0, |(bytes, _)| bytes),
-                concurrency: concurrency.unwrap_or(0.0),
-            },
+            used: sum.used(storage),
             flow,
             knows_storage: storage.is_some(),
-            knows_concurrency: concurrency.is_some(),
+            knows_concurrency: sum.concurrency_ms.is_some(),
             io_wait,
             vote_latency: sum.vote_latency,
             query_latency: sum.query_latency,
@@ -473,7 +502,6 @@ impl ShardBook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::sample::Interval;
 
     fn sample(at_s: i64, ms: u64, votes: Option<f64>) -> Sample {
         let mut shard = ShardSample::new(
@@ -568,5 +596,7 @@ mod tests {
         for window in [Window::Short, Window::Long] {
             assert!((view(&book, window).unwrap().used.votes - 50.0).abs() < 1e-9);
         }
+        let shard = book.shard(&"shard-1".parse().unwrap()).unwrap();
+        assert!(book.is_well_known(shard), "it was known all that time");
     }
 }

@@ -14,6 +14,7 @@ mod problem;
 pub mod read;
 pub mod test;
 pub mod vars;
+mod write;
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! What rules would have found in recorded load: what fired when and why, and
 //! why the others did not.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ballast_domain::Timestamp;
@@ -78,6 +77,10 @@ pub fn test(rules: &Ruleset, samples: impl IntoIterator<Item = Sample>) -> Repor
     }
     for (report, rule) in run.report.rules.iter_mut().zip(&rules.rules) {
         if report.fired == 0 {
+            // What still holds at the end has not passed.
+            if let Some((subject, held)) = detector.longest_pending(&rule.name) {
+                closest(report, subject, held);
+            }
             report.why_not = Some(why_not(rules, rule, report, &book, &detector));
         }
     }
@@ -86,7 +89,6 @@ pub fn test(rules: &Ruleset, samples: impl IntoIterator<Item = Sample>) -> Repor
 
 struct Run {
     report: Report,
-    noticed: BTreeMap<(Arc<str>, Subject), Timestamp>,
 }
 
 impl Run {
@@ -105,22 +107,17 @@ impl Run {
                 refused: Vec::new(),
                 rules: rules.rules.iter().map(report).collect(),
             },
-            noticed: BTreeMap::new(),
         }
     }
 
     fn event(&mut self, event: Event) {
-        let key = (Arc::clone(&event.rule), event.subject.clone());
         let reports = &mut self.report.rules;
         let Some(report) = reports.iter_mut().find(|report| report.rule == event.rule) else {
             return;
         };
         match event.change {
-            Change::Noticed => {
-                self.noticed.insert(key, event.at);
-            }
             Change::Fired => {
-                let since = self.noticed.remove(&key).unwrap_or(event.at);
+                let since = event.since.unwrap_or(event.at);
                 report.fired += 1;
                 if report.firings.len() < FIRINGS_MAX {
                     let (subject, at, evidence) = (event.subject, event.at, event.evidence);
@@ -133,26 +130,23 @@ impl Run {
                     });
                 }
             }
-            Change::Passed => {
-                let since = self.noticed.remove(&key).unwrap_or(event.at);
-                let held = event.at.unix_ms().saturating_sub(since.unix_ms());
-                let held = u64::try_from(held).unwrap_or(0);
-                if report
-                    .closest
-                    .as_ref()
-                    .is_none_or(|(_, longest)| held > *longest)
-                {
-                    report.closest = Some((event.subject, held));
-                }
-            }
+            Change::Passed => closest(report, event.subject, event.held_ms),
             Change::Cleared | Change::Gone => {
                 let same = |firing: &&mut Firing| firing.subject == event.subject;
                 if let Some(firing) = report.firings.iter_mut().rev().find(same) {
                     firing.until = firing.until.or(Some(event.at));
                 }
             }
-            Change::Easing | Change::Relapsed => {}
+            Change::Noticed | Change::Easing | Change::Relapsed => {}
         }
+    }
+}
+
+/// Notes for how long a rule held, if it never did for longer.
+fn closest(report: &mut RuleReport, subject: Subject, held: u64) {
+    let longest = report.closest.as_ref().map(|(_, longest)| *longest);
+    if longest.is_none_or(|longest| held > longest) {
+        report.closest = Some((subject, held));
     }
 }
 
@@ -275,6 +269,25 @@ mod tests {
         let mut samples = hour();
         samples.push(samples[3].clone());
         insta::assert_snapshot!(told(&test(&rules, samples)));
+    }
+
+    /// Recorded load is thinned out with time; what it says does not change.
+    #[test]
+    fn thinned_load_fires_the_same_rules() {
+        let rules = defaults().unwrap();
+        let whole: Vec<_> = hour()
+            .into_iter()
+            .filter(|sample| !sample.shards.is_empty())
+            .collect();
+        for step_ms in [10_000, 60_000, 300_000] {
+            let samples = crate::load::record::downsample(whole.clone(), step_ms);
+            let report = test(&rules, samples);
+            let fired = |name: &str| {
+                let mut rules = report.rules.iter();
+                rules.find(|rule| &*rule.rule == name).unwrap().fired
+            };
+            assert_eq!(fired("slo"), 1, "{step_ms}: {}", told(&report));
+        }
     }
 
     #[test]

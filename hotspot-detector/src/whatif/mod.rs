@@ -10,10 +10,12 @@
 mod outcome;
 mod recorded;
 mod registered;
+mod replay;
 
 pub use outcome::{Outcome, ShardOutcome};
-pub use recorded::fleet as fleet_of;
+pub use recorded::{Recorded, fleet as fleet_of};
 pub use registered::register;
+pub use replay::{Found, Replayed, replay};
 
 use std::fmt;
 
@@ -111,8 +113,10 @@ impl Change {
                 if !(WEIGHT_MIN..=WEIGHT_MAX).contains(weight) {
                     return Err(BadChange::Weight(*weight));
                 }
-                find(fleet, shard_id)?.record.weight = *weight;
-                Ok(true)
+                let record = &mut find(fleet, shard_id)?.record;
+                let is_another = (record.weight - *weight).abs() > f64::EPSILON;
+                record.weight = *weight;
+                Ok(is_another)
             }
             Self::Drain { shard_id } => {
                 find(fleet, shard_id)?.record.state = ShardState::Draining;
@@ -175,6 +179,9 @@ fn like_another(
 pub struct Answer {
     /// The changes.
     pub changes: Vec<Change>,
+    /// Whether both plans also move what another shard outscores the holder for,
+    /// as is due when shards or weights change.
+    pub follows_weights: bool,
     /// What would be done without them.
     pub without: Totals,
     /// What would be done with them.
@@ -187,7 +194,6 @@ pub struct Answer {
 ///
 /// When one of the changes cannot be made.
 pub fn what_if(fleet: &Fleet, terms: &Terms, changes: &[Change]) -> Result<Answer, BadChange> {
-    let without = plan(fleet, terms).totals;
     let mut changed = fleet.clone();
     let mut terms = terms.clone();
     for change in changes {
@@ -196,7 +202,10 @@ pub fn what_if(fleet: &Fleet, terms: &Terms, changes: &[Change]) -> Result<Answe
     }
     Ok(Answer {
         changes: changes.to_vec(),
-        without,
+        follows_weights: terms.follow_weights,
+        // By the same terms, or the change would be charged with what was due
+        // without it.
+        without: plan(fleet, &terms).totals,
         plan: plan(&changed, &terms),
     })
 }
@@ -207,6 +216,16 @@ impl fmt::Display for Answer {
             writeln!(f, "What if {change}?")?;
         }
         let (with, without) = (&self.plan.totals, &self.without);
+        if self.follows_weights {
+            writeln!(
+                f,
+                "With shards or weights changed, tenants follow the weights; so does the plan \
+                 without it."
+            )?;
+        }
+        if self.changes.is_empty() {
+            return fmt::Display::fmt(&self.plan, f);
+        }
         writeln!(
             f,
             "Without it: {} moves, {} shards over a limit afterwards. \

@@ -1,5 +1,6 @@
 //! A fleet out of recorded load: its shards as they were measured, its slices
-//! with what they used on average, each where it was last.
+//! where they were last. Each shard is planned for its busiest window: on the
+//! average of a day nobody notices the hour that was too much.
 
 use std::collections::BTreeMap;
 
@@ -11,99 +12,220 @@ use ballast_domain::shard::{self, Pressure, ShardState};
 use ballast_domain::tenant::SliceId;
 
 use crate::load::ring::Merge;
-use crate::load::{Flow, Sample, ShardSample};
-use crate::plan::{Dial, Fleet, Shard, Slice};
+use crate::load::{Flow, Sample, ShardSample, Spans, Window};
+use crate::plan::{Dial, Fleet, Shard, Slice, Span};
 use crate::resources::Resources;
+
+/// What a record says of a fleet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// The fleet, each shard with the load of its busiest window.
+    pub fleet: Fleet,
+    /// When that was.
+    pub busiest: BTreeMap<ShardId, Span>,
+}
 
 #[derive(Default)]
 struct Used {
     flow: Flow,
     concurrency_ms: f64,
-    storage: Option<f64>,
 }
 
 impl Used {
-    fn add(&mut self, flow: &Flow, concurrency: f64, storage: Option<f64>, ms: u64) {
+    fn add(&mut self, flow: &Flow, concurrency: f64, ms: u64) {
         self.flow.merge(flow);
         self.concurrency_ms += concurrency * ms as f64;
-        self.storage = storage.or(self.storage);
     }
 
-    fn over(&self, ms: u64) -> Resources {
+    fn over(&self, ms: u64, storage: f64) -> Resources {
         let ms = ms.max(1) as f64;
         let flow = self.flow.times(1_000.0 / ms);
         Resources {
             votes: flow.votes,
             queries: flow.queries,
             bytes: flow.bytes,
-            storage: self.storage.unwrap_or(0.0),
+            storage,
             concurrency: self.concurrency_ms / ms,
         }
     }
 }
 
+/// Where everything is at the end of a record, and what it stores.
+#[derive(Default)]
+struct End {
+    shards: BTreeMap<ShardId, ShardSample>,
+    slices: BTreeMap<SliceId, (ShardId, f64)>,
+    here: BTreeMap<ShardId, Vec<SliceId>>,
+}
+
+impl End {
+    fn of(samples: &[Sample]) -> Self {
+        let mut end = Self::default();
+        for shard in samples.iter().flat_map(|sample| &sample.shards) {
+            for slice in &shard.slices {
+                let stored = slice.storage;
+                let is_gone = stored == Some(0.0) && slice.flow.is_idle();
+                let (on, bytes) = end
+                    .slices
+                    .entry(slice.slice.clone())
+                    .or_insert_with(|| (shard.shard.clone(), 0.0));
+                if !is_gone {
+                    on.clone_from(&shard.shard);
+                    *bytes = stored.unwrap_or(*bytes);
+                }
+            }
+            let known = end.shards.get(&shard.shard).and_then(|last| last.storage);
+            let mut last = shard.clone();
+            last.storage = last.storage.or(known);
+            end.shards.insert(shard.shard.clone(), last);
+        }
+        for (slice, (on, _)) in &end.slices {
+            end.here.entry(on.clone()).or_default().push(slice.clone());
+        }
+        end
+    }
+
+    fn stored(&self, slice: &SliceId) -> f64 {
+        self.slices.get(slice).map_or(0.0, |(_, bytes)| *bytes)
+    }
+}
+
+/// What was used in one window.
+#[derive(Default)]
 struct Seen {
-    last: ShardSample,
-    used: Used,
-    ms: u64,
+    slices: BTreeMap<SliceId, Used>,
+    /// Of each shard: all of it, what of that was slices', for how long.
+    shards: BTreeMap<ShardId, (Used, Used, u64)>,
+}
+
+impl Seen {
+    fn add(&mut self, sample: &Sample) {
+        for shard in &sample.shards {
+            let ms = shard.measured_ms.unwrap_or(sample.interval.ms);
+            let (all, of_slices, measured) = self.shards.entry(shard.shard.clone()).or_default();
+            *measured += ms;
+            all.add(&shard.flow, shard.concurrency.unwrap_or(0.0), ms);
+            for slice in &shard.slices {
+                of_slices.add(&slice.flow, slice.concurrency, ms);
+                // Wherever it was then: its load goes with it.
+                let used = self.slices.entry(slice.slice.clone()).or_default();
+                used.add(&slice.flow, slice.concurrency, ms);
+            }
+        }
+    }
+}
+
+/// What a shard has to bear with the slices that it has at the end.
+struct Peak {
+    fill: f64,
+    span: Span,
+    overhead: Resources,
+    slices: BTreeMap<SliceId, Resources>,
 }
 
 /// The fleet of a record; nothing if nothing was measured. A record knows
 /// nothing of residency, zones, pins and dials: [`register`](super::register)
 /// adds what the registry knows of them.
 #[must_use]
-pub fn fleet(samples: impl IntoIterator<Item = Sample>) -> Option<Fleet> {
-    let mut shards: BTreeMap<ShardId, Seen> = BTreeMap::new();
-    let mut slices: BTreeMap<SliceId, (ShardId, Used)> = BTreeMap::new();
-    let mut at = None;
-    for sample in samples {
-        at = Some(sample.interval.end());
-        for shard in sample.shards {
-            let ms = shard.measured_ms.unwrap_or(sample.interval.ms);
-            for slice in &shard.slices {
-                let is_gone = slice.storage == Some(0.0) && slice.flow.is_idle();
-                let (on, used) = slices
-                    .entry(slice.slice.clone())
-                    .or_insert_with(|| (shard.shard.clone(), Used::default()));
-                if !is_gone {
-                    on.clone_from(&shard.shard);
-                    used.add(&slice.flow, slice.concurrency, slice.storage, ms);
-                }
+pub fn fleet(samples: &[Sample], spans: &Spans) -> Option<Recorded> {
+    let at = samples.last()?.interval.end();
+    let end = End::of(samples);
+    let mut peaks: BTreeMap<ShardId, Peak> = BTreeMap::new();
+    for window in windows(samples, spans.length_ms(Window::Long)) {
+        let mut seen = Seen::default();
+        window.iter().for_each(|sample| seen.add(sample));
+        let (Some(first), Some(last)) = (window.first(), window.last()) else {
+            continue;
+        };
+        let span = Span {
+            from: first.interval.start,
+            until: last.interval.end(),
+        };
+        for (name, shard) in &end.shards {
+            let peak = peak(name, shard, &end, &seen, span);
+            let is_more = |have: &Peak| peak.fill > have.fill;
+            if peaks.get(name).is_none_or(is_more) {
+                peaks.insert(name.clone(), peak);
             }
-            let seen = shards.entry(shard.shard.clone()).or_insert_with(|| Seen {
-                last: shard.clone(),
-                used: Used::default(),
-                ms: 0,
-            });
-            let concurrency = shard.concurrency.unwrap_or(0.0);
-            seen.used.add(&shard.flow, concurrency, shard.storage, ms);
-            seen.ms += ms;
-            seen.last = shard;
         }
     }
-    let at = at?;
-    let slices = placed(slices, &shards);
-    let shards = shards.values().map(|seen| planned(seen, at, &slices));
-    Some(Fleet {
+    let slices = placed(&end, &peaks);
+    let shards = end.shards.iter().map(|(name, last)| {
+        let overhead = peaks.get(name).map(|peak| peak.overhead);
+        planned(last, at, overhead.unwrap_or_default())
+    });
+    let fleet = Fleet {
         revision: 0,
         at,
         shards: shards.collect(),
         slices,
+    };
+    let busiest = peaks.into_iter().map(|(name, peak)| (name, peak.span));
+    Some(Recorded {
+        fleet,
+        busiest: busiest.collect(),
     })
 }
 
-fn placed(
-    slices: BTreeMap<SliceId, (ShardId, Used)>,
-    shards: &BTreeMap<ShardId, Seen>,
-) -> Vec<Slice> {
-    let slices = slices.into_iter().filter_map(|(id, (shard_id, used))| {
-        let seen = shards.get(&shard_id)?;
-        let demand = used.over(seen.ms);
+/// The samples in windows of this length. The last one ends with the record;
+/// what is left at its beginning goes with the first.
+fn windows(samples: &[Sample], long_ms: u64) -> Vec<&[Sample]> {
+    let long = i64::try_from(long_ms.max(1)).unwrap_or(i64::MAX);
+    let Some(end) = samples.last().map(|last| last.interval.end().unix_ms()) else {
+        return Vec::new();
+    };
+    let start = samples
+        .first()
+        .map_or(end, |it| it.interval.start.unix_ms());
+    let whole = ((end - start) / long).max(1);
+    let number = |sample: &Sample| ((end - sample.interval.end().unix_ms()) / long).min(whole - 1);
+    samples.chunk_by(|a, b| number(a) == number(b)).collect()
+}
+
+fn peak(name: &ShardId, shard: &ShardSample, end: &End, seen: &Seen, span: Span) -> Peak {
+    let measured = seen.shards.get(name);
+    // A shard that was not there yet is taken to have been measured all the time.
+    let length = span.until.unix_ms().saturating_sub(span.from.unix_ms());
+    let ms = match measured {
+        Some((_, _, ms)) => *ms,
+        None => u64::try_from(length).unwrap_or(0),
+    };
+    let mut sum = Resources::default();
+    let mut stored = 0.0;
+    let mut slices = BTreeMap::new();
+    for slice in end.here.get(name).into_iter().flatten() {
+        let bytes = end.stored(slice);
+        let used = seen.slices.get(slice);
+        let used = used.map_or(Used::default().over(ms, bytes), |used| used.over(ms, bytes));
+        stored += bytes;
+        sum += used;
+        slices.insert(slice.clone(), used);
+    }
+    let mut overhead = match measured {
+        Some((all, of_slices, ms)) => all.over(*ms, 0.0) - of_slices.over(*ms, 0.0),
+        None => Resources::default(),
+    };
+    overhead.storage = shard.storage.unwrap_or(stored) - stored;
+    for dimension in crate::resources::Dimension::ALL {
+        overhead[dimension] = overhead[dimension].max(0.0);
+    }
+    Peak {
+        fill: (sum + overhead).fill(&shard.capacity).1,
+        span,
+        overhead,
+        slices,
+    }
+}
+
+fn placed(end: &End, peaks: &BTreeMap<ShardId, Peak>) -> Vec<Slice> {
+    let slices = end.slices.iter().filter_map(|(id, (shard_id, _))| {
+        let shard = end.shards.get(shard_id)?;
+        let demand = peaks.get(shard_id)?.slices.get(id).copied()?;
         Some(Slice {
-            id,
+            id: id.clone(),
             bytes: demand.storage as u64,
             demand,
-            home_region: seen.last.region.clone(),
+            home_region: shard.region.clone(),
             residency: Residency::default(),
             zones: Vec::new(),
             pin: None,
@@ -112,14 +234,13 @@ fn placed(
             passed_over: Vec::new(),
             moving_to: None,
             closed: false,
-            shard_id,
+            shard_id: shard_id.clone(),
         })
     });
     slices.collect()
 }
 
-fn planned(seen: &Seen, at: Timestamp, slices: &[Slice]) -> Shard {
-    let last = &seen.last;
+fn planned(last: &ShardSample, at: Timestamp, overhead: Resources) -> Shard {
     let record = shard::Shard {
         shard_id: last.shard.clone(),
         url: String::new(),
@@ -134,18 +255,8 @@ fn planned(seen: &Seen, at: Timestamp, slices: &[Slice]) -> Shard {
         pressure: Pressure::Calm,
         created_at: at,
     };
-    let mut rest = seen.used.over(seen.ms);
-    for slice in slices.iter().filter(|slice| slice.shard_id == last.shard) {
-        rest -= slice.demand;
-    }
     let mut shard = Shard::new(record, last.capacity);
-    shard.overhead = Resources {
-        votes: rest.votes.max(0.0),
-        queries: rest.queries.max(0.0),
-        bytes: rest.bytes.max(0.0),
-        storage: rest.storage.max(0.0),
-        concurrency: rest.concurrency.max(0.0),
-    };
+    shard.overhead = overhead;
     shard
 }
 
@@ -198,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn load_is_averaged_and_slices_are_where_they_were_last() {
+    fn load_is_averaged_over_a_window_and_slices_are_where_they_were_last() {
         let samples = [sample(0, 1_200.0, false), sample(1, 600.0, true)];
-        let fleet = fleet(samples).unwrap();
+        let fleet = fleet(&samples, &Spans::default()).unwrap().fleet;
         let of = |name: &str| {
             let mut slices = fleet.slices.iter();
             slices.find(|it| it.id.tenant_id.as_str() == name).unwrap()
@@ -210,6 +321,47 @@ mod tests {
         assert_eq!(fleet.shards.len(), 2);
         let made = plan(&fleet, &Terms::default());
         assert!(made.totals.over_before == 1, "{made}");
-        assert!(super::fleet([]).is_none());
+        assert!(super::fleet(&[], &Spans::default()).is_none());
+    }
+
+    /// Half of the record it is too much, on average it is not.
+    #[test]
+    fn a_peak_is_not_averaged_away() {
+        let hot = |step| if step < 60 { 1_050.0 } else { 300.0 };
+        let samples: Vec<_> = (0..120)
+            .map(|step| sample(step, hot(step), false))
+            .collect();
+        let recorded = fleet(&samples, &Spans::default()).unwrap();
+        let made = plan(&recorded.fleet, &Terms::default());
+        assert_eq!(made.totals.over_before, 1, "{made}");
+        let when = recorded.busiest["a"];
+        assert_eq!(when.from, samples[0].interval.start);
+        assert_eq!(when.until, samples[59].interval.end());
+    }
+
+    /// Its load is the new shard's, and no longer the old one's in any way.
+    #[test]
+    fn what_moved_is_counted_once() {
+        let wanders = |step: i64| {
+            let mut sample = sample(step, 0.0, step >= 100);
+            let at = usize::from(step >= 100);
+            let shard = &mut sample.shards[at];
+            shard.flow.votes += 700.0;
+            shard.slices[1].flow.votes += 700.0;
+            sample
+        };
+        let samples: Vec<_> = (0..150).map(wanders).collect();
+        let fleet = fleet(&samples, &Spans::default()).unwrap().fleet;
+        let shard = |name: &str| {
+            let mut shards = fleet.shards.iter();
+            shards.find(|it| it.id().as_str() == name).unwrap()
+        };
+        assert!(shard("a").overhead.votes.abs() < 1e-9, "{:?}", shard("a"));
+        assert!(shard("b").overhead.votes.abs() < 1e-9, "{:?}", shard("b"));
+        let slice = fleet
+            .slices
+            .iter()
+            .find(|it| it.id.tenant_id.as_str() == "wanders");
+        assert!((slice.unwrap().demand.votes - 70.0).abs() < 1e-6);
     }
 }

@@ -59,6 +59,8 @@ pub(crate) enum Kind {
     CoolCounter,
     FullOfBytes,
     Gaps,
+    OnePoll,
+    SplitDoesNotHelp,
 }
 
 impl Kind {
@@ -75,12 +77,14 @@ impl Kind {
         Self::Noise,
     ];
 
-    pub(crate) const MORE: [Self; 5] = [
+    pub(crate) const MORE: [Self; 7] = [
         Self::FullRegion,
         Self::SickShard,
         Self::CoolCounter,
         Self::FullOfBytes,
         Self::Gaps,
+        Self::OnePoll,
+        Self::SplitDoesNotHelp,
     ];
 
     pub(crate) fn make(self, seed: u64) -> Scenario {
@@ -120,6 +124,15 @@ impl Kind {
                 let truth = hot_tenant(&mut world, 0);
                 world.gaps = 0.3;
                 vec![truth]
+            }
+            Self::OnePoll => {
+                told = Some(("hot tenant", "nothing"));
+                one_poll(&mut world);
+                Vec::new()
+            }
+            Self::SplitDoesNotHelp => {
+                world.comes_apart = false;
+                vec![bigger(&mut world)]
             }
         };
         let minutes = if self == Self::CoolCounter || self == Self::Gaps {
@@ -230,6 +243,24 @@ fn bigger(world: &mut World) -> Truth {
     };
     world.tenants[tenant].base.storage *= 0.2;
     truth("hot tenant", "split", world, shard, Some(tenant))
+}
+
+/// A tenant that is too much for any shard, because of one poll: its counter
+/// has lanes enough.
+fn one_poll(world: &mut World) {
+    let shard = world.some_shard();
+    let tenant = world.tenant(shard, 0.05);
+    let votes = world.shards[shard].capacity.votes * world.chance.between(0.95, 1.3);
+    let counter = Counter {
+        tenant,
+        name: world.item(tenant),
+        votes,
+        lanes: vec![100_000; (votes / 400.0) as usize],
+        at: world.chance.between(11.0, 14.0),
+        until: 1_000.0,
+        waits: 0.0,
+    };
+    world.counters.push(counter);
 }
 
 fn warm(world: &mut World) -> Truth {

@@ -20,9 +20,10 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ballast_domain::Timestamp;
+use ballast_domain::bounds::SLICES_PER_TENANT_MAX;
 use ballast_hotspot_detector::detect::{Change, Detector};
-use ballast_hotspot_detector::diagnose::{Finding, Inputs, Memory, Settings, diagnose};
-use ballast_hotspot_detector::load::Book;
+use ballast_hotspot_detector::diagnose::{Cure, Finding, Inputs, Memory, Settings, diagnose};
+use ballast_hotspot_detector::load::{Book, Window};
 use ballast_hotspot_detector::rules::defaults;
 use kinds::{Kind, Scenario};
 
@@ -58,6 +59,10 @@ fn play(scenario: &mut Scenario, is_closed: bool) -> Outcome {
         book.take(scenario.world.sample(step)).unwrap();
         let now = book.newest().unwrap();
         finish(&mut running, now, scenario, &mut memory);
+        memory.judge(now, &settings, |shard| {
+            let view = book.view(book.shard(shard)?, Window::Short)?;
+            Some(view.fill()?.1)
+        });
         let events = detector.pass(&rules, &book);
         outcome.fired += events
             .iter()
@@ -241,6 +246,31 @@ fn one_cure_is_enough() {
         wrong.len(),
         wrong.join("\n  ")
     );
+}
+
+/// A tenant has so many slices at the most; more are never proposed.
+#[test]
+fn no_tenant_is_split_beyond_the_most_slices() {
+    for last in [SLICES_PER_TENANT_MAX / 2 - 1, SLICES_PER_TENANT_MAX / 2] {
+        let mut scenario = Kind::TenantBiggerThanAnyShard.make(7);
+        let big = scenario.truths[0].slice.clone().unwrap();
+        let tenants = &mut scenario.world.tenants;
+        let tenant = tenants.iter_mut().find(|it| it.slice == big).unwrap();
+        tenant.slice.slice = last;
+        let outcome = play(&mut scenario, false);
+        let splits = outcome.due.iter().filter_map(|it| match it.cure {
+            Cure::Split { parts, .. } => Some(parts),
+            _ => None,
+        });
+        let splits: Vec<_> = splits.collect();
+        match last + 1 <= SLICES_PER_TENANT_MAX / 2 {
+            true => assert_eq!(splits, [2]),
+            false => {
+                assert_eq!(splits, [0; 0]);
+                assert!(outcome.told.contains(&("hot tenant", "nothing")));
+            }
+        }
+    }
 }
 
 /// Load that swings does not make a hotspot come and go for ever.

@@ -112,6 +112,8 @@ pub(crate) struct World {
     pub(crate) noise: f64,
     /// How often a shard is not measured.
     pub(crate) gaps: f64,
+    /// Whether what is split comes apart; if not, one part keeps all of it.
+    pub(crate) comes_apart: bool,
 }
 
 pub(crate) fn poll(number: u64) -> PollId {
@@ -147,6 +149,7 @@ impl World {
             counters: Vec::new(),
             noise: 0.10,
             gaps: 0.0,
+            comes_apart: true,
         };
         for shard in 0..world.shards.len() {
             let tenants = 8 + world.chance.below(10);
@@ -445,8 +448,17 @@ impl World {
             .iter()
             .position(|tenant| tenant.slice == *slice)
             .unwrap();
-        let base = self.tenants[at].base.times(1.0 / f64::from(parts));
-        self.tenants[at].base = base;
+        let whole = self.tenants[at].base;
+        let base = match self.comes_apart {
+            true => whole.times(1.0 / f64::from(parts)),
+            false => whole.times(1e-6),
+        };
+        if self.comes_apart {
+            self.tenants[at].base = base;
+        } else {
+            // What is cut has another number afterwards.
+            self.tenants[at].slice.slice = slice.slice + parts;
+        }
         let (from, shape) = (self.tenants[at].shard, self.tenants[at].shape);
         let mut free: Vec<_> = (0..self.shards.len())
             .filter(|shard| *shard != from)

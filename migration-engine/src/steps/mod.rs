@@ -44,6 +44,7 @@ use serde_json::Value;
 use crate::faults;
 use crate::ports::{Moves, MovesError, Readers, Records, Wanted};
 use crate::worker::{Job, MoveError, Worker};
+pub use rollback::UNCLEAR;
 use told::Told;
 use wait::Stay;
 

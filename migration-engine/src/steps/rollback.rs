@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use ballast_domain::migration::{BackHow, Migration, Stage, Status};
+use ballast_domain::migration::{BackHow, Finding, Migration, Stage, Status, Word};
 use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::{Value, json};
@@ -19,6 +19,8 @@ use crate::copy::Copied;
 use crate::protocol;
 use crate::worker::{Goal, Job, MoveError, Notes, Reached, Sides, Worker};
 
+/// What is done when nobody can say which side is right.
+pub const UNCLEAR: &str = "the slice stays: nobody can say which side is right";
 /// How often the cutover back is tried before the step begins anew.
 const TRIES: u32 = 5;
 /// How long to rest in between.
@@ -48,6 +50,9 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     };
     tell(context, 0, None, "", note.clone());
     let job = steps.job(&migration, context);
+    if has_been_told_to_stay(&migration) {
+        return stay(steps, context, &migration, &job).await;
+    }
     let mut notes = Notes::default();
     let turned = turn(steps, given, context, &migration, &job, &mut notes).await;
     let reversed = match turned {
@@ -74,6 +79,31 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     };
     ended(steps, &noted, status, "Rollback", Some(reason.clone())).await?;
     Ok(json!({"reversed": reversed, "reason": reason}))
+}
+
+/// Whether somebody said, after it was told that nobody can say which side is
+/// right, that what the owner has shall stay.
+fn has_been_told_to_stay(migration: &Migration) -> bool {
+    let told = migration.findings.iter().rfind(|one| one.then == UNCLEAR);
+    let said = migration.asked.complete.as_ref();
+    let is_later = |(told, said): (&Finding, &Word)| said.at > told.at;
+    migration.asked.back.is_none() && told.zip(said).is_some_and(is_later)
+}
+
+/// The way back is called off, and the move is complete.
+async fn stay(steps: &Steps, context: &TaskContext, migration: &Migration, job: &Job) -> Done {
+    let back = Job {
+        move_id: protocol::back(&job.move_id),
+        ..job.clone()
+    };
+    let mut notes = Notes::default();
+    let staying = steps.worker.work(&back, Goal::Stays, &mut notes);
+    let reached = alive(context, staying).await.map_err(failed)?;
+    tracing::warn!(id = %migration.migration_id, ?reached, "a way back is called off");
+    let why = "somebody wanted it to stay, though nobody could say which side was right";
+    let why = Some(why.to_owned());
+    ended(steps, migration, Status::Completed, "Rollback", why.clone()).await?;
+    Ok(json!({"reversed": false, "reason": why}))
 }
 
 /// Has the slice be where it was; whether it had to be brought back.
@@ -217,11 +247,20 @@ impl Mend<'_> {
             }
             Found::Unclear(told) => {
                 let place = ("Rollback", owner);
-                let then = "the slice stays: nobody can say which side is right";
-                let found = self.steps.found(self.migration, place, told, then, |_| {});
-                found.await?;
+                // It was told, and is so still.
+                let known = self
+                    .migration
+                    .findings
+                    .iter()
+                    .rfind(|one| one.then == UNCLEAR);
+                if known.is_none_or(|known| known.what != told.line()) {
+                    let then = UNCLEAR;
+                    let found = self.steps.found(self.migration, place, told, then, |_| {});
+                    found.await?;
+                }
                 let why = format!(
-                    "nobody can say whether {owner} or {copy} is right: {}",
+                    "nobody can say whether {owner} or {copy} is right: {}; to complete the \
+                     move calls the way back off and keeps what {owner} has",
                     told.line()
                 );
                 Err(TaskError::new(UNAVAILABLE, why))

@@ -91,6 +91,9 @@ pub enum Goal {
     Turned,
     /// All is as it was before the move, or as it was before the last one.
     Undone,
+    /// A way back that was begun is called off: the slice stays where it is, and
+    /// what is left of it elsewhere is removed.
+    Stays,
 }
 
 impl Goal {
@@ -98,7 +101,7 @@ impl Goal {
         match self {
             Self::Prepared | Self::CutOver => Wish::Go,
             Self::Finished => Wish::Finish,
-            Self::Turned | Self::Undone => Wish::GoBack,
+            Self::Turned | Self::Undone | Self::Stays => Wish::GoBack,
         }
     }
 }
@@ -442,6 +445,6 @@ fn is_reached(goal: Goal, view: &View<ShardId>, phase: &Phase) -> bool {
         }
         // What is to be told is told by `next`; when it only watches, it is so.
         Goal::CutOver => *phase == Phase::Cleaning,
-        Goal::Finished | Goal::Turned | Goal::Undone => false,
+        Goal::Finished | Goal::Turned | Goal::Undone | Goal::Stays => false,
     }
 }

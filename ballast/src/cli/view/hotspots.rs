@@ -222,6 +222,13 @@ pub(crate) fn plan(screen: &Screen, plan: &Plan) -> String {
     text
 }
 
+fn shown(measure: &str, value: f64) -> String {
+    match measure {
+        "storage" => super::load::bytes(value),
+        _ => format!("{value:.1}/s"),
+    }
+}
+
 /// What was predicted beside what was measured.
 fn outcome_told(screen: &Screen, outcome: &Value) -> String {
     let mut table = Table::new(screen, &["shard", "measure", "#predicted", "#measured"]);
@@ -234,8 +241,8 @@ fn outcome_told(screen: &Screen, outcome: &Value) -> String {
                 table.row([
                     shard["shardID"].as_str().unwrap_or_default().to_owned(),
                     measure.to_owned(),
-                    format!("{predicted:.1}"),
-                    format!("{measured:.1}"),
+                    shown(measure, predicted),
+                    shown(measure, measured),
                 ]);
             }
         }

@@ -202,8 +202,21 @@ pub(crate) fn usage(screen: &Screen, usage: &Usage) -> String {
 pub(crate) struct Forecast {
     days: u32,
     outlooks: Vec<Outlook>,
+    #[serde(default)]
+    needed: Vec<Needed>,
     unknown: Vec<Unknown>,
     too_little: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Needed {
+    #[serde(rename = "regionID")]
+    region_id: String,
+    dimension: String,
+    have: usize,
+    expected: usize,
+    at_most: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -271,7 +284,20 @@ pub(crate) fn forecast(screen: &Screen, forecast: &Forecast) -> String {
             because,
         ]);
     }
-    table.text()
+    let mut text = table.text();
+    for needed in &forecast.needed {
+        let line = format!(
+            "{} has {} shards and needs {} in {} days, {} at the most ({})",
+            needed.region_id,
+            needed.have,
+            needed.expected,
+            forecast.days,
+            needed.at_most,
+            needed.dimension
+        );
+        text.push_str(&format!("\n{}", clean(&line)));
+    }
+    text
 }
 
 fn percent(share: f64) -> String {

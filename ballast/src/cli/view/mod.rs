@@ -18,6 +18,7 @@ pub(crate) mod polls;
 pub(crate) mod preview;
 pub(crate) mod shard_files;
 pub(crate) mod shards;
+pub(crate) mod simulated;
 pub(crate) mod slicing;
 pub(crate) mod tenants;
 pub(crate) mod tokens;

@@ -115,9 +115,15 @@ impl Hook {
             self.registry.wait_past(revision).await?;
             return Ok(());
         };
-        for event in &events {
+        for (place, event) in events.iter().enumerate() {
             if let Some(message) = message(event, &self.only) {
                 self.deliver(event, &message).await?;
+                // What was taken is not told again because the next one is not;
+                // but the cursor is a revision, and one may have several events.
+                let next = events.get(place + 1).map(|next| next.revision);
+                if next.is_none_or(|next| next > event.revision) {
+                    self.write_cursor(event.revision)?;
+                }
             }
         }
         self.write_cursor(last)
@@ -166,17 +172,26 @@ impl Hook {
 
     fn read_cursor(&self) -> anyhow::Result<Option<u64>> {
         match std::fs::read_to_string(&self.cursor) {
-            Ok(text) => Ok(Some(
-                text.trim().parse().context("read a webhook's cursor")?,
-            )),
+            Ok(text) => match text.trim().parse() {
+                Ok(revision) => Ok(Some(revision)),
+                Err(error) => {
+                    let file = self.cursor.display();
+                    tracing::error!(%file, %error, "a webhook's cursor is damaged: it is told of what happens from now on");
+                    Ok(None)
+                }
+            },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
     fn write_cursor(&self, revision: u64) -> anyhow::Result<()> {
+        use std::io::Write as _;
         let half = self.cursor.with_extension("half");
-        std::fs::write(&half, revision.to_string())?;
+        let mut file = std::fs::File::create(&half)?;
+        file.write_all(revision.to_string().as_bytes())?;
+        // Else a crash of the machine may leave an empty file under the name.
+        file.sync_all()?;
         Ok(std::fs::rename(half, &self.cursor)?)
     }
 }

@@ -46,7 +46,8 @@ pub(super) fn message(event: &Event, only: &[Told]) -> Option<Message> {
             .or_else(|| changed("plan", id, &before["status"], &record["status"], &record))?,
         Told::Move => {
             let status = |value: &Value| value["ended"]["status"].clone();
-            changed("move", id, &status(&before), &status(&record), &record)?
+            approval(id, &before, &record)
+                .or_else(|| changed("move", id, &status(&before), &status(&record), &record))?
         }
     };
     Some(Message {
@@ -77,6 +78,20 @@ fn hotspot(action: &str, id: &str, record: &Value) -> Option<(String, String)> {
         )),
         _ => None,
     }
+}
+
+/// That a move waits for somebody's word.
+fn approval(id: &str, before: &Value, record: &Value) -> Option<(String, String)> {
+    let waits = |value: &Value| {
+        let waits = value["waitingFor"].as_str().unwrap_or_default();
+        waits.starts_with("somebody to approve it")
+    };
+    (waits(record) && !waits(before)).then(|| {
+        let text = format!(
+            "move {id} waits for somebody's word: ballast migration show {id}, migration approve {id}"
+        );
+        ("move.awaits-approval".to_owned(), text)
+    })
 }
 
 /// That shards are needed which somebody has to make.
@@ -149,6 +164,13 @@ mod tests {
         assert_eq!(told(&plan("", "proposed"), &[]).unwrap(), "plan.proposed");
         assert_eq!(told(&plan("running", "running"), &[]), None);
         assert_eq!(told(&plan("judging", "done"), &[Told::Hotspot]), None);
+        let waits = |why: &str| json!({ "waitingFor": why });
+        let approval = "somebody to approve it (ballast migration approve)";
+        let (turn, asked) = (waits("a turn"), waits(approval));
+        let wait = event(Kind::Migration, "migration.wait", turn, asked.clone());
+        assert_eq!(told(&wait, &[]).unwrap(), "move.awaits-approval");
+        let again = event(Kind::Migration, "migration.x", asked.clone(), asked);
+        assert_eq!(told(&again, &[]), None);
         let asked = json!({"status": "running", "shardsNeeded": {"count": 2, "region": "eu"}});
         let approved = json!({"status": "approved"});
         let request = event(Kind::Plan, "plan.request", approved, asked.clone());

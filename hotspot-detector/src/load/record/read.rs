@@ -1,10 +1,14 @@
 //! Reads a record line by line and says which line is wrong, and why.
 
+use std::collections::BTreeSet;
+
+use ballast_domain::KeyId;
+use ballast_domain::tenant::SliceId;
 use serde_json::Value;
 
 use super::line::{Header, KINDS, Line};
 use super::{FORMAT, VERSION};
-use crate::load::sample::{Interval, Sample, ShardSample};
+use crate::load::sample::{Interval, ItemName, Sample, ShardSample};
 use crate::rules::did_you_mean;
 
 /// A longer line is refused.
@@ -32,6 +36,15 @@ pub struct Reader {
     line: u64,
     has_header: bool,
     sample: Option<Sample>,
+    /// What was told of the shard that was told last.
+    told: Told,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Told {
+    slices: BTreeSet<SliceId>,
+    keys: BTreeSet<KeyId>,
+    items: BTreeSet<ItemName>,
 }
 
 /// Reads a whole record.
@@ -87,22 +100,32 @@ impl Reader {
                     ms: shard.ms,
                 };
                 let shard = shard.sample()?;
+                self.told = Told::default();
                 self.shard(interval, shard)
             }
             Line::Slice(slice) => {
-                let shard = self.current(&slice.shard, slice.at)?;
-                shard.slices.push(slice.sample());
-                Ok(None)
+                let at = slice.at;
+                let shard = self.current(&slice.shard, at)?;
+                let slice = slice.sample();
+                let name = slice.slice.clone();
+                shard.slices.push(slice);
+                once(self.told.slices.insert(name.clone()), &name, at)
             }
             Line::Key(key) => {
-                let shard = self.current(&key.shard, key.at)?;
-                shard.keys.push(key.sample());
-                Ok(None)
+                let at = key.at;
+                let shard = self.current(&key.shard, at)?;
+                let key = key.sample();
+                let name = key.key.clone();
+                shard.keys.push(key);
+                once(self.told.keys.insert(name.clone()), &name, at)
             }
             Line::Item(item) => {
-                let shard = self.current(&item.shard, item.at)?;
-                shard.items.push(item.sample());
-                Ok(None)
+                let at = item.at;
+                let shard = self.current(&item.shard, at)?;
+                let item = item.sample();
+                let name = item.name.clone();
+                shard.items.push(item);
+                once(self.told.items.insert(name.clone()), &name.item, at)
             }
         }
     }
@@ -143,6 +166,30 @@ impl Reader {
         current
             .filter(|current| current.shard == *shard)
             .ok_or_else(|| format!("it does not follow the shard line of {shard} at {at}"))
+    }
+}
+
+/// Nothing is told twice of one interval: twice as much would be counted.
+fn once(
+    is_new: bool,
+    name: &dyn std::fmt::Display,
+    at: ballast_domain::Timestamp,
+) -> Result<Option<Sample>, String> {
+    match is_new {
+        true => Ok(None),
+        false => Err(format!("{name} was told for {at} before")),
+    }
+}
+
+/// What is wrong with the JSON of a line. It is a line of its own there, whose
+/// number would only mislead.
+fn wrong(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match said.strip_suffix(&place) {
+        Some(what) if error.column() > 0 => format!("{what}, at column {}", error.column()),
+        Some(what) => what.to_owned(),
+        None => said,
     }
 }
 
@@ -188,14 +235,14 @@ fn without_own<T: serde::de::DeserializeOwned>(
     error: serde_json::Error,
 ) -> Result<T, String> {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(text) else {
-        return Err(error.to_string());
+        return Err(wrong(&error));
     };
     let before = fields.len();
     fields.retain(|name, _| !name.starts_with(OWN));
     if fields.len() == before {
-        return Err(error.to_string());
+        return Err(wrong(&error));
     }
-    serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())
+    serde_json::from_value(Value::Object(fields)).map_err(|error| wrong(&error))
 }
 
 /// Numbers that cannot be.

@@ -246,3 +246,21 @@ fn an_empty_sketch_is_left_out() {
     one.shards[0].vote_latency = Sketch::default();
     assert!(!lines(&one).contains("voteLatency"));
 }
+
+#[test]
+fn nothing_is_told_twice_and_the_line_is_named_once() {
+    let golden = include_str!("golden.ndjson");
+    for kind in ["slice", "key", "item"] {
+        let mut lines: Vec<_> = golden.lines().collect();
+        let is_of = |line: &&str| line.contains(&format!("\"kind\":\"{kind}\""));
+        let at = lines.iter().position(is_of).unwrap();
+        lines.insert(at + 1, lines[at]);
+        let bad = read(&lines.join("\n")).unwrap_err();
+        assert_eq!(bad.line, at as u64 + 2, "{bad}");
+        assert!(bad.why.contains("before"), "{bad}");
+    }
+    let broken = format!("{}\n{{\"kind\":", golden.lines().next().unwrap());
+    let said = read(&broken).unwrap_err().to_string();
+    assert_eq!(said.matches("line").count(), 1, "{said}");
+    assert!(said.starts_with("line 2: "), "{said}");
+}

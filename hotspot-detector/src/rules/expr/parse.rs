@@ -12,6 +12,20 @@ const DEPTH_MAX: usize = 32;
 /// How long a condition may be.
 const CHARS_MAX: usize = 2_000;
 
+/// A share that is compared with more than this was meant in percent.
+const SHARE_MAX: f64 = 10.0;
+
+/// A share that is compared with a number that no share comes to.
+fn percent_for_share(a: &Much, b: &Much) -> Option<(Var, f64)> {
+    match (a, b) {
+        (Much::Var(var), Much::Lit(number)) | (Much::Lit(number), Much::Var(var)) => {
+            let is_wrong = var.unit() == Unit::Share && *number > SHARE_MAX;
+            is_wrong.then_some((*var, *number))
+        }
+        _ => None,
+    }
+}
+
 /// Something of one of the types.
 enum Any {
     Yes(Yes),
@@ -168,6 +182,14 @@ impl Parser {
                 });
             }
         };
+        if let Some((share, number)) = percent_for_share(&a, &b) {
+            let message = format!(
+                "{} is a share, from 0 to 1: it is never {number}",
+                share.name()
+            );
+            let help = format!("for {number} % write {}", number / 100.0);
+            return Err(Problem::new(column_at(column), message).help(help));
+        }
         Ok(Any::Yes(Yes::Compare(how, a, b)))
     }
 

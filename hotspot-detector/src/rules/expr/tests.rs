@@ -128,3 +128,18 @@ proptest::proptest! {
         let _ = Condition::new(&text, SubjectKind::Item);
     }
 }
+
+#[test]
+fn a_share_that_was_meant_in_percent_is_named() {
+    for wrong in ["shard.pressure > 80", "80.0 <= long.shard.storage"] {
+        let problem = Condition::new(wrong, SubjectKind::Shard).unwrap_err();
+        let said = problem.to_string();
+        assert!(
+            said.contains("is a share") && said.contains("write 0.8"),
+            "{said}"
+        );
+    }
+    for right in ["shard.pressure > 1.2", "shard.votes > 80"] {
+        assert!(Condition::new(right, SubjectKind::Shard).is_ok(), "{right}");
+    }
+}

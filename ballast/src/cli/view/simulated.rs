@@ -1,0 +1,85 @@
+//! What would have been found in recorded load and what would come of changes,
+//! for people and programs.
+
+use std::collections::BTreeMap;
+
+use ballast_domain::ShardId;
+use ballast_hotspot_detector::diagnose::letter::letter;
+use ballast_hotspot_detector::plan::Span;
+use ballast_hotspot_detector::rules::test::Report;
+use ballast_hotspot_detector::whatif::{Answer, Replayed};
+use serde_json::{Value, json};
+
+use super::hotspots;
+
+type Busiest = BTreeMap<ShardId, Span>;
+
+/// For programs.
+pub(crate) fn json(
+    answer: &Answer,
+    rules: &Report,
+    replayed: &Replayed,
+    busiest: &Busiest,
+) -> String {
+    let findings: Vec<Value> = replayed
+        .found
+        .iter()
+        .map(|found| {
+            json!({
+                "from": found.from,
+                "until": found.until,
+                "isDue": found.is_due,
+                "finding": found.finding,
+                "letter": letter(&found.finding),
+            })
+        })
+        .collect();
+    let told = json!({
+        "found": hotspots::report(rules),
+        "findings": findings,
+        "findingsLeftOut": replayed.left_out,
+        "busiest": busiest,
+        "answer": answer,
+    });
+    told.to_string()
+}
+
+/// For people.
+pub(crate) fn text(
+    answer: &Answer,
+    rules: &Report,
+    replayed: &Replayed,
+    busiest: &Busiest,
+) -> String {
+    let fired: Vec<_> = rules.rules.iter().filter(|rule| rule.fired > 0).collect();
+    let mut told = match fired.is_empty() {
+        true => format!("No rule fired in {} samples.\n", rules.samples),
+        false => String::new(),
+    };
+    for rule in fired {
+        told.push_str(&format!("Rule {} fired {} times.\n", rule.rule, rule.fired));
+    }
+    for found in &replayed.found {
+        let (from, until) = (found.from, found.until);
+        let due = match found.is_due {
+            true => "to be cured",
+            false => "told, and not cured",
+        };
+        told.push_str(&format!(
+            "\nFrom {from} to {until}, {due}:\n{}",
+            letter(&found.finding)
+        ));
+    }
+    if replayed.left_out > 0 {
+        told.push_str(&format!(
+            "\n{} more findings are left out.\n",
+            replayed.left_out
+        ));
+    }
+    told.push_str("\nThe plan is for the busiest window of each shard:\n");
+    for (shard, span) in busiest {
+        told.push_str(&format!("  {shard} {} to {}\n", span.from, span.until));
+    }
+    told.push_str(&format!("\n{answer}"));
+    told
+}
