@@ -227,6 +227,9 @@ async fn what_somebody_looks_at_stays_live_and_what_somebody_types_stays() {
         .go(&format!("{}/console/moves/{id}", it.router))
         .await;
     browser.reads("MonitorDualRead").await;
+    browser.reads("to go").await;
+    let findings = look(&browser, "move-window").await;
+    assert!(findings.is_empty(), "{findings:#?}");
     browser
         .script("document.querySelector('#history').click()", json!([]))
         .await;
