@@ -355,11 +355,14 @@ pub(super) fn may_import(fence: Option<Fence>, order: Order) -> bool {
     })
 }
 
+/// A fence, the epoch that somebody knows of, and the order.
+type Discarded = (Option<Fence>, u8, Order);
+
 /// Whether the product forgets rows for an order of somebody who knows of no
 /// later epoch.
 pub(super) fn may_discard(fence: Option<Fence>, known: u8, order: Order) -> bool {
     thread_local! {
-        static KNOWN: RefCell<HashMap<(Option<Fence>, u8, Order), bool>> = RefCell::default();
+        static KNOWN: RefCell<HashMap<Discarded, bool>> = RefCell::default();
     }
     remembered(&KNOWN, (fence, known, order), || {
         let fence = fence.map(|fence| fence.whole());
