@@ -21,9 +21,10 @@ use ballast_hotspot_detector::diagnose::{
 use ballast_hotspot_detector::load::{
     Book, Flow, Interval, ItemName, ItemSample, KeySample, Sample, ShardSample, SliceSample,
 };
+use ballast_hotspot_detector::plan::{Terms, plan};
 use ballast_hotspot_detector::resources::Resources;
 use ballast_hotspot_detector::rules::{Ruleset, read};
-use ballast_hotspot_detector::whatif::replay;
+use ballast_hotspot_detector::whatif::{fleet_of, replay};
 use serde_json::json;
 
 const CAPACITY: f64 = 1_000.0;
@@ -270,6 +271,7 @@ fn a_replay_finds_what_a_watchman_would_have() {
     };
     let samples: Vec<_> = (0..120).map(|_| play.sample(&flooded)).collect();
     let (rules, settings) = (&play.rules, &play.settings);
+    let mut fleet = fleet_of(&samples, &rules.spans).unwrap().fleet;
     let replayed = replay(rules, settings, &BTreeMap::new(), samples);
     let found: Vec<_> = replayed
         .found
@@ -278,6 +280,13 @@ fn a_replay_finds_what_a_watchman_would_have() {
         .collect();
     assert_eq!(found, [("abusive key", "throttle", true)]);
     assert!(replayed.found[0].until > replayed.found[0].from);
+    // Nobody is moved for a flood that is throttled.
+    assert_eq!(plan(&fleet, &Terms::default()).totals.over_before, 1);
+    assert_eq!(
+        replayed.count_on(&mut fleet),
+        ["let key-bad through 500 times a second"]
+    );
+    assert_eq!(plan(&fleet, &Terms::default()).totals.over_before, 0);
 }
 
 #[test]

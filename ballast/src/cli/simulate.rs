@@ -159,13 +159,14 @@ impl SimulateArgs {
                 (shard.limit, shard.goal) = (limit, goal);
             }
         }
+        let counted_on = replayed.count_on(&mut fleet);
         let changes = self.changes.iter().map(|text| change(text, &fleet));
         let changes = changes.collect::<Result<Vec<_>, _>>()?;
         let answer = what_if(&fleet, &goes_by.terms, &changes)
             .map_err(|bad| Failure::usage(bad.to_string(), "--change names shards of the load"))?;
         let told = match screen.json {
-            true => told::json(&answer, &found, &replayed, &busiest),
-            false => told::text(&answer, &found, &replayed, &busiest),
+            true => told::json(&answer, &found, &replayed, &busiest, &counted_on),
+            false => told::text(&answer, &found, &replayed, &busiest, &counted_on),
         };
         screen.data(told.trim_end().as_bytes())?;
         Ok(Verdict::Done)

@@ -44,7 +44,7 @@ fn upper(line: &str) -> String {
     let is_name = line
         .split(' ')
         .next()
-        .is_some_and(|word| word.contains(['-', '/', '.']));
+        .is_some_and(|word| word.contains(|c: char| "-/.".contains(c) || c.is_ascii_digit()));
     let mut letters = line.chars();
     match letters.next() {
         Some(first) if !is_name => first.to_uppercase().chain(letters).collect(),

@@ -238,7 +238,7 @@ fn why_not(why: &WhyNot) -> String {
         WhyNot::Drains => "it drains, and some of what must leave it cannot, see below.".to_owned(),
         WhyNot::TooBig { slice, share } => format!(
             "{slice} alone uses {} of what may be used there, and no shard is larger: \
-             moving it will not help. Split it.",
+             moving it will not help. Splitting it may, unless one poll is most of it.",
             percent(*share)
         ),
         WhyNot::NoRoom { slices } => format!(

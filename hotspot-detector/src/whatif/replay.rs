@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use ballast_domain::{TenantId, Timestamp};
 
 use crate::detect::Detector;
-use crate::diagnose::{Finding, Inputs, Memory, Settings, diagnose};
+use crate::diagnose::letter::cure_in_words;
+use crate::diagnose::{Cure, Finding, Inputs, Memory, Settings, diagnose};
 use crate::load::{Book, Sample};
+use crate::plan::Fleet;
 use crate::rules::Ruleset;
 
 /// Findings that are kept.
@@ -75,6 +77,36 @@ pub fn replay(
 }
 
 impl Replayed {
+    /// Takes off a fleet's load what throttles take away that were due: they
+    /// come before any move. Says which.
+    pub fn count_on(&self, fleet: &mut Fleet) -> Vec<String> {
+        let mut said = Vec::new();
+        for found in self.found.iter().filter(|found| found.is_due) {
+            let finding = &found.finding;
+            let (Cure::Throttle { tenant, .. }, Some(effect)) =
+                (&finding.cure, finding.expected.first())
+            else {
+                continue;
+            };
+            let Some(dimension) = effect.dimension else {
+                continue;
+            };
+            let shard = fleet.shards.iter().find(|it| *it.id() == effect.shard);
+            let capacity = shard.map_or(0.0, |shard| shard.capacity[dimension]);
+            let mut less = (effect.before - effect.after) * capacity;
+            for slice in &mut fleet.slices {
+                if slice.shard_id == effect.shard && slice.id.tenant_id == *tenant {
+                    let demand = &mut slice.demand[dimension];
+                    let taken = less.clamp(0.0, *demand);
+                    *demand -= taken;
+                    less -= taken;
+                }
+            }
+            said.push(cure_in_words(&finding.cure));
+        }
+        said
+    }
+
     fn note(&mut self, finding: Finding) {
         let (at, is_due) = (finding.at, finding.is_due());
         if let Some(have) = self.found.iter_mut().find(|have| have.is_like(&finding)) {

@@ -20,6 +20,7 @@ pub(crate) fn json(
     rules: &Report,
     replayed: &Replayed,
     busiest: &Busiest,
+    counted_on: &[String],
 ) -> String {
     let findings: Vec<Value> = replayed
         .found
@@ -39,6 +40,7 @@ pub(crate) fn json(
         "findings": findings,
         "findingsLeftOut": replayed.left_out,
         "busiest": busiest,
+        "countedOn": counted_on,
         "answer": answer,
     });
     told.to_string()
@@ -50,6 +52,7 @@ pub(crate) fn text(
     rules: &Report,
     replayed: &Replayed,
     busiest: &Busiest,
+    counted_on: &[String],
 ) -> String {
     let fired: Vec<_> = rules.rules.iter().filter(|rule| rule.fired > 0).collect();
     let mut told = match fired.is_empty() {
@@ -79,6 +82,9 @@ pub(crate) fn text(
     told.push_str("\nThe plan is for the busiest window of each shard:\n");
     for (shard, span) in busiest {
         told.push_str(&format!("  {shard} {} to {}\n", span.from, span.until));
+    }
+    for cure in counted_on {
+        told.push_str(&format!("It counts on this being done first: {cure}.\n"));
     }
     told.push_str(&format!("\n{answer}"));
     told
