@@ -2,6 +2,7 @@
 
 use ballast_domain::registry::{Kind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
+use ballast_hotspot_detector::detect::Subject;
 use ballast_hotspot_detector::diagnose::letter::letter;
 use ballast_hotspot_detector::load::Window;
 use serde::Serialize;
@@ -102,7 +103,7 @@ pub struct WhyNotBody {
     /// When it was measured last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_at: Option<Timestamp>,
-    /// Where every rule about shards stands on it.
+    /// Where every rule stands on it, and on what is on it.
     pub rules: Vec<RuleStanding>,
     /// Its hotspots that are open, with what is done about each, or why not.
     pub hotspots: Vec<Versioned<Hotspot>>,
@@ -154,9 +155,12 @@ pub async fn why_not(plane: &ControlPlane, shard: &ShardId) -> Result<WhyNotBody
         measured_at,
         rules: standings
             .into_iter()
-            .map(|standing| RuleStanding {
+            .map(|(subject, standing)| RuleStanding {
                 rule: standing.rule.to_string(),
-                words: standing.words,
+                words: match subject {
+                    Subject::Shard { .. } => standing.words,
+                    other => format!("{other}: {}", standing.words),
+                },
             })
             .collect(),
         hotspots,

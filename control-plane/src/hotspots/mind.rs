@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_domain::{ShardId, TenantId, Timestamp};
-use ballast_hotspot_detector::detect::{self, Detector, Standing, Subject, explain};
+use ballast_hotspot_detector::detect::{self, Detector, Standing, Subject, explain_shard};
 use ballast_hotspot_detector::diagnose::{
     Cure, Finding, Inputs, Memory, PastCure, Settings, diagnose,
 };
-use ballast_hotspot_detector::load::{Book, Sample, Window};
+use ballast_hotspot_detector::load::{Book, Sample};
 use ballast_hotspot_detector::rules::Ruleset;
 
 /// What is known. One for all who ask.
@@ -95,12 +95,14 @@ impl Mind {
         self.known().findings.clone()
     }
 
-    /// Where every rule stands on a shard.
-    pub fn standings(&self, rules: &Ruleset, book: &Book, shard: &ShardId) -> Vec<Standing> {
-        let subject = Subject::Shard {
-            shard: shard.clone(),
-        };
-        explain(rules, book, &self.known().detector, &subject)
+    /// Where every rule stands on a shard and on what is on it.
+    pub fn standings(
+        &self,
+        rules: &Ruleset,
+        book: &Book,
+        shard: &ShardId,
+    ) -> Vec<(Subject, Standing)> {
+        explain_shard(rules, book, &self.known().detector, shard)
     }
 
     /// Remembers a cure of before.
@@ -131,10 +133,6 @@ impl Mind {
 
     /// Judges cures that were watched for long enough.
     pub fn judge(&self, now: Timestamp, settings: &Settings, book: &Book) -> Vec<PastCure> {
-        let fill = |shard: &ShardId| {
-            let view = book.view(book.shard(shard)?, Window::Short)?;
-            Some(view.fill()?.1)
-        };
-        self.known().memory.judge(now, settings, fill)
+        self.known().memory.judge_by(now, settings, book)
     }
 }

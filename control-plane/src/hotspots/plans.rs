@@ -300,11 +300,12 @@ pub(crate) fn relieved(plan: &Plan) -> Vec<ShardId> {
 /// before and after.
 pub(crate) fn promised(record: &PlanRecord) -> Option<(f64, f64)> {
     let first = record.shards.first()?;
-    // New shards relieve the others only by what is moved to them later.
-    if let Some(cure) = &record.cure
-        && !matches!(cure, Cure::AddShards { .. })
-    {
-        let effect = record.expected.iter().find(|it| it.shard == *first)?;
+    if let Some(cure) = &record.cure {
+        let effect = match cure {
+            // That of the whole region.
+            Cure::AddShards { .. } => record.expected.first()?,
+            _ => record.expected.iter().find(|it| it.shard == *first)?,
+        };
         return Some((effect.before, effect.after));
     }
     let plan = record.plan.as_ref()?;
