@@ -271,6 +271,8 @@ impl VoteShard for EmbeddedShard {
             Cursor::Snapshot { position, .. } | Cursor::Changes { position } => *position,
         };
         let store = self.shared.store();
+        // In this order: every poll up to here is known to the subject.
+        let until = store.log.durable();
         let subject = self.read(|core| core.subject(slice)).await?;
         match cursor.clone() {
             Cursor::Start => {
@@ -296,7 +298,7 @@ impl VoteShard for EmbeddedShard {
                 self.page(page).await
             }
             Cursor::Changes { .. } => {
-                let page = move || export::changes(&subject, &store, position, bytes);
+                let page = move || export::changes(&subject, &store, position, until, bytes);
                 self.page(page).await
             }
         }

@@ -114,21 +114,26 @@ pub(super) fn rows(
     }
 }
 
-/// The next page of changes.
+/// The next page of changes, up to where the log was before the subject was
+/// looked at: a poll that was made since is none of the subject's yet, and would
+/// be passed over.
 pub(super) fn changes(
     subject: &Subject,
     store: &Store,
     position: u64,
+    until: u64,
     bytes: usize,
 ) -> ShardResult<Page> {
     let log = &store.log;
     if position + 1 < log.oldest() {
         return Err(ShardError::CursorTooOld);
     }
-    let durable = log.durable();
     let (mut changes, mut read, mut last) = (Vec::new(), 0, position);
     let mut bad = None;
     let walked = log.each_after(position, |sequence, payload| {
+        if sequence > until {
+            return false;
+        }
         read += payload.len();
         last = sequence;
         bad = changes_in(subject, payload, &mut changes).err();
@@ -147,7 +152,7 @@ pub(super) fn changes(
     Ok(Page {
         changes,
         next: Cursor::Changes { position: last },
-        caught_up: last >= durable,
+        caught_up: last >= until,
     })
 }
 

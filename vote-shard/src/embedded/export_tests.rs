@@ -246,3 +246,30 @@ async fn rows_that_are_brought_back_after_their_poll_was_closed_count() {
         shard.digests(&slice()).await.unwrap()
     );
 }
+
+/// A poll may be made between the look at what a slice has and the reading of the
+/// log: its rows must not come without it, nor be passed over.
+#[tokio::test]
+async fn a_poll_that_is_made_meanwhile_comes_before_its_rows() {
+    let (shard, _) = shard(1 << 20).await;
+    let store = shard.shared.store();
+    let until = store.log.durable();
+    let subject = shard.read(|core| core.subject(&slice())).await.unwrap();
+    let late = poll(77);
+    shard.create_poll(&at(1), late.clone()).await.unwrap();
+    let cast = [ballot(&late, "somebody", 0, 1)];
+    shard.cast(&at(1), &cast).await.unwrap();
+    let page = super::export::changes(&subject, &store, until, until, usize::MAX).unwrap();
+    let next = Cursor::Changes { position: until };
+    assert_eq!((page.changes.len(), &page.next), (0, &next));
+    assert!(page.caught_up);
+    let page = shard.export(&slice(), &next, usize::MAX).await.unwrap();
+    let is_its_poll =
+        |change: &Change| matches!(change, Change::Poll(row) if row.poll.poll_id == late.poll_id);
+    assert!(page.changes.first().is_some_and(is_its_poll), "{page:?}");
+    assert!(
+        page.changes
+            .iter()
+            .any(|change| matches!(change, Change::Voter(_)))
+    );
+}
