@@ -50,7 +50,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     };
     tell(context, 0, None, "", note.clone());
     let job = steps.job(&migration, context);
-    if has_been_told_to_stay(&migration) {
+    if has_been_told_to_stay(&migration) && has_not_arrived(steps, &job).await? {
         return stay(steps, context, &migration, &job).await;
     }
     let mut notes = Notes::default();
@@ -90,6 +90,20 @@ fn has_been_told_to_stay(migration: &Migration) -> bool {
     migration.asked.back.is_none() && told.zip(said).is_some_and(is_later)
 }
 
+/// Whether a way back was begun and has not come to its end: only then can it be
+/// called off. Somebody may have said so at the very moment of its cutover.
+async fn has_not_arrived(steps: &Steps, job: &Job) -> Result<bool, TaskError> {
+    let back = protocol::back(&job.move_id);
+    let route = steps.worker.route(&job.slice).await.map_err(failed)?;
+    Ok(match route.move_of(&back) {
+        Some(moving) => !matches!(moving.phase, Phase::Window | Phase::Cleaning),
+        // Called off already, and that was not written down yet.
+        None => route
+            .last
+            .is_some_and(|last| last.move_id == back && !last.moved),
+    })
+}
+
 /// The way back is called off, and the move is complete.
 async fn stay(steps: &Steps, context: &TaskContext, migration: &Migration, job: &Job) -> Done {
     let back = Job {
@@ -99,7 +113,11 @@ async fn stay(steps: &Steps, context: &TaskContext, migration: &Migration, job: 
     let mut notes = Notes::default();
     let staying = steps.worker.work(&back, Goal::Stays, &mut notes);
     let reached = alive(context, staying).await.map_err(failed)?;
-    tracing::warn!(id = %migration.migration_id, ?reached, "a way back is called off");
+    if !matches!(reached, Reached::Over { moved: false, .. }) {
+        let why = format!("the way back was not called off: {reached:?}");
+        return Err(TaskError::new(UNAVAILABLE, why));
+    }
+    tracing::warn!(id = %migration.migration_id, "a way back is called off");
     let why = "somebody wanted it to stay, though nobody could say which side was right";
     let why = Some(why.to_owned());
     ended(steps, migration, Status::Completed, "Rollback", why.clone()).await?;
