@@ -44,12 +44,9 @@ impl Stay {
         let Ok(said) = &done else {
             return Some(done);
         };
-        let seconds = said["askAgainSeconds"].as_u64().unwrap_or(0);
-        let wait = Duration::from_secs(seconds).min(ONCE_MAX);
-        let ends = steps.now_ms() + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        if seconds == 0 || ends > self.until_ms || self.has_gone_on(given, said) {
+        let Some(wait) = self.waits(&given.sync, said, steps.now_ms()) else {
             return Some(done);
-        }
+        };
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = context.cancelled() => return Some(done),
@@ -59,9 +56,14 @@ impl Stay {
         None
     }
 
-    /// Whether a copy got farther: that is written down before it is waited.
-    fn has_gone_on(&self, given: &Given, said: &Value) -> bool {
-        self.resource == "WaitForSync" && given.sync["copied"] != said["copied"]
+    /// How long it is waited here before a step that said this is asked again, if
+    /// it is: pure. Where a copy got farther, that is written down first.
+    fn waits(&self, sync: &Value, said: &Value, now_ms: i64) -> Option<Duration> {
+        let seconds = said["askAgainSeconds"].as_u64().unwrap_or(0);
+        let wait = Duration::from_secs(seconds).min(ONCE_MAX);
+        let ends = now_ms + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        let gone_on = self.resource == "WaitForSync" && sync["copied"] != said["copied"];
+        (seconds > 0 && ends <= self.until_ms && !gone_on).then_some(wait)
     }
 
     /// What the step said, as it is given to it the next time.
@@ -74,5 +76,34 @@ impl Stay {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_is_no_entry_and_a_copy_that_got_farther_is() {
+        let stay = |resource| Stay {
+            resource,
+            until_ms: 240_000,
+        };
+        let none = Value::Null;
+        let later = json!({"askAgainSeconds": 1});
+        let second = Some(Duration::from_secs(1));
+        assert_eq!(stay("PlanMove").waits(&none, &later, 0), second);
+        assert_eq!(stay("PlanMove").waits(&none, &later, 239_500), None);
+        assert_eq!(stay("PlanMove").waits(&none, &json!({}), 0), None);
+        let long = json!({"askAgainSeconds": 9_999});
+        assert_eq!(stay("PlanMove").waits(&none, &long, 0), Some(ONCE_MAX));
+        let (paused, sync) = (
+            json!({"askAgainSeconds": 1, "copied": 7}),
+            |rows: u64| json!({"copied": rows}),
+        );
+        assert_eq!(stay("WaitForSync").waits(&sync(6), &paused, 0), None);
+        assert_eq!(stay("WaitForSync").waits(&sync(7), &paused, 0), second);
     }
 }
