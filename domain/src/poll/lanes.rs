@@ -13,6 +13,9 @@ const NORMAL: f64 = 0.10;
 const FINDING: f64 = 0.30;
 /// So many standard deviations are still chance.
 const CHANCE: f64 = 4.0;
+/// Lanes are looked for that were added so many times. More steps than that
+/// would explain anything that falls from lane to lane.
+const ADDED_MAX: usize = 3;
 
 /// What to make of an item's lanes.
 #[derive(
@@ -99,23 +102,38 @@ fn deviation(lanes: &[u64]) -> f64 {
     distances.fold(0.0, f64::max)
 }
 
-/// Whether so few votes fall like this by chance.
+/// Whether so few votes fall like this by chance. Where lanes have less than a
+/// vote each, one that has a few is no wonder, though their mean is near nought.
 fn is_chance(lanes: &[u64], deviation: f64) -> bool {
     let mean = mean(lanes);
-    mean == 0.0 || deviation * mean <= CHANCE * mean.sqrt()
+    mean == 0.0 || deviation * mean <= CHANCE * mean.max(1.0).sqrt()
 }
 
-/// Whether the first lanes are even among themselves, the rest too, and the
-/// rest have fewer.
+/// Whether the first lanes are even among themselves and the rest have fewer,
+/// which were added later: all at once, or in a few steps.
 fn added_later(lanes: &[u64]) -> bool {
-    (1..lanes.len()).any(|first_new| {
-        let (old, new) = lanes.split_at(first_new);
-        let even = |lanes: &[u64]| {
-            let deviation = deviation(lanes);
-            deviation <= NORMAL || is_chance(lanes, deviation)
-        };
-        even(old) && even(new) && mean(new) < mean(old)
-    })
+    let (mut rest, mut above) = (lanes, f64::INFINITY);
+    for _ in 0..=ADDED_MAX {
+        let (level, later) = rest.split_at(even_at_first(rest));
+        if mean(level) >= above {
+            return false;
+        }
+        if later.is_empty() {
+            return true;
+        }
+        (rest, above) = (later, mean(level));
+    }
+    false
+}
+
+/// How many of the first lanes are even among themselves.
+fn even_at_first(lanes: &[u64]) -> usize {
+    let is_even = |lanes: &[u64]| {
+        let deviation = deviation(lanes);
+        deviation <= NORMAL || is_chance(lanes, deviation)
+    };
+    let uneven = (1..=lanes.len()).find(|many| !is_even(&lanes[..*many]));
+    uneven.map_or(lanes.len(), |many| many - 1)
 }
 
 #[cfg(test)]
@@ -148,6 +166,22 @@ mod tests {
             (Verdict::Skewed, added)
         );
         assert_eq!(judged(&[10_000, 10_000, 0]), (Verdict::Skewed, added));
+        // More than once.
+        let thrice = [900, 905, 310, 290, 300, 80, 85, 78, 81];
+        assert_eq!(judged(&thrice), (Verdict::Skewed, added));
+        let rising = [300, 310, 900, 905, 80, 85];
+        assert_eq!(judged(&rising), (Verdict::Skewed, Some(Cause::Unknown)));
+    }
+
+    #[test]
+    fn new_lanes_with_hardly_a_vote_are_still_new_lanes() {
+        let old = [46, 25, 41, 39, 24, 35, 27, 45, 36, 31];
+        let mut lanes = [0; 38];
+        lanes[..10].copy_from_slice(&old);
+        for (lane, votes) in [(13, 1), (16, 2), (17, 1), (20, 1)] {
+            lanes[lane] = votes;
+        }
+        assert_eq!(judged(&lanes), (Verdict::Skewed, Some(Cause::LanesAdded)));
     }
 
     #[test]

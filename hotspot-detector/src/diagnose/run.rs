@@ -450,15 +450,16 @@ impl Round<'_> {
             many += 1;
             self.counter(counter, hotspots);
         }
-        // Lanes are the poll's: of its cool items the first speaks for all.
+        // Lanes are the poll's: of its cool items the first speaks for all. It
+        // matters no more how votes of before lie on lanes that are taken away.
         let mut cool: BTreeMap<_, (counters::Counter, Vec<Hotspot>)> = BTreeMap::new();
         for (item, hotspots) in of_item {
-            if let Some(counter) = counters::skewed(fleet, facts, &item) {
-                self.counter(counter, hotspots);
-            } else if let Some(counter) = counters::cool(fleet, facts, &item, settings) {
+            if let Some(counter) = counters::cool(fleet, facts, &item, settings) {
                 let poll = (item.slice, item.poll);
                 let said = cool.entry(poll).or_insert_with(|| (counter, Vec::new()));
                 said.1.extend(hotspots);
+            } else if let Some(counter) = counters::skewed(fleet, facts, &item) {
+                self.counter(counter, hotspots);
             } else {
                 let borne = borne::counter(fleet, facts, &item, settings);
                 self.borne(hotspots, borne, "more lanes");

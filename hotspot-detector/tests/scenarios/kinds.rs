@@ -351,11 +351,14 @@ fn cool_counter(world: &mut World) -> Truth {
     let shard = world.some_shard();
     let tenant = world.some_tenant_on(shard);
     let lanes = 40 + world.chance.below(100);
+    // However unevenly its votes lie: those lanes are to go.
+    let some = |_| 1_000 + world.chance.below(100_000) as u64;
+    let filled = (0..lanes).map(some).collect();
     let counter = Counter {
         tenant,
         name: world.item(tenant),
         votes: lanes as f64 * 60.0_f64.min(world.shards[shard].capacity.votes * 0.3 / lanes as f64),
-        lanes: vec![100_000; lanes],
+        lanes: filled,
         at: 0.0,
         until: world.chance.between(11.0, 14.0),
         waits: 0.0,
