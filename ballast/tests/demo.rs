@@ -64,3 +64,16 @@ async fn whoever_stops_it_early_gets_a_count_and_nothing_is_left() {
     let left: Vec<_> = std::fs::read_dir(temporary.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_told_in_plain_words() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut command = ballast();
+    command.args(["demo", "--headless", "--listen", &address]);
+    let ended = Process::spawn(&mut command).ended().await;
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    let told = &ended.stderr;
+    assert!(told.contains("cannot listen on"), "{ended:?}");
+    assert!(!told.contains("\"detail\""), "{ended:?}");
+}

@@ -122,10 +122,7 @@ impl House {
         let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
         let Ok(Ok(Some(line))) = first else {
             let told = child.wait_with_output().await?;
-            bail!(
-                "the fleet did not start: {}",
-                String::from_utf8_lossy(&told.stderr).trim()
-            );
+            bail!("the fleet did not start: {}", why(&told.stderr));
         };
         let ready: Value = serde_json::from_str(&line).context("read where the fleet is")?;
         ready["router"]
@@ -188,6 +185,15 @@ impl House {
         }
         let _ = child.kill().await;
     }
+}
+
+/// Why a process ended, by its last words: a problem document, or whatever it is.
+fn why(told: &[u8]) -> String {
+    let told = String::from_utf8_lossy(told);
+    let last = told.trim().lines().last().unwrap_or("it said nothing");
+    let problem: Option<Value> = serde_json::from_str(last).ok();
+    let detail = problem.as_ref().and_then(|it| it["detail"].as_str());
+    detail.unwrap_or(last).to_owned()
 }
 
 async fn drain(stderr: tokio::process::ChildStderr) {

@@ -172,11 +172,13 @@ async fn tell(
     let counting = tokio::spawn(teller.clone().keep_counting(api.clone(), crowd.clone()));
     let voting = crowd.clone().vote();
     let rounds = if args.chaos { CHAOS_ROUNDS } else { 0 };
-    let ended = tokio::select! {
-        ended = chapters::play(house, &api, &crowd, &star, &teller, args.pace, rounds) => ended?,
+    let (ended, is_early) = tokio::select! {
+        ended = chapters::play(house, &api, &crowd, &star, &teller, args.pace, rounds) => {
+            (ended?, false)
+        }
         () = stop.asked() => {
             screen.note("stopped early: counting what there is");
-            Ended::default()
+            (Ended::default(), true)
         }
     };
     // It may have been stopped between a kill and a start.
@@ -195,7 +197,8 @@ async fn tell(
     };
     // Whoever listened may have gone: how it came out is told by the exit code too.
     let _ = screen.data(said.as_bytes());
-    if !args.headless && !screen.json && std::io::stdout().is_terminal() {
+    // Whoever stopped it once is not asked to do so again.
+    if !is_early && !args.headless && !screen.json && std::io::stdout().is_terminal() {
         screen.note("The console stays for a while. Ctrl-C ends it.");
         let _ = tokio::time::timeout(LINGER, stop.asked()).await;
     }

@@ -109,7 +109,11 @@ pub(super) fn finding(
                 dimension.name(),
                 percent(full.fill_long)
             ),
-            format!("hot are {}", list(&hot)),
+            format!(
+                "hot {} {}",
+                if hot.len() == 1 { "is" } else { "are" },
+                list(&hot)
+            ),
         ],
         cure: Cure::AddShards {
             region: name.clone(),
