@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::http::client::{Connection, Measured, NUMBER, NUMBERS_PER_CONNECTION, load};
-use crate::http::server::Ballast;
+use crate::http::server::{Ballast, Tenant};
 use crate::http::{middle, ms};
 use crate::stopwatch::{Samples, Stopwatch};
 use crate::table::{Table, ratio, thousands};
@@ -166,15 +166,29 @@ async fn fleet(ballast: &Ballast, visitor: &Visitor) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Creates tenants, each with a vote in a poll: what has none is not drawn.
 async fn create(address: SocketAddr, token: String, part: usize) -> anyhow::Result<()> {
     let mut connection = Connection::open(address).await?;
     for number in (part..TENANTS).step_by(CREATORS) {
-        let body = format!(r#"{{"tenantID":"tenant-{number}"}}"#);
-        let length = body.len();
-        let request = format!(
-            "POST /admin/v1/tenants HTTP/1.1\r\nhost: b\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        );
-        connection.ask(request.as_bytes()).await?;
+        let name = format!("tenant-{number}");
+        let body = format!(r#"{{"tenantID":"{name}"}}"#);
+        let path = "/admin/v1/tenants";
+        connection.ask(&post(path, &token, &body)).await?;
+        let path = format!("{path}/{name}/keys");
+        let made = connection.ask(&post(&path, &token, "{}")).await?;
+        let made: serde_json::Value = serde_json::from_slice(&made)?;
+        let key = made["key"].as_str().context("a key")?.to_owned();
+        let poll = Tenant { address, key }.poll_over("one vote", &mut connection);
+        let vote = poll.await?.vote("ada");
+        connection.ask(&vote).await?;
     }
     Ok(())
+}
+
+fn post(path: &str, token: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: b\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
 }

@@ -22,8 +22,8 @@ pub(crate) struct Ballast {
 /// A tenant of it.
 #[derive(Clone)]
 pub(crate) struct Tenant {
-    address: SocketAddr,
-    key: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) key: String,
 }
 
 /// A poll of it.
@@ -132,6 +132,15 @@ impl Ballast {
 impl Tenant {
     /// Creates a poll with two items, whose votes may be changed.
     pub(crate) async fn poll(&self, title: &str) -> anyhow::Result<Poll> {
+        self.poll_over(title, &mut self.connect().await?).await
+    }
+
+    /// The same, over a connection that is there.
+    pub(crate) async fn poll_over(
+        &self,
+        title: &str,
+        connection: &mut Connection,
+    ) -> anyhow::Result<Poll> {
         let body = format!(
             r#"{{"title":"{title}","items":["one","two"],"voteChangeable":true,"expirationTime":"2099-01-01T00:00:00Z"}}"#
         );
@@ -140,7 +149,6 @@ impl Tenant {
         let request = format!(
             "POST /polls HTTP/1.1\r\nhost: b\r\nx-api-key: {key}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
-        let mut connection = self.connect().await?;
         let answer = connection.ask(request.as_bytes()).await?;
         let poll: serde_json::Value = serde_json::from_slice(&answer)?;
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
