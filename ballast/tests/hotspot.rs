@@ -9,6 +9,7 @@ mod support;
 use std::fs;
 use std::sync::Arc;
 
+use ballast_domain::Timestamp;
 use serde_json::{Value, json};
 use support::busy::Busy;
 use support::hot::{PATIENCE, RULES, first, shard_of, started, started_with, two_on_one};
@@ -233,11 +234,21 @@ async fn in_propose_mode_somebody_has_the_last_word() {
             .then_some(())
     })
     .await;
+    // Nor is it forgotten by who is started anew.
+    it.kill9();
+    it = it.restart().await;
     let second = within(PATIENCE, "another plan", async || {
         let plan = first(&it, "/plans?open=true").await?;
-        (plan["planID"] != id.as_str()).then(|| text(&plan["planID"]))
+        (plan["planID"] != id.as_str()).then_some(plan)
     })
     .await;
+    let [rejected, made] = [
+        &it.get(&format!("/plans/{id}")).await["decided"]["at"],
+        &second["madeAt"],
+    ]
+    .map(|at| text(at).parse::<Timestamp>().unwrap().unix_ms());
+    assert!(made - rejected >= 6_000, "it rests: {rejected} {second}");
+    let second = text(&second["planID"]);
     let before = first(&it, "/hotspots?open=true").await.unwrap();
     it.kill9();
     let it = it.restart().await;

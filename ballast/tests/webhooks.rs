@@ -17,11 +17,26 @@ use support::{Instance, Options, eventually, text};
 
 const SECRET: &str = "a secret that is long enough";
 
-/// What was told, and how often it was refused before.
-#[derive(Default)]
+/// What was told, and what was refused.
 struct Heard {
     told: Vec<(String, Value)>,
     refused: usize,
+    /// So many are taken before one is refused; then all are.
+    takes: usize,
+    /// From now on everything is taken.
+    takes_all: bool,
+}
+
+impl Heard {
+    fn taking(takes: usize) -> Shared {
+        let (told, refused, takes_all) = (Vec::new(), 0, false);
+        Arc::new(Mutex::new(Self {
+            told,
+            refused,
+            takes,
+            takes_all,
+        }))
+    }
 }
 
 type Shared = Arc<Mutex<Heard>>;
@@ -41,8 +56,7 @@ async fn hear(State(heard): State<Shared>, headers: HeaderMap, body: String) -> 
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
     hmac::verify(&key, format!("{time}.{body}").as_bytes(), &bytes).unwrap();
     let mut heard = heard.lock().unwrap();
-    // The first is refused: it is told again.
-    if heard.refused == 0 {
+    if heard.told.len() >= heard.takes && !heard.takes_all {
         heard.refused += 1;
         return StatusCode::INTERNAL_SERVER_ERROR;
     }
@@ -53,9 +67,8 @@ async fn hear(State(heard): State<Shared>, headers: HeaderMap, body: String) -> 
     StatusCode::OK
 }
 
-#[tokio::test]
-async fn a_move_that_ended_and_a_plan_are_told_again_until_taken() {
-    let heard = Shared::default();
+/// An instance that tells moves to whoever hears.
+async fn telling(heard: &Shared) -> Instance {
     let app = Router::new()
         .route("/hook", post(hear))
         .with_state(heard.clone());
@@ -65,7 +78,7 @@ async fn a_move_that_ended_and_a_plan_are_told_again_until_taken() {
     let config = format!(
         "[moves]\nwindow = \"0s\"\n[[webhooks]]\nurl = \"{url}\"\nsecret = \"env:HOOK_SECRET\"\nevents = [\"move\"]\n"
     );
-    let mut it = Instance::with(Options {
+    let it = Instance::with(Options {
         config: Some(config),
         env: vec![("HOOK_SECRET".to_owned(), SECRET.to_owned())],
         ..Options::default()
@@ -77,38 +90,83 @@ async fn a_move_that_ended_and_a_plan_are_told_again_until_taken() {
         std::fs::read_dir(&cursors).ok()?.next().map(drop)
     })
     .await;
-    it.tenant("acme").await;
-    let from = text(&it.get("/tenants/acme").await["slices"][0]["shardID"]);
-    let to = if from == "shard-1" {
-        "shard-2"
-    } else {
-        "shard-1"
-    };
-    let body = json!({ "toShardID": to });
-    it.call("POST", "/tenants/acme/move")
-        .json(&body)
+    it
+}
+
+/// Moves a tenant away from where it is; from where to where.
+async fn moved(it: &Instance, tenant: &str) -> [String; 2] {
+    let shown = it.get(&format!("/tenants/{tenant}")).await;
+    let from = text(&shown["slices"][0]["shardID"]);
+    let to = ["shard-1", "shard-2"].into_iter().find(|to| *to != from);
+    let to = to.unwrap().to_owned();
+    it.call("POST", &format!("/tenants/{tenant}/move"))
+        .json(&json!({ "toShardID": to }))
         .send()
         .await
         .expect(202);
-    let told = |heard: &Shared| heard.lock().unwrap().told.clone();
+    [from, to]
+}
+
+fn told(heard: &Shared) -> Vec<(String, Value)> {
+    heard.lock().unwrap().told.clone()
+}
+
+#[tokio::test]
+async fn a_move_that_ended_is_told_again_until_taken() {
+    let heard = Heard::taking(0);
+    let mut it = telling(&heard).await;
+    it.tenant("acme").await;
+    moved(&it, "acme").await;
+    eventually("it is refused", async || {
+        (heard.lock().unwrap().refused > 0).then_some(())
+    })
+    .await;
+    heard.lock().unwrap().takes_all = true;
     let first = eventually("the move is told", async || told(&heard).first().cloned()).await;
     assert_eq!(first.1["event"], "move.completed", "{first:?}");
     assert_eq!(first.1["record"]["tenantID"], "acme");
     assert_eq!(first.0, first.1["eventID"].to_string());
-    assert_eq!(heard.lock().unwrap().refused, 1);
     // After a kill it goes on, and leaves nothing out.
     it.kill9();
     let it = it.restart().await;
-    let body = json!({ "toShardID": from });
-    it.call("POST", "/tenants/acme/move")
-        .json(&body)
-        .send()
-        .await
-        .expect(202);
+    let [_, to] = moved(&it, "acme").await;
     eventually("the second move is told", async || {
         let told = told(&heard);
         let last = told.last()?;
-        (last.1["record"]["toShardID"] == from.as_str()).then_some(())
+        (last.1["record"]["toShardID"] == to.as_str()).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn what_was_taken_is_not_told_again_after_a_kill() {
+    // All three are in one page of the feed; the first is taken, then none.
+    let heard = Heard::taking(1);
+    let mut it = telling(&heard).await;
+    let tenants = ["acme", "globex", "initech"];
+    for tenant in tenants {
+        it.tenant(tenant).await;
+    }
+    for tenant in tenants {
+        moved(&it, tenant).await;
+    }
+    eventually("the second is refused, and all are over", async || {
+        let open = it.get("/migrations?open=true").await;
+        let is_over = open["items"].as_array()?.is_empty();
+        (is_over && heard.lock().unwrap().refused > 0).then_some(())
+    })
+    .await;
+    it.kill9();
+    heard.lock().unwrap().takes_all = true;
+    let _it = it.restart().await;
+    let told = eventually("all are told", async || {
+        Some(told(&heard)).filter(|told| told.len() >= tenants.len())
+    })
+    .await;
+    let mut names: Vec<_> = told
+        .iter()
+        .map(|(_, it)| text(&it["record"]["tenantID"]))
+        .collect();
+    names.sort();
+    assert_eq!(names, tenants, "each once: {told:?}");
 }

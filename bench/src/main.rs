@@ -11,12 +11,14 @@
 //!   cargo build --release && cargo run --release -p ballast-bench -- moves
 //!   cargo build --release && cargo run --release -p ballast-bench -- load
 //!   cargo run --release -p ballast-bench -- detect
+//!   cargo build --release && cargo run --release -p ballast-bench -- console
 //! ```
 //! One file per benchmark. They measure; nothing here is asserted.
 
 // Printing is what this program is for.
 #![allow(clippy::print_stdout)]
 
+mod console;
 mod detect;
 mod http;
 mod keys;
@@ -62,6 +64,7 @@ async fn main() -> anyhow::Result<()> {
             Benchmark::Moves => moves::run(&options).await?,
             Benchmark::Load => load::run().await?,
             Benchmark::Detect => detect::run()?,
+            Benchmark::Console => console::run().await?,
         }
     }
     Ok(())

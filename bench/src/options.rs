@@ -23,6 +23,8 @@ Benchmarks (all of them when none is named):
   load           single votes on a running ballast that counts load, beside one
                  that does not
   detect         one pass over 1,000 shards with 1,000 tenants each
+  console        single votes while people watch the console, beside the same
+                 without them; pages with 100,000 tenants
 
 Options:
   --tenants N    how many tenants are many [default: 1000000]
@@ -63,10 +65,11 @@ pub(crate) enum Benchmark {
     Moves,
     Load,
     Detect,
+    Console,
 }
 
 impl Benchmark {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Placement,
         Self::Keys,
         Self::Registry,
@@ -76,6 +79,7 @@ impl Benchmark {
         Self::Moves,
         Self::Load,
         Self::Detect,
+        Self::Console,
     ];
 
     fn name(self) -> &'static str {
@@ -89,6 +93,7 @@ impl Benchmark {
             Self::Moves => "moves",
             Self::Load => "load",
             Self::Detect => "detect",
+            Self::Console => "console",
         }
     }
 }

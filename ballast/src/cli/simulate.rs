@@ -164,9 +164,16 @@ impl SimulateArgs {
         let changes = changes.collect::<Result<Vec<_>, _>>()?;
         let answer = what_if(&fleet, &goes_by.terms, &changes)
             .map_err(|bad| Failure::usage(bad.to_string(), "--change names shards of the load"))?;
+        let came = told::Came {
+            answer: &answer,
+            rules: &found,
+            replayed: &replayed,
+            busiest: &busiest,
+            counted_on: &counted_on,
+        };
         let told = match screen.json {
-            true => told::json(&answer, &found, &replayed, &busiest, &counted_on),
-            false => told::text(&answer, &found, &replayed, &busiest, &counted_on),
+            true => told::json(&came),
+            false => told::text(&came),
         };
         screen.data(told.trim_end().as_bytes())?;
         Ok(Verdict::Done)

@@ -203,7 +203,8 @@ impl InProcess {
         let shards = self.plane.fleet().snapshot().shards().len();
         let mut polls: HashMap<PollId, Option<Lanes>> = HashMap::new();
         let mut items = Vec::new();
-        for ((slice, poll, item), votes) in load.items.top(TOP) {
+        for (counted, votes) in load.items.top(TOP) {
+            let (slice, (poll, item)) = (counted.slice, counted.item);
             let known = match polls.entry(poll) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(free) => free.insert(lanes_of(&*shard, &slice, poll).await),
@@ -248,9 +249,9 @@ fn at_a_time(busy_micros: u64, ms: u64) -> f64 {
 
 fn keys(load: &ShardLoad) -> Vec<KeySample> {
     let top = load.keys.top(TOP).into_iter();
-    top.map(|((key, tenant), calls)| KeySample {
-        key,
-        tenant,
+    top.map(|(name, calls)| KeySample {
+        key: name.key,
+        tenant: name.tenant,
         calls: calls.calls as f64,
         refused: calls.refused.min(calls.calls) as f64,
     })

@@ -1,7 +1,7 @@
 //! The processes that are measured.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Context, bail};
@@ -92,9 +92,10 @@ impl Ballast {
         })
     }
 
-    /// The directory of the admin token and the data.
-    pub(crate) fn place(&self) -> &Path {
-        self.place.path()
+    /// The admin token.
+    pub(crate) fn token(&self) -> anyhow::Result<String> {
+        let token = std::fs::read_to_string(self.place.path().join("token"))?;
+        Ok(token.trim().to_owned())
     }
 
     /// Has an operator's command run; what it prints.

@@ -1,5 +1,6 @@
 //! An operator who has tenants moved, over the admin API.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -16,7 +17,7 @@ const PATIENCE: u32 = 60_000;
 
 /// An operator.
 pub(super) struct Operator {
-    connection: Connection,
+    address: SocketAddr,
     token: String,
 }
 
@@ -35,10 +36,9 @@ pub(super) struct Moved {
 
 impl Operator {
     pub(super) async fn new(ballast: &Ballast) -> anyhow::Result<Self> {
-        let token = std::fs::read_to_string(ballast.place().join("token"))?;
         Ok(Self {
-            connection: Connection::open(ballast.address).await?,
-            token: token.trim().to_owned(),
+            address: ballast.address,
+            token: ballast.token()?,
         })
     }
 
@@ -47,7 +47,9 @@ impl Operator {
         let request = format!(
             "{method} /admin/v1{path} HTTP/1.1\r\nhost: b\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
-        let answer = self.connection.ask(request.as_bytes()).await?;
+        // A connection that rests for long is closed, and this one may.
+        let mut connection = Connection::open(self.address).await?;
+        let answer = connection.ask(request.as_bytes()).await?;
         Ok(serde_json::from_slice(&answer)?)
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use ballast_domain::sketch::Sketch;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ItemId, KeyId, PollId, RegionId, Result, ShardId, TenantId, Timestamp};
-use ballast_hotspot_detector::load::{Book, ItemView, Sample, ShardView, Spans, Window};
+use ballast_hotspot_detector::load::{Book, ItemView, Sample, ShardBook, ShardView, Spans, Window};
 use serde::Serialize;
 
 use super::{LatencyBody, Load, Rates, load, window_start};
@@ -361,7 +361,7 @@ impl Told {
         &mut self,
         book: &Book,
         name: &ShardId,
-        shard: &ballast_hotspot_detector::load::book::ShardBook,
+        shard: &ShardBook,
         view: &ShardView,
         filter: &LoadFilter,
     ) -> bool {
@@ -388,7 +388,7 @@ impl Told {
         &mut self,
         book: &Book,
         name: &ShardId,
-        shard: &ballast_hotspot_detector::load::book::ShardBook,
+        shard: &ShardBook,
         view: &ShardView,
         filter: &LoadFilter,
     ) {

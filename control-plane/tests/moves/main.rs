@@ -199,6 +199,24 @@ async fn a_move_is_paused_and_resumed() {
     house.holds(&to, &votes).await;
 }
 
+/// A copy takes as long as its limit makes it, also one of a single page.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_of_bytes_is_kept_however_low() {
+    let limit = 10_000;
+    let house = House::with(|moves| moves.bytes_per_second = Some(limit)).await;
+    let voting = house.voting(4);
+    voting.more(200).await;
+    voting.stop().await;
+    let [to, _] = house.others().await;
+    let ended = house.ended(&house.begun(&House::to(&to)).await).await;
+    assert_eq!(ended.status, Status::Completed, "{ended:#?}");
+    let figures = ended.migration.value.figures;
+    let [from, until] = [figures.copying_since, figures.cut_over_at].map(Option::unwrap);
+    let took_ms = (until.unix_ms() - from.unix_ms()).unsigned_abs();
+    assert!(figures.bytes > limit / 2, "{figures:?}");
+    assert!(took_ms >= figures.bytes * 1_000 / limit, "{figures:?}");
+}
+
 /// Nobody can promise less than a millisecond: it waits, says for what, and
 /// votes are taken meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

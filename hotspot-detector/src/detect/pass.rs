@@ -11,7 +11,7 @@ use super::hotspot::{Hotspot, Reading};
 use super::scene::{ShardScene, item_value, slice_value};
 use super::state::{Change, State, Timing, apply};
 use super::subject::Subject;
-use crate::load::book::ShardBook;
+use crate::load::ShardBook;
 use crate::load::{Book, Interval, ItemView, Window};
 use crate::rules::vars::Var;
 use crate::rules::{Rule, Ruleset, SubjectKind, Truth};

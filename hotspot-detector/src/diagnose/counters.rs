@@ -21,6 +21,13 @@ pub(super) struct Counter {
     pub(super) lane: Option<(f64, f64)>,
 }
 
+impl Counter {
+    /// Whether the fewest lanes there may be are enough for it.
+    pub(super) fn is_idle(&self, settings: &Settings) -> bool {
+        matches!(self.cure, Cure::Lanes { to, .. } if to <= settings.lanes_min)
+    }
+}
+
 /// The counters of a shard that take as many votes as their lanes can. The
 /// short window is enough: lanes cost nothing, and waiting does.
 pub(super) fn hot(fleet: &Fleet<'_>, shard: &ShardFacts<'_>, settings: &Settings) -> Vec<Counter> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{RegionId, ShardId};
 
-use crate::load::book::ShardBook;
+use crate::load::ShardBook;
 use crate::load::{Book, ShardView, Window};
 use crate::resources::{Dimension, Resources};
 

@@ -14,7 +14,9 @@
 //! data waits until the long window says the same, and until the last cure on
 //! that shard has been judged. Pure: load, time and memory arrive as data.
 
+mod bearable;
 mod borne;
+mod cheap;
 mod counters;
 mod cure;
 mod doubt;
@@ -25,6 +27,7 @@ pub mod letter;
 mod measure;
 mod memory;
 mod region;
+mod round;
 mod run;
 mod settings;
 mod split;

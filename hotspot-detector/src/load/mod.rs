@@ -14,6 +14,7 @@ pub mod hitters;
 pub mod record;
 pub mod ring;
 pub mod sample;
+pub mod shard_book;
 pub mod source;
 pub mod view;
 
@@ -26,5 +27,6 @@ pub use ring::{Spans, Window};
 pub use sample::{
     Interval, IoWait, ItemName, ItemSample, KeySample, Sample, ShardSample, SliceSample,
 };
+pub use shard_book::ShardBook;
 pub use source::MetricSource;
 pub use view::{ItemView, KeyView, ShardView, SliceView};

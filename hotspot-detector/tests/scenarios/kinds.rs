@@ -351,8 +351,11 @@ fn cool_counter(world: &mut World) -> Truth {
     let shard = world.some_shard();
     let tenant = world.some_tenant_on(shard);
     let lanes = 40 + world.chance.below(100);
-    // However unevenly its votes lie: those lanes are to go.
-    let some = |_| 1_000 + world.chance.below(100_000) as u64;
+    // The later ones have hardly a vote: those are to go.
+    let some = |lane| match lane < 10 {
+        true => 100_000,
+        false => (world.chance.below(40) / 13) as u64,
+    };
     let filled = (0..lanes).map(some).collect();
     let counter = Counter {
         tenant,

@@ -16,7 +16,7 @@ use super::told::told;
 use super::wait_for_sync::copied_of;
 use super::{DIFFERENT, Done, FOR_RESUME, Given, Steps, failed, refused, tell};
 use crate::copy::Copied;
-use crate::worker::{Goal, Job, MoveError, Notes, Reached, Sides, Worker, differing};
+use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker, differing};
 
 /// What the commits of a cutover take, as long as the shards cannot tell.
 const COMMITS_MS: i64 = 10;
@@ -154,16 +154,16 @@ pub(super) async fn approach(
     // What is compared now need not be in the pause.
     sides.compare(&job.slice).await.map_err(failed)?;
     let compared = steps.now_ms() - began;
-    let expected = (round + compared + commits_ms(&sides)).max(0);
+    let commits = commits_ms(sides.from.1.commit_micros(), sides.to.1.commit_micros());
+    let expected = (round + compared + commits).max(0);
     Ok(Some(expected.unsigned_abs()))
 }
 
 /// How long the seal, the record and the target's fence take to be durable, in
 /// milliseconds: as both shards find their disks right now, and the record's is
 /// taken for the slower one.
-fn commits_ms(sides: &Sides) -> i64 {
-    let (from, to) = (sides.from.1.commit_micros(), sides.to.1.commit_micros());
-    from.zip(to).map_or(COMMITS_MS, |(from, to)| {
+fn commits_ms(from_micros: Option<u64>, to_micros: Option<u64>) -> i64 {
+    from_micros.zip(to_micros).map_or(COMMITS_MS, |(from, to)| {
         let micros = from + to + from.max(to);
         i64::try_from(micros.div_ceil(1_000)).unwrap_or(COMMITS_MS)
     })
@@ -272,3 +272,15 @@ async fn with_files(steps: &Steps, job: &Job, proved: &mut VotesProved) -> Resul
 // Undone by Rollback: before the point of no return the record is taken back at
 // a newer epoch and the source takes votes again; after it the slice is brought
 // back by a move of its own.
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_of_a_few_milliseconds_can_be_promised_by_fast_disks() {
+        assert_eq!(commits_ms(Some(700), Some(1_200)), 4);
+        assert_eq!(commits_ms(Some(0), Some(0)), 0);
+        assert_eq!(commits_ms(None, Some(700)), COMMITS_MS);
+    }
+}

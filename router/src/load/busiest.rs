@@ -1,6 +1,7 @@
 //! The busiest of very many, in bounded memory: Space-Saving, cleared out in
 //! batches, so that a request never has to look for the least of all.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -51,13 +52,23 @@ impl<K, W> Default for Busiest<K, W> {
 impl<K: Eq + Hash + Ord + Clone, W: Weight> Busiest<K, W> {
     /// Counts a name.
     pub fn add(&mut self, name: &K, more: &W) {
-        if let Some(weight) = self.kept.get_mut(name) {
+        self.add_known(name, more, || name.clone());
+    }
+
+    /// Counts a name by a part of it that says which it is; the whole is needed
+    /// only when it is new.
+    pub fn add_known<Q>(&mut self, part: &Q, more: &W, whole: impl FnOnce() -> K)
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        if let Some(weight) = self.kept.get_mut(part) {
             weight.add(more);
             return;
         }
         let mut weight = W::floor(self.floor);
         weight.add(more);
-        self.kept.insert(name.clone(), weight);
+        self.kept.insert(whole(), weight);
         if self.kept.len() > 2 * KEPT {
             self.clear_out();
         }

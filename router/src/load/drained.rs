@@ -1,6 +1,9 @@
 //! What was counted: of a shard, its slices, its busiest keys and items.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 use ballast_domain::poll::Verdict;
 use ballast_domain::sketch::Sketch;
@@ -85,6 +88,60 @@ impl Weight for KeyCalls {
     }
 }
 
+/// A key, and whose it is. The key says which it is.
+#[derive(Debug, Clone)]
+pub struct KeyName {
+    /// The key.
+    pub key: KeyId,
+    /// The tenant.
+    pub tenant: TenantId,
+}
+
+/// An item, and the slice that it is in. The item says which it is: an item is in
+/// one slice at a time.
+#[derive(Debug, Clone)]
+pub struct ItemName {
+    /// The poll, and the item of it.
+    pub item: (PollId, ItemId),
+    /// The slice.
+    pub slice: SliceId,
+}
+
+/// Names that are told apart by one part of them.
+macro_rules! known_by {
+    ($name:ident, $part:ident: $kind:ty) => {
+        impl Borrow<$kind> for $name {
+            fn borrow(&self) -> &$kind {
+                &self.$part
+            }
+        }
+        impl Hash for $name {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.$part.hash(state);
+            }
+        }
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.$part == other.$part
+            }
+        }
+        impl Eq for $name {}
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                self.$part.cmp(&other.$part)
+            }
+        }
+    };
+}
+
+known_by!(KeyName, key: KeyId);
+known_by!(ItemName, item: (PollId, ItemId));
+
 /// What a slice used.
 #[derive(Debug, Clone, Default)]
 pub struct SliceLoad {
@@ -105,9 +162,9 @@ pub struct ShardLoad {
     pub query_latency: Sketch,
     slices: HashMap<SliceId, SliceLoad, DefaultHashBuilder>,
     /// The busiest keys.
-    pub keys: Busiest<(KeyId, TenantId), KeyCalls>,
+    pub keys: Busiest<KeyName, KeyCalls>,
     /// The items with the most votes.
-    pub items: Busiest<(SliceId, PollId, ItemId)>,
+    pub items: Busiest<ItemName>,
 }
 
 impl ShardLoad {
@@ -132,11 +189,26 @@ impl ShardLoad {
             calls: 1,
             refused: u64::from(!is_fine),
         };
-        let owner = noted.slice.tenant_id.clone();
-        self.keys.add(&(noted.key.clone(), owner), &calls);
-        if let (Call::Vote(Some((poll, item))), true) = (noted.call, is_fine) {
-            self.items.add(&(noted.slice.clone(), poll, item), &1);
+        self.note_key(noted.key, noted.slice, &calls);
+        if let (Call::Vote(Some(item)), true) = (noted.call, is_fine) {
+            self.note_item(item, noted.slice);
         }
+    }
+
+    fn note_key(&mut self, key: &KeyId, slice: &SliceId, calls: &KeyCalls) {
+        let whole = || KeyName {
+            key: key.clone(),
+            tenant: slice.tenant_id.clone(),
+        };
+        self.keys.add_known(key, calls, whole);
+    }
+
+    fn note_item(&mut self, item: (PollId, ItemId), slice: &SliceId) {
+        let whole = || ItemName {
+            item,
+            slice: slice.clone(),
+        };
+        self.items.add_known(&item, &1, whole);
     }
 
     fn note_slice(&mut self, slice: &SliceId, counts: &Counts, took: Option<(f64, u64)>) {
@@ -168,7 +240,7 @@ impl ShardLoad {
             match verdict {
                 Some(Verdict::Counted { .. } | Verdict::Already { .. }) => {
                     counts.votes += 1;
-                    self.items.add(&(slice.clone(), poll, item), &1);
+                    self.note_item((poll, item), slice);
                 }
                 Some(Verdict::Refused(_)) | None => counts.errors += 1,
             }
@@ -181,8 +253,7 @@ impl ShardLoad {
             calls: counts.votes + counts.errors,
             refused: counts.errors,
         };
-        let owner = slice.tenant_id.clone();
-        self.keys.add(&(key.clone(), owner), &calls);
+        self.note_key(key, slice, &calls);
     }
 
     pub(super) fn merge(&mut self, other: Self) {

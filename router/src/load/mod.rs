@@ -23,7 +23,7 @@ use ballast_domain::tenant::SliceId;
 use ballast_domain::{ItemId, KeyId, PollId, ShardId};
 
 pub use busiest::{Busiest, Weight};
-pub use drained::{Counts, KeyCalls, ShardLoad, SliceLoad};
+pub use drained::{Counts, ItemName, KeyCalls, KeyName, ShardLoad, SliceLoad};
 
 use crate::State;
 use crate::admit::Access;

@@ -16,7 +16,7 @@ use crate::shard::{
 };
 
 /// Rows that are imported under one lock.
-const IMPORTED_AT_ONCE: usize = 256;
+const IMPORTED_AT_ONCE: usize = 1_024;
 
 /// Polls that are brought into a slice's digest under one lock: after a start
 /// there may be very many, and votes wait for the lock.

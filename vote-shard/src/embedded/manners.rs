@@ -9,7 +9,7 @@ use std::time::Duration;
 const REST: Duration = Duration::from_millis(2);
 
 /// Rows that are read or taken in between two rests.
-pub(super) const ROWS_AT_ONCE: usize = 512;
+pub(super) const ROWS_AT_ONCE: usize = 2_048;
 
 /// What a shard knows of its voters' haste.
 pub(super) struct Manners {

@@ -12,17 +12,24 @@ use serde_json::{Value, json};
 
 use super::hotspots;
 
-type Busiest = BTreeMap<ShardId, Span>;
+/// What came of it.
+pub(crate) struct Came<'a> {
+    /// What would come of the changes.
+    pub(crate) answer: &'a Answer,
+    /// What the rules found.
+    pub(crate) rules: &'a Report,
+    /// What was diagnosed.
+    pub(crate) replayed: &'a Replayed,
+    /// When each shard was the busiest.
+    pub(crate) busiest: &'a BTreeMap<ShardId, Span>,
+    /// Cures that are taken as done.
+    pub(crate) counted_on: &'a [String],
+}
 
 /// For programs.
-pub(crate) fn json(
-    answer: &Answer,
-    rules: &Report,
-    replayed: &Replayed,
-    busiest: &Busiest,
-    counted_on: &[String],
-) -> String {
-    let findings: Vec<Value> = replayed
+pub(crate) fn json(came: &Came<'_>) -> String {
+    let findings: Vec<Value> = came
+        .replayed
         .found
         .iter()
         .map(|found| {
@@ -36,24 +43,19 @@ pub(crate) fn json(
         })
         .collect();
     let told = json!({
-        "found": hotspots::report(rules),
+        "found": hotspots::report(came.rules),
         "findings": findings,
-        "findingsLeftOut": replayed.left_out,
-        "busiest": busiest,
-        "countedOn": counted_on,
-        "answer": answer,
+        "findingsLeftOut": came.replayed.left_out,
+        "busiest": came.busiest,
+        "countedOn": came.counted_on,
+        "answer": came.answer,
     });
     told.to_string()
 }
 
 /// For people.
-pub(crate) fn text(
-    answer: &Answer,
-    rules: &Report,
-    replayed: &Replayed,
-    busiest: &Busiest,
-    counted_on: &[String],
-) -> String {
+pub(crate) fn text(came: &Came<'_>) -> String {
+    let (rules, replayed) = (came.rules, came.replayed);
     let fired: Vec<_> = rules.rules.iter().filter(|rule| rule.fired > 0).collect();
     let mut told = match fired.is_empty() {
         true => format!("No rule fired in {} samples.\n", rules.samples),
@@ -80,12 +82,12 @@ pub(crate) fn text(
         ));
     }
     told.push_str("\nThe plan is for the busiest window of each shard:\n");
-    for (shard, span) in busiest {
+    for (shard, span) in came.busiest {
         told.push_str(&format!("  {shard} {} to {}\n", span.from, span.until));
     }
-    for cure in counted_on {
+    for cure in came.counted_on {
         told.push_str(&format!("It counts on this being done first: {cure}.\n"));
     }
-    told.push_str(&format!("\n{answer}"));
+    told.push_str(&format!("\n{}", came.answer));
     told
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use ballast_domain::Timestamp;
 
-use crate::load::book::TOP_MAX;
 use crate::load::ring::Merge;
 use crate::load::sample::{Interval, IoWait, Sample, ShardSample};
+use crate::load::shard_book::TOP_MAX;
 
 /// Load is kept in steps of this length for so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
