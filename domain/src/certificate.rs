@@ -52,6 +52,10 @@ pub struct Certificate {
     /// the target was sealed, and what was found on the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub votes_back: Option<VotesProved>,
+    /// What was given up, if somebody accepted that: then it does not say that
+    /// nothing was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<GivenUp>,
     /// Why it did not end as it was meant to, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -108,6 +112,55 @@ pub struct VotesProved {
     pub sealed_position: Option<u64>,
 }
 
+/// What was given up when a slice was taken back from an owner that was away for
+/// good: all that this shard took and that had not been streamed back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GivenUp {
+    /// The shard that was left behind.
+    #[serde(rename = "shardID")]
+    pub shard: ShardId,
+    /// Who accepted it.
+    pub actor: Actor,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it was accepted.
+    pub accepted_at: Timestamp,
+    /// When it was done: from then on another shard takes the votes.
+    pub at: Timestamp,
+    /// The epoch from which on another shard owns the slice. What the shard that
+    /// was left behind took, it took at a lower one.
+    pub epoch: Epoch,
+    /// Everything up to this position of the lost shard's changes is there, and
+    /// perhaps more; what came after it is given up. Unknown when nothing had
+    /// been streamed back: then it is all that came after the cutover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_position: Option<u64>,
+    /// Everything that was acknowledged before this moment is there.
+    pub after: Timestamp,
+    /// Voters' rows on the shard that took over when it did; unknown when whoever
+    /// counted them did not live to say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub present: Option<u64>,
+}
+
+impl GivenUp {
+    /// In one line.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let (shard, after, until) = (&self.shard, self.after, self.at);
+        let position = match self.after_position {
+            Some(position) => format!(" (position {position} of its changes)"),
+            None => String::new(),
+        };
+        let who = &self.actor.name;
+        format!(
+            "what {shard} took between {after}{position} and {until} was given up, accepted by {who}"
+        )
+    }
+}
+
 /// A certificate with its signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -151,6 +204,15 @@ impl Certificate {
                 return Some(format!("what {from} and {to} held differed"));
             }
         }
+        if let Some(lost) = &self.given_up {
+            let before = self.votes.as_ref().map_or(0, |votes| votes.acknowledged);
+            let missing = before.saturating_sub(lost.present.unwrap_or(before));
+            let told = lost.told();
+            return Some(match missing {
+                0 => told,
+                rows => format!("{told}, and {rows} rows from before the cutover are missing"),
+            });
+        }
         (self.stragglers > 0).then(|| {
             let (seen, from, to) = (self.stragglers, &self.from, &self.to);
             format!("{seen} times a vote was read on {from} that {to} lacked")
@@ -184,10 +246,20 @@ mod tests {
         serde_json::from_value(body).unwrap()
     }
 
+    fn given_up() -> GivenUp {
+        let body = serde_json::json!({
+            "shardID": "shard-2", "actor": {"type": "ballast", "name": "ann"},
+            "acceptedAt": "2026-11-16T09:00:00Z", "at": "2026-11-16T09:00:01Z",
+            "epoch": 5, "after": "2026-11-16T08:59:00Z",
+        });
+        serde_json::from_value(body).unwrap()
+    }
+
     #[test]
     fn whatever_is_wrong_casts_doubt_on_it() {
         assert_eq!(certificate().doubt(), None);
-        let doubts: [fn(&mut Certificate); 5] = [
+        let doubts: [fn(&mut Certificate); 6] = [
+            |it| it.given_up = Some(given_up()),
             |it| it.votes.as_mut().unwrap().present = 4,
             |it| it.votes.as_mut().unwrap().duplicates = 1,
             |it| it.votes_back.as_mut().unwrap().present = 6,

@@ -15,7 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::certificate::{Signed, VotesProved};
+use crate::certificate::{GivenUp, Signed, VotesProved};
 use crate::clock::Timestamp;
 use crate::id::{RegionId, ShardId, TenantId};
 use crate::moving::MoveId;
@@ -78,6 +78,12 @@ pub struct Migration {
     /// What was found on both sides when it was brought back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proved_back: Option<VotesProved>,
+    /// What was given up, if it was brought back without its owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<GivenUp>,
+    /// What has become of the copy that was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_behind: Option<LeftBehind>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ending>,
@@ -133,6 +139,12 @@ pub struct Asked {
     /// The window may end now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<Word>,
+    /// What only the target has may be given up, if it cannot be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_loss: Option<Word>,
+    /// The copy that was given up may be removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discard: Option<Word>,
 }
 
 impl Asked {
@@ -141,6 +153,19 @@ impl Asked {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// What has become of a copy that was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum LeftBehind {
+    /// Its shard has not answered since: it does not know yet.
+    Away,
+    /// Its shard has answered, and takes no votes of the slice. It still has
+    /// what was given up.
+    Kept,
+    /// There is nothing of it any more.
+    Gone,
 }
 
 /// What somebody said.
@@ -226,10 +251,24 @@ pub struct Figures {
     /// How often they differed.
     #[serde(default)]
     pub differences: u64,
+    /// How far the target's changes are known to have been streamed back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streamed_back: Option<StreamedBack>,
     /// How often a reader found a vote on the source that the target lacks:
     /// there should be none, and as long as there is one the source is kept.
     #[serde(default)]
     pub stragglers: u64,
+}
+
+/// How far what was written to the target after the cutover is on the source,
+/// too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamedBack {
+    /// The position in the target's changes.
+    pub position: u64,
+    /// Everything that was acknowledged before this moment is.
+    pub before: Timestamp,
 }
 
 /// Something that was not as it should be.
@@ -382,6 +421,17 @@ pub fn open_on(shard: &ShardId) -> String {
     format!("open:{shard}")
 }
 
+/// The term of moves with a given-up copy that something has yet to be told: that
+/// it is given up, or that it is to be removed.
+pub const LEFT_OPEN: &str = "left:open";
+
+/// The term of moves of a tenant that left a copy behind on this shard which is
+/// still there, or may be.
+#[must_use]
+pub fn left_on(tenant: &TenantId, shard: &ShardId) -> String {
+    format!("left:{tenant}:{shard}")
+}
+
 /// The term of a tenant's moves.
 #[must_use]
 pub fn moves_of(tenant: &TenantId) -> String {
@@ -403,6 +453,11 @@ impl Entity for Migration {
             None => terms.push(OPEN.to_owned()),
             Some(ended) => terms.extend([OVER.to_owned(), ended_so(ended.status)]),
         }
+        let left = self.left_behind.filter(|left| *left != LeftBehind::Gone);
+        terms.extend(left.map(|_| left_on(&self.tenant_id, &self.to)));
+        let discards = self.asked.discard.is_some();
+        let open = left.filter(|left| *left == LeftBehind::Away || discards);
+        terms.extend(open.map(|_| LEFT_OPEN.to_owned()));
         terms
     }
     fn tallies(&self) -> Vec<String> {
@@ -416,5 +471,38 @@ impl Entity for Migration {
             tallies.extend(self.regions.iter().map(moves_in));
         }
         tallies
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_was_given_up_is_found_until_it_is_gone() {
+        let body = serde_json::json!({
+            "migrationID": "mv-1", "tenantID": "acme", "slice": 0, "fromShardID": "shard-1",
+            "toShardID": "shard-2", "regions": [], "actor": {"type": "ballast", "name": "move"},
+            "requestedAt": "2026-11-16T09:00:00Z", "terms": {"windowMs": 0}, "stage": "ended",
+        });
+        let mut migration: Migration = serde_json::from_value(body).unwrap();
+        let word = Word {
+            actor: migration.actor.clone(),
+            reason: None,
+            at: migration.requested_at,
+        };
+        let mut left = |behind, discard: bool| {
+            migration.left_behind = behind;
+            migration.asked.discard = discard.then(|| word.clone());
+            let terms = migration.terms();
+            let has = |term: &str| terms.iter().any(|known| known == term);
+            (has("left:acme:shard-2"), has(LEFT_OPEN))
+        };
+        assert_eq!(left(None, false), (false, false));
+        assert_eq!(left(Some(LeftBehind::Away), false), (true, true));
+        assert_eq!(left(Some(LeftBehind::Away), true), (true, true));
+        assert_eq!(left(Some(LeftBehind::Kept), false), (true, false));
+        assert_eq!(left(Some(LeftBehind::Kept), true), (true, true));
+        assert_eq!(left(Some(LeftBehind::Gone), true), (false, false));
     }
 }

@@ -58,9 +58,19 @@ pub struct Moving<S = ShardId> {
     /// later one has a higher one.
     #[serde(rename = "preparedEpoch")]
     pub prepared: Epoch,
+    /// Whether it gives up what only the shard that it leaves has: that shard
+    /// was away for good, and somebody accepted it. What is there is never
+    /// removed.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub gives_up: bool,
     /// How far it is.
     #[serde(flatten)]
     pub phase: Phase,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 /// How far a move is.

@@ -324,7 +324,8 @@ impl Slice {
     #[must_use]
     pub fn also_on(&self) -> Option<&ShardId> {
         let moving = self.moving.as_ref()?;
-        (moving.phase == Phase::Window).then_some(&moving.from)
+        // What was given up is not read.
+        (moving.phase == Phase::Window && !moving.gives_up).then_some(&moving.from)
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Change {
     Sealing,
     /// The target owns it.
     Committed,
+    /// The target owns it, and what only the source had was given up.
+    GivenUp,
     /// A seal was put off.
     Retreated,
     /// A move was called off.
@@ -277,11 +279,13 @@ fn told(route: &Route) -> String {
             from,
             to,
             prepared,
+            gives_up,
             phase,
-        }) => format!(
-            ", {move_id} from {from} to {to} at {} {phase:?}",
-            prepared.0
-        ),
+        }) => {
+            let how = if *gives_up { ", given up" } else { "" };
+            let at = prepared.0;
+            format!(", {move_id} from {from} to {to} at {at} {phase:?}{how}")
+        }
         None => String::new(),
     };
     let (owner, epoch, spent) = (&route.owner, route.epoch.0, route.spent.0);
@@ -306,11 +310,16 @@ pub fn change<S: Clone + PartialEq>(before: &Route<S>, after: &Route<S>) -> Opti
     let transitions = [
         (Change::Sealing, route::seal(before, id)),
         (Change::Committed, route::commit(before, id)),
+        (Change::GivenUp, route::give_up(before, id)),
         (Change::Retreated, route::retreat(before, id)),
         (Change::Aborted, route::abort(before, id)),
         (
             Change::Reversed,
             route::reverse(before, id, &protocol::back(id)),
+        ),
+        (
+            Change::Reversed,
+            route::forsake(before, id, &protocol::back(id)),
         ),
         (Change::Cleaning, route::clean(before, id)),
         (Change::Released, route::release(before, id)),

@@ -2,6 +2,7 @@
 //! page. Where it stands is a cursor that is written down, so that a crash
 //! does not start it over.
 
+use ballast_domain::Timestamp;
 use ballast_domain::tenant::SliceId;
 use ballast_vote_shard::archive::Report;
 use ballast_vote_shard::shard::{Change, Cursor, Order, Page, VoterName};
@@ -32,6 +33,10 @@ pub struct Copied {
     /// How often it began anew, because what it would have gone on from was no
     /// longer kept.
     pub restarts: u32,
+    /// Everything that the source had acknowledged before this moment is there:
+    /// known in the window, in which changes are streamed back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete_before: Option<Timestamp>,
 }
 
 impl Default for Copied {
@@ -42,6 +47,7 @@ impl Default for Copied {
             bytes: 0,
             files: 0,
             restarts: 0,
+            complete_before: None,
         }
     }
 }

@@ -34,6 +34,7 @@ const EVERYTHING: Bounds = Bounds {
     retreats: 1,
     strays: 1,
     repairs: 0,
+    give_ups: 0,
 };
 
 /// Voters who change their minds.
@@ -80,6 +81,15 @@ const MENDED: Bounds = Bounds {
     ..EVERYTHING
 };
 
+/// An owner that is given up in the window, or on the way back, though it may
+/// be there: any router and any worker may still reach it.
+const LOST: Bounds = Bounds {
+    torn: false,
+    retreats: 0,
+    give_ups: 1,
+    ..EVERYTHING
+};
+
 /// For broken rules: one voter, one move.
 const PLAIN: Bounds = Bounds {
     clients: 1,
@@ -91,6 +101,7 @@ const PLAIN: Bounds = Bounds {
     retreats: 0,
     strays: 0,
     repairs: 0,
+    give_ups: 0,
 };
 
 /// For broken rules: a copy that is made anew.
@@ -109,6 +120,13 @@ const CHANGING: Bounds = Bounds {
 const TWICE: Bounds = Bounds {
     moves: 2,
     strays: 1,
+    ..PLAIN
+};
+
+/// For broken rules: an owner that is given up.
+const LOSING: Bounds = Bounds {
+    moves: 2,
+    give_ups: 1,
     ..PLAIN
 };
 
@@ -139,6 +157,7 @@ fn the_protocol_keeps_its_claims() {
     exhausted("three workers", FOLLOWED);
     exhausted("three moves", THRICE);
     exhausted("a copy made anew", MENDED);
+    exhausted("an owner given up", LOST);
 }
 
 #[test]
@@ -183,10 +202,20 @@ fn the_protocol_keeps_its_claims_within_wider_bounds() {
         ..MENDED
     };
     exhausted("copies made anew, two moves", mended);
+    let lost = Bounds {
+        torn: true,
+        choices: 2,
+        retreats: 1,
+        ..LOST
+    };
+    exhausted(
+        "an owner given up, torn looks, changed minds, put off",
+        lost,
+    );
 }
 
 /// Where each broken rule is noticed, and by what.
-const TEETH: [(Rule, Claim, Bounds); 24] = [
+const TEETH: [(Rule, Claim, Bounds); 28] = [
     (Rule::NoFence, Claim::NothingLost, PLAIN),
     (Rule::PositionBeforeSeal, Claim::NothingLost, PLAIN),
     (Rule::SealBeforeRecord, Claim::EndsCalm, PLAIN),
@@ -218,6 +247,10 @@ const TEETH: [(Rule, Claim, Bounds); 24] = [
     (Rule::NeverReady, Claim::NothingLost, MENDING),
     (Rule::DiscardAtAnyTime, Claim::NothingLost, MENDING),
     (Rule::SealedIsTrusted, Claim::ReadsAreTrue, PLAIN),
+    (Rule::GiveUpAtOldEpoch, Claim::EndsCalm, LOSING),
+    (Rule::GiveUpForth, Claim::LossIsBounded, LOSING),
+    (Rule::LostIsPurged, Claim::LossIsBounded, LOSING),
+    (Rule::ForsakenIsReturnedTo, Claim::EndsCalm, LOSING),
 ];
 
 #[test]

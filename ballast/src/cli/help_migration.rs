@@ -47,13 +47,24 @@ Examples:
 pub(crate) const MIGRATION_REVERSE: &str = "\
 Before the cutover it is refused: then cancel leaves everything as it was.
 
+--accept-loss is for a target that is away for good: the slice comes back without it, with
+everything that had been streamed back by then, and the certificate says what was given up. It
+is refused as long as the target answers. What that shard has is kept.
+
 Examples:
-  ballast migration reverse mv-1k6tq8zr4-0a1bc --reason 'latency doubled'";
+  ballast migration reverse mv-1k6tq8zr4-0a1bc --reason 'latency doubled'
+  ballast migration reverse mv-1k6tq8zr4-0a1bc --accept-loss --reason 'its disk is dead'";
 pub(crate) const MIGRATION_COMPLETE: &str = "\
 After that there is no way back but a further move.
 
 Examples:
   ballast migration complete mv-1k6tq8zr4-0a1bc";
+pub(crate) const MIGRATION_DISCARD: &str = "\
+It is the only copy of those votes, and is removed as soon as its shard answers; then slices of
+the tenant can be moved to that shard again. It needs an admin's token.
+
+Examples:
+  ballast migration discard mv-1k6tq8zr4-0a1bc --reason 'counted by hand'";
 pub(crate) const MIGRATION_APPROVE: &str = "\
 Which moves need it is set with approval_above_rows in [moves].
 

@@ -262,4 +262,12 @@ impl Shards for LocalShards {
             ))),
         }
     }
+
+    fn is_starting(&self, id: &ShardId) -> bool {
+        match self.read().get(id) {
+            Some(Slot::Starting) => true,
+            Some(Slot::Open(_) | Slot::Failed(_)) => false,
+            None => !self.are_known(),
+        }
+    }
 }

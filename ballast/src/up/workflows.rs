@@ -58,6 +58,7 @@ impl Running {
         let store = SqliteStore::open(&data_dir.join(FILE)).await?;
         plane.move_slices(Movers {
             shards: Arc::clone(&reach.shards),
+            archives: Arc::clone(&reach.archives),
             notary: certificate_key::notary(data_dir, &SystemEntropy)?,
         });
         let registry = tasks::with_common(Registry::new());

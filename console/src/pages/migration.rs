@@ -176,7 +176,7 @@ pub(super) async fn certificate(
 
 /// What can be asked of a move: its word in paths, what is on the button, what
 /// it does, and whether it cannot be undone.
-const VERBS: [(Ask, &str, &str, &str, bool); 6] = [
+const VERBS: [(Ask, &str, &str, &str, bool); 7] = [
     (
         Ask::Approve,
         "approve",
@@ -207,6 +207,14 @@ const VERBS: [(Ask, &str, &str, &str, bool); 6] = [
         true,
     ),
     (
+        Ask::AcceptLoss,
+        "accept-loss",
+        "Accept loss",
+        "The slice is brought back without its target, which is away for good: votes that only \
+         the target has are given up. A reason is needed.",
+        true,
+    ),
+    (
         Ask::Cancel,
         "cancel",
         "Cancel",
@@ -214,6 +222,14 @@ const VERBS: [(Ask, &str, &str, &str, bool); 6] = [
         true,
     ),
 ];
+
+/// Who may ask this.
+fn role_for(ask: Ask) -> Role {
+    match ask {
+        Ask::AcceptLoss => Role::Admin,
+        _ => Role::Operator,
+    }
+}
 
 /// Whether it makes sense to ask this now. The control plane decides.
 fn makes_sense(moved: &Migration, ask: Ask) -> bool {
@@ -227,7 +243,13 @@ fn makes_sense(moved: &Migration, ask: Ask) -> bool {
         Ask::Resume => !moved.is_over() && paused,
         Ask::Complete => window && !going_back && moved.asked.complete.is_none(),
         Ask::Reverse => window && !going_back,
+        // Only where it waits already: it must not be the easy way.
+        Ask::AcceptLoss => {
+            window && moved.waiting_for.is_some() && moved.asked.accept_loss.is_none()
+        }
         Ask::Cancel => before && !going_back,
+        // For the command line.
+        Ask::Discard => false,
     }
 }
 
@@ -237,11 +259,12 @@ pub(super) async fn ask(
     Path((id, verb)): Path<(String, String)>,
     act: Act,
 ) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
     let id = move_id(&id)?;
     let Some((what, _, label, ..)) = VERBS.into_iter().find(|(_, name, ..)| *name == verb) else {
+        act.visitor.at_least(Role::Operator)?;
         return Err(Error::new(ErrorCode::NotFound, "there is no such page").into());
     };
+    act.visitor.at_least(role_for(what))?;
     // What is asked fits whatever has become of it meanwhile, or is refused.
     let any = ballast_control_plane::change::IfMatch::Any;
     ask::ask(&console.plane, &act.intent()?, &id, &any, what).await?;
@@ -330,7 +353,7 @@ impl Seen {
         let moved = &self.body.migration.value;
         let fitting: Vec<_> = VERBS
             .into_iter()
-            .filter(|(what, ..)| makes_sense(moved, *what))
+            .filter(|(what, ..)| makes_sense(moved, *what) && visitor.may(role_for(*what)))
             .collect();
         html! {
             @if !fitting.is_empty() {
@@ -440,6 +463,7 @@ fn asked_so_far(moved: &Migration, now: Timestamp) -> Markup {
                 @if let Some(word) = &asked.approved { (line("approved", word)) }
                 @if let Some(word) = &asked.paused { (line("paused", word)) }
                 @if let Some(back) = &asked.back { (line("asked to go back", &back.word)) }
+                @if let Some(word) = &asked.accept_loss { (line("loss accepted", word)) }
                 @if let Some(word) = &asked.complete { (line("asked to complete", word)) }
             }
         }
@@ -479,6 +503,10 @@ fn proof(signed: &Signed) -> Markup {
     html! {
         @if let Some(votes) = &told.votes { (proved("At the cutover", votes)) }
         @if let Some(votes) = &told.votes_back { (proved("On the way back", votes)) }
+        @if let Some(lost) = &told.given_up {
+            p class="note bad" role="note" id="given-up" { strong { "Given up: " } (lost.told())
+                @if let Some(reason) = &lost.reason { ": " (reason) } }
+        }
         dl class="kv" {
             dt { "Owner now" } dd { (names::shard(&told.owner)) ", epoch " (told.epoch.0) }
             dt { "Pause" } dd { @match told.pause_ms { Some(ms) => { (ms) " ms" } None => { "none" } } }

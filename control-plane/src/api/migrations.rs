@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use ballast_domain::certificate::Signed;
 use ballast_domain::migration::Status;
+use ballast_domain::token::Role;
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
 use ballast_web::ApiError;
 use ballast_web::body::Nothing;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, accepted, replayed_as, tagged};
 use super::caller::Viewer;
-use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
+use super::request::{AsAdmin, Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
 use crate::migrations::ask::{self, Ask};
 use crate::migrations::begin::{self, MovePlan, NewMove};
 use crate::migrations::body::{MigrationBody, move_id};
@@ -154,7 +155,7 @@ pub(super) async fn certificate_key(
     Ok(Json(CertificateKey { public_key }))
 }
 
-async fn asked(plane: &ControlPlane, id: &str, change: Change<Nothing>, what: Ask) -> Answer {
+async fn asked<T, R>(plane: &ControlPlane, id: &str, change: Change<T, R>, what: Ask) -> Answer {
     let Change {
         intent, if_match, ..
     } = change;
@@ -198,16 +199,42 @@ pub(super) async fn cancel(
     asked(&plane, &id, change, Ask::Cancel).await
 }
 
+/// How a slice is to be brought back.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(super) struct Reversal {
+    /// Whether what only the target has may be given up, if that shard is away
+    /// for good. It needs the role `admin` and a reason, and is refused as long
+    /// as the slice can be brought back with all votes.
+    accept_loss: bool,
+}
+
+impl Payload for Reversal {
+    const REQUIRED: bool = false;
+
+    fn needs(&self) -> Option<Role> {
+        self.accept_loss.then_some(Role::Admin)
+    }
+}
+
 /// Bring a slice back within the window after its cutover, with all votes.
+///
+/// With `acceptLoss` it is brought back without its target, if that cannot be
+/// sealed and drained: what it took and had not been streamed back is given up,
+/// and the certificate says so.
 #[utoipa::path(post, path = "/migrations/{migrationID}/reverse", tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = MigrationBody)))]
+    request_body = Option<Reversal>, responses((status = 200, body = MigrationBody)))]
 pub(super) async fn reverse(
     State(plane): State<ControlPlane>,
     Id(Named(id)): Id<Named>,
-    change: Change<Nothing>,
+    change: Change<Reversal>,
 ) -> Answer {
-    asked(&plane, &id, change, Ask::Reverse).await
+    let what = match change.body.accept_loss {
+        true => Ask::AcceptLoss,
+        false => Ask::Reverse,
+    };
+    asked(&plane, &id, change, what).await
 }
 
 /// End a move's window now: the source's copy is removed.
@@ -232,4 +259,19 @@ pub(super) async fn approve(
     change: Change<Nothing>,
 ) -> Answer {
     asked(&plane, &id, change, Ask::Approve).await
+}
+
+/// Remove the copy that was given up when a move was reversed without its target.
+///
+/// It is the only copy of what was given up. It is removed as soon as its shard
+/// answers; then slices of the tenant can be moved to that shard again.
+#[utoipa::path(post, path = "/migrations/{migrationID}/discard", tag = "migrations",
+    params(("migrationID" = String, Path), Reason, IfMatchHeader),
+    responses((status = 200, body = MigrationBody)))]
+pub(super) async fn discard(
+    State(plane): State<ControlPlane>,
+    Id(Named(id)): Id<Named>,
+    change: Change<Nothing, AsAdmin>,
+) -> Answer {
+    asked(&plane, &id, change, Ask::Discard).await
 }

@@ -93,6 +93,7 @@ fn described() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(migrations::reverse))
         .routes(routes!(migrations::complete))
         .routes(routes!(migrations::approve))
+        .routes(routes!(migrations::discard))
         .routes(routes!(workflows::list))
         .routes(routes!(
             workflows::show,

@@ -21,6 +21,7 @@ use crate::change::IfMatch;
 use crate::idempotency::Idempotency;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
+use crate::tokens;
 use crate::validate;
 
 /// The one identifier in a path.
@@ -102,6 +103,11 @@ pub(super) trait Payload: DeserializeOwned {
     const REQUIRED: bool = true;
     /// How large it may be.
     const BYTES_MAX: usize = ADMIN_BODY_BYTES_MAX;
+    /// The role that what it says needs, if it is more than that of the
+    /// operation.
+    fn needs(&self) -> Option<Role> {
+        None
+    }
 }
 
 impl Payload for Nothing {
@@ -123,7 +129,10 @@ impl<T: Payload, R: Least> FromRequest<ControlPlane> for Change<T, R> {
         let key = idempotency_key(&parts.headers)?;
         // Who serves the API gives up on a request that takes too long.
         let bytes = read(body, T::BYTES_MAX).await?;
-        let body = decode(&parts.headers, &bytes, T::REQUIRED)?;
+        let body: T = decode(&parts.headers, &bytes, T::REQUIRED)?;
+        if let Some(role) = body.needs() {
+            tokens::at_least(&caller.token, role)?;
+        }
         let idempotency = key.map(|key| {
             let request: [&[u8]; 3] = [
                 parts.method.as_str().as_bytes(),

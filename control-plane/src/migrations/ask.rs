@@ -1,11 +1,12 @@
 //! What operators ask of moves that run. It is written into the move's record;
 //! whoever works on the move finds it there and acts on it.
 
-use ballast_domain::migration::{Asked, Back, BackHow, Migration, Stage, Word};
+use ballast_domain::migration::{Asked, Back, BackHow, LeftBehind, Migration, Stage, Word};
 use ballast_domain::moving::MoveId;
 use ballast_domain::{Error, ErrorCode, Result};
 use ballast_migration_engine::steps::UNCLEAR;
 
+use super::accept_loss;
 use super::admit::FOR_POLLS;
 use super::body::{self, MigrationBody};
 use super::{FOR_RESUME, get};
@@ -27,8 +28,13 @@ pub enum Ask {
     Cancel,
     /// To bring the slice back.
     Reverse,
+    /// To bring it back also without what only the target has, should that be
+    /// away for good.
+    AcceptLoss,
     /// To end the window now.
     Complete,
+    /// To remove the copy that was given up.
+    Discard,
 }
 
 impl Ask {
@@ -39,7 +45,9 @@ impl Ask {
             Self::Approve => "migration.approve",
             Self::Cancel => "migration.cancel",
             Self::Reverse => "migration.reverse",
+            Self::AcceptLoss => "migration.acceptLoss",
             Self::Complete => "migration.complete",
+            Self::Discard => "migration.discard",
         }
     }
 }
@@ -55,6 +63,9 @@ pub async fn ask(
     let mut attempts = Attempts::new(plane, intent, ask.action(), if_match);
     loop {
         let old = get(plane, id).await?;
+        if ask == Ask::AcceptLoss {
+            accept_loss::check(plane, intent, &old.value).await?;
+        }
         let word = Word {
             actor: intent.actor.clone(),
             reason: intent.reason.clone(),
@@ -93,6 +104,7 @@ fn waiting_for(migration: &Migration, asked: &Asked) -> Option<String> {
     let is_answered = before.paused.is_some()
         || asked.approved != before.approved
         || asked.back != before.back
+        || asked.accept_loss != before.accept_loss
         || asked.complete != before.complete;
     let waits = migration.waiting_for.clone();
     waits.filter(|_| !is_answered)
@@ -105,6 +117,15 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
         let detail = format!("move {} {why}", migration.migration_id);
         Err(Error::new(ErrorCode::WrongPhase, detail))
     };
+    if ask == Ask::Discard {
+        return match migration.left_behind {
+            Some(LeftBehind::Away | LeftBehind::Kept) => {
+                asked.discard.get_or_insert(word);
+                Ok(asked)
+            }
+            Some(LeftBehind::Gone) | None => refuse("has left nothing behind"),
+        };
+    }
     if let Some(ended) = &migration.ended {
         return refuse(&format!("is over: {}", ended.status));
     }
@@ -138,10 +159,22 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
             Stage::CutOver => back(&mut asked, BackHow::Reverse, word),
             Stage::Cleaning | Stage::Ended => return refuse("removes the source's copy already"),
         },
+        // Where the slice is was looked at before (`accept_loss.rs`): it may be
+        // at its target before that is written down here.
+        Ask::AcceptLoss => match migration.stage {
+            Stage::Asked | Stage::Admitted | Stage::CutOver => {
+                back(&mut asked, BackHow::Reverse, word.clone());
+                asked.accept_loss.get_or_insert(word);
+            }
+            Stage::Cleaning | Stage::Ended => return refuse("removes the source's copy already"),
+        },
+        // It was answered before.
+        Ask::Discard => {}
         Ask::Complete => match migration.stage {
             // It cannot go back, and somebody has looked.
             Stage::CutOver if asked.back.is_some() && is_unclear(migration) => {
                 asked.back = None;
+                asked.accept_loss = None;
                 asked.complete = Some(word);
             }
             _ if asked.back.is_some() => return refuse("is on its way back"),
@@ -161,7 +194,7 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
 }
 
 /// Whether a way back waits because nobody can say which side is right.
-fn is_unclear(migration: &Migration) -> bool {
+pub(super) fn is_unclear(migration: &Migration) -> bool {
     let last = migration.findings.last();
     migration.waiting_for.is_some() && last.is_some_and(|found| found.then == UNCLEAR)
 }

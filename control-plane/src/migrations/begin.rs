@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::body::{self, MigrationBody};
 use super::records::part;
-use super::{WORKFLOW, get, price};
+use super::{WORKFLOW, get, left_behind, price};
 use crate::change::commit_failed;
 use crate::fleet::FleetSnapshot;
 use crate::intent::Intent;
@@ -103,6 +103,7 @@ pub async fn plan(plane: &ControlPlane, id: &TenantId, new: &NewMove) -> Result<
     let new = &of_slice(&tenant.value, new);
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
     let from = checked(plane, &snapshot, &tenant.value, new)?;
+    left_behind::check(plane, &tenant.value.tenant_id, &new.to).await?;
     let slice = slice_id(id, new);
     let price = price::price(plane, &slice, &from, &new.to).await?;
     let terms = terms(plane, new, &price);
@@ -281,6 +282,7 @@ pub(super) async fn written(
         let new = &of_slice(&tenant.value, new);
         let snapshot = plane.fleet().refresh(plane.registry()).await?;
         let from = checked(plane, &snapshot, &tenant.value, new)?;
+        left_behind::check(plane, tenant_id, &new.to).await?;
         let slice = slice_id(tenant_id, new);
         let price = price::price(plane, &slice, &from, &new.to).await?;
         let now = plane.now();
@@ -309,6 +311,8 @@ pub(super) async fn written(
             findings: Vec::new(),
             proved: None,
             proved_back: None,
+            given_up: None,
+            left_behind: None,
             ended: None,
             certificate: None,
         };

@@ -3,6 +3,8 @@
 //! ```text
 //!   begin     a move is asked for: checked, written down and claimed at once
 //!   ask       pause, resume, approve, cancel, reverse, complete
+//!   accept_loss   whether what only the target has may be given up
+//!   left_behind   the copies of which that was said
 //!   body      what is shown of them
 //!   admit     whose turn it is: limits, maintenance windows, approvals
 //!   records   the slices' records, for those who work on moves
@@ -14,11 +16,13 @@
 //! The work itself is in the crate `ballast-migration-engine`, as the steps of
 //! the workflow `move-tenant`.
 
+mod accept_loss;
 mod admit;
 pub mod ask;
 pub mod begin;
 pub mod body;
 mod keep;
+mod left_behind;
 pub mod notary;
 pub mod price;
 pub mod records;
@@ -33,6 +37,7 @@ use ballast_domain::moving::MoveId;
 use ballast_domain::registry::{Kind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
 use ballast_vote_shard::Shards;
+use ballast_vote_shard::archive::Archives;
 
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
@@ -50,6 +55,8 @@ pub const WORKFLOW: &str = "move-tenant";
 pub struct Movers {
     /// Where the shards are.
     pub shards: Arc<dyn Shards>,
+    /// Where the files of their closed polls are.
+    pub archives: Arc<dyn Archives>,
     /// Who signs certificates.
     pub notary: Notary,
 }

@@ -1,6 +1,7 @@
 //! Finds moves that nobody works on, and has them gone on with; slices that have
-//! been sealed for too long, and has them take votes again; and slices that are
-//! to be cut.
+//! been sealed for too long, and has them take votes again; shards that come back
+//! after they were given up, and has them take none; and slices that are to be
+//! cut.
 //!
 //! A move is worked on by an execution. Should that be lost, or end without
 //! the move having ended, another one takes over: it looks at the records and
@@ -19,6 +20,7 @@ use ballast_state_machines::core::Status;
 use super::begin::start;
 use super::body::execution_id;
 use super::keep::Kept;
+use super::left_behind;
 use super::movers;
 use super::records::SliceRecords;
 use crate::plane::ControlPlane;
@@ -54,12 +56,11 @@ pub async fn round(plane: &ControlPlane, clock: &Arc<dyn Clock>) -> Result<()> {
         ..RecordQuery::all(Kind::Migration, LOOKED_AT)
     };
     let open = typed::list::<Migration>(plane.registry(), &query).await?;
-    if open.is_empty() {
-        return Ok(());
-    }
-    let shards = Arc::clone(&movers(plane)?.shards);
+    let movers = movers(plane)?;
+    let (shards, archives) = (Arc::clone(&movers.shards), Arc::clone(&movers.archives));
     let records = Arc::new(SliceRecords::new(plane.clone()));
-    let worker = Worker::new(records, shards, Arc::clone(clock));
+    let worker = Worker::new(records, shards, Arc::clone(clock)).with_archives(archives);
+    left_behind::round(plane, &worker).await?;
     let most = plane.settings().moves.seal_max_ms;
     for migration in open.into_iter().map(|found| found.value) {
         // One that is stuck does not keep the others waiting.

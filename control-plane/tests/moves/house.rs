@@ -25,7 +25,7 @@ use ballast_control_plane::{ControlPlane, Settings, Workflows, bootstrap};
 use ballast_domain::answers::AroundCutover;
 use ballast_domain::credential::{Credential, Purpose};
 use ballast_domain::migration::Stage;
-use ballast_domain::moving::MoveId;
+use ballast_domain::moving::{MoveId, Route};
 use ballast_domain::poll::{
     Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId, Verdict,
 };
@@ -203,8 +203,10 @@ impl House {
             shards: shards.collect(),
             away: std::sync::Mutex::new(None),
         });
+        let archives = Arc::new(LocalArchives::new(home.path().join("archive")));
         plane.move_slices(Movers {
             shards: cellar.clone(),
+            archives: archives.clone(),
             notary: Notary::from_seed(&[7; 32]).unwrap(),
         });
         let told = Arc::new(Told::default());
@@ -212,7 +214,7 @@ impl House {
             Arc::new(SliceRecords::new(plane.clone())),
             Arc::new(Kept::new(plane.clone())),
             cellar.clone(),
-            Arc::new(LocalArchives::new(home.path().join("archive"))),
+            archives,
             told.clone(),
             clock,
         );
@@ -360,6 +362,38 @@ impl House {
             counted,
             crew,
         }
+    }
+
+    /// Has these vote where the slice is.
+    pub(crate) async fn vote(&self, voters: &[&str]) {
+        let records = SliceRecords::new(self.plane.clone());
+        for (number, voter) in (1_u64 << 50..).zip(voters) {
+            vote(&records, &self.cellar, ballot(voter, number)).await;
+        }
+    }
+
+    /// Has these vote on a shard that others cannot reach, through a router that
+    /// can, and believes this epoch.
+    pub(crate) async fn vote_on(
+        &self,
+        shard: &ShardId,
+        epoch: Epoch,
+        voters: &[&str],
+    ) -> ShardResult<()> {
+        let at = At {
+            slice: slice(),
+            epoch,
+        };
+        let numbered = (1_u64 << 51..).zip(voters);
+        let ballots: Vec<_> = numbered.map(|(no, voter)| ballot(voter, no)).collect();
+        let cast = self.cellar.embedded(shard).cast(&at, &ballots).await;
+        cast.map(drop)
+    }
+
+    /// The slice's record.
+    pub(crate) async fn route(&self) -> Route {
+        let records = SliceRecords::new(self.plane.clone());
+        records.read(&slice()).await.unwrap().unwrap().route
     }
 
     /// The slice is on this shard and nowhere else, with these votes, each

@@ -5,6 +5,7 @@
 
 mod archived;
 mod house;
+mod lost;
 mod stuck;
 mod window;
 

@@ -10,7 +10,7 @@ use ballast_domain::moving::MoveId;
 use crate::house::House;
 
 /// A move whose window stays open.
-async fn in_window(house: &House, to: &ShardId) -> MoveId {
+pub(crate) async fn in_window(house: &House, to: &ShardId) -> MoveId {
     let new = NewMove {
         window_ms: Some(3_600_000),
         ..House::to(to)

@@ -230,6 +230,9 @@ codes! {
     WrongPhase "wrong-phase" Conflict
         "The move is not in a phase that allows that"
         "Look how far it is with migration show."
+    LossNotNeeded "loss-not-needed" Conflict
+        "Nothing has to be given up"
+        "Reverse the move without accepting a loss (migration reverse)."
     WorkflowNotFound "workflow-not-found" NotFound
         "There is no such workflow"
         "Look for it with workflow list, or deploy it (workflow deploy)."

@@ -34,6 +34,9 @@ pub enum Wish {
     GoBack,
     /// The window may end.
     Finish,
+    /// Bring it back although its owner is away for good: what only the owner
+    /// has is given up.
+    GiveUp,
 }
 
 /// What is seen of a move. Each part may be of another moment.
@@ -104,32 +107,44 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
     };
     let order = |shard: &S, op| Step::Order(shard.clone(), op);
     let (from, to) = (&moving.from, &moving.to);
+    // Only what goes back can leave something behind that was given up: where it
+    // goes to, everything is that was there before the move.
+    let (gives_up, wish) = match view.wish {
+        // Whatever else is wanted: it is decided.
+        _ if moving.gives_up => (true, Wish::Finish),
+        Wish::GiveUp if is_back(id) => (true, Wish::Finish),
+        Wish::GiveUp => (true, Wish::GoBack),
+        wish => (false, wish),
+    };
     match moving.phase {
         Phase::Copying => {
-            if view.wish == Wish::GoBack {
+            if wish == Wish::GoBack {
                 return swap(route::abort(route, id));
             }
             // After a retreat.
-            if !owns(&view.source, route.epoch) {
+            if !gives_up && !owns(&view.source, route.epoch) {
                 return order(from, Op::Reinstate(route.epoch));
             }
             if !imports(&view.target, moving.prepared, id) {
                 return order(to, Op::Prepare(moving.prepared));
             }
-            match view.equal {
+            match view.equal || gives_up {
                 false => Step::Copy,
                 true => swap(route::seal(route, id)),
             }
         }
         Phase::Sealing { epoch } => {
-            match view.wish {
+            match wish {
                 Wish::GoBack => return swap(route::abort(route, id)),
                 Wish::Wait => return swap(route::retreat(route, id)),
-                Wish::Go | Wish::Finish => {}
+                Wish::Go | Wish::Finish | Wish::GiveUp => {}
             }
             // Before the seal: nobody waits for it.
             if !holds(&view.target, Holding::Importing, epoch, id) {
                 return order(to, Op::Ready(epoch));
+            }
+            if gives_up {
+                return swap(route::give_up(route, id));
             }
             if !holds(&view.source, Holding::Sealed, epoch, id) {
                 return order(from, Op::Seal(epoch));
@@ -141,20 +156,28 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
         }
         Phase::Window => {
             let epoch = route.epoch;
-            if !holds(&view.target, Holding::Owner, epoch, id) {
+            // Whether it owns the slice yet does not matter if it is given up.
+            let is_lost = gives_up && !moving.gives_up && !is_back(id);
+            if !is_lost && !holds(&view.target, Holding::Owner, epoch, id) {
                 return order(to, Op::Activate(epoch));
+            }
+            // Whatever is wanted: there is nothing to go back to, and nothing
+            // that may be removed.
+            if moving.gives_up {
+                return swap(route::release(route, id));
             }
             if !holds(&view.source, Holding::Retired, epoch, id) {
                 return order(from, Op::Retire(epoch));
             }
-            match view.wish {
-                Wish::Finish => swap(route::clean(route, id)),
+            match wish {
+                Wish::Finish | Wish::GiveUp => swap(route::clean(route, id)),
+                Wish::GoBack if is_lost => swap(route::forsake(route, id, &back(id))),
                 Wish::GoBack => swap(route::reverse(route, id, &back(id))),
                 Wish::Go | Wish::Wait => Step::Watch,
             }
         }
         Phase::Cleaning => {
-            if !is_gone(&view.source, route.epoch) {
+            if !moving.gives_up && !is_gone(&view.source, route.epoch) {
                 return order(from, Op::Purge(route.epoch));
             }
             swap(route::release(route, id))
@@ -168,6 +191,21 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
             }
             swap(route::release(route, id))
         }
+    }
+}
+
+/// What a shard is to be told whose copy was given up at this epoch, by the move
+/// of this name, when it answers again: it believes to own the slice, and must
+/// take no more votes. What it has is kept. Nothing when it knows.
+pub fn disown(fence: &Option<Fence>, epoch: Epoch) -> Option<Op> {
+    let fence = fence.as_ref()?;
+    match fence.holding {
+        Holding::Owner if epoch > fence.epoch => Some(Op::Seal(epoch)),
+        Holding::Sealed if epoch >= fence.epoch => Some(Op::Retire(epoch)),
+        // It never owned it, and has nothing of its own.
+        Holding::Importing if epoch >= fence.epoch => Some(Op::Purge(epoch)),
+        // Told already, or the slice came to it once more.
+        _ => None,
     }
 }
 

@@ -9,7 +9,15 @@
 //!                                       ▼        above E ─┐        │      │ move, Copying
 //!   (none) ◄── release ────────────── Aborting ◄──────────┘        │      ▼
 //!   (none) ◄── release ── Cleaning ◄──────────────────── clean ────┘
+//!
+//!   without an owner that is away for good:
+//!   Window ── forsake ──► Copying ── seal ──► Sealing(E) ── give_up ──► Window
+//!                                                                         │
+//!   (none) ◄──────────────────────── release ─────────────────────────────┘
 //! ```
+//! A way back that was begun with its owner is given up from `Sealing(E)` on. One
+//! that forsakes its owner only goes on: nobody can say what that has become, so
+//! there is nothing to retreat to.
 //! Epochs are never given out twice: each transition that needs one takes the
 //! next above all that were ever spent.
 
@@ -28,6 +36,12 @@ pub enum Refused {
     /// The move is not at work on the slice.
     #[error("the move is not at work on the slice")]
     NotMoving,
+    /// Where it goes to, less may be than it had: only a way back gives up.
+    #[error("only a move that goes back gives anything up")]
+    Forth,
+    /// It goes back without its owner, and only goes on.
+    #[error("the move gives its owner up")]
+    GivesUp,
     /// The move is not that far, or farther.
     #[error("the move is {0:?}")]
     Phase(Phase),
@@ -70,6 +84,7 @@ fn begun<S: Clone>(route: &Route<S>, id: &MoveId, to: S) -> Route<S> {
             from: route.owner.clone(),
             to,
             prepared,
+            gives_up: false,
             phase: Phase::Copying,
         }),
         ..route.clone()
@@ -95,6 +110,14 @@ pub fn seal<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
 /// The target owns the slice: the point of no return.
 pub fn commit<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
     let moving = at_work(route, id)?;
+    match moving.gives_up {
+        true => Err(Refused::GivesUp),
+        false => owned(route, moving),
+    }
+}
+
+/// The target owns the slice at the epoch of the seal.
+fn owned<S: Clone>(route: &Route<S>, moving: Moving<S>) -> Changed<S> {
     match moving.phase {
         Phase::Sealing { epoch } => {
             let route = Route {
@@ -108,11 +131,35 @@ pub fn commit<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
     }
 }
 
+/// The target owns the slice although the source was never sealed, and nobody
+/// knows what else it has: that is given up. Of this and of [`commit`] only one
+/// can happen. There is no window after it: nothing is compared with the source,
+/// gone back to, or removed there.
+pub fn give_up<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
+    let mut moving = at_work(route, id)?;
+    if !super::is_back(id) {
+        return Err(Refused::Forth);
+    }
+    moving.gives_up = true;
+    owned(route, moving)
+}
+
+/// The slice goes back without its owner, which is neither looked at nor told.
+/// It may not even know that it owns the slice; so it cannot be gone back to.
+pub fn forsake<S: Clone>(route: &Route<S>, id: &MoveId, back: &MoveId) -> Changed<S> {
+    let mut then = reverse(route, id, back)?;
+    if let Some(moving) = &mut then.moving {
+        moving.gives_up = true;
+    }
+    Ok(then)
+}
+
 /// Not now: the source takes votes again, at a newer epoch, and the copy goes
 /// on. A seal that comes late finds nothing to seal.
 pub fn retreat<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
     let moving = at_work(route, id)?;
     match moving.phase {
+        _ if moving.gives_up => Err(Refused::GivesUp),
         Phase::Sealing { .. } => {
             let epoch = fresh(route);
             let route = Route {
@@ -131,6 +178,7 @@ pub fn retreat<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
 pub fn abort<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
     let moving = at_work(route, id)?;
     match moving.phase {
+        _ if moving.gives_up => Err(Refused::GivesUp),
         Phase::Copying => Ok(with(route.clone(), moving, Phase::Aborting)),
         Phase::Sealing { .. } => {
             let epoch = fresh(route);
@@ -149,7 +197,7 @@ pub fn abort<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
 pub fn reverse<S: Clone>(route: &Route<S>, id: &MoveId, back: &MoveId) -> Changed<S> {
     let moving = at_work(route, id)?;
     match moving.phase {
-        Phase::Window => {
+        Phase::Window if !moving.gives_up => {
             let last = Some(Ended {
                 move_id: id.clone(),
                 moved: true,
@@ -168,7 +216,7 @@ pub fn reverse<S: Clone>(route: &Route<S>, id: &MoveId, back: &MoveId) -> Change
 pub fn clean<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
     let moving = at_work(route, id)?;
     match moving.phase {
-        Phase::Window => Ok(with(route.clone(), moving, Phase::Cleaning)),
+        Phase::Window if !moving.gives_up => Ok(with(route.clone(), moving, Phase::Cleaning)),
         other => Err(Refused::Phase(other)),
     }
 }
@@ -178,6 +226,7 @@ pub fn release<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
     let moving = at_work(route, id)?;
     let moved = match moving.phase {
         Phase::Cleaning => true,
+        Phase::Window if moving.gives_up => true,
         Phase::Aborting => false,
         other => return Err(Refused::Phase(other)),
     };
@@ -197,16 +246,22 @@ mod tests {
     use super::*;
 
     fn id() -> MoveId {
-        MoveId("m".to_owned())
+        MoveId("m-back".to_owned())
     }
 
     /// A record with the move in each phase, and without one.
-    fn records() -> [(&'static str, Route<u8>); 6] {
+    fn records() -> [(&'static str, Route<u8>); 9] {
         let placed = Route::placed(0);
         let copying = claim(&placed, &id(), 1).unwrap();
         let sealing = seal(&copying, &id()).unwrap();
         let aborting = abort(&sealing, &id()).unwrap();
         let window = commit(&sealing, &id()).unwrap();
+        let given_up = give_up(&sealing, &id()).unwrap();
+        let forth = MoveId("m".to_owned());
+        let there = claim(&placed, &forth, 1).and_then(|route| seal(&route, &forth));
+        let there = there.and_then(|route| commit(&route, &forth)).unwrap();
+        let forsaken = forsake(&there, &forth, &id()).unwrap();
+        let leaving = seal(&forsaken, &id()).unwrap();
         let cleaning = clean(&window, &id()).unwrap();
         [
             ("none", placed),
@@ -215,6 +270,9 @@ mod tests {
             ("aborting", aborting),
             ("window", window),
             ("cleaning", cleaning),
+            ("forsaken", forsaken),
+            ("leaving", leaving),
+            ("given up", given_up),
         ]
     }
 
@@ -222,9 +280,12 @@ mod tests {
         match changed {
             Err(Refused::Busy(_)) => "busy".to_owned(),
             Err(Refused::There) => "there".to_owned(),
-            Err(Refused::NotMoving | Refused::Phase(_)) => "-".to_owned(),
+            Err(_) => "-".to_owned(),
             Ok(route) => {
+                let gives_up = route.moving.as_ref().is_some_and(|moving| moving.gives_up);
                 let phase = match route.moving.as_ref().map(|moving| moving.phase) {
+                    Some(Phase::Window) if gives_up => "gives up",
+                    Some(Phase::Copying) if gives_up => "forsakes",
                     None => "none",
                     Some(Phase::Copying) => "copying",
                     Some(Phase::Sealing { .. }) => "sealing",
@@ -242,31 +303,39 @@ mod tests {
 
     /// What every transition makes of every record: the phase, and owner @ epoch
     /// / epochs spent. Of a window either `clean` or `reverse` can come, and of
-    /// what they make neither the other; of a seal either `commit` or `abort`.
+    /// what they make neither the other; of a seal either `commit`, `give_up` or
+    /// `abort`. What gives its owner up only goes on.
     const TABLE: &str = "\
-record   claim          seal           commit         retreat        abort          clean          reverse        release
-none     copying 0@1/2  -              -              -              -              -              -              -
-copying  busy           sealing 0@1/3  -              -              aborting 0@1/2 -              -              -
-sealing  busy           -              window 1@3/3   copying 0@4/4  aborting 0@4/4 -              -              -
-aborting busy           -              -              -              -              -              -              none 0@4/4
-window   busy           -              -              -              -              cleaning 1@3/3 copying 1@3/4  -
-cleaning busy           -              -              -              -              -              -              none 1@3/3
+record   claim          seal           commit         give_up        retreat        abort          clean          reverse        forsake        release
+none     copying 0@1/2  -              -              -              -              -              -              -              -              -
+copying  busy           sealing 0@1/3  -              -              -              aborting 0@1/2 -              -              -              -
+sealing  busy           -              window 1@3/3   gives up 1@3/3 copying 0@4/4  aborting 0@4/4 -              -              -              -
+aborting busy           -              -              -              -              -              -              -              -              none 0@4/4
+window   busy           -              -              -              -              -              cleaning 1@3/3 copying 1@3/4  forsakes 1@3/4 -
+cleaning busy           -              -              -              -              -              -              -              -              none 1@3/3
+forsaken busy           sealing 1@3/5  -              -              -              -              -              -              -              -
+leaving  busy           -              -              gives up 0@5/5 -              -              -              -              -              -
+given up busy           -              -              -              -              -              -              -              -              none 1@3/3
 ";
 
     #[test]
     fn every_transition_of_every_record() {
         type Transition = fn(&Route<u8>) -> Changed<u8>;
-        let transitions: [(&str, Transition); 8] = [
+        let transitions: [(&str, Transition); 10] = [
             ("claim", |route| {
                 claim(route, &MoveId("n".to_owned()), 1 - route.owner)
             }),
             ("seal", |route| seal(route, &id())),
             ("commit", |route| commit(route, &id())),
+            ("give_up", |route| give_up(route, &id())),
             ("retreat", |route| retreat(route, &id())),
             ("abort", |route| abort(route, &id())),
             ("clean", |route| clean(route, &id())),
             ("reverse", |route| {
                 reverse(route, &id(), &MoveId("b".to_owned()))
+            }),
+            ("forsake", |route| {
+                forsake(route, &id(), &MoveId("b".to_owned()))
             }),
             ("release", |route| release(route, &id())),
         ];
@@ -291,10 +360,12 @@ cleaning busy           -              -              -              -          
             let refused = [
                 seal(&route, &other),
                 commit(&route, &other),
+                give_up(&route, &other),
                 retreat(&route, &other),
                 abort(&route, &other),
                 clean(&route, &other),
                 reverse(&route, &other, &id()),
+                forsake(&route, &other, &id()),
                 release(&route, &other),
             ];
             for (place, changed) in refused.into_iter().enumerate() {
@@ -302,5 +373,13 @@ cleaning busy           -              -              -              -          
             }
         }
         assert_eq!(claim(&Route::placed(0), &other, 0), Err(Refused::There));
+    }
+
+    #[test]
+    fn only_a_way_back_gives_up() {
+        let forth = MoveId("m".to_owned());
+        let copying = claim(&Route::placed(0), &forth, 1).unwrap();
+        let sealing = seal(&copying, &forth).unwrap();
+        assert_eq!(give_up(&sealing, &forth), Err(Refused::Forth));
     }
 }

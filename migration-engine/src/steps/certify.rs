@@ -66,6 +66,7 @@ fn certificate(
         reason: migration.reason.clone(),
         votes: migration.proved.clone(),
         votes_back: migration.proved_back.clone(),
+        given_up: migration.given_up.clone(),
         why: migration.ended.as_ref().and_then(|ended| ended.why.clone()),
         pause_ms: migration.figures.pause_ms,
         duration_ms: u64::try_from(took).unwrap_or(0),

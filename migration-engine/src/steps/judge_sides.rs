@@ -184,6 +184,7 @@ impl Judge<'_> {
         if !wrong.rows.is_empty() {
             // Everything is offered once more; what is there stays as it is.
             back.cursor = Copied::default().cursor;
+            back.complete_before = None;
         }
         Ok(())
     }

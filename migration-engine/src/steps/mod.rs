@@ -18,6 +18,7 @@ mod detect_hotspot;
 mod difference;
 mod enable_dual_read;
 mod ensure_parquet_backfill;
+mod give_up;
 mod judge_sides;
 mod monitor_dual_read;
 mod paced;

@@ -3,7 +3,7 @@
 //! or the slice has to go back.
 
 use ballast_domain::PollId;
-use ballast_domain::migration::{Migration, Stage};
+use ballast_domain::migration::{Migration, Stage, StreamedBack};
 use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
@@ -66,7 +66,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         },
         Ok(found) => found,
     };
-    let noted = count(steps, &migration, &found, reads).await?;
+    let noted = count(steps, &migration, &found, (reads, &back)).await?;
     match acted_on(steps, &noted, &found).await? {
         Some(Verdict::Back(why)) => return said("reverse", 0, &back, Some(why)),
         Some(Verdict::Again(why)) => return said("watch", 1, &back, Some(why)),
@@ -109,7 +109,10 @@ fn away(error: &MoveError, migration: &Migration) -> Option<String> {
         _ => return None,
     };
     Some(match *shard == migration.to {
-        true => format!("{shard}, which owns the slice, to be reached again: {source}"),
+        true => format!(
+            "{shard}, which owns the slice, to be reached again: {source}; if it never will be, \
+             an admin can give up what only it has (migration reverse --accept-loss)"
+        ),
         false => format!("{shard} to be reached again, so that its copy is kept: {source}"),
     })
 }
@@ -237,7 +240,7 @@ async fn count(
     steps: &Steps,
     migration: &Migration,
     found: &Found,
-    reads: ReadCounts,
+    (reads, back): (ReadCounts, &Copied),
 ) -> Result<Migration, TaskError> {
     let differed = !matches!(found, Found::Nothing);
     let figures = &migration.figures;
@@ -253,14 +256,24 @@ async fn count(
             return Ok(migration.clone());
         }
     }
+    let streamed_back = streamed_back(back);
     let edit = move |migration: &mut Migration| {
         let figures = &mut migration.figures;
+        // What was wrong on the source is about to be brought anew.
+        let before = figures.streamed_back.filter(|_| !differed);
+        figures.streamed_back = streamed_back.or(before);
         figures.compared += 1;
         figures.differences += u64::from(differed);
         figures.differences = figures.differences.max(reads.differences);
         figures.stragglers = figures.stragglers.max(reads.stragglers);
     };
     steps.note(migration, "migration.compared", edit).await
+}
+
+/// How far a stream back is, once it has caught up.
+pub(super) fn streamed_back(back: &Copied) -> Option<StreamedBack> {
+    let (position, before) = back.position().zip(back.complete_before)?;
+    Some(StreamedBack { position, before })
 }
 
 /// One look at both sides.
@@ -311,13 +324,15 @@ impl Look<'_> {
     ) -> Result<Vec<PollId>, MoveError> {
         let slice = &self.job.slice;
         let (before, _) = sides.digests(slice).await?;
-        let until = self.steps.now_ms() + RUN_MS;
+        let began = self.steps.clock.now();
+        let until = began.unix_ms() + RUN_MS;
         while !sides.carry(slice, order, back).await?.caught_up {
             if self.steps.now_ms() >= until || self.context.is_cancelled() {
                 // Not caught up: nothing can be said yet.
                 return Ok(Vec::new());
             }
         }
+        back.complete_before = Some(began);
         let (owner, copy) = sides.digests(slice).await?;
         let in_motion = differing(&before, &owner);
         Ok(without(differing(&owner, &copy), &in_motion))

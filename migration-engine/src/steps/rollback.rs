@@ -1,15 +1,18 @@
 //! *Rollback*: everything is as it was. Before the point of no return the
 //! source takes votes again and the target is emptied; after it, the slice is
-//! brought back by a move of its own.
+//! brought back by a move of its own; without its owner only if that is away for
+//! good and somebody accepted the loss (`give_up.rs`).
 
 use std::time::Duration;
 
+use ballast_domain::certificate::GivenUp;
 use ballast_domain::migration::{BackHow, Finding, Migration, Stage, Status, Word};
 use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::{Value, json};
 
 use super::certify::ended;
+use super::give_up::Owner;
 use super::judge_sides::{Found, Judge};
 use super::paced::{Counted, Paced};
 use super::update_tenant_routing::approach;
@@ -54,9 +57,23 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         return stay(steps, context, &migration, &job).await;
     }
     let mut notes = Notes::default();
-    let turned = turn(steps, given, context, &migration, &job, &mut notes).await;
-    let reversed = match turned {
-        Ok(reversed) => reversed,
+    let owner = Owner {
+        steps,
+        given,
+        context,
+        migration: &migration,
+        job: &job,
+    };
+    let reversed = match turn(&owner, &mut notes).await {
+        Ok(Turned::Back) => true,
+        Ok(Turned::Stayed) => false,
+        Ok(Turned::WithoutOwner(noted)) => {
+            let lost = noted.given_up.as_ref().map(GivenUp::told);
+            let reason = lost.unwrap_or(reason);
+            let why = Some(reason.clone());
+            ended(steps, &noted, Status::Reversed, "Rollback", why).await?;
+            return Ok(json!({"reversed": true, "reason": reason}));
+        }
         Err(error) => {
             // It is tried again; meanwhile people see what it waits for.
             let why = format!("this to pass: {} ({note})", error.cause);
@@ -124,15 +141,49 @@ async fn stay(steps: &Steps, context: &TaskContext, migration: &Migration, job: 
     Ok(json!({"reversed": false, "reason": why}))
 }
 
-/// Has the slice be where it was; whether it had to be brought back.
-async fn turn(
-    steps: &Steps,
-    given: &Given,
-    context: &TaskContext,
-    migration: &Migration,
-    job: &Job,
-    notes: &mut Notes,
-) -> Result<bool, TaskError> {
+/// How a slice came to be where it was.
+enum Turned {
+    /// It never left, or was left alone.
+    Stayed,
+    /// It was brought back.
+    Back,
+    /// It was taken back without its owner; the move's record then.
+    WithoutOwner(Box<Migration>),
+}
+
+/// Has the slice be where it was: with everything if that is possible, without
+/// its owner only if it is not, and somebody accepted it.
+async fn turn(owner: &Owner<'_>, notes: &mut Notes) -> Result<Turned, TaskError> {
+    let left = |noted| Turned::WithoutOwner(Box::new(noted));
+    if owner.is_lost().await?
+        && let Some(noted) = owner.leave().await?
+    {
+        return Ok(left(noted));
+    }
+    let turned = turn_whole(owner, notes).await;
+    let error = match turned {
+        Ok(true) => return Ok(Turned::Back),
+        Ok(false) => return Ok(Turned::Stayed),
+        Err(error) => error,
+    };
+    if owner.is_to_blame(&error)
+        && let Some(noted) = owner.leave().await?
+    {
+        return Ok(left(noted));
+    }
+    Err(error)
+}
+
+/// The same with everything that its owner has; whether it had to be brought
+/// back.
+async fn turn_whole(owner: &Owner<'_>, notes: &mut Notes) -> Result<bool, TaskError> {
+    let Owner {
+        steps,
+        given,
+        context,
+        migration,
+        job,
+    } = owner;
     let turning = steps.worker.work(job, Goal::Turned, notes);
     match alive(context, turning).await.map_err(failed)? {
         Reached::Goal => {
@@ -260,7 +311,8 @@ impl Mend<'_> {
             Found::Copy(told) => {
                 let place = ("Rollback", copy);
                 let then = "copied anew before the slice returns";
-                let found = self.steps.found(self.migration, place, told, then, |_| {});
+                let anew = |migration: &mut Migration| migration.figures.streamed_back = None;
+                let found = self.steps.found(self.migration, place, told, then, anew);
                 found.await.map(drop)
             }
             Found::Unclear(told) => {

@@ -6,7 +6,7 @@
 //!   gone with the slice from the side that it has left
 //! ```
 
-use ballast_domain::moving::{Phase, Route};
+use ballast_domain::moving::{Moving, Phase, Route};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, ShardId};
 use ballast_vote_shard::archive::{
@@ -147,9 +147,12 @@ impl Sides {
 
     /// The side whose rows are gone when a move is released: its files are to
     /// be gone before that.
-    pub(super) fn left_by(&self, then: &Route, phase: &Phase) -> Option<&Side> {
-        match phase {
+    pub(super) fn left_by(&self, then: &Route, moving: &Moving) -> Option<&Side> {
+        let gives_up = moving.gives_up;
+        match moving.phase {
             _ if then.moving.is_some() => None,
+            // What was given up is kept.
+            _ if gives_up => None,
             Phase::Cleaning => Some(&self.from),
             Phase::Aborting => Some(&self.to),
             Phase::Copying | Phase::Sealing { .. } | Phase::Window => None,

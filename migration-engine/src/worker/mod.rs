@@ -6,6 +6,7 @@
 //!   sides     both shards of a move: looked at, compared, told things
 //!   files     closed polls' files: brought, read back, removed
 //!   overdue   a seal that has lasted, undone by anybody
+//!   give_up   an owner that is away for good, left behind
 //!   claim     a move begins
 //! ```
 //! Nothing is kept between two looks but how far the copy is, and that is only
@@ -13,6 +14,7 @@
 
 mod claim;
 mod files;
+mod give_up;
 mod overdue;
 mod sides;
 
@@ -29,6 +31,7 @@ use ballast_vote_shard::{ShardError, Shards};
 
 pub use claim::{ClaimError, claim};
 pub use files::BadFile;
+pub use give_up::{Fitness, Gone, fitness};
 pub use sides::{Compared, Digests, Side, Sides, differing};
 
 use crate::copy::Copied;
@@ -264,7 +267,7 @@ impl Worker {
                     return Ok(Reached::PutOff);
                 }
                 Step::Swap(then) => {
-                    if let Some(left) = sides.left_by(&then, &moving.phase) {
+                    if let Some(left) = sides.left_by(&then, &moving) {
                         sides.remove_files(left, &job.slice).await?;
                     }
                     faults::point("swap", &then);
@@ -319,6 +322,12 @@ impl Worker {
     /// A slice's record.
     pub async fn route(&self, slice: &SliceId) -> Result<Route, MoveError> {
         Ok(self.read(slice).await?.route)
+    }
+
+    /// Where the shards are.
+    #[must_use]
+    pub fn shards(&self) -> &dyn Shards {
+        &*self.shards
     }
 
     /// What a job's orders carry.

@@ -27,6 +27,8 @@ impl Worker {
                 return Ok(());
             };
             let settled = match moving.phase {
+                // Who would take votes is away for good.
+                _ if moving.gives_up => true,
                 Phase::Window | Phase::Cleaning => migration.stage == Stage::CutOver,
                 Phase::Copying => migration.stage == Stage::Asked,
                 Phase::Sealing { .. } => !self.is_overdue(&seen, Some(most_ms)),

@@ -189,6 +189,7 @@ impl Town {
             from: route.owner.clone(),
             to: id(to),
             prepared,
+            gives_up: false,
             phase: Phase::Copying,
         });
         self.set_route(route);

@@ -8,7 +8,13 @@ use super::small::{self, Fence, Held, Moving, Op, Order, Phase, Route, Seen, Sha
 use super::world::{Row, Rows, Work, World};
 
 /// What may be wanted of a move: anything, at any look.
-const WISHES: [Wish; 4] = [Wish::Go, Wish::Wait, Wish::GoBack, Wish::Finish];
+const WISHES: [Wish; 5] = [
+    Wish::Go,
+    Wish::Wait,
+    Wish::GoBack,
+    Wish::Finish,
+    Wish::GiveUp,
+];
 
 impl MoveModel {
     /// Everything that a worker may do next.
@@ -21,7 +27,30 @@ impl MoveModel {
             }
         }
         works.extend(self.repairs(world, worker));
+        works.extend(self.disowns(world).filter(|_| !self.is_watchman(worker)));
         works
+    }
+
+    /// Whoever meets a shard that was given up tells it, at any time.
+    pub(super) fn disowns(&self, world: &World) -> Option<Work> {
+        let (shard, _) = world.lost?;
+        let fence = world.shards[usize::from(shard)].fence;
+        let op = match (self.rule, fence?.holding) {
+            (Rule::LostIsPurged, Held::Retired) => Op::Purge(world.route.epoch),
+            _ => small::disown(fence, world.route.epoch)?,
+        };
+        let back = world.route.moving.map(|moving| moving.id);
+        let back = back.or(world.route.last.map(|(id, _)| id))?;
+        let id = match fence?.holding {
+            Held::Importing => fence?.id?,
+            _ => back,
+        };
+        let token = fence?.token;
+        Some(Work::Tell {
+            shard,
+            op,
+            order: Order { id, token },
+        })
     }
 
     /// Whoever reads a copy back may find it wrong, and has it made anew. Each
@@ -58,10 +87,18 @@ impl MoveModel {
             Phase::Sealing(_) => self.finds_equal(&source.rows, &target.rows),
             _ => close,
         };
+        let gives_up = wish == Wish::GiveUp;
+        if gives_up && (world.left.give_ups == 0 || !self.may_give_up(&moving)) {
+            return None;
+        }
+        // The owner is not looked at.
+        let is_back = small::is_back(moving.id);
+        let (no_source, no_target) = (gives_up && is_back, gives_up && !is_back);
+        let target_seen = self.shown_target(&moving, target.fence);
         let seen = Seen {
             route,
-            source: source.fence,
-            target: self.shown_target(&moving, target.fence),
+            source: source.fence.filter(|_| !no_source),
+            target: target_seen.filter(|_| !no_target),
             equal,
             wish,
         };
@@ -101,6 +138,17 @@ impl MoveModel {
         }
     }
 
+    /// Whether a move is where its owner can be given up, as the product has it.
+    fn may_give_up(&self, moving: &Moving) -> bool {
+        match moving.phase {
+            Phase::Window => !small::is_back(moving.id),
+            Phase::Copying | Phase::Sealing(_) => {
+                small::is_back(moving.id) || self.rule == Rule::GiveUpForth
+            }
+            Phase::Aborting | Phase::Cleaning => false,
+        }
+    }
+
     /// What is seen of the target's fence.
     fn shown_target(&self, moving: &Moving, fence: Option<Fence>) -> Option<Fence> {
         match (self.rule, moving.phase) {
@@ -116,6 +164,9 @@ impl MoveModel {
         let Step::Swap(then) = step else {
             return true;
         };
+        if is_giving_up(route, then) && world.left.give_ups == 0 {
+            return false;
+        }
         if is_turned(route, then) {
             return world.left.moves > 0;
         }
@@ -163,6 +214,11 @@ impl MoveModel {
             {
                 Step::Order(moving.from, Op::Seal(seen.route.spent + 1))
             }
+            (Rule::GiveUpForth, Phase::Copying | Phase::Sealing(_))
+                if seen.wish == Wish::GiveUp && !small::is_back(moving.id) =>
+            {
+                given_up_forth(seen, &moving)
+            }
             (Rule::AbortAfterCommit, Phase::Window) if is_swap && seen.wish == Wish::GoBack => {
                 let mut then = seen.route;
                 then.spent += 1;
@@ -177,6 +233,25 @@ impl MoveModel {
             _ => step,
         }
     }
+}
+
+/// A move that gives its source up before everything is at its target.
+fn given_up_forth(seen: &Seen, moving: &Moving) -> Step {
+    let Phase::Sealing(epoch) = moving.phase else {
+        return small::next(&Seen {
+            wish: Wish::Go,
+            equal: true,
+            ..*seen
+        });
+    };
+    let mut then = seen.route;
+    (then.owner, then.epoch) = (moving.to, epoch);
+    then.moving = Some(Moving {
+        gives_up: true,
+        phase: Phase::Window,
+        ..*moving
+    });
+    Step::Swap(then)
 }
 
 /// What a worker's orders carry.
@@ -195,6 +270,11 @@ pub(super) fn is_turned(before: &Route, after: &Route) -> bool {
         after.moving.map(|one| one.id),
     );
     matches!(ids, (Some(before), Some(after)) if before != after)
+}
+
+/// Whether it was decided that an owner is given up.
+pub(super) fn is_giving_up(before: &Route, after: &Route) -> bool {
+    after.gives_up() && !before.gives_up()
 }
 
 /// Whether a seal was put off.

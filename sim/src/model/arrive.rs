@@ -1,6 +1,6 @@
 //! What arrives, and what becomes of the record and of the shards.
 
-use super::act::{is_put_off, is_turned};
+use super::act::{is_giving_up, is_put_off, is_turned};
 use super::happen::MoveModel;
 use super::rules::Rule;
 use super::small::{self, Fence, Held, Op, Order, Phase, Route, ShardNo};
@@ -19,7 +19,15 @@ impl MoveModel {
                 self.tell(&mut world.shards[usize::from(*shard)], *op, *order);
             }
             Work::Bring { shard, rows, order } => {
-                self.bring(&mut world.shards[usize::from(*shard)], rows, *order);
+                let owns = *shard == world.route.owner || world.is_lost(usize::from(*shard));
+                let shard = &mut world.shards[usize::from(*shard)];
+                self.bring(shard, rows, *order);
+                if self.bounds.give_ups > 0 && !owns {
+                    // Brought to where it may be taken back to.
+                    for (kept, row) in world.kept.iter_mut().zip(&shard.rows) {
+                        *kept = row.choice.max(*kept);
+                    }
+                }
             }
             Work::Discard {
                 shard,
@@ -50,14 +58,28 @@ impl MoveModel {
         }
         self.breaks_record(&before, &mut then);
         world.route = then;
+        if is_giving_up(&before, &then) {
+            world.left.give_ups = world.left.give_ups.saturating_sub(1);
+        }
+        match then.owner != before.owner {
+            true if then.gives_up() => give_up(world, before.owner),
+            true => self.keep(world),
+            false => {}
+        }
         let (owner, epoch) = self.published(&then);
         world.heard[usize::from(owner)] |= 1 << epoch;
     }
 
     fn breaks_record(&self, before: &Route, then: &mut Route) {
         match self.rule {
+            Rule::GiveUpAtOldEpoch if then.gives_up() => then.epoch = before.epoch,
             Rule::EpochReused if then.phase() == Some(Phase::Aborting) => {
                 then.epoch = before.epoch;
+            }
+            Rule::ForsakenIsReturnedTo if is_turned(before, then) => {
+                if let Some(moving) = &mut then.moving {
+                    moving.gives_up = false;
+                }
             }
             Rule::SpentForgotten if then.moving.is_none() => then.spent = then.epoch,
             Rule::ReverseAtOldEpoch if is_turned(before, then) => {
@@ -164,5 +186,19 @@ impl MoveModel {
             counted: row.counted + u8::from(!is_known),
         };
         true
+    }
+}
+
+/// A shard is given up: whatever it took that its successor lacks counts for
+/// nothing from now on.
+fn give_up(world: &mut World, lost: ShardNo) {
+    let owned = matches!(
+        world.shards[usize::from(lost)].holding(),
+        Some(Held::Owner | Held::Sealed)
+    );
+    world.lost = Some((lost, owned));
+    let truth = world.truth().rows;
+    for (acknowledged, row) in world.acknowledged.iter_mut().zip(truth) {
+        *acknowledged = row.choice.min(*acknowledged);
     }
 }

@@ -49,7 +49,9 @@ impl MoveModel {
             then.workers[last].seen = None;
         }
         let copies = self.intends(&then, last, Wish::Finish, false);
-        let work = copies.or_else(|| self.intends(&then, last, Wish::Finish, true))?;
+        let work = copies.or_else(|| self.intends(&then, last, Wish::Finish, true));
+        // A shard that was given up answers again.
+        let work = work.or_else(|| self.disowns(&then))?;
         self.deliver(&mut then, &work);
         Some(then)
     }

@@ -34,11 +34,14 @@ pub enum Claim {
     /// INV-38: whatever a router believes, what it reads is no older than what
     /// was acknowledged.
     ReadsAreTrue,
+    /// INV-41: whatever is given up, what was acknowledged before the cutover or
+    /// had come back stays; and what the lost shard has is not removed.
+    LossIsBounded,
 }
 
 impl Claim {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::NothingLost,
         Self::NothingDoubled,
         Self::OneOwner,
@@ -48,6 +51,7 @@ impl Claim {
         Self::WayBack,
         Self::EndsCalm,
         Self::ReadsAreTrue,
+        Self::LossIsBounded,
     ];
 
     /// Its name.
@@ -63,6 +67,7 @@ impl Claim {
             Self::WayBack => "INV-7 the window keeps the way back",
             Self::EndsCalm => "INV-8 everything ends",
             Self::ReadsAreTrue => "INV-38 what is read is true",
+            Self::LossIsBounded => "INV-41 no more is lost than was accepted",
         }
     }
 
@@ -70,13 +75,14 @@ impl Claim {
         let condition: fn(&MoveModel, &World) -> bool = match self {
             Self::NothingLost => |_, world| nothing_lost(world),
             Self::NothingDoubled => |_, world| nothing_doubled(world),
-            Self::OneOwner => |_, world| owners(world).count() <= 1,
+            Self::OneOwner => |_, world| one_owner(world),
             Self::OwnerIsRecorded => |_, world| owner_is_recorded(world),
             Self::NoStraggler => |_, world| no_straggler(world),
             Self::EpochsAreGiven => |_, world| epochs_are_given(world),
             Self::WayBack => |_, world| way_back(world),
             Self::EndsCalm => MoveModel::ends_calm,
             Self::ReadsAreTrue => reads_are_true,
+            Self::LossIsBounded => |_, world| loss_is_bounded(world),
         };
         Property::always(self.name(), condition)
     }
@@ -98,6 +104,10 @@ fn reads_are_true(model: &MoveModel, world: &World) -> bool {
         let Some(fence) = shard.fence else {
             return true;
         };
+        // Whoever still reaches a shard that was given up reads what it has.
+        if world.is_lost(usize::from(number)) {
+            return true;
+        }
         // What a router believes that reads here: its epoch, if it is ever
         // answered, is one at which the record named this shard. Lower ones may
         // have been forgotten, so the fence's own stands for them.
@@ -121,14 +131,36 @@ fn owners(world: &World) -> impl Iterator<Item = (usize, &Fence)> {
     })
 }
 
+/// A shard that was given up does not know yet, and may take writes at its old
+/// epoch; but no other one does at that epoch.
+fn one_owner(world: &World) -> bool {
+    let is_lost = |number: usize| world.is_lost(number);
+    let lost = owners(world).find(|(number, _)| is_lost(*number));
+    let mut others = owners(world).filter(|(number, _)| !is_lost(*number));
+    let first = others.next();
+    let at = |fence: &Fence| fence.epoch;
+    let apart = lost.is_none_or(|(_, lost)| first.is_none_or(|(_, one)| at(one) != at(lost)));
+    others.next().is_none() && apart
+}
+
+fn loss_is_bounded(world: &World) -> bool {
+    let held = world.truth().rows.iter().map(|row| row.choice);
+    let stays = held.zip(world.kept).all(|(held, kept)| held >= kept);
+    let is_there = world.lost.is_none_or(|(lost, owned)| {
+        !owned || world.shards[usize::from(lost)].holding() != Some(Held::Gone)
+    });
+    stays && is_there
+}
+
 fn owner_is_recorded(world: &World) -> bool {
     let (owner, epoch) = (usize::from(world.route.owner), world.route.epoch);
-    owners(world).all(|(number, fence)| number == owner && fence.epoch <= epoch)
+    let mut owners = owners(world).filter(|(number, _)| !world.is_lost(*number));
+    owners.all(|(number, fence)| number == owner && fence.epoch <= epoch)
 }
 
 fn old_side(world: &World) -> Option<&Shard> {
     let moving = world.route.moving?;
-    let decided = matches!(moving.phase, Phase::Window | Phase::Cleaning);
+    let decided = matches!(moving.phase, Phase::Window | Phase::Cleaning) && !moving.gives_up;
     decided.then(|| &world.shards[usize::from(moving.from)])
 }
 

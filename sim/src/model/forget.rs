@@ -170,6 +170,7 @@ mod tests {
             retreats: 0,
             strays: 1,
             repairs: 1,
+            give_ups: 0,
         };
         let mut model = MoveModel::new(bounds, Rule::Kept);
         model.forgets = forgets;

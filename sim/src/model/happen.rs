@@ -35,6 +35,9 @@ pub struct Bounds {
     pub strays: u8,
     /// Times that a copy is found wrong and made anew.
     pub repairs: u8,
+    /// Times that an owner is given up, in a window or on the way back, whether
+    /// it is away or not: nobody looks at it.
+    pub give_ups: u8,
 }
 
 /// The protocol, as it is or with a rule broken.
@@ -105,6 +108,8 @@ impl MoveModel {
             shards: [owner, Shard::default()],
             heard: [1 << route.epoch, 0],
             acknowledged: [0; CLIENTS],
+            kept: [0; CLIENTS],
+            lost: None,
             workers: [Worker::default(); WORKERS],
             strays: Default::default(),
             left: Left {
@@ -112,15 +117,28 @@ impl MoveModel {
                 retreats: self.bounds.retreats,
                 strays: self.bounds.strays,
                 repairs: self.bounds.repairs,
+                give_ups: self.bounds.give_ups,
             },
+        }
+    }
+
+    /// What is acknowledged by now stays, whatever is given up later.
+    pub(super) fn keep(&self, world: &mut World) {
+        if self.bounds.give_ups > 0 {
+            world.kept = world.acknowledged;
         }
     }
 
     fn claim(&self, world: &mut World) -> Option<()> {
         let begun = self.bounds.moves - world.left.moves;
         let to: ShardNo = 1 - world.route.owner;
+        // Nothing is moved to where a copy was given up.
+        if world.is_lost(usize::from(to)) {
+            return None;
+        }
         let then = route::claim(&world.route.whole(), &small::name(begun * 4), to).ok()?;
         world.left.moves -= 1;
+        self.keep(world);
         self.swap(world, Route::of(&then));
         Some(())
     }
@@ -164,7 +182,8 @@ impl MoveModel {
                 epoch,
             } => {
                 let taken = self.vote(&mut world.shards[shard], voter, choice, epoch);
-                if taken {
+                // What a shard takes that was given up is given up, too.
+                if taken && !world.is_lost(shard) {
                     let acknowledged = &mut world.acknowledged[voter];
                     *acknowledged = choice.max(*acknowledged);
                 }

@@ -50,6 +50,12 @@
 //!   arrive, or one that arrives and whose sender looks again. Both happen
 //!   anyway. That what was answered is durable is not the protocol's to show but
 //!   the engine's (its conformance suite, and the simulation's disks).
+//! - **An owner is given up**: in its worst form, it is there. Nobody who gives it
+//!   up looks at it; routers vote there, workers reach it, letters arrive, and at
+//!   any time, or never, it is told. What it took and its successor lacks is not
+//!   counted as acknowledged any more, and what it takes later never is. (That a
+//!   copy was found wrong and is being made anew when its owner is lost is two
+//!   failures at once: no bound has both; the certificate counts what is there.)
 //! - **The look itself** takes time. With `torn`, the record is read at one
 //!   moment and the shards are looked at later.
 //! - **The watchman**, who undoes seals that last, borrows the token of whoever

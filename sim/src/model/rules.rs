@@ -53,11 +53,20 @@ pub enum Rule {
     DiscardAtAnyTime,
     /// What is read from a sealed shard is told without asking the record.
     SealedIsTrusted,
+    /// Who takes over from a shard that is given up does so at its epoch.
+    GiveUpAtOldEpoch,
+    /// A source is given up before everything is at its target.
+    GiveUpForth,
+    /// The copy that was given up is removed.
+    LostIsPurged,
+    /// A way back that was begun without its owner is gone on with as if the
+    /// owner had been told that it is one.
+    ForsakenIsReturnedTo,
 }
 
 impl Rule {
     /// The ways to break it.
-    pub const BROKEN: [Self; 24] = [
+    pub const BROKEN: [Self; 28] = [
         Self::NoFence,
         Self::PositionBeforeSeal,
         Self::SealBeforeRecord,
@@ -82,5 +91,9 @@ impl Rule {
         Self::NeverReady,
         Self::DiscardAtAnyTime,
         Self::SealedIsTrusted,
+        Self::GiveUpAtOldEpoch,
+        Self::GiveUpForth,
+        Self::LostIsPurged,
+        Self::ForsakenIsReturnedTo,
     ];
 }

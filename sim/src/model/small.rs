@@ -46,6 +46,8 @@ pub struct Moving {
     pub to: ShardNo,
     /// The epoch that the target is prepared at.
     pub prepared: u8,
+    /// Whether what only the source has is given up.
+    pub gives_up: bool,
     /// How far it is.
     pub phase: Phase,
 }
@@ -157,6 +159,7 @@ impl Route {
             from: small.from,
             to: small.to,
             prepared: large(small.prepared),
+            gives_up: small.gives_up,
             phase: match small.phase {
                 Phase::Copying => moving::Phase::Copying,
                 Phase::Sealing(epoch) => moving::Phase::Sealing {
@@ -187,6 +190,7 @@ impl Route {
             from: whole.from,
             to: whole.to,
             prepared: byte(whole.prepared.0),
+            gives_up: whole.gives_up,
             phase: match whole.phase {
                 moving::Phase::Copying => Phase::Copying,
                 moving::Phase::Sealing { epoch } => Phase::Sealing(byte(epoch.0)),
@@ -203,6 +207,10 @@ impl Route {
             moving,
             last: last.map(|last| (number(&last.move_id), last.moved)),
         }
+    }
+
+    pub(super) fn gives_up(&self) -> bool {
+        self.moving.is_some_and(|moving| moving.gives_up)
     }
 
     pub(super) fn phase(&self) -> Option<Phase> {
@@ -345,6 +353,25 @@ pub(super) fn told(fence: Option<Fence>, op: Op, order: Order) -> Option<Fence> 
     })
 }
 
+/// Whether a move is a way back.
+pub(super) fn is_back(id: MoveNo) -> bool {
+    !id.is_multiple_of(4)
+}
+
+/// A fence, and the epoch at which its shard was given up.
+type GivenUp = (Option<Fence>, u8);
+
+/// What the product tells a shard that was given up.
+pub(super) fn disown(fence: Option<Fence>, epoch: u8) -> Option<Op> {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<GivenUp, Option<Op>>> = RefCell::default();
+    }
+    remembered(&KNOWN, (fence, epoch), || {
+        let fence = fence.map(|fence| fence.whole());
+        protocol::disown(&fence, large(epoch)).map(Op::of)
+    })
+}
+
 /// Whether the product takes rows in for an order.
 pub(super) fn may_import(fence: Option<Fence>, order: Order) -> bool {
     thread_local! {
@@ -426,6 +453,7 @@ mod tests {
     fn what_is_made_small_is_made_whole_again() {
         for id in 0..12 {
             assert_eq!(number(&name(id)), id);
+            assert_eq!(is_back(id), protocol::is_back(&name(id)));
         }
         let fence = shard::Fence::founded(Epoch::FIRST);
         assert_eq!(Fence::of(&fence).whole(), fence);

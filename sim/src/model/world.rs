@@ -21,6 +21,12 @@ pub struct World {
     pub heard: [u32; 2],
     /// The last choice of each client that was acknowledged; 0 for none.
     pub acknowledged: [u8; CLIENTS],
+    /// What must stay whatever is given up: the last choice of each client that
+    /// was acknowledged before the move or its cutover, or was streamed back
+    /// since.
+    pub kept: [u8; CLIENTS],
+    /// The shard that was given up, and whether it owned the slice then.
+    pub lost: Option<(ShardNo, bool)>,
     /// The workers; a later one has a later lease.
     pub workers: [Worker; WORKERS],
     /// Letters whose sender no longer waits for them: they arrive at any time,
@@ -41,6 +47,8 @@ pub struct Left {
     pub strays: u8,
     /// Times that a copy is found wrong and made anew.
     pub repairs: u8,
+    /// Owners that are given up.
+    pub give_ups: u8,
 }
 
 /// A shard: what it remembers of the slice, and the rows.
@@ -150,6 +158,12 @@ impl World {
         &self.shards[usize::from(self.route.owner)]
     }
 
+    /// Whether this shard was given up.
+    pub fn is_lost(&self, number: usize) -> bool {
+        self.lost
+            .is_some_and(|(lost, _)| usize::from(lost) == number)
+    }
+
     /// Whether nothing of a move is left.
     pub fn is_calm(&self) -> bool {
         let owner = usize::from(self.route.owner);
@@ -159,6 +173,9 @@ impl World {
                 .iter()
                 .enumerate()
                 .all(|(number, shard)| match &shard.fence {
+                    // What was given up is kept; it only must know.
+                    fence if self.is_lost(number) => fence
+                        .is_none_or(|fence| matches!(fence.holding, Held::Retired | Held::Gone)),
                     Some(fence) if number == owner => {
                         fence.holding == Held::Owner && fence.epoch == self.route.epoch
                     }
@@ -184,6 +201,7 @@ impl World {
         // So that where there is one voter, it stays the first.
         if self.column(1) > self.column(0) {
             self.acknowledged.swap(0, 1);
+            self.kept.swap(0, 1);
             for rows in self.all_rows() {
                 rows.swap(0, 1);
             }
@@ -193,7 +211,7 @@ impl World {
     }
 
     /// Everything that there is about a voter.
-    fn column(&self, voter: usize) -> (u8, [Row; 2 + WORKERS + STRAYS]) {
+    fn column(&self, voter: usize) -> (u8, u8, [Row; 2 + WORKERS + STRAYS]) {
         let mut column = [Row::default(); 2 + WORKERS + STRAYS];
         let shards = self.shards.iter().map(|shard| Some(&shard.rows));
         let workers = self.workers.iter().map(|worker| worker.letter.as_ref());
@@ -202,7 +220,7 @@ impl World {
         for (place, rows) in column.iter_mut().zip(rows) {
             *place = rows.map_or(Row::default(), |rows| rows[voter]);
         }
-        (self.acknowledged[voter], column)
+        (self.acknowledged[voter], self.kept[voter], column)
     }
 
     fn all_rows(&mut self) -> impl Iterator<Item = &mut Rows> {

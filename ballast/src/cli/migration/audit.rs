@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
+use ballast_domain::certificate::GivenUp;
 use ballast_domain::tenant::Tenant;
 use ballast_migration_engine::audit::{Audit, Change, Changed};
 use clap::Args;
@@ -16,7 +17,7 @@ use crate::cli::body::Page;
 use crate::cli::client::Request;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::Screen;
-use crate::cli::table::counted;
+use crate::cli::table::{clean, counted};
 
 /// Whose record is looked at.
 #[derive(Debug, Args)]
@@ -47,7 +48,28 @@ struct Report {
     #[serde(rename = "tenantID")]
     tenant_id: String,
     changes: BTreeMap<Change, u64>,
+    /// Losses that somebody accepted: legal, and never to be overlooked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    losses: Vec<Loss>,
     faults: Vec<String>,
+}
+
+/// A loss that was accepted.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Loss {
+    #[serde(rename = "migrationID")]
+    migration_id: String,
+    given_up: GivenUp,
+}
+
+/// A move, as far as it may have lost something.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Moved {
+    #[serde(rename = "migrationID")]
+    migration_id: String,
+    given_up: Option<GivenUp>,
 }
 
 impl AuditArgs {
@@ -109,11 +131,50 @@ async fn report(remote: &Remote, tenant_id: String) -> Result<Report, Failure> {
         before: event.before,
         after: event.after,
     }));
-    let faults = audit.found.iter().map(ToString::to_string).collect();
+    let mut faults: Vec<String> = audit.found.iter().map(ToString::to_string).collect();
+    let given_up = audit.changes.get(&Change::GivenUp).copied().unwrap_or(0);
+    let losses = match given_up {
+        0 => Vec::new(),
+        _ => losses(remote, &tenant_id).await?,
+    };
+    faults.extend(unnamed(given_up, &losses));
     Ok(Report {
         tenant_id,
         changes: audit.changes,
+        losses,
         faults,
+    })
+}
+
+/// What was given up of a tenant, and by whom.
+async fn losses(remote: &Remote, tenant_id: &str) -> Result<Vec<Loss>, Failure> {
+    let request = Request::get(&["migrations"])
+        .query("tenant", Some(tenant_id))
+        .query("status", Some("reversed"));
+    let moves: Vec<Moved> = everything(remote, request).await?;
+    let losses = moves.into_iter().filter_map(|moved| {
+        Some(Loss {
+            migration_id: moved.migration_id,
+            given_up: moved.given_up?,
+        })
+    });
+    Ok(losses.collect())
+}
+
+/// `1 loss`, `2 losses`.
+fn losses_of(count: u64) -> String {
+    match count {
+        1 => "1 loss".to_owned(),
+        count => format!("{count} losses"),
+    }
+}
+
+/// A record that gave something up without anybody who accepted it.
+fn unnamed(given_up: u64, losses: &[Loss]) -> Option<String> {
+    let named = losses.len() as u64;
+    (given_up > named).then(|| {
+        let more = losses_of(given_up - named);
+        format!("{more}, and no move that is over says who accepted it")
     })
 }
 
@@ -129,12 +190,23 @@ fn told(screen: &Screen, report: &Report) -> String {
         count(Change::Reversed),
         count(Change::Aborted),
     );
-    if report.faults.is_empty() {
-        return format!("{head}; {}", screen.green("all as it must be"));
-    }
+    let losses = report.losses.iter().map(|loss| {
+        let told = format!("{}: {}", loss.migration_id, loss.given_up.told());
+        screen.yellow(&clean(&told))
+    });
     let faults = report.faults.iter().map(|fault| screen.red(fault));
-    let mut lines = vec![head];
-    lines.extend(faults.map(|fault| format!("  {fault}")));
+    let mut lines = match (report.faults.is_empty(), report.losses.is_empty()) {
+        (true, true) => vec![format!("{head}; {}", screen.green("all as it must be"))],
+        (true, false) => {
+            let accepted = losses_of(report.losses.len() as u64);
+            vec![format!(
+                "{head}; {}",
+                screen.yellow(&format!("as it may be, with {accepted} accepted"))
+            )]
+        }
+        (false, _) => vec![head],
+    };
+    lines.extend(losses.chain(faults).map(|line| format!("  {line}")));
     lines.join("\n")
 }
 
@@ -147,6 +219,7 @@ mod tests {
         let report = |faults: &[&str]| Report {
             tenant_id: "acme".to_owned(),
             changes: BTreeMap::from([(Change::Claimed, 2), (Change::Committed, 1)]),
+            losses: Vec::new(),
             faults: faults.iter().map(|fault| (*fault).to_owned()).collect(),
         };
         let screen = Screen::plain();
@@ -160,6 +233,24 @@ mod tests {
             "acme: 3 changes; 2 moves begun, 1 cut over, 0 brought back, 0 called off\n  \
              version 7, slice 0: it is gone"
         );
+        let mut lossy = report(&[]);
+        lossy.losses = vec![
+            serde_json::from_value(serde_json::json!({"migrationID": "mv-1", "givenUp": {
+                "shardID": "shard-2", "actor": {"type": "token", "name": "ann", "tokenID": "t"},
+                "acceptedAt": "2026-11-16T09:00:00Z", "at": "2026-11-16T09:00:01Z",
+                "epoch": 5, "after": "2026-11-16T08:59:00Z",
+            }}))
+            .unwrap(),
+        ];
+        assert_eq!(
+            told(&screen, &lossy),
+            "acme: 3 changes; 2 moves begun, 1 cut over, 0 brought back, 0 called off; \
+             as it may be, with 1 loss accepted\n  \
+             mv-1: what shard-2 took between 2026-11-16T08:59:00.000Z and 2026-11-16T09:00:01.000Z \
+             was given up, accepted by ann"
+        );
+        assert_eq!(unnamed(1, &lossy.losses), None);
+        assert!(unnamed(2, &lossy.losses).is_some());
         let json = serde_json::to_string(&report(&[])).unwrap();
         assert_eq!(
             json,

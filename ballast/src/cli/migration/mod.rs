@@ -18,6 +18,7 @@ mod verify;
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
 
 use super::args::{Guard, Paging};
 use super::client::Request;
@@ -77,10 +78,13 @@ pub(crate) enum RunningVerb {
     Cancel(Wish),
     /// Bring a slice back within the window after its cutover, with all votes
     #[command(after_help = help::MIGRATION_REVERSE)]
-    Reverse(Wish),
+    Reverse(Reversal),
     /// End a move's window now: the source's copy is removed
     #[command(after_help = help::MIGRATION_COMPLETE)]
     Complete(Wish),
+    /// Remove the copy that was given up with reverse --accept-loss
+    #[command(after_help = help::MIGRATION_DISCARD)]
+    Discard(Wish),
     /// Approve a move that is too large to begin without
     #[command(after_help = help::MIGRATION_APPROVE)]
     Approve(Wish),
@@ -102,6 +106,16 @@ pub(crate) struct Wish {
     id: String,
     #[command(flatten)]
     guard: Guard,
+}
+
+/// How a slice is wished back.
+#[derive(Debug, Args)]
+pub(crate) struct Reversal {
+    #[command(flatten)]
+    wish: Wish,
+    /// Give up what only the target has, if it is away for good; needs --reason and an admin's token
+    #[arg(long)]
+    accept_loss: bool,
 }
 
 /// Which moves.
@@ -193,8 +207,16 @@ impl RunningVerb {
             Self::Pause(wish) => wish.send(remote, "pause").await?,
             Self::Resume(wish) => wish.send(remote, "resume").await?,
             Self::Cancel(wish) => wish.send(remote, "cancel").await?,
-            Self::Reverse(wish) => wish.send(remote, "reverse").await?,
+            Self::Reverse(Reversal { wish, accept_loss }) => {
+                let request = wish.request("reverse");
+                let request = match accept_loss {
+                    true => request.body(json!({ "acceptLoss": true })),
+                    false => request,
+                };
+                told(remote, request).await?;
+            }
             Self::Complete(wish) => wish.send(remote, "complete").await?,
+            Self::Discard(wish) => wish.send(remote, "discard").await?,
             Self::Approve(wish) => wish.send(remote, "approve").await?,
             Self::Audit(args) => return args.run(remote).await,
             Self::Certificate { id } => {
@@ -213,16 +235,24 @@ impl RunningVerb {
 }
 
 impl Wish {
-    async fn send(self, remote: &Remote, verb: &str) -> Result<(), Failure> {
-        let request = Request::post(&["migrations", &self.id, verb]).guarded(self.guard);
-        let reply = remote.client.send(request).await?;
-        let screen = &remote.screen;
-        view::show(screen, &reply, migrations::asked)?;
-        let moved: Migration = reply.read()?;
-        if !moved.record.is_over() {
-            let next = format!("watch it: ballast migration watch {}", moved.id());
-            screen.hint(&screen.dim(&next));
-        }
-        Ok(())
+    fn request(self, verb: &str) -> Request {
+        Request::post(&["migrations", &self.id, verb]).guarded(self.guard)
     }
+
+    async fn send(self, remote: &Remote, verb: &str) -> Result<(), Failure> {
+        told(remote, self.request(verb)).await
+    }
+}
+
+/// Asks something of a move, and tells how it stands then.
+async fn told(remote: &Remote, request: Request) -> Result<(), Failure> {
+    let reply = remote.client.send(request).await?;
+    let screen = &remote.screen;
+    view::show(screen, &reply, migrations::asked)?;
+    let moved: Migration = reply.read()?;
+    if !moved.record.is_over() {
+        let next = format!("watch it: ballast migration watch {}", moved.id());
+        screen.hint(&screen.dim(&next));
+    }
+    Ok(())
 }

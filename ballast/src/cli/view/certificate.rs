@@ -1,7 +1,7 @@
 //! Certificates of moves, for people.
 
 use ballast_domain::ShardId;
-use ballast_domain::certificate::{Certificate, Signed, VotesProved};
+use ballast_domain::certificate::{Certificate, GivenUp, Signed, VotesProved};
 
 use crate::cli::output::Screen;
 use crate::cli::table::{self, clean, number};
@@ -48,6 +48,7 @@ pub(crate) fn lines(screen: &Screen, signed: &Signed) -> String {
             ("  digests", digests(it.votes.as_ref())),
             ("  back", votes(it.votes_back.as_ref(), &it.to, &it.from)),
             ("  digests", digests(it.votes_back.as_ref())),
+            ("  GIVEN UP", it.given_up.as_ref().map(given_up)),
             (
                 "  pause",
                 it.pause_ms
@@ -93,6 +94,21 @@ fn votes(proved: Option<&VotesProved>, from: &ShardId, to: &ShardId) -> Option<S
         number(votes.present),
         number(votes.duplicates),
     ))
+}
+
+/// What was given up, by whom, and why.
+fn given_up(lost: &GivenUp) -> String {
+    let told = lost.told();
+    let reason = lost.reason.as_ref().map(|reason| format!(" ({reason})"));
+    let there = lost.present.map(|rows| {
+        let rows = number(rows);
+        format!("; {rows} rows were there then")
+    });
+    format!(
+        "{told}{}{}",
+        reason.unwrap_or_default(),
+        there.unwrap_or_default()
+    )
 }
 
 fn digests(proved: Option<&VotesProved>) -> Option<String> {
@@ -180,6 +196,16 @@ mod tests {
         (cancelled.votes, cancelled.cut_over_at, cancelled.pause_ms) = (None, None, None);
         cancelled.duration_ms = 845;
         let cancelled = verified(&screen, &signed(cancelled), false);
-        insta::assert_snapshot!(format!("{completed}\n\n{cancelled}"));
+        let mut lost = example();
+        lost.status = ballast_domain::migration::Status::Reversed;
+        lost.given_up = serde_json::from_value(serde_json::json!({
+            "shardID": "shard-3", "actor": {"type": "token", "name": "ann", "tokenID": "tok-2"},
+            "reason": "its disk is dead", "acceptedAt": "2026-11-16T09:29:50Z",
+            "at": "2026-11-16T09:29:58Z", "epoch": 5, "afterPosition": 812,
+            "after": "2026-11-16T09:29:44Z", "present": 12_003,
+        }))
+        .unwrap();
+        let lost = verified(&screen, &signed(lost), true);
+        insta::assert_snapshot!(format!("{completed}\n\n{cancelled}\n\n{lost}"));
     }
 }

@@ -1,6 +1,9 @@
 //! Moves, for people.
 
-use ballast_domain::migration::{BackHow, Price, Stage, Status, Terms};
+use ballast_domain::certificate::GivenUp;
+use ballast_domain::migration::{
+    BackHow, LeftBehind, Migration as Record, Price, Stage, Status, Terms,
+};
 use ballast_domain::moving::Phase;
 use ballast_domain::tenant::Slice;
 
@@ -71,6 +74,9 @@ pub(crate) fn asked(screen: &Screen, migration: &Migration) -> String {
     if let Some(back) = &asked.back {
         text.push_str(match back.how {
             BackHow::Cancel => "; it is being called off",
+            BackHow::Reverse if asked.accept_loss.is_some() => {
+                "; it is being brought back, without what only its target has if need be"
+            }
             BackHow::Reverse => "; it is being brought back",
         });
     } else if asked.paused.is_some() {
@@ -206,6 +212,8 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
         };
         format!("{how} {}", word(&back.word))
     });
+    let accepted = record.asked.accept_loss.as_ref();
+    let accepted = accepted.map(|said| format!("accepted {}", word(said)));
     let ended = record.ended.as_ref().map(|ended| {
         let why = ended.why.as_ref().map(|why| format!(": {why}"));
         format!(
@@ -247,6 +255,7 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
         ("paused", record.asked.paused.as_ref().map(word)),
         ("approved", record.asked.approved.as_ref().map(word)),
         ("asked", back),
+        ("loss", accepted),
         ("complete", record.asked.complete.as_ref().map(word)),
         (
             "carried",
@@ -281,6 +290,8 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
             "window ends",
             window_ends(migration).map(|at| moment_long(screen, at)),
         ),
+        ("given up", record.given_up.as_ref().map(GivenUp::told)),
+        ("left behind", left_behind(record)),
         ("ended", ended),
         (
             "certificate",
@@ -295,6 +306,20 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
     let findings = findings.map(|one| ("found", Some(found(one))));
     let rows: Vec<_> = rows.into_iter().chain(findings).collect();
     table::facts(screen, &rows)
+}
+
+/// What has become of a copy that was given up.
+fn left_behind(record: &Record) -> Option<String> {
+    let to = &record.to;
+    let goes = match record.asked.discard {
+        Some(_) => ", which is to be removed",
+        None => "",
+    };
+    Some(match record.left_behind? {
+        LeftBehind::Away => format!("{to} has not answered since; it may have a copy{goes}"),
+        LeftBehind::Kept => format!("{to} takes no votes of it, and still has its copy{goes}"),
+        LeftBehind::Gone => format!("{to} has nothing of it any more"),
+    })
 }
 
 /// When the window ends, while it is open.
@@ -419,6 +444,24 @@ mod tests {
         }))
     }
 
+    fn given_up() -> Migration {
+        let ann = json!({"type": "token", "name": "ann", "tokenID": "tok-2"});
+        example(json!({
+            "stage": "ended", "status": "reversed", "phase": "Rollback", "pauseMs": 12,
+            "asked": {
+                "back": {"how": "reverse", "actor": ann, "reason": "its disk is dead",
+                    "at": "2026-11-16T09:29:50Z"},
+                "acceptLoss": {"actor": ann, "reason": "its disk is dead",
+                    "at": "2026-11-16T09:29:50Z"},
+            },
+            "givenUp": {"shardID": "shard-3", "actor": ann, "reason": "its disk is dead",
+                "acceptedAt": "2026-11-16T09:29:50Z", "at": "2026-11-16T09:29:58Z", "epoch": 5,
+                "afterPosition": 812, "after": "2026-11-16T09:29:44Z", "present": 12_003},
+            "leftBehind": "kept",
+            "ended": {"status": "reversed", "phase": "Rollback", "at": "2026-11-16T09:29:59Z"},
+        }))
+    }
+
     fn reversed() -> Migration {
         example(json!({
             "stage": "ended", "status": "reversed", "phase": "Rollback", "pauseMs": 12,
@@ -436,7 +479,7 @@ mod tests {
     #[test]
     fn all_about_moves() {
         let screen = Screen::plain();
-        let all = [example(json!({})), waiting(), completed()];
+        let all = [example(json!({})), waiting(), completed(), given_up()];
         let told = all.map(|one| facts(&screen, &one)).join("\n\n");
         insta::assert_snapshot!(told);
     }

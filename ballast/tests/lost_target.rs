@@ -1,0 +1,162 @@
+//! Journey: the target of a move is lost within the window. Nothing goes back by
+//! itself; an admin accepts the loss, the process dies in the middle of it, and
+//! everything that is told afterwards is true. Then the disk turns up again.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::polls::Application;
+use support::process::ballast;
+use support::{Ended, Instance, Options, Process, eventually, text};
+
+const VOTES: usize = 120;
+
+async fn run(it: &Instance, token: &str, arguments: &[&str]) -> Ended {
+    let mut command: Command = ballast();
+    command
+        .args(arguments)
+        .current_dir(it.home())
+        .env("BALLAST_URL", &it.admin)
+        .env("BALLAST_TOKEN", token);
+    Process::spawn(&mut command).ended().await
+}
+
+async fn shard_of(it: &Instance) -> String {
+    let tenant = it.get("/tenants/acme").await;
+    text(&tenant["slices"][0]["shardID"])
+}
+
+/// The move once it is as wanted.
+async fn shown(it: &Instance, id: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    eventually(what, async || {
+        let found = it.get(&format!("/migrations/{id}")).await;
+        wanted(&found).then_some(found)
+    })
+    .await
+}
+
+/// The same instance, which dies at a place; or never again.
+async fn again(it: Instance, place: Option<&str>) -> Instance {
+    let home = it.shared_home();
+    let listen = it.router.rsplit('/').next().unwrap().to_owned();
+    drop(it);
+    let place = place.map(|place| ("BALLAST_DIE_AT".to_owned(), place.to_owned()));
+    let options = Options {
+        env: place.into_iter().collect(),
+        ..Options::default()
+    };
+    match Instance::launch(home, options, &listen).await {
+        Ok(instance) => instance,
+        Err(ended) => panic!("it did not start again: {ended:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_target_is_given_up_by_an_admin_and_told_plainly() {
+    let mut it = Instance::start().await;
+    let application = Application::of(&it, "acme").await;
+    let poll = application.poll(json!({})).await;
+    let lines = (0..VOTES).map(|n| poll.line(n % 2, &format!("voter-{n}")));
+    application.send_lines(lines.collect()).await;
+    let from = shard_of(&it).await;
+    let to = if from == "shard-1" {
+        "shard-2"
+    } else {
+        "shard-1"
+    };
+    let call = it.call("POST", "/tenants/acme/move");
+    let begun = call.json(&json!({ "toShardID": to })).send().await;
+    let id = text(&begun.expect(202)["migrationID"]);
+    shown(&it, &id, "in its window", |found| {
+        found["phase"] == "MonitorDualRead" && found["figures"]["compared"] != 0
+    })
+    .await;
+
+    // It is for admins, with a reason, and for what cannot be had.
+    let (_, operator) = it.new_token("operator").await;
+    let silent = ["migration", "reverse", &id, "--accept-loss"];
+    let accept = [&silent[..], &["--reason", "its disk is dead"]].concat();
+    let refusals = [
+        (operator.as_str(), &accept, "role"),
+        (it.token.as_str(), &silent.to_vec(), "reason"),
+        (it.token.as_str(), &accept, "Nothing has to be given up"),
+    ];
+    for (token, arguments, why) in refusals {
+        let refused = run(&it, token, arguments).await;
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        assert!(refused.stderr.contains(why), "{why}: {refused:?}");
+    }
+    let asked = it.get(&format!("/migrations/{id}")).await["asked"].clone();
+    assert_eq!(asked, Value::Null);
+
+    // The disk is gone. It is waited for, and nothing goes back by itself.
+    it.kill9();
+    let disk = it.home().join("data/shards").join(to);
+    let aside = disk.with_extension("pulled");
+    std::fs::rename(&disk, &aside).unwrap();
+    it = again(it, Some("ordered Activate")).await;
+    shown(&it, &id, "it waits", |found| found["status"] == "waiting").await;
+    assert_eq!(shard_of(&it).await, to);
+    let accepted = run(&it, &it.token, &accept).await;
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    // It has just taken the slice back, and nothing of it is written down.
+    it.process().died().await;
+
+    it = again(it, None).await;
+    let is_over = |found: &Value| found["status"] == "reversed";
+    let ended = shown(&it, &id, "it is back", is_over).await;
+    let lost = &ended["givenUp"];
+    assert_eq!(lost["shardID"], to, "{ended}");
+    assert_eq!(lost["reason"], "its disk is dead");
+    assert_eq!(lost["actor"]["name"], "first-admin");
+    assert_eq!(ended["certificate"]["givenUp"], *lost);
+    assert_eq!(ended["leftBehind"], "away");
+    assert_eq!(shard_of(&it).await, from);
+    let total = application.newest(&poll).await["total"].as_u64();
+    assert_eq!(total, Some(VOTES as u64));
+    application.vote(&poll, 0, "late").await.expect(200);
+
+    let show = run(&it, &it.token, &["migration", "show", &id]).await;
+    assert!(
+        show.stdout
+            .contains("was given up, accepted by first-admin")
+    );
+    let printed = run(&it, &it.token, &["migration", "certificate", &id]).await;
+    let file = it.home().join("certificate.json");
+    std::fs::write(&file, &printed.stdout).unwrap();
+    let verify = ["migration", "verify-certificate", "certificate.json"];
+    let verified = run(&it, &it.token, &verify).await;
+    assert_eq!(verified.code, Some(1), "{verified:?}");
+    assert!(verified.stdout.contains("GIVEN UP"), "{verified:?}");
+    assert!(verified.stderr.contains("does not prove"), "{verified:?}");
+    let audit = run(&it, &it.token, &["migration", "audit", "acme"]).await;
+    assert_eq!(audit.code, Some(0), "{audit:?}");
+    assert!(audit.stdout.contains("1 loss accepted"), "{audit:?}");
+    assert!(
+        audit.stdout.contains("accepted by first-admin"),
+        "{audit:?}"
+    );
+
+    // The disk turns up again: it owns nothing, and is not mixed in.
+    it.kill9();
+    std::fs::rename(&aside, &disk).unwrap();
+    it = again(it, None).await;
+    let is_told = |found: &Value| found["leftBehind"] == "kept";
+    shown(&it, &id, "it is told", is_told).await;
+    let call = it.call("POST", "/tenants/acme/move");
+    let refused = call.json(&json!({ "toShardID": to })).send().await;
+    refused.refused(409, "move-refused");
+    let discard = ["migration", "discard", &id, "--reason", "recounted"];
+    let refused = run(&it, &operator, &discard).await;
+    assert!(refused.stderr.contains("role admin"), "{refused:?}");
+    let discarded = run(&it, &it.token, &discard).await;
+    assert_eq!(discarded.code, Some(0), "{discarded:?}");
+    let is_gone = |found: &Value| found["leftBehind"] == "gone";
+    shown(&it, &id, "it is removed", is_gone).await;
+    let total = application.newest(&poll).await["total"].as_u64();
+    assert_eq!(total, Some(VOTES as u64 + 1));
+}
