@@ -178,9 +178,9 @@ async fn create(address: SocketAddr, token: String, part: usize) -> anyhow::Resu
         let made = connection.ask(&post(&path, &token, "{}")).await?;
         let made: serde_json::Value = serde_json::from_slice(&made)?;
         let key = made["key"].as_str().context("a key")?.to_owned();
-        let poll = Tenant { address, key }.poll_over("one vote", &mut connection);
-        let vote = poll.await?.vote("ada");
-        connection.ask(&vote).await?;
+        let tenant = Tenant { address, key };
+        let poll = tenant.poll_over("one vote", &mut connection).await?;
+        connection.ask(&poll.vote("ada")).await?;
     }
     Ok(())
 }
