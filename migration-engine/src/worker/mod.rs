@@ -258,6 +258,11 @@ impl Worker {
                 token: protocol::token(moving.prepared, job.lease),
             };
             let step = protocol::next(&job.move_id, &view);
+            let is_moved = matches!(moving.phase, Phase::Window | Phase::Cleaning);
+            if is_moved && !matches!(&step, Step::Order(_, Op::Activate(_))) {
+                // Somebody else may have told the target: then it was by now.
+                notes.pause.is_over(self.now_ms());
+            }
             if put_off && !matches!(&step, Step::Swap(_) | Step::Order(_, Op::Reinstate(_))) {
                 return Ok(Reached::PutOff);
             }
@@ -433,11 +438,19 @@ impl Worker {
         }
         // Sealed by somebody who is gone: as the record says.
         let since = seen.sealing_since.map(|since| since.unix_ms());
-        if let Some(sealed_at_ms) = pause.sealed_at_ms.take().or(since) {
-            let ms = self.now_ms().saturating_sub(sealed_at_ms);
-            pause.ms = Some(pause.ms.map_or(ms, |before| before.max(ms)));
-        }
+        pause.sealed_at_ms = pause.sealed_at_ms.or(since);
+        pause.is_over(self.now_ms());
         Ok(())
+    }
+}
+
+impl Pause {
+    /// Votes are taken again, if they were not.
+    fn is_over(&mut self, now_ms: i64) {
+        if let Some(sealed_at_ms) = self.sealed_at_ms.take() {
+            let ms = now_ms.saturating_sub(sealed_at_ms);
+            self.ms = Some(self.ms.map_or(ms, |before| before.max(ms)));
+        }
     }
 }
 
