@@ -100,7 +100,6 @@ pub(super) async fn play(
         chaotic(house, api, teller, star, round, &mut ended).await?;
     }
     crowd.send_to(None);
-    ended.kills = house.kills;
     Ok(ended)
 }
 

@@ -172,7 +172,7 @@ async fn tell(
     let counting = tokio::spawn(teller.clone().keep_counting(api.clone(), crowd.clone()));
     let voting = crowd.clone().vote();
     let rounds = if args.chaos { CHAOS_ROUNDS } else { 0 };
-    let (ended, is_early) = tokio::select! {
+    let (mut ended, is_early) = tokio::select! {
         ended = chapters::play(house, &api, &crowd, &star, &teller, args.pace, rounds) => {
             (ended?, false)
         }
@@ -181,6 +181,7 @@ async fn tell(
             (Ended::default(), true)
         }
     };
+    ended.kills = house.kills;
     // It may have been stopped between a kill and a start.
     house.is_up().await?;
     counting.abort();

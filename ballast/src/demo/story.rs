@@ -251,7 +251,7 @@ impl Summary {
             (Some(shard), Some(before), Some(after)) => {
                 format!("{shard} {before} % → {after} % of what it can take")
             }
-            _ => "nothing was hot".to_owned(),
+            _ => "not followed to its end".to_owned(),
         };
         let verdict = verdict(self.lost, self.doubled, self.failed_requests).words;
         format!(

@@ -78,7 +78,9 @@ impl Told {
     fn about(&mut self, hotspot: &Value, teller: &Teller) {
         let letter = hotspot["letter"].as_str().unwrap_or_default();
         teller.found(hotspot["hotspotID"].as_str().unwrap_or_default());
-        if hotspot["cure"] == "move" && !self.diagnosed {
+        // Once it is planned, the letter names the move that is planned.
+        let is_planned = hotspot["cure"] == "move" && hotspot["planID"].is_string();
+        if is_planned && !self.diagnosed {
             self.diagnosed = true;
             let said = format!("{}. {}", part(letter, "Cause"), part(letter, "Cure"));
             teller.begin("diagnosis", &said);
