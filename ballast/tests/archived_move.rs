@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use support::polls::{Application, Poll};
-use support::{Instance, Options, eventually, text};
+use support::{Instance, eventually, text};
 
 /// Where the process dies: in the middle of the files that are written, of
 /// those that are brought, before and after the cutover, and before and after
@@ -112,22 +112,6 @@ fn files(it: &Instance, shard: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The same instance, which dies at a place; or never again.
-async fn again(it: Instance, place: Option<&str>) -> Instance {
-    let home = it.shared_home();
-    let listen = it.router.rsplit('/').next().unwrap().to_owned();
-    drop(it);
-    let place = place.map(|place| ("BALLAST_DIE_AT".to_owned(), place.to_owned()));
-    let options = Options {
-        env: place.into_iter().collect(),
-        ..Options::default()
-    };
-    match Instance::launch(home, options, &listen).await {
-        Ok(instance) => instance,
-        Err(ended) => panic!("it did not start again: {ended:?}"),
-    }
-}
-
 fn is_litter(file: &Path) -> bool {
     file.extension().is_none_or(|end| end != "parquet")
 }
@@ -141,10 +125,10 @@ async fn closed_polls_are_the_same_wherever_they_are_and_whenever_the_process_di
         // One more to be archived each time, and two of them at first.
         polls.push(closed(&app).await);
         let (from, to) = (shard_of(&it).await, elsewhere(&it).await);
-        it = again(it, Some(place)).await;
+        it = it.dying_at(Some(place)).await;
         let id = begun(&it, &to, 0).await;
         it.process().ended().await;
-        it = again(it, None).await;
+        it = it.dying_at(None).await;
         let ended = over(&it, &id, "completed").await;
         for (poll, before) in &polls {
             assert_eq!(&seen(&app, poll).await, before, "{place}");
@@ -181,12 +165,12 @@ async fn closed_polls_are_the_same_in_the_window_and_after_a_reverse() {
     };
     same(&app, "in the window").await;
     it.kill9();
-    it = again(it, Some("swapped -back")).await;
+    it = it.dying_at(Some("swapped -back")).await;
     same(&app, "after a crash in the window").await;
     let reverse = it.call("POST", &format!("/migrations/{id}/reverse"));
     reverse.send().await.expect(200);
     it.process().ended().await;
-    it = again(it, None).await;
+    it = it.dying_at(None).await;
     over(&it, &id, "reversed").await;
     assert_eq!(shard_of(&it).await, from);
     same(&app, "after it was brought back").await;

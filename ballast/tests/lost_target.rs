@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use support::polls::Application;
 use support::process::ballast;
-use support::{Ended, Instance, Options, Process, eventually, text};
+use support::{Ended, Instance, Process, eventually, text};
 
 const VOTES: usize = 120;
 
@@ -37,22 +37,6 @@ async fn shown(it: &Instance, id: &str, what: &str, wanted: impl Fn(&Value) -> b
         wanted(&found).then_some(found)
     })
     .await
-}
-
-/// The same instance, which dies at a place; or never again.
-async fn again(it: Instance, place: Option<&str>) -> Instance {
-    let home = it.shared_home();
-    let listen = it.router.rsplit('/').next().unwrap().to_owned();
-    drop(it);
-    let place = place.map(|place| ("BALLAST_DIE_AT".to_owned(), place.to_owned()));
-    let options = Options {
-        env: place.into_iter().collect(),
-        ..Options::default()
-    };
-    match Instance::launch(home, options, &listen).await {
-        Ok(instance) => instance,
-        Err(ended) => panic!("it did not start again: {ended:?}"),
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -98,7 +82,7 @@ async fn a_lost_target_is_given_up_by_an_admin_and_told_plainly() {
     let disk = it.home().join("data/shards").join(to);
     let aside = disk.with_extension("pulled");
     std::fs::rename(&disk, &aside).unwrap();
-    it = again(it, Some("ordered Activate")).await;
+    it = it.dying_at(Some("ordered Activate")).await;
     shown(&it, &id, "it waits", |found| found["status"] == "waiting").await;
     assert_eq!(shard_of(&it).await, to);
     let accepted = run(&it, &it.token, &accept).await;
@@ -106,7 +90,7 @@ async fn a_lost_target_is_given_up_by_an_admin_and_told_plainly() {
     // It has just taken the slice back, and nothing of it is written down.
     it.process().died().await;
 
-    it = again(it, None).await;
+    it = it.dying_at(None).await;
     let is_over = |found: &Value| found["status"] == "reversed";
     let ended = shown(&it, &id, "it is back", is_over).await;
     let lost = &ended["givenUp"];
@@ -144,7 +128,7 @@ async fn a_lost_target_is_given_up_by_an_admin_and_told_plainly() {
     // The disk turns up again: it owns nothing, and is not mixed in.
     it.kill9();
     std::fs::rename(&aside, &disk).unwrap();
-    it = again(it, None).await;
+    it = it.dying_at(None).await;
     let is_told = |found: &Value| found["leftBehind"] == "kept";
     shown(&it, &id, "it is told", is_told).await;
     let call = it.call("POST", "/tenants/acme/move");

@@ -10,9 +10,9 @@ use tokio::net::TcpStream;
 
 use crate::http::client::{Connection, Measured, NUMBER, NUMBERS_PER_CONNECTION, load};
 use crate::http::server::{Ballast, Tenant};
-use crate::http::{middle, ms};
+use crate::http::{beside, ms};
 use crate::stopwatch::{Samples, Stopwatch};
-use crate::table::{Table, ratio, thousands};
+use crate::table::{Table, thousands};
 
 /// Tenants of the fleet page.
 const TENANTS: usize = 100_000;
@@ -109,22 +109,9 @@ async fn watched(ballast: &Ballast, visitor: &Visitor) -> anyhow::Result<()> {
             next += CONNECTIONS as u64 * NUMBERS_PER_CONNECTION;
         }
     }
-    let [ours, floor] = rounds.map(middle);
-    let mut table = Table::new(&["one vote, durable", "/s", "p50", "p99"]);
     let watched = format!("{WATCHERS} watch the fleet");
-    for (name, it) in [(watched.as_str(), &ours), ("nobody does", &floor)] {
-        table.row([
-            name.to_owned(),
-            thousands(it.per_second as u64),
-            ms(it.p50),
-            ms(it.p99),
-        ]);
-    }
-    let share = ratio(ours.per_second, floor.per_second);
-    table.row(["share".to_owned(), share, String::new(), String::new()]);
-    table.print(&format!(
-        "What the console costs a vote, over {CONNECTIONS} connections"
-    ));
+    let title = format!("What the console costs a vote, over {CONNECTIONS} connections");
+    beside(&title, [watched.as_str(), "nobody does"], rounds);
     Ok(())
 }
 

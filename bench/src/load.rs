@@ -4,10 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
+use crate::http::beside;
 use crate::http::client::{Measured, NUMBER, NUMBERS_PER_CONNECTION, load};
 use crate::http::server::Ballast;
-use crate::http::{middle, ms};
-use crate::table::{Table, ratio, thousands};
 
 /// Connections at the same time.
 const CONNECTIONS: usize = 64;
@@ -25,21 +24,8 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     for pair in 0..PAIRS {
         compare(pair % 2 == 0, &mut rounds).await?;
     }
-    let [ours, floor] = rounds.map(middle);
-    let mut table = Table::new(&["one vote, durable", "/s", "p50", "p99"]);
-    for (name, it) in [("load is counted", &ours), ("load is not counted", &floor)] {
-        table.row([
-            name.to_owned(),
-            thousands(it.per_second as u64),
-            ms(it.p50),
-            ms(it.p99),
-        ]);
-    }
-    let share = ratio(ours.per_second, floor.per_second);
-    table.row(["share".to_owned(), share, String::new(), String::new()]);
-    table.print(&format!(
-        "What counting load costs, over {CONNECTIONS} connections"
-    ));
+    let title = format!("What counting load costs, over {CONNECTIONS} connections");
+    beside(&title, ["load is counted", "load is not counted"], rounds);
     Ok(())
 }
 

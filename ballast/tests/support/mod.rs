@@ -112,6 +112,13 @@ impl Instance {
         }
     }
 
+    /// The same, which dies at a place; or never again.
+    pub async fn dying_at(mut self, place: Option<&str>) -> Self {
+        let place = place.map(|place| ("BALLAST_DIE_AT".to_owned(), place.to_owned()));
+        self.options.env = place.into_iter().collect();
+        self.restart().await
+    }
+
     /// The process behind it.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process

@@ -75,8 +75,26 @@ async fn requests(ballast: &Ballast, tenant: &Tenant, bare: &Bare) -> anyhow::Re
     Ok(())
 }
 
+/// Prints two kinds of rounds beside each other, and the first as a share of the
+/// second.
+pub(crate) fn beside(title: &str, names: [&str; 2], rounds: [Vec<client::Measured>; 2]) {
+    let [ours, floor] = rounds.map(middle);
+    let mut table = Table::new(&["one vote, durable", "/s", "p50", "p99"]);
+    for (name, it) in names.into_iter().zip([&ours, &floor]) {
+        table.row([
+            name.to_owned(),
+            thousands(it.per_second as u64),
+            ms(it.p50),
+            ms(it.p99),
+        ]);
+    }
+    let share = ratio(ours.per_second, floor.per_second);
+    table.row(["share".to_owned(), share, String::new(), String::new()]);
+    table.print(title);
+}
+
 /// The round that counts.
-pub(crate) fn middle(mut rounds: Vec<client::Measured>) -> client::Measured {
+fn middle(mut rounds: Vec<client::Measured>) -> client::Measured {
     rounds.sort_by(|one, two| one.per_second.total_cmp(&two.per_second));
     rounds.swap_remove(rounds.len() / 2)
 }
