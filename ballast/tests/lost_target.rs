@@ -6,38 +6,12 @@
 
 mod support;
 
-use std::process::Command;
-
 use serde_json::{Value, json};
+use support::moves::{run, shard_of, shown};
 use support::polls::Application;
-use support::process::ballast;
-use support::{Ended, Instance, Process, eventually, text};
+use support::{Instance, text};
 
 const VOTES: usize = 120;
-
-async fn run(it: &Instance, token: &str, arguments: &[&str]) -> Ended {
-    let mut command: Command = ballast();
-    command
-        .args(arguments)
-        .current_dir(it.home())
-        .env("BALLAST_URL", &it.admin)
-        .env("BALLAST_TOKEN", token);
-    Process::spawn(&mut command).ended().await
-}
-
-async fn shard_of(it: &Instance) -> String {
-    let tenant = it.get("/tenants/acme").await;
-    text(&tenant["slices"][0]["shardID"])
-}
-
-/// The move once it is as wanted.
-async fn shown(it: &Instance, id: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    eventually(what, async || {
-        let found = it.get(&format!("/migrations/{id}")).await;
-        wanted(&found).then_some(found)
-    })
-    .await
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_target_is_given_up_by_an_admin_and_told_plainly() {
@@ -46,7 +20,7 @@ async fn a_lost_target_is_given_up_by_an_admin_and_told_plainly() {
     let poll = application.poll(json!({})).await;
     let lines = (0..VOTES).map(|n| poll.line(n % 2, &format!("voter-{n}")));
     application.send_lines(lines.collect()).await;
-    let from = shard_of(&it).await;
+    let from = shard_of(&it, "acme").await;
     let to = if from == "shard-1" {
         "shard-2"
     } else {
@@ -84,7 +58,7 @@ async fn a_lost_target_is_given_up_by_an_admin_and_told_plainly() {
     std::fs::rename(&disk, &aside).unwrap();
     it = it.dying_at(Some("ordered Activate")).await;
     shown(&it, &id, "it waits", |found| found["status"] == "waiting").await;
-    assert_eq!(shard_of(&it).await, to);
+    assert_eq!(shard_of(&it, "acme").await, to);
     let accepted = run(&it, &it.token, &accept).await;
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
     // It has just taken the slice back, and nothing of it is written down.
@@ -99,7 +73,7 @@ async fn a_lost_target_is_given_up_by_an_admin_and_told_plainly() {
     assert_eq!(lost["actor"]["name"], "first-admin");
     assert_eq!(ended["certificate"]["givenUp"], *lost);
     assert_eq!(ended["leftBehind"], "away");
-    assert_eq!(shard_of(&it).await, from);
+    assert_eq!(shard_of(&it, "acme").await, from);
     let total = application.newest(&poll).await["total"].as_u64();
     assert_eq!(total, Some(VOTES as u64));
     application.vote(&poll, 0, "late").await.expect(200);

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use ballast_domain::credential::{Credential, CredentialHash, Purpose};
 use ballast_domain::key::Scope;
+use ballast_domain::moving::MoveId;
 use ballast_domain::registry::StoreError;
-use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute};
+use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, Streamed, TenantRoute};
 use ballast_domain::{Entropy, KeyId, ShardId, TenantId, Timestamp};
 use ballast_router::{Keyring, read_key};
 use sha2::{Digest, Sha256};
@@ -124,6 +125,9 @@ impl RouteSource for Source {
     }
     async fn shard(&self, _: &ShardId) -> Result<Option<ShardRoute>, StoreError> {
         Ok(None)
+    }
+    async fn streamed_back(&self, _: &MoveId) -> Result<Streamed, StoreError> {
+        Ok(Streamed::Unknown)
     }
     async fn stale_since(&self, revision: u64) -> Result<(u64, Vec<Stale>), StoreError> {
         Ok((revision, Vec::new()))

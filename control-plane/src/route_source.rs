@@ -5,8 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ballast_domain::credential::CredentialHash;
 use ballast_domain::key::ApiKey;
+use ballast_domain::migration::Migration;
+use ballast_domain::moving::MoveId;
 use ballast_domain::registry::{Kind, Registry, StoreError, StoreResult, hash_term};
-use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute};
+use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, Streamed, TenantRoute};
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::Tenant;
 use ballast_domain::{KeyId, ShardId, TenantId, Timestamp};
@@ -65,6 +67,16 @@ impl RouteSource for RegistryRoutes {
             let Shard { region, state, .. } = shard.value;
             ShardRoute { region, state }
         }))
+    }
+
+    async fn streamed_back(&self, id: &MoveId) -> StoreResult<Streamed> {
+        let found = typed::get::<Migration>(&*self.registry, &id.0).await?;
+        Ok(match found.map(|found| found.value.figures.streamed_back) {
+            Some(Some(back)) => Streamed::UpTo(back.position),
+            // While something is made anew there, or the cutover is just written down.
+            Some(None) => Streamed::NotYet,
+            None => Streamed::Unknown,
+        })
     }
 
     async fn stale_since(&self, revision: u64) -> StoreResult<(u64, Vec<Stale>)> {

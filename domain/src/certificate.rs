@@ -113,7 +113,8 @@ pub struct VotesProved {
 }
 
 /// What was given up when a slice was taken back from an owner that was away for
-/// good: all that this shard took and that had not been streamed back.
+/// good: all that this shard took and that had not been streamed back. Nothing
+/// that was acknowledged if both sides had to have it ([`GivenUp::synced`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GivenUp {
@@ -143,6 +144,15 @@ pub struct GivenUp {
     /// counted them did not live to say so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub present: Option<u64>,
+    /// Whether every vote that was acknowledged was on both sides: then none of
+    /// them is lost.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub synced: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 impl GivenUp {
@@ -154,6 +164,11 @@ impl GivenUp {
             Some(position) => format!(" (position {position} of its changes)"),
             None => String::new(),
         };
+        if self.synced {
+            return format!(
+                "{shard} was left behind at {until}; every vote that was acknowledged was on both sides"
+            );
+        }
         let who = &self.actor.name;
         format!(
             "what {shard} took between {after}{position} and {until} was given up, accepted by {who}"
@@ -208,10 +223,14 @@ impl Certificate {
             let before = self.votes.as_ref().map_or(0, |votes| votes.acknowledged);
             let missing = before.saturating_sub(lost.present.unwrap_or(before));
             let told = lost.told();
-            return Some(match missing {
-                0 => told,
-                rows => format!("{told}, and {rows} rows from before the cutover are missing"),
-            });
+            if missing > 0 {
+                let told =
+                    format!("{told}, and {missing} rows from before the cutover are missing");
+                return Some(told);
+            }
+            if !lost.synced {
+                return Some(told);
+            }
         }
         (self.stragglers > 0).then(|| {
             let (seen, from, to) = (self.stragglers, &self.from, &self.to);

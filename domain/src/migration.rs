@@ -98,6 +98,10 @@ pub struct Migration {
 pub struct Terms {
     /// How long both sides are kept after the cutover, in milliseconds.
     pub window_ms: u64,
+    /// Whether, within the window, a write is acknowledged only when both sides
+    /// have it.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub sync: bool,
     /// How long nobody may be able to vote at the cutover, in milliseconds: it
     /// waits for a moment that promises so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,6 +109,11 @@ pub struct Terms {
     /// Whether somebody has to approve it first.
     #[serde(default)]
     pub needs_approval: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 /// How far a move is, as limits count it.

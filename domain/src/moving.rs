@@ -17,6 +17,29 @@ use crate::tenant::Epoch;
 )]
 pub struct MoveId(pub String);
 
+/// What the name of a way back ends in.
+const BACK: &str = "-back";
+
+impl MoveId {
+    /// The name of the move that brings a slice back.
+    #[must_use]
+    pub fn back(&self) -> Self {
+        Self(format!("{}{BACK}", self.0))
+    }
+
+    /// Whether it is the name of a way back: no other move is called so.
+    #[must_use]
+    pub fn is_back(&self) -> bool {
+        self.0.ends_with(BACK)
+    }
+
+    /// The move that this is, or is the way back of.
+    #[must_use]
+    pub fn there(&self) -> Self {
+        Self(self.0.strip_suffix(BACK).unwrap_or(&self.0).to_owned())
+    }
+}
+
 impl fmt::Display for MoveId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -63,9 +86,30 @@ pub struct Moving<S = ShardId> {
     /// removed.
     #[serde(default, skip_serializing_if = "is_not")]
     pub gives_up: bool,
+    /// Whether, after the cutover, a write is acknowledged only when both sides
+    /// have it. Then whoever takes the slice back without its owner loses nothing
+    /// that was acknowledged.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub sync: bool,
     /// How far it is.
     #[serde(flatten)]
     pub phase: Phase,
+}
+
+impl<S> Moving<S> {
+    /// The shard that must have a write, beside the owner, before it is
+    /// acknowledged: from the cutover on where the slice came from, also while it
+    /// goes back there. Once that copy is being removed, or the way back is called
+    /// off, there is nobody to wait for.
+    pub fn also_durable_on(&self) -> Option<&S> {
+        let is_back = self.move_id.is_back();
+        match self.phase {
+            _ if !self.sync => None,
+            Phase::Window if !is_back => Some(&self.from),
+            Phase::Copying | Phase::Sealing { .. } if is_back => Some(&self.to),
+            _ => None,
+        }
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -137,5 +181,49 @@ impl<S> Route<S> {
         self.moving
             .as_ref()
             .filter(|moving| moving.move_id == *move_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_waits_for_both_sides_from_the_cutover_until_there_is_no_way_back() {
+        let epoch = Epoch(3);
+        let phases = [
+            Phase::Copying,
+            Phase::Sealing { epoch },
+            Phase::Aborting,
+            Phase::Window,
+            Phase::Cleaning,
+        ];
+        let waits = |name: &str, sync| {
+            phases.map(|phase| {
+                let moving = Moving {
+                    move_id: MoveId(name.to_owned()),
+                    from: "from",
+                    to: "to",
+                    prepared: Epoch(2),
+                    gives_up: false,
+                    sync,
+                    phase,
+                };
+                moving.also_durable_on().copied()
+            })
+        };
+        assert_eq!(waits("m", true), [None, None, None, Some("from"), None]);
+        let back = [Some("to"), Some("to"), None, None, None];
+        assert_eq!(waits("m-back", true), back);
+        assert_eq!(waits("m", false), [None; 5]);
+        assert_eq!(waits("m-back", false), [None; 5]);
+    }
+
+    #[test]
+    fn a_way_back_is_known_by_its_name() {
+        let there = MoveId("m".to_owned());
+        assert!(!there.is_back() && there.back().is_back());
+        assert_eq!(there.back().there(), there);
+        assert_eq!(there.there(), there);
     }
 }

@@ -14,6 +14,7 @@ use crate::credential::CredentialHash;
 use crate::id::{KeyId, RegionId, ShardId, TenantId};
 use crate::key::{ApiKey, KeyStatus, ScopeSet, Throttle};
 use crate::limits::Limits;
+use crate::moving::MoveId;
 use crate::registry::StoreError;
 use crate::shard::ShardState;
 use crate::tenant::{Slice, TenantStatus};
@@ -95,6 +96,17 @@ pub enum Stale {
     Shard(ShardId),
 }
 
+/// How far a move's changes were streamed back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streamed {
+    /// Up to this position at least.
+    UpTo(u64),
+    /// That is about to be written down.
+    NotYet,
+    /// Nobody keeps count of it: it has to be carried from the beginning.
+    Unknown,
+}
+
 /// Where routes come from. A missing answer is `None`; an error means that
 /// the source is away, and the router goes on with what it knows.
 #[async_trait]
@@ -111,6 +123,11 @@ pub trait RouteSource: Send + Sync + 'static {
     /// Waits for changes after `revision` and says what they made stale, with
     /// the revision to go on from.
     async fn stale_since(&self, revision: u64) -> Result<(u64, Vec<Stale>), StoreError>;
+
+    /// How far what a move's target took since its cutover is known to be on the
+    /// source, too: a position of the target's changes. Those before it need not be
+    /// carried once more.
+    async fn streamed_back(&self, id: &MoveId) -> Result<Streamed, StoreError>;
 
     /// The revision to start listening from.
     async fn revision(&self) -> Result<u64, StoreError>;

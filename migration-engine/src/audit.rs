@@ -14,7 +14,7 @@ use ballast_domain::slicing::Layout;
 use ballast_domain::tenant::{Epoch, Tenant};
 use serde::Serialize;
 
-use crate::protocol::{self, recut, route};
+use crate::protocol::{recut, route};
 
 /// What became of a slice's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -38,6 +38,8 @@ pub enum Change {
     Aborted,
     /// A move was turned round.
     Reversed,
+    /// The owner alone acknowledges, where both sides did.
+    Relaxed,
     /// The source's copy was to be removed.
     Cleaning,
     /// A move was over.
@@ -280,11 +282,13 @@ fn told(route: &Route) -> String {
             to,
             prepared,
             gives_up,
+            sync,
             phase,
         }) => {
             let how = if *gives_up { ", given up" } else { "" };
+            let both = if *sync { ", on both" } else { "" };
             let at = prepared.0;
-            format!(", {move_id} from {from} to {to} at {at} {phase:?}{how}")
+            format!(", {move_id} from {from} to {to} at {at} {phase:?}{how}{both}")
         }
         None => String::new(),
     };
@@ -298,7 +302,7 @@ pub fn change<S: Clone + PartialEq>(before: &Route<S>, after: &Route<S>) -> Opti
         return Some(Change::Nothing);
     }
     if let Some(begun) = &after.moving {
-        let claimed = route::claim(before, &begun.move_id, begun.to.clone());
+        let claimed = route::claim(before, &begun.move_id, begun.to.clone(), begun.sync);
         if claimed.as_ref() == Ok(after) {
             return Some(Change::Claimed);
         }
@@ -313,14 +317,9 @@ pub fn change<S: Clone + PartialEq>(before: &Route<S>, after: &Route<S>) -> Opti
         (Change::GivenUp, route::give_up(before, id)),
         (Change::Retreated, route::retreat(before, id)),
         (Change::Aborted, route::abort(before, id)),
-        (
-            Change::Reversed,
-            route::reverse(before, id, &protocol::back(id)),
-        ),
-        (
-            Change::Reversed,
-            route::forsake(before, id, &protocol::back(id)),
-        ),
+        (Change::Reversed, route::reverse(before, id, &id.back())),
+        (Change::Reversed, route::forsake(before, id, &id.back())),
+        (Change::Relaxed, route::relax(before, id)),
         (Change::Cleaning, route::clean(before, id)),
         (Change::Released, route::release(before, id)),
     ];

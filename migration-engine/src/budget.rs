@@ -22,6 +22,9 @@ pub struct Budget {
     pub failed_share: Option<f64>,
     /// What 99 of 100 calls may take, in milliseconds; any when absent.
     pub p99_ms: Option<u64>,
+    /// How long the target may be away where both sides acknowledge, in
+    /// milliseconds: nothing is lost by going back without it. Any time when absent.
+    pub away_ms: Option<u64>,
 }
 
 /// What the looks before have found.
@@ -91,6 +94,7 @@ mod tests {
     const BUDGET: Budget = Budget {
         failed_share: Some(0.05),
         p99_ms: Some(500),
+        away_ms: None,
     };
 
     fn answers(fast: u64, slow: u64, failed: u64) -> Answers {

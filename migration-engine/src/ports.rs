@@ -103,6 +103,10 @@ pub struct Wanted {
     /// How long both sides are kept after the cutover, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ms: Option<u64>,
+    /// Whether, within the window, a write is acknowledged only when both sides
+    /// have it.
+    #[serde(default)]
+    pub sync: bool,
     /// How long nobody may be able to vote at the cutover, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pause_ms: Option<u64>,

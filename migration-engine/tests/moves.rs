@@ -180,7 +180,14 @@ async fn a_slice_is_claimed_by_one_move() {
         slice: 7,
         ..slice()
     };
-    let none = claim(&*records, &missing, &MoveId("m4".to_owned()), &id(SOURCE)).await;
+    let none = claim(
+        &*records,
+        &missing,
+        &MoveId("m4".to_owned()),
+        &id(SOURCE),
+        false,
+    )
+    .await;
     assert!(matches!(none, Err(ClaimError::NoSlice(_))));
 }
 

@@ -20,6 +20,7 @@ use ballast_vote_shard::{At, ShardError, ShardResult, VoteShard};
 use crate::State;
 use crate::admit::Access;
 use crate::held::Held;
+use crate::mirror::Copy;
 use crate::truth::Truth;
 
 /// How long one call of a shard may take. What it was asked to do may have
@@ -28,7 +29,7 @@ const CALL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// About what a request keeps in memory while it waits: its connection's
 /// buffers and all that is on the way to its answer.
-pub(crate) const REQUEST_BYTES: usize = 4 * 1024;
+const REQUEST_BYTES: usize = 4 * 1024;
 
 /// Where a request goes.
 #[derive(Clone)]
@@ -43,6 +44,8 @@ pub(crate) struct Place {
     pub(crate) beside: Option<ShardId>,
     /// The shard that the slice is about to come to.
     pub(crate) coming_to: Option<ShardId>,
+    /// The copy that must have a write, too, before it is answered.
+    pub(crate) copy: Option<Copy>,
     /// Where routes come from: what is kept of them may be old.
     source: Arc<dyn RouteSource>,
 }
@@ -107,6 +110,44 @@ impl Target {
     }
 }
 
+/// What a call is to its shard, and to those who wait with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    /// Whether it changes something, or its answer depends on something having
+    /// been changed.
+    writes: bool,
+    /// What it keeps in memory while it waits.
+    bytes: usize,
+}
+
+impl Load {
+    /// A read.
+    pub(crate) const READ: Self = Self {
+        writes: false,
+        bytes: REQUEST_BYTES,
+    };
+
+    /// A write that keeps so many bytes beside what every request does.
+    pub(crate) fn write(bytes: usize) -> Self {
+        Self {
+            writes: true,
+            bytes: REQUEST_BYTES + bytes,
+        }
+    }
+}
+
+/// The answer to what is about one slice only.
+fn undivided<T>(answer: Result<T, Undelivered>) -> Result<T> {
+    answer.map_err(|undelivered| match undelivered {
+        Undelivered::Failed(error) => error,
+        // Only what is put together can lie apart.
+        Undelivered::Apart => {
+            let detail = "the tenant's data is being divided";
+            Error::new(ErrorCode::Unavailable, detail).retry_after(1)
+        }
+    })
+}
+
 /// Why a call was not answered.
 #[derive(Debug)]
 pub(crate) enum Undelivered {
@@ -124,8 +165,8 @@ impl From<Error> for Undelivered {
 }
 
 impl State {
-    /// Calls the shard of a target, and again while it cannot take the call.
-    /// `call` may be made several times: a write carries its request id.
+    /// Reads from the shard of a target, and again while it cannot be read. `call`
+    /// may be made several times.
     pub(crate) async fn deliver<T, F>(
         &self,
         access: &Access,
@@ -135,17 +176,23 @@ impl State {
     where
         F: Future<Output = ShardResult<T>> + Send,
     {
-        let bytes = REQUEST_BYTES;
-        match self.deliver_heavy(access, target, bytes, call).await {
-            Ok(answer) => Ok(answer),
-            Err(Undelivered::Failed(error)) => Err(error),
-            // Only what is put together can lie apart.
-            Err(Undelivered::Apart) => Err(Error::new(
-                ErrorCode::Unavailable,
-                "the tenant's data is being divided",
-            )
-            .retry_after(1)),
-        }
+        let call = self.deliver_heavy(access, target, Load::READ, call);
+        undivided(call.await)
+    }
+
+    /// Writes to the shard of a target, and again while it cannot take it. `call`
+    /// may be made several times: a write carries its request id.
+    pub(crate) async fn deliver_write<T, F>(
+        &self,
+        access: &Access,
+        target: &Target,
+        call: impl Fn(Place) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = ShardResult<T>> + Send,
+    {
+        let call = self.deliver_heavy(access, target, Load::write(0), call);
+        undivided(call.await)
     }
 
     /// The same for a call that keeps more than others do while it waits, and
@@ -154,13 +201,13 @@ impl State {
         &self,
         access: &Access,
         target: &Target,
-        bytes: usize,
+        load: Load,
         call: impl Fn(Place) -> F,
     ) -> Result<T, Undelivered>
     where
         F: Future<Output = ShardResult<T>> + Send,
     {
-        let mut held = Held::new(self, access, target, bytes);
+        let mut held = Held::new(self, access, target, load.bytes);
         let mut founded = false;
         loop {
             let route = self.route(access).await;
@@ -174,6 +221,13 @@ impl State {
                     let called = {
                         let _permit = held.permit().await;
                         self.noting(&place, in_time(call(place.clone()))).await
+                    };
+                    let called = match called {
+                        Ok(answer) if load.writes => {
+                            let mirrored = in_time(self.mirrored(&place)).await;
+                            mirrored.map(|()| answer)
+                        }
+                        other => other,
                     };
                     match called {
                         Ok(answer) => {
@@ -231,6 +285,7 @@ impl State {
             shard,
             beside: slice.also_on().cloned(),
             coming_to: coming_to(slice).cloned(),
+            copy: Copy::of(slice),
             source: self.parts.source.clone(),
         })
     }

@@ -30,6 +30,7 @@ mod keyring;
 pub mod limits;
 mod live;
 pub mod load;
+mod mirror;
 mod openapi;
 mod original;
 mod patient;
@@ -80,6 +81,7 @@ use crate::held::{Gates, HeldCounters};
 use crate::limits::Limiter;
 use crate::live::{Feeds, Hub};
 use crate::load::LoadMeter;
+use crate::mirror::Mirrors;
 use crate::patient::Patient;
 use crate::request::FreshRequests;
 use crate::results::ResultCache;
@@ -162,6 +164,7 @@ struct Parts {
     gates: Gates,
     dual_reads: DualReads,
     answering: Answering,
+    mirrors: Mirrors,
     viewers: Arc<Slots>,
     load: LoadMeter,
     /// Where this router is reached, as a header says it.
@@ -206,6 +209,7 @@ impl State {
                 gates,
                 dual_reads: DualReads::default(),
                 answering: Answering::default(),
+                mirrors: Mirrors::default(),
                 viewers: Slots::new(
                     Room::places(settings.viewers_max),
                     Room::places(settings.viewers_per_tenant_max),

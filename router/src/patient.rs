@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ballast_domain::credential::CredentialHash;
+use ballast_domain::moving::MoveId;
 use ballast_domain::registry::{StoreError, StoreResult};
-use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute};
+use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, Streamed, TenantRoute};
 use ballast_domain::{KeyId, ShardId, TenantId, Timestamp};
 
 /// A request waits no longer than this for what its key or route is.
@@ -40,6 +41,10 @@ impl RouteSource for Patient {
 
     async fn shard(&self, id: &ShardId) -> StoreResult<Option<ShardRoute>> {
         in_time("read a shard's route", self.0.shard(id)).await
+    }
+
+    async fn streamed_back(&self, id: &MoveId) -> StoreResult<Streamed> {
+        in_time("read how far a move is", self.0.streamed_back(id)).await
     }
 
     /// Waiting is what this is for.

@@ -96,6 +96,7 @@ async fn the_previous_shard_is_named_while_the_window_is_open() {
                 to: "shard-2".parse().unwrap(),
                 prepared: Epoch(8),
                 gives_up: false,
+                sync: false,
                 phase,
             });
         });

@@ -35,6 +35,7 @@ const EVERYTHING: Bounds = Bounds {
     strays: 1,
     repairs: 0,
     give_ups: 0,
+    sync: false,
 };
 
 /// Voters who change their minds.
@@ -90,6 +91,17 @@ const LOST: Bounds = Bounds {
     ..EVERYTHING
 };
 
+/// The same where both sides acknowledge: then nothing at all is lost by it.
+const SYNCED: Bounds = Bounds { sync: true, ..LOST };
+
+/// Both sides acknowledge, and nobody is given up.
+const BOTH: Bounds = Bounds {
+    sync: true,
+    torn: false,
+    retreats: 0,
+    ..EVERYTHING
+};
+
 /// For broken rules: one voter, one move.
 const PLAIN: Bounds = Bounds {
     clients: 1,
@@ -102,6 +114,7 @@ const PLAIN: Bounds = Bounds {
     strays: 0,
     repairs: 0,
     give_ups: 0,
+    sync: false,
 };
 
 /// For broken rules: a copy that is made anew.
@@ -128,6 +141,13 @@ const LOSING: Bounds = Bounds {
     moves: 2,
     give_ups: 1,
     ..PLAIN
+};
+
+/// For broken rules: an owner that is given up, where both sides acknowledge.
+const SYNCING: Bounds = Bounds {
+    choices: 2,
+    sync: true,
+    ..LOSING
 };
 
 /// All worlds within these bounds keep every claim.
@@ -158,6 +178,8 @@ fn the_protocol_keeps_its_claims() {
     exhausted("three moves", THRICE);
     exhausted("a copy made anew", MENDED);
     exhausted("an owner given up", LOST);
+    exhausted("both sides acknowledge", BOTH);
+    exhausted("an owner given up, both sides acknowledge", SYNCED);
 }
 
 #[test]
@@ -212,10 +234,12 @@ fn the_protocol_keeps_its_claims_within_wider_bounds() {
         "an owner given up, torn looks, changed minds, put off",
         lost,
     );
+    let synced = Bounds { sync: true, ..lost };
+    exhausted("the same where both sides acknowledge", synced);
 }
 
 /// Where each broken rule is noticed, and by what.
-const TEETH: [(Rule, Claim, Bounds); 28] = [
+const TEETH: [(Rule, Claim, Bounds); 30] = [
     (Rule::NoFence, Claim::NothingLost, PLAIN),
     (Rule::PositionBeforeSeal, Claim::NothingLost, PLAIN),
     (Rule::SealBeforeRecord, Claim::EndsCalm, PLAIN),
@@ -251,6 +275,8 @@ const TEETH: [(Rule, Claim, Bounds); 28] = [
     (Rule::GiveUpForth, Claim::LossIsBounded, LOSING),
     (Rule::LostIsPurged, Claim::LossIsBounded, LOSING),
     (Rule::ForsakenIsReturnedTo, Claim::EndsCalm, LOSING),
+    (Rule::AckAlone, Claim::NothingLost, SYNCING),
+    (Rule::MirrorAnywhere, Claim::NothingLost, SYNCING),
 ];
 
 #[test]

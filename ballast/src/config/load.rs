@@ -206,6 +206,7 @@ mod tests {
             budget: ballast_migration_engine::budget::Budget {
                 failed_share: Some(0.25),
                 p99_ms: None,
+                away_ms: None,
             },
         };
         assert_eq!(set, expected);

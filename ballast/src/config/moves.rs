@@ -51,6 +51,10 @@ pub(crate) struct Moves {
     /// this at the target, again and again, and did not before, the slice is
     /// brought back; 0s for never.
     pub(crate) reverse_latency: Human,
+    /// In a window in which both sides acknowledge (`--window sync`): when the
+    /// target has been away for so long, the slice is brought back without it, as
+    /// nothing that was acknowledged is lost by that; 0s for never.
+    pub(crate) reverse_away: Human,
 }
 
 impl Default for Moves {
@@ -69,6 +73,7 @@ impl Default for Moves {
             maintenance: Vec::new(),
             reverse_failed_percent: set.budget.failed_share.unwrap_or(0.0) * 100.0,
             reverse_latency: human(set.budget.p99_ms.unwrap_or(0)),
+            reverse_away: human(set.budget.away_ms.unwrap_or(0)),
         }
     }
 }
@@ -95,6 +100,7 @@ impl Moves {
                 failed_share: Some(self.reverse_failed_percent / 100.0)
                     .filter(|share| *share > 0.0),
                 p99_ms: Some(ms(self.reverse_latency)).filter(|ms| *ms > 0),
+                away_ms: Some(ms(self.reverse_away)).filter(|ms| *ms > 0),
             },
         }
     }
@@ -153,6 +159,11 @@ impl Moves {
             "moves.reverse_failed_percent",
             (0.0..=100.0).contains(&self.reverse_failed_percent),
             "must be from 0 to 100",
+        )?;
+        must(
+            "moves.reverse_away",
+            self.reverse_away.0 <= days(1),
+            "must be at most 1 day",
         )?;
         let windows = self.windows().map(drop);
         windows.map_err(|bad| ("moves.maintenance", bad.to_string()))

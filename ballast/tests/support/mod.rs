@@ -9,6 +9,7 @@ pub mod busy;
 pub mod call;
 pub mod clock;
 pub mod hot;
+pub mod moves;
 pub mod pages;
 pub mod polls;
 pub mod problem;

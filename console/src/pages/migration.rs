@@ -504,7 +504,8 @@ fn proof(signed: &Signed) -> Markup {
         @if let Some(votes) = &told.votes { (proved("At the cutover", votes)) }
         @if let Some(votes) = &told.votes_back { (proved("On the way back", votes)) }
         @if let Some(lost) = &told.given_up {
-            p class="note bad" role="note" id="given-up" { strong { "Given up: " } (lost.told())
+            @let (class, what) = if lost.synced { ("note warn", "Without its target: ") } else { ("note bad", "Given up: ") };
+            p class=(class) role="note" id="given-up" { strong { (what) } (lost.told())
                 @if let Some(reason) = &lost.reason { ": " (reason) } }
         }
         dl class="kv" {

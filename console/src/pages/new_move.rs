@@ -53,6 +53,9 @@ pub(super) fn form(console: &Console, tenant: &Tenant) -> Markup {
                     label for="move-pause" { "Pause at the most, in ms" }
                     input id="move-pause" name="pause" inputmode="numeric" pattern="[0-9]*" placeholder="any";
                 }
+                div {
+                    label class="tick" { input type="checkbox" name="sync"; "A vote counts when both sides have it" }
+                }
                 div { button type="submit" class="primary" { "Show what a move would do" } }
             }
         }
@@ -67,6 +70,7 @@ fn asked(fields: &Fields, dry_run: bool) -> Result<NewMove> {
         from: fields.optional("from")?,
         slice: fields.optional("slice")?.unwrap_or(0),
         window_ms: window.map(|seconds| seconds.saturating_mul(1_000)),
+        sync: fields.ticked("sync"),
         max_pause_ms: fields.optional("pause")?,
         passed_over: Vec::new(),
         dry_run,
@@ -114,7 +118,8 @@ fn price(plan: &MovePlan) -> Markup {
             dt { "Until the cutover" } dd { "about " (span(price.duration_ms)) }
             dt { "Nobody can vote for" } dd { "about " (price.pause_ms) " ms"
                 @if let Some(most) = plan.terms.max_pause_ms { ", at the most " (most) " ms" } }
-            dt { "Both sides are kept for" } dd { (span(plan.terms.window_ms)) }
+            dt { "Both sides are kept for" } dd { (span(plan.terms.window_ms))
+                @if plan.terms.sync { ", and votes count when both have them" } }
             dt { "Neighbours" } dd { (number(price.neighbours)) " slices share source or target" }
             dt { "Judged from" } dd {
                 @if price.from_moves == 0 { "what is usual: nothing has moved here yet" }
@@ -138,6 +143,7 @@ fn confirm(visitor: &Visitor, plan: &MovePlan, fields: &Fields) -> Markup {
             @for name in ["window", "pause"] {
                 @if let Some(value) = fields.filled(name) { input type="hidden" name=(name) value=(value); }
             }
+            @if fields.ticked("sync") { input type="hidden" name="sync" value="on"; }
             (reason("move"))
             div class="row" {
                 button type="submit" class="primary" { "Start the move" }

@@ -7,7 +7,6 @@ use ballast_domain::moving::{Moving, Phase};
 use ballast_domain::{Error, ErrorCode, Result};
 use ballast_migration_engine::copy::Copied;
 use ballast_migration_engine::ports::Records as _;
-use ballast_migration_engine::protocol;
 use ballast_migration_engine::worker::{Fitness, fitness};
 
 use super::ask::is_unclear;
@@ -68,7 +67,7 @@ pub(super) async fn check(
 /// Why there is nothing to give up, if there is not: pure.
 fn is_elsewhere(migration: &Migration, moving: Option<&Moving>) -> Option<&'static str> {
     let id = &migration.migration_id;
-    let (Some(moving), back) = (moving, protocol::back(id)) else {
+    let (Some(moving), back) = (moving, id.back()) else {
         return Some("is not at work on its slice");
     };
     match moving.phase {

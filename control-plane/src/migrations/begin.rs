@@ -8,7 +8,7 @@ use ballast_domain::placement::{Subject, explain};
 use ballast_domain::registry::{CommitError, Expect, Kind, slices_on};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 use ballast_domain::{Error, Result, ShardId, TenantId};
-use ballast_migration_engine::protocol::{is_back, route};
+use ballast_migration_engine::protocol::route;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -49,6 +49,11 @@ pub struct NewMove {
     /// How long both sides are kept after the cutover, in milliseconds.
     #[schema(maximum = 2_592_000_000_u64)]
     pub window_ms: Option<u64>,
+    /// Whether, within the window, a write is acknowledged only when both sides
+    /// have it: then nothing that was acknowledged is lost with the target. Votes
+    /// take a little longer, and wait while one of the two is away.
+    #[serde(default)]
+    pub sync: bool,
     /// How long nobody may be able to vote at the cutover, in milliseconds: it
     /// waits for a moment that promises so.
     #[schema(minimum = 1, maximum = 3_600_000)]
@@ -185,7 +190,10 @@ fn actions(
         ),
         say(
             "EnableDualRead",
-            format!("read rows from both; stream new votes back to {from}"),
+            match terms.sync {
+                true => format!("read rows from both; acknowledge votes when {from} has them, too"),
+                false => format!("read rows from both; stream new votes back to {from}"),
+            },
         ),
         say(
             "MonitorDualRead",
@@ -241,7 +249,7 @@ fn named(id: &MoveId) -> Result<()> {
         )
     })?;
     let is_run = |(_, run): (&str, &str)| run.bytes().all(|byte| byte.is_ascii_digit());
-    if is_back(id) || id.0.rsplit_once('.').is_some_and(is_run) {
+    if id.is_back() || id.0.rsplit_once('.').is_some_and(is_run) {
         return Err(refused_name(
             id,
             "names that end in -back or in .NUMBER are taken",
@@ -287,7 +295,7 @@ pub(super) async fn written(
         let price = price::price(plane, &slice, &from, &new.to).await?;
         let now = plane.now();
         let part = part(&mut tenant.value, new.slice).ok_or_else(|| no_slice(&slice))?;
-        let claimed = route::claim(&part.route(), id, new.to.clone());
+        let claimed = route::claim(&part.route(), id, new.to.clone(), new.sync);
         let claimed = claimed.map_err(|refused| claim_refused(&slice, refused))?;
         part.set_route(claimed, now);
         part.passes_over.clone_from(&new.passed_over);
@@ -440,6 +448,7 @@ fn terms(plane: &ControlPlane, new: &NewMove, price: &Price) -> Terms {
     let moves = &settings.moves;
     Terms {
         window_ms: new.window_ms.unwrap_or(moves.window_ms),
+        sync: new.sync,
         max_pause_ms: new.max_pause_ms.or(moves.max_pause_ms),
         needs_approval: moves
             .approval_above_rows

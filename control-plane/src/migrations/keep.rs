@@ -49,6 +49,7 @@ impl Moves for Kept {
             from: wanted.from.clone(),
             slice: wanted.slice,
             window_ms: wanted.window_ms,
+            sync: wanted.sync,
             max_pause_ms: wanted.max_pause_ms,
             passed_over: wanted.passed_over.clone(),
             dry_run: false,

@@ -45,6 +45,7 @@ impl Default for MoveSettings {
             budget: Budget {
                 failed_share: Some(0.05),
                 p99_ms: Some(1_000),
+                away_ms: Some(30_000),
             },
         }
     }

@@ -185,6 +185,7 @@ async fn spread(plane: &ControlPlane, id: &TenantId, slicing: &Slicing) -> Resul
             from: Some(slice.shard_id.clone()),
             slice: slice.slice,
             window_ms: None,
+            sync: false,
             max_pause_ms: None,
             passed_over: Vec::new(),
             dry_run: false,

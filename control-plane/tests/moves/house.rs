@@ -272,6 +272,7 @@ impl House {
             from: None,
             slice: 0,
             window_ms: Some(0),
+            sync: false,
             max_pause_ms: None,
             passed_over: Vec::new(),
             dry_run: false,

@@ -7,6 +7,7 @@ mod archived;
 mod house;
 mod lost;
 mod stuck;
+mod synced;
 mod window;
 
 use ballast_control_plane::migrations::ask::Ask;

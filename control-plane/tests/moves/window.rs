@@ -15,7 +15,11 @@ pub(crate) async fn in_window(house: &House, to: &ShardId) -> MoveId {
         window_ms: Some(3_600_000),
         ..House::to(to)
     };
-    let begun = house.begin(&new).await.unwrap();
+    in_window_of(house, &new).await
+}
+
+pub(crate) async fn in_window_of(house: &House, new: &NewMove) -> MoveId {
+    let begun = house.begin(new).await.unwrap();
     let id = begun.migration.value.migration_id;
     house
         .until(&id, "cut over", |shown| {

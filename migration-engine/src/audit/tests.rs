@@ -44,9 +44,9 @@ fn history(routes: &[Route]) -> Vec<Changed> {
 /// There, put off once, and back.
 fn told_whole() -> Vec<Route> {
     let m = MoveId("m".to_owned());
-    let back = protocol::back(&m);
+    let back = m.back();
     let placed = Route::placed(shard("a"));
-    let claimed = route::claim(&placed, &m, shard("b")).unwrap();
+    let claimed = route::claim(&placed, &m, shard("b"), false).unwrap();
     let sealing = route::seal(&claimed, &m).unwrap();
     let put_off = route::retreat(&sealing, &m).unwrap();
     let again = route::seal(&put_off, &m).unwrap();
@@ -68,6 +68,21 @@ fn what_the_protocol_allows_is_found_right() {
     assert_eq!(audit.changes[&Change::Sealing], 3);
     assert_eq!(audit.changes[&Change::Committed], 2);
     assert_eq!(audit.changes[&Change::Reversed], 1);
+}
+
+#[test]
+fn who_acknowledges_changes_only_in_the_window_and_only_once() {
+    let m = MoveId("m".to_owned());
+    let placed = Route::placed(shard("a"));
+    let claimed = route::claim(&placed, &m, shard("b"), true).unwrap();
+    let sealing = route::seal(&claimed, &m).unwrap();
+    let there = route::commit(&sealing, &m).unwrap();
+    let relaxed = route::relax(&there, &m).unwrap();
+    let whole = [placed, claimed, sealing, there.clone(), relaxed.clone()];
+    let audit = Audit::of(history(&whole));
+    assert_eq!(audit.found, []);
+    assert_eq!(audit.changes[&Change::Relaxed], 1);
+    assert!(!Audit::of(history(&[relaxed, there])).found.is_empty());
 }
 
 #[test]

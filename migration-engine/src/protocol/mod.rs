@@ -20,9 +20,6 @@ use ballast_domain::moving::{MoveId, Phase, Route};
 use ballast_domain::tenant::Epoch;
 use ballast_vote_shard::shard::{Fence, Holding};
 
-/// What the name of a way back ends in.
-const BACK: &str = "-back";
-
 /// What is wanted of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wish {
@@ -112,7 +109,7 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
     let (gives_up, wish) = match view.wish {
         // Whatever else is wanted: it is decided.
         _ if moving.gives_up => (true, Wish::Finish),
-        Wish::GiveUp if is_back(id) => (true, Wish::Finish),
+        Wish::GiveUp if id.is_back() => (true, Wish::Finish),
         Wish::GiveUp => (true, Wish::GoBack),
         wish => (false, wish),
     };
@@ -157,7 +154,7 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
         Phase::Window => {
             let epoch = route.epoch;
             // Whether it owns the slice yet does not matter if it is given up.
-            let is_lost = gives_up && !moving.gives_up && !is_back(id);
+            let is_lost = gives_up && !moving.gives_up && !id.is_back();
             if !is_lost && !holds(&view.target, Holding::Owner, epoch, id) {
                 return order(to, Op::Activate(epoch));
             }
@@ -171,8 +168,8 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
             }
             match wish {
                 Wish::Finish | Wish::GiveUp => swap(route::clean(route, id)),
-                Wish::GoBack if is_lost => swap(route::forsake(route, id, &back(id))),
-                Wish::GoBack => swap(route::reverse(route, id, &back(id))),
+                Wish::GoBack if is_lost => swap(route::forsake(route, id, &id.back())),
+                Wish::GoBack => swap(route::reverse(route, id, &id.back())),
                 Wish::Go | Wish::Wait => Step::Watch,
             }
         }
@@ -228,16 +225,6 @@ pub fn imports(fence: &Option<Fence>, prepared: Epoch, id: &MoveId) -> bool {
             && fence.epoch >= prepared
             && fence.move_id.as_ref() == Some(id)
     })
-}
-
-/// The name of the move that brings a slice back.
-pub fn back(id: &MoveId) -> MoveId {
-    MoveId(format!("{}{BACK}", id.0))
-}
-
-/// Whether a name is that of a way back: no other move is called so.
-pub fn is_back(id: &MoveId) -> bool {
-    id.0.ends_with(BACK)
 }
 
 /// The token of a worker's orders. Shards keep the highest they have seen of a

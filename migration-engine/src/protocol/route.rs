@@ -9,6 +9,7 @@
 //!                                       ▼        above E ─┐        │      │ move, Copying
 //!   (none) ◄── release ────────────── Aborting ◄──────────┘        │      ▼
 //!   (none) ◄── release ── Cleaning ◄──────────────────── clean ────┘
+//!                                   relax: Window, and no longer sync
 //!
 //!   without an owner that is away for good:
 //!   Window ── forsake ──► Copying ── seal ──► Sealing(E) ── give_up ──► Window
@@ -64,18 +65,19 @@ fn with<S>(route: Route<S>, moving: Moving<S>, phase: Phase) -> Route<S> {
     }
 }
 
-/// A move begins.
-pub fn claim<S: Clone + PartialEq>(route: &Route<S>, id: &MoveId, to: S) -> Changed<S> {
+/// A move begins. With `sync`, whatever is written after its cutover is
+/// acknowledged when both sides have it.
+pub fn claim<S: Clone + PartialEq>(route: &Route<S>, id: &MoveId, to: S, sync: bool) -> Changed<S> {
     if let Some(other) = &route.moving {
         return Err(Refused::Busy(other.move_id.clone()));
     }
     if to == route.owner {
         return Err(Refused::There);
     }
-    Ok(begun(route, id, to))
+    Ok(begun(route, id, to, sync))
 }
 
-fn begun<S: Clone>(route: &Route<S>, id: &MoveId, to: S) -> Route<S> {
+fn begun<S: Clone>(route: &Route<S>, id: &MoveId, to: S, sync: bool) -> Route<S> {
     let prepared = fresh(route);
     Route {
         spent: prepared,
@@ -85,6 +87,7 @@ fn begun<S: Clone>(route: &Route<S>, id: &MoveId, to: S) -> Route<S> {
             to,
             prepared,
             gives_up: false,
+            sync,
             phase: Phase::Copying,
         }),
         ..route.clone()
@@ -137,7 +140,7 @@ fn owned<S: Clone>(route: &Route<S>, moving: Moving<S>) -> Changed<S> {
 /// gone back to, or removed there.
 pub fn give_up<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
     let mut moving = at_work(route, id)?;
-    if !super::is_back(id) {
+    if !id.is_back() {
         return Err(Refused::Forth);
     }
     moving.gives_up = true;
@@ -206,10 +209,24 @@ pub fn reverse<S: Clone>(route: &Route<S>, id: &MoveId, back: &MoveId) -> Change
                 last,
                 ..route.clone()
             };
-            Ok(begun(&route, back, moving.from))
+            // What was promised to voters holds until it is back.
+            Ok(begun(&route, back, moving.from, moving.sync))
         }
         other => Err(Refused::Phase(other)),
     }
+}
+
+/// From now on the owner alone acknowledges: the copy is away, and somebody wants
+/// votes to be taken rather than to wait for it; or it is wrong, and made anew.
+/// There is no return to both: what is written meanwhile may be on one side only.
+pub fn relax<S: Clone>(route: &Route<S>, id: &MoveId) -> Changed<S> {
+    let mut moving = at_work(route, id)?;
+    let phase = moving.phase;
+    if moving.gives_up || moving.also_durable_on().is_none() {
+        return Err(Refused::Phase(phase));
+    }
+    moving.sync = false;
+    Ok(with(route.clone(), moving, phase))
 }
 
 /// The source's copy is to be removed: there is no way back any more.
@@ -252,13 +269,13 @@ mod tests {
     /// A record with the move in each phase, and without one.
     fn records() -> [(&'static str, Route<u8>); 9] {
         let placed = Route::placed(0);
-        let copying = claim(&placed, &id(), 1).unwrap();
+        let copying = claim(&placed, &id(), 1, false).unwrap();
         let sealing = seal(&copying, &id()).unwrap();
         let aborting = abort(&sealing, &id()).unwrap();
         let window = commit(&sealing, &id()).unwrap();
         let given_up = give_up(&sealing, &id()).unwrap();
         let forth = MoveId("m".to_owned());
-        let there = claim(&placed, &forth, 1).and_then(|route| seal(&route, &forth));
+        let there = claim(&placed, &forth, 1, true).and_then(|route| seal(&route, &forth));
         let there = there.and_then(|route| commit(&route, &forth)).unwrap();
         let forsaken = forsake(&there, &forth, &id()).unwrap();
         let leaving = seal(&forsaken, &id()).unwrap();
@@ -323,7 +340,7 @@ given up busy           -              -              -              -          
         type Transition = fn(&Route<u8>) -> Changed<u8>;
         let transitions: [(&str, Transition); 10] = [
             ("claim", |route| {
-                claim(route, &MoveId("n".to_owned()), 1 - route.owner)
+                claim(route, &MoveId("n".to_owned()), 1 - route.owner, false)
             }),
             ("seal", |route| seal(route, &id())),
             ("commit", |route| commit(route, &id())),
@@ -364,6 +381,7 @@ given up busy           -              -              -              -          
                 retreat(&route, &other),
                 abort(&route, &other),
                 clean(&route, &other),
+                relax(&route, &other),
                 reverse(&route, &other, &id()),
                 forsake(&route, &other, &id()),
                 release(&route, &other),
@@ -372,13 +390,40 @@ given up busy           -              -              -              -          
                 assert_eq!(changed, Err(Refused::NotMoving), "{name} {place}");
             }
         }
-        assert_eq!(claim(&Route::placed(0), &other, 0), Err(Refused::There));
+        let there = claim(&Route::placed(0), &other, 0, false);
+        assert_eq!(there, Err(Refused::There));
+    }
+
+    #[test]
+    fn both_sides_acknowledge_until_the_record_says_otherwise() {
+        let forth = MoveId("m".to_owned());
+        let copying = claim(&Route::placed(0), &forth, 1, true).unwrap();
+        let sealing = seal(&copying, &forth).unwrap();
+        let window = commit(&sealing, &forth).unwrap();
+        let is_sync = |route: &Route<u8>| route.moving.as_ref().is_some_and(|it| it.sync);
+        let back = forth.back();
+        for then in [
+            reverse(&window, &forth, &back),
+            forsake(&window, &forth, &back),
+        ] {
+            assert!(is_sync(&then.unwrap()), "it holds on the way back, too");
+        }
+        assert!(relax(&copying, &forth).is_err() && relax(&sealing, &forth).is_err());
+        let turned = reverse(&window, &forth, &back).unwrap();
+        assert!(!is_sync(&relax(&turned, &back).unwrap()));
+        let forsaken = forsake(&window, &forth, &back).unwrap();
+        assert!(relax(&forsaken, &back).is_err(), "it is relied upon");
+        let relaxed = relax(&window, &forth).unwrap();
+        assert!(!is_sync(&relaxed));
+        assert!(relax(&relaxed, &forth).is_err());
+        assert!(!is_sync(&reverse(&relaxed, &forth, &back).unwrap()));
+        assert_eq!(relaxed.epoch, window.epoch);
     }
 
     #[test]
     fn only_a_way_back_gives_up() {
         let forth = MoveId("m".to_owned());
-        let copying = claim(&Route::placed(0), &forth, 1).unwrap();
+        let copying = claim(&Route::placed(0), &forth, 1, false).unwrap();
         let sealing = seal(&copying, &forth).unwrap();
         assert_eq!(give_up(&sealing, &forth), Err(Refused::Forth));
     }

@@ -1,20 +1,19 @@
 //! A part of *Rollback*: the slice's owner is away for good, and somebody who
-//! may has accepted that what only it has is lost. What that is gets written
-//! down before the record is free again.
+//! may has accepted that what only it has is lost; or nothing that was
+//! acknowledged is, because both sides had to have it. What was left behind gets
+//! written down before the record is free again.
 
 use std::time::Duration;
 
 use ballast_domain::certificate::GivenUp;
 use ballast_domain::migration::{Finding, LeftBehind, Migration, StreamedBack, Word};
 use ballast_domain::moving::Route;
-use ballast_domain::tenant::Epoch;
-use ballast_domain::{ShardId, Timestamp};
+use ballast_domain::{Actor, ShardId, Timestamp};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 
 use super::monitor_dual_read::streamed_back;
 use super::{Given, Steps, UNAVAILABLE, alive, failed};
 use crate::copy::Copied;
-use crate::protocol;
 use crate::worker::{Fitness, Gone, Job, MoveError, Worker, fitness};
 
 /// How long it is tried to read what can still be read of an owner.
@@ -35,12 +34,13 @@ impl Owner<'_> {
     /// Whether it may be left behind, and has to be. Should it answer again after
     /// all, the slice goes back with everything.
     pub(super) async fn is_lost(&self) -> Result<bool, TaskError> {
-        if self.migration.asked.accept_loss.is_none() {
-            return Ok(false);
-        }
         let route = self.steps.worker.route(&self.job.slice).await;
-        if is_given_up(&route.map_err(failed)?) {
+        let route = route.map_err(failed)?;
+        if is_given_up(&route) {
             return Ok(true);
+        }
+        if self.migration.asked.accept_loss.is_none() && !is_synced(&route) {
+            return Ok(false);
         }
         let (slice, owner, back) = (&self.job.slice, &self.migration.to, self.back());
         let asked = fitness(self.steps.worker.shards(), slice, owner, &back);
@@ -54,30 +54,30 @@ impl Owner<'_> {
         }
     }
 
-    /// Whether the ordinary way back failed because of the owner, and that may be
-    /// enough.
+    /// Whether the ordinary way back failed because of the owner, not for the first
+    /// time, and that may be enough. A failure that passes costs no vote.
     pub(super) fn is_to_blame(&self, error: &TaskError) -> bool {
-        self.migration.asked.accept_loss.is_some() && blames(error, &self.migration.to)
+        let before = self.migration.waiting_for.as_deref();
+        self.migration.asked.accept_loss.is_some() && again(error, before, &self.migration.to)
     }
 
     /// Leaves it behind; the move's record then, or none if there was nothing to
     /// be given up.
     pub(super) async fn leave(&self) -> Result<Option<Migration>, TaskError> {
         let (steps, migration) = (self.steps, self.migration);
-        let Some(word) = &migration.asked.accept_loss else {
-            return Ok(None);
-        };
         let rescued = self.rescue().await;
-        let giving_up = steps.worker.give_up(self.job);
+        let giving_up = steps
+            .worker
+            .give_up(self.job, migration.asked.accept_loss.is_some());
         let gone = alive(self.context, giving_up).await.map_err(failed)?;
         let noted = match (gone, &migration.given_up) {
             // It was written down, and whoever did so did not come to the end.
             (_, Some(_)) => migration.clone(),
             (Gone::NotSo, None) => return Ok(None),
-            (Gone::GivenUp { epoch, present }, None) => {
-                let lost = self.lost(word, (epoch, present), rescued);
-                self.note(lost).await?
-            }
+            (gone @ Gone::GivenUp { .. }, None) => match self.lost(&gone, rescued) {
+                Some(lost) => self.note(lost).await?,
+                None => return Ok(None),
+            },
         };
         steps.worker.let_go(self.job).await.map_err(failed)?;
         Ok(Some(noted))
@@ -85,7 +85,14 @@ impl Owner<'_> {
 
     async fn note(&self, lost: GivenUp) -> Result<Migration, TaskError> {
         let (id, shard, actor) = (&self.migration.migration_id, &lost.shard, &lost.actor.name);
-        tracing::error!(%id, %shard, accepted_by = %actor, after = %lost.after, "votes are given up: `ballast migration show` says which");
+        match lost.synced {
+            true => {
+                tracing::warn!(%id, %shard, "a shard is left behind with nothing that was acknowledged")
+            }
+            false => {
+                tracing::error!(%id, %shard, accepted_by = %actor, after = %lost.after, "votes are given up: `ballast migration show` says which");
+            }
+        }
         let finding = Finding {
             at: lost.at,
             phase: "Rollback".to_owned(),
@@ -119,7 +126,7 @@ impl Owner<'_> {
     async fn carry(&self, back: &mut Copied) -> Result<(), MoveError> {
         let worker = &self.steps.worker;
         let way_back = Job {
-            move_id: protocol::back(&self.job.move_id),
+            move_id: self.job.move_id.back(),
             ..self.job.clone()
         };
         // From the owner to where it was, whichever of both moves is at work.
@@ -146,26 +153,43 @@ impl Owner<'_> {
         Ok(())
     }
 
-    fn lost(
-        &self,
-        word: &Word,
-        (epoch, present): (Epoch, Option<u64>),
-        rescued: Option<StreamedBack>,
-    ) -> GivenUp {
+    fn lost(&self, gone: &Gone, rescued: Option<StreamedBack>) -> Option<GivenUp> {
+        let Gone::GivenUp {
+            epoch,
+            present,
+            synced,
+        } = *gone
+        else {
+            return None;
+        };
+        let word = self.word();
         let figures = &self.migration.figures;
         let known = farthest(rescued, figures.streamed_back);
         let cutover = figures.cut_over_at;
-        GivenUp {
+        Some(GivenUp {
             shard: self.migration.to.clone(),
-            actor: word.actor.clone(),
-            reason: word.reason.clone(),
+            actor: word.actor,
+            reason: word.reason,
             accepted_at: word.at,
             at: self.steps.clock.now(),
             epoch,
             after_position: known.map(|known| known.position),
             after: known_until(known, cutover.unwrap_or(self.migration.requested_at)),
             present,
-        }
+            synced,
+        })
+    }
+
+    /// Who wanted it: somebody, or the move itself where nothing is lost by it.
+    fn word(&self) -> Word {
+        let asked = &self.migration.asked;
+        let back = asked.back.as_ref().map(|back| &back.word);
+        let said = asked.accept_loss.as_ref().or(back).cloned();
+        said.unwrap_or_else(|| Word {
+            actor: Actor::ballast("move"),
+            reason: None,
+            at: self.steps.clock.now(),
+        })
     }
 
     /// How far the stream back was, as the step before said.
@@ -176,7 +200,14 @@ impl Owner<'_> {
 
 fn is_given_up(route: &Route) -> bool {
     let moving = route.moving.as_ref();
-    moving.is_some_and(|moving| moving.gives_up && protocol::is_back(&moving.move_id))
+    moving.is_some_and(|moving| moving.gives_up && moving.move_id.is_back())
+}
+
+/// Whether both sides have everything that was acknowledged, by the record: the
+/// change that leaves the owner behind compares that record.
+fn is_synced(route: &Route) -> bool {
+    let moving = route.moving.as_ref();
+    moving.is_some_and(|moving| moving.also_durable_on().is_some())
 }
 
 fn farthest(one: Option<StreamedBack>, two: Option<StreamedBack>) -> Option<StreamedBack> {
@@ -192,6 +223,13 @@ fn known_until(known: Option<StreamedBack>, cutover: Timestamp) -> Timestamp {
 fn blames(error: &TaskError, shard: &ShardId) -> bool {
     let rest = error.cause.strip_prefix(shard.as_str());
     rest.is_some_and(|rest| rest.starts_with(": "))
+}
+
+/// Whether a worker failed because of this shard, and it was said before that it
+/// waits for that to pass.
+fn again(error: &TaskError, before: Option<&str>, shard: &ShardId) -> bool {
+    let named = format!("{shard}: ");
+    blames(error, shard) && before.is_some_and(|why| why.contains(&named))
 }
 
 #[cfg(test)]
@@ -213,6 +251,17 @@ mod tests {
         assert!(!blames(&away, &shard("shard")));
         let other = TaskError::new("x", "nobody can say whether shard-1 is right");
         assert!(!blames(&other, &shard("shard-1")));
+    }
+
+    #[test]
+    fn what_failed_once_may_pass() {
+        let shard: ShardId = "shard-1".parse().unwrap();
+        let error = TaskError::new("x", "shard-1: it is away");
+        assert!(!again(&error, None, &shard));
+        let of_another = Some("this to pass: shard-2: it is away (bringing it back)");
+        assert!(!again(&error, of_another, &shard));
+        let of_it = Some("this to pass: shard-1: it is full (bringing it back)");
+        assert!(again(&error, of_it, &shard));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use ballast_vote_shard::shard::{At, Digest, Order};
 use super::told::{Told, told};
 use super::verify_consistency::damaged;
 use crate::copy::Copied;
-use crate::worker::{BadFile, Job, MoveError, Side, Sides};
+use crate::worker::{BadFile, Job, MoveError, Side, Sides, Worker};
 
 /// What was found by comparing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,7 @@ pub(super) enum Found {
 
 /// Both sides of a slice whose owner it came to.
 pub(super) struct Judge<'a> {
+    pub(super) worker: &'a Worker,
     pub(super) job: &'a Job,
     /// From the owner to where it was.
     pub(super) sides: &'a Sides,
@@ -170,6 +171,11 @@ impl Judge<'_> {
         pace: &mut dyn Pace,
     ) -> Result<(), MoveError> {
         let (slice, copy) = (&self.job.slice, &self.sides.to);
+        if !wrong.polls().is_empty() {
+            // While it is made anew it has not everything that it should have, so
+            // nobody may rely on it.
+            self.worker.relax(self.job).await?;
+        }
         for poll in &wrong.rows {
             let discarded = copy.1.discard(&self.at, self.order, *poll).await;
             discarded.map_err(|source| MoveError::Shard {

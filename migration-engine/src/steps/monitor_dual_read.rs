@@ -2,9 +2,9 @@
 //! both are compared, and it is judged whether the window may end, has to go on,
 //! or the slice has to go back.
 
-use ballast_domain::PollId;
 use ballast_domain::migration::{Migration, Stage, StreamedBack};
 use ballast_domain::moving::Phase;
+use ballast_domain::{PollId, ShardId};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
 use ballast_vote_shard::archive::ArchiveError;
@@ -58,10 +58,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     };
     let found = match look.look(&mut back).await {
         Err(error) => match away(&error, &migration) {
-            Some(why) => {
-                steps.waits_for(&migration, Some(&why)).await?;
-                return said("watch", ASK_AGAIN_MAX, &back, Some(why));
-            }
+            Some(away) => return wait_for(&look, given, away, &back).await,
             None => return Err(failed(error)),
         },
         Ok(found) => found,
@@ -95,9 +92,15 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     Ok(said)
 }
 
-/// What to wait for when a shard cannot be reached: nothing goes back or is
-/// removed by itself meanwhile.
-fn away(error: &MoveError, migration: &Migration) -> Option<String> {
+/// A shard that cannot be reached.
+struct Away {
+    shard: ShardId,
+    /// Whether it is the one that owns the slice.
+    owns: bool,
+    cause: String,
+}
+
+fn away(error: &MoveError, migration: &Migration) -> Option<Away> {
     let (shard, source): (_, &dyn std::fmt::Display) = match error {
         MoveError::Shard {
             shard,
@@ -108,13 +111,67 @@ fn away(error: &MoveError, migration: &Migration) -> Option<String> {
         }
         _ => return None,
     };
-    Some(match *shard == migration.to {
-        true => format!(
-            "{shard}, which owns the slice, to be reached again: {source}; if it never will be, \
-             an admin can give up what only it has (migration reverse --accept-loss)"
-        ),
-        false => format!("{shard} to be reached again, so that its copy is kept: {source}"),
+    Some(Away {
+        shard: shard.clone(),
+        owns: *shard == migration.to,
+        cause: source.to_string(),
     })
+}
+
+impl Away {
+    /// What is waited for, in words: nothing is removed meanwhile, and nothing
+    /// goes back by itself where that would lose something. `sync` says whether
+    /// both sides have everything that was acknowledged.
+    fn why(&self, sync: bool) -> String {
+        let Self { shard, owns, cause } = self;
+        match (owns, sync) {
+            (true, false) => format!(
+                "{shard}, which owns the slice, to be reached again: {cause}; if it never will \
+                 be, an admin can give up what only it has (migration reverse --accept-loss)"
+            ),
+            (true, true) => format!(
+                "{shard}, which owns the slice, to be reached again: {cause}; migration reverse \
+                 brings it back without, with every vote that was acknowledged"
+            ),
+            (false, false) => {
+                format!("{shard} to be reached again, so that its copy is kept: {cause}")
+            }
+            (false, true) => format!(
+                "{shard} to be reached again: {cause}; votes count only when it has them, too, \
+                 until somebody wants the window to end (migration complete)"
+            ),
+        }
+    }
+}
+
+/// Waits for a shard that is away: not for ever where nothing is lost without it.
+async fn wait_for(look: &Look<'_>, given: &Given, away: Away, back: &Copied) -> Done {
+    let (steps, migration, now) = (look.steps, look.migration, look.steps.now_ms());
+    let since = Given::part::<i64>(&given.dual_read, "awaySince").unwrap_or(now);
+    let route = steps.worker.route(&look.job.slice).await.map_err(failed)?;
+    let moving = route.move_of(&look.job.move_id);
+    let mut is_sync = moving.is_some_and(|moving| moving.also_durable_on().is_some());
+    let most = steps.moves.pace().budget.away_ms;
+    let is_long = most.is_some_and(|most| (now - since).max(0).unsigned_abs() >= most);
+    if away.owns && is_sync && is_long {
+        let (to, seconds) = (&migration.to, (now - since) / 1_000);
+        let why = format!(
+            "{to} was away for {seconds} s, and the source has every vote that was acknowledged"
+        );
+        return said("reverse", 0, back, Some(why));
+    }
+    if !away.owns && is_sync && migration.asked.complete.is_some() {
+        // Whoever wants the window to end wants votes to be taken.
+        steps.worker.relax(look.job).await.map_err(failed)?;
+        is_sync = false;
+    }
+    let why = away.why(is_sync);
+    steps.waits_for(migration, Some(&why)).await?;
+    let mut said = said("watch", ASK_AGAIN_MAX, back, Some(why))?;
+    if away.owns {
+        said["awaySince"] = json!(since);
+    }
+    Ok(said)
 }
 
 fn said(verdict: &str, ask_again_seconds: u64, back: &Copied, reason: Option<String>) -> Done {
@@ -305,6 +362,7 @@ impl Look<'_> {
         let mut pace = Paced::steady(steps, context, &sides.from, Counted::Bytes, note);
         let sealed = self.migration.proved.as_ref();
         let judge = Judge {
+            worker: &self.steps.worker,
             job: self.job,
             sides: &sides,
             order: &order,

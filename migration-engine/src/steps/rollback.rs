@@ -19,7 +19,6 @@ use super::update_tenant_routing::approach;
 use super::verify_consistency::unequal;
 use super::{Done, Given, REFUSED, Steps, UNAVAILABLE, alive, failed, move_id, tell};
 use crate::copy::Copied;
-use crate::protocol;
 use crate::worker::{Goal, Job, MoveError, Notes, Reached, Sides, Worker};
 
 /// What is done when nobody can say which side is right.
@@ -110,7 +109,7 @@ fn has_been_told_to_stay(migration: &Migration) -> bool {
 /// Whether a way back was begun and has not come to its end: only then can it be
 /// called off. Somebody may have said so at the very moment of its cutover.
 async fn has_not_arrived(steps: &Steps, job: &Job) -> Result<bool, TaskError> {
-    let back = protocol::back(&job.move_id);
+    let back = job.move_id.back();
     let route = steps.worker.route(&job.slice).await.map_err(failed)?;
     Ok(match route.move_of(&back) {
         Some(moving) => !matches!(moving.phase, Phase::Window | Phase::Cleaning),
@@ -124,7 +123,7 @@ async fn has_not_arrived(steps: &Steps, job: &Job) -> Result<bool, TaskError> {
 /// The way back is called off, and the move is complete.
 async fn stay(steps: &Steps, context: &TaskContext, migration: &Migration, job: &Job) -> Done {
     let back = Job {
-        move_id: protocol::back(&job.move_id),
+        move_id: job.move_id.back(),
         ..job.clone()
     };
     let mut notes = Notes::default();
@@ -206,7 +205,7 @@ async fn way_back(
     notes: &mut Notes,
 ) -> Result<(), TaskError> {
     let job = Job {
-        move_id: protocol::back(&job.move_id),
+        move_id: job.move_id.back(),
         seal_max_ms: Some(steps.moves.pace().seal_max_ms),
         ..job.clone()
     };
@@ -292,6 +291,7 @@ impl Mend<'_> {
         let mut pace = Paced::steady(steps, context, &sides.from, Counted::Bytes, note);
         let sealed = self.migration.proved.as_ref();
         let judge = Judge {
+            worker: &steps.worker,
             job,
             sides: &sides,
             order: &order,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use ballast_domain::certificate::VotesProved;
-use ballast_domain::migration::{Migration, Stage};
+use ballast_domain::migration::{Migration, Stage, StreamedBack};
 use ballast_domain::moving::Phase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::json;
@@ -68,7 +68,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     tell(context, 0, None, "", format!("sealing {}", migration.from));
     let reached = steps.worker.work(&job, Goal::CutOver, &mut notes).await;
     match reached {
-        Ok(Reached::Goal) => cut_over(steps, &migration, &job, notes).await,
+        Ok(Reached::Goal) => cut_over(steps, given, (&migration, &job), notes).await,
         Ok(Reached::PutOff) => {
             let why = format!("a quieter moment: the cutover took longer than {seal_max} ms");
             later(steps, (given, context), &migration, &why, &notes).await
@@ -211,7 +211,12 @@ fn put_off(why: &str, ask_again_seconds: u64, copied: &Copied) -> Done {
 }
 
 /// The target owns the slice: that is written down.
-async fn cut_over(steps: &Steps, migration: &Migration, job: &Job, notes: Notes) -> Done {
+async fn cut_over(
+    steps: &Steps,
+    given: &Given,
+    (migration, job): (&Migration, &Job),
+    notes: Notes,
+) -> Done {
     let mut proved = match notes.proved {
         Some(proved) => Some(proved),
         None => afterwards(steps, migration, job).await.map_err(failed)?,
@@ -222,8 +227,17 @@ async fn cut_over(steps: &Steps, migration: &Migration, job: &Job, notes: Notes)
     let now = steps.clock.now();
     let (rows, bytes) = (notes.copied.rows, notes.copied.bytes);
     let pause = notes.pause.ms.map(i64::unsigned_abs);
+    let back: Copied = Given::part(&given.verification, "back").unwrap_or_default();
+    // What the target took before it was the owner came from the source.
+    let streamed_back = back.position().map(|position| StreamedBack {
+        position,
+        before: migration.requested_at,
+    });
     let edit = move |migration: &mut Migration| {
         let figures = &mut migration.figures;
+        if figures.cut_over_at.is_none() {
+            figures.streamed_back = streamed_back;
+        }
         figures.cut_over_at.get_or_insert(now);
         figures.rows = figures.rows.max(rows);
         figures.bytes = figures.bytes.max(bytes);

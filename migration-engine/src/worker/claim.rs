@@ -14,6 +14,7 @@ pub async fn claim(
     slice: &SliceId,
     id: &MoveId,
     to: &ShardId,
+    sync: bool,
 ) -> Result<Route, ClaimError> {
     let seen = records.read(slice).await?;
     let seen = seen.ok_or_else(|| ClaimError::NoSlice(slice.clone()))?;
@@ -21,7 +22,7 @@ pub async fn claim(
     if seen.route.move_of(id).is_some() {
         return Ok(seen.route);
     }
-    let then = protocol::route::claim(&seen.route, id, to.clone())?;
+    let then = protocol::route::claim(&seen.route, id, to.clone(), sync)?;
     match records.swap(slice, &seen, &then).await? {
         true => Ok(then),
         false => Err(ClaimError::Changed),

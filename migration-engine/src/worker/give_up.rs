@@ -45,6 +45,8 @@ pub enum Gone {
         /// Voters' rows that the other shard had then; unknown to whoever goes on
         /// with what another one began.
         present: Option<u64>,
+        /// Whether both sides had everything that was acknowledged.
+        synced: bool,
     },
     /// The move is not so far, or farther: there is nothing to give up.
     NotSo,
@@ -115,21 +117,29 @@ async fn answers(
 impl Worker {
     /// Takes a slice back without its owner, up to where the shard that it came
     /// from owns it again. The record still names the move then, for whoever has
-    /// to write down what was given up.
-    pub async fn give_up(&self, job: &Job) -> Result<Gone, MoveError> {
+    /// to write down what was given up. Unless somebody has `accepted` a loss, only
+    /// while nothing that was acknowledged is lost by it: each change compares the
+    /// record that said so.
+    pub async fn give_up(&self, job: &Job, accepted: bool) -> Result<Gone, MoveError> {
         let mut present = None;
         for _ in 0..STEPS_MAX {
             let seen = self.read(&job.slice).await?;
             let Some((id, moving)) = at_work(job, seen.route.moving.as_ref()) else {
                 return Ok(Gone::NotSo);
             };
+            if !accepted && !moving.gives_up && moving.also_durable_on().is_none() {
+                return Ok(Gone::NotSo);
+            }
             let kept = self.kept(&id, &moving, &job.slice)?;
             let fence = kept.fence().await?;
             if moving.gives_up && owns(fence.as_ref(), seen.route.epoch) {
-                let epoch = seen.route.epoch;
-                return Ok(Gone::GivenUp { epoch, present });
+                return Ok(Gone::GivenUp {
+                    epoch: seen.route.epoch,
+                    present,
+                    synced: moving.sync,
+                });
             }
-            let (source, target) = match protocol::is_back(&id) {
+            let (source, target) = match id.is_back() {
                 true => (None, fence),
                 false => (fence, None),
             };
@@ -163,6 +173,20 @@ impl Worker {
             }
         }
         Err(StoreError::new("give up", "the record keeps changing").into())
+    }
+
+    /// Has the owner alone acknowledge from now on, where both sides did.
+    pub async fn relax(&self, job: &Job) -> Result<(), MoveError> {
+        for _ in 0..STEPS_MAX {
+            let seen = self.read(&job.slice).await?;
+            let Ok(then) = protocol::route::relax(&seen.route, &job.move_id) else {
+                return Ok(());
+            };
+            let slice = &job.slice;
+            tracing::warn!(%slice, "one side alone acknowledges votes from now on");
+            self.records.swap(slice, &seen, &then).await?;
+        }
+        Err(StoreError::new("relax", "the record keeps changing").into())
     }
 
     /// Ends a move that gave up: the record is free.
@@ -205,7 +229,7 @@ impl Worker {
                 move_id: fence
                     .filter(|fence| fence.holding == Holding::Importing)
                     .and_then(|fence| fence.move_id.clone())
-                    .unwrap_or_else(|| protocol::back(id)),
+                    .unwrap_or_else(|| id.back()),
                 token: fence.map_or(0, |fence| fence.token),
             };
             sides.tell(slice, shard, op, &order).await?;
@@ -231,7 +255,7 @@ impl Worker {
                 _ => return Ok(()),
             };
             let order = Order {
-                move_id: protocol::back(id),
+                move_id: id.back(),
                 token: fence.token,
             };
             let op = protocol::Op::Purge(epoch);
@@ -245,7 +269,7 @@ impl Worker {
         moving: &Moving,
         slice: &'a SliceId,
     ) -> Result<Kept<'a>, MoveError> {
-        let kept = match protocol::is_back(id) {
+        let kept = match id.is_back() {
             true => &moving.to,
             false => &moving.from,
         };
@@ -273,7 +297,7 @@ impl Kept<'_> {
 /// The move, or its way back, while it is where an owner can be left behind.
 fn at_work(job: &Job, moving: Option<&Moving>) -> Option<(MoveId, Moving)> {
     let moving = moving?;
-    let back = protocol::back(&job.move_id);
+    let back = job.move_id.back();
     let fits = match moving.phase {
         Phase::Window if moving.move_id == job.move_id => true,
         Phase::Copying | Phase::Sealing { .. } => moving.move_id == back,

@@ -203,7 +203,7 @@ impl Worker {
         loop {
             let seen = self.read(&job.slice).await?;
             // A move that went back goes on under the name of its way back.
-            let back = protocol::back(&job.move_id);
+            let back = job.move_id.back();
             if seen.route.move_of(&back).is_some() {
                 job.move_id = back.clone();
                 notes.copied = Copied::default();
@@ -213,7 +213,7 @@ impl Worker {
                     Some(last) if last.move_id == job.move_id || last.move_id == back => {
                         Reached::Over {
                             moved: last.moved,
-                            back: protocol::is_back(&last.move_id),
+                            back: last.move_id.is_back(),
                         }
                     }
                     _ => Reached::Unknown,
@@ -221,7 +221,7 @@ impl Worker {
             };
             let sides = self.sides(&moving)?;
             let overdue = self.is_overdue(&seen, job.seal_max_ms);
-            let wish = match (goal, protocol::is_back(&job.move_id)) {
+            let wish = match (goal, job.move_id.is_back()) {
                 (Goal::Undone, true) if overdue || put_off => Wish::Wait,
                 // What goes back is to arrive there, and to be done with.
                 (Goal::Undone, true) => Wish::Finish,
@@ -246,7 +246,7 @@ impl Worker {
                 Phase::Sealing { .. } => view.equal = false,
                 _ => view.equal = !matches!(goal, Goal::Prepared | Goal::Turned),
             }
-            let goal_here = match (goal, protocol::is_back(&job.move_id)) {
+            let goal_here = match (goal, job.move_id.is_back()) {
                 (Goal::Turned, true) => Goal::Prepared,
                 (goal, _) => goal,
             };
@@ -306,7 +306,7 @@ impl Worker {
                 }
                 Step::Watch => return Ok(Reached::Goal),
                 Step::Over { moved } => {
-                    let back = protocol::is_back(&job.move_id);
+                    let back = job.move_id.is_back();
                     return Ok(Reached::Over { moved, back });
                 }
                 Step::Unknown => return Ok(Reached::Unknown),

@@ -194,7 +194,17 @@ impl World {
     }
 
     pub(crate) async fn claim(&self, name: &str, to: &str) -> Result<Route, ClaimError> {
-        claim(&*self.register, &slice(), &MoveId(name.to_owned()), &id(to)).await
+        self.claim_so(name, to, false).await
+    }
+
+    pub(crate) async fn claim_so(
+        &self,
+        name: &str,
+        to: &str,
+        sync: bool,
+    ) -> Result<Route, ClaimError> {
+        let name = MoveId(name.to_owned());
+        claim(&*self.register, &slice(), &name, &id(to), sync).await
     }
 
     pub(crate) fn worker(&self) -> Worker {

@@ -159,6 +159,7 @@ impl State {
     /// answered: it is over.
     pub fn forget_window(&self, slice: &SliceId) {
         self.parts.answering.forget(slice);
+        self.parts.mirrors.forget(slice);
         let windows = &self.parts.dual_reads.windows;
         let mut windows = windows.lock().unwrap_or_else(PoisonError::into_inner);
         windows.remove(slice);

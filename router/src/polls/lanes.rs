@@ -147,7 +147,7 @@ pub(crate) async fn import(
     let votes = &in_order(&found, asked.totals)?;
     let router = &state;
     let tally = state
-        .deliver(&access, &target, |place| async move {
+        .deliver_write(&access, &target, |place| async move {
             let tally = place.shard.carry(&place.at, poll, request, votes).await?;
             router.look_anew(&place, poll).await?;
             Ok(tally)

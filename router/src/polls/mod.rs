@@ -28,7 +28,7 @@ pub(crate) use lanes::{__path_import, __path_lanes, import, lanes};
 pub(crate) use wire::{NewPoll, PollPatch, PollView};
 
 use crate::admit::{Access, Allowed, ToManage, ToRead};
-use crate::deliver::{REQUEST_BYTES, Target, Undelivered};
+use crate::deliver::{Load, Target, Undelivered};
 use crate::openapi::IdempotencyHeader;
 use crate::request::{Paging, PollPath, read};
 use crate::{RouterError, State};
@@ -58,7 +58,7 @@ pub(crate) async fn create(
     let poll = new_poll(&state, key, asked.spec())?;
     let target = Target::Poll(poll.poll_id);
     let made = state
-        .deliver(&access, &target, |place| {
+        .deliver_write(&access, &target, |place| {
             let poll = poll.clone();
             async move { place.shard.create_poll(&place.at, poll).await }
         })
@@ -163,7 +163,7 @@ async fn polls_of(
     let mut found = Vec::new();
     for slice in &route.slices {
         let target = Target::Slice(slice.slice);
-        let polls = state.deliver_heavy(access, &target, REQUEST_BYTES, |place| async move {
+        let polls = state.deliver_heavy(access, &target, Load::READ, |place| async move {
             let slice = &place.at.slice;
             place.read().await?.polls(slice, after, most).await
         });
@@ -202,7 +202,7 @@ pub(crate) async fn close(
     let Nothing {} = decode(&headers, &bytes, false)?;
     let router = &state;
     let closed = state
-        .deliver(&access, &Target::Poll(poll), |place| async move {
+        .deliver_write(&access, &Target::Poll(poll), |place| async move {
             let closed = place.shard.close_poll(&place.at, poll).await?;
             router.look_anew(&place, poll).await?;
             Ok(closed)
@@ -240,7 +240,7 @@ pub(crate) async fn widen(
         return Err(Error::invalid_field("/lanes", message).into());
     }
     let widened = state
-        .deliver(&access, &target, |place| async move {
+        .deliver_write(&access, &target, |place| async move {
             place.shard.widen_lanes(&place.at, poll, lanes).await
         })
         .await?;

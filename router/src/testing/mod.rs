@@ -16,8 +16,9 @@ use axum::response::Response;
 use ballast_domain::credential::{Credential, CredentialHash, Purpose};
 use ballast_domain::key::{ApiKey, KeyMode, Scope};
 use ballast_domain::limits::Limits;
+use ballast_domain::moving::MoveId;
 use ballast_domain::registry::StoreError;
-use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, TenantRoute};
+use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, Streamed, TenantRoute};
 use ballast_domain::shard::ShardState;
 use ballast_domain::tenant::{Epoch, Slice, TenantStatus};
 use ballast_domain::{Clock, Entropy, KeyId, ShardId, TenantId, Timestamp};
@@ -189,6 +190,10 @@ impl RouteSource for FakeSource {
 
     async fn shard(&self, id: &ShardId) -> Result<Option<ShardRoute>, StoreError> {
         Ok(self.shards.lock().unwrap().get(id).cloned())
+    }
+
+    async fn streamed_back(&self, _: &MoveId) -> Result<Streamed, StoreError> {
+        Ok(Streamed::Unknown)
     }
 
     async fn stale_since(&self, revision: u64) -> Result<(u64, Vec<Stale>), StoreError> {

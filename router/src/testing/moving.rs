@@ -71,6 +71,8 @@ pub(crate) struct Town {
     pub(crate) clock: Arc<ManualClock>,
     copied: Mutex<Cursor>,
     moves: AtomicUsize,
+    /// Whether moves that begin have both sides acknowledge.
+    pub(crate) sync: AtomicBool,
 }
 
 pub(crate) fn id(name: &str) -> ShardId {
@@ -141,6 +143,7 @@ impl Town {
             clock,
             copied: Mutex::new(Cursor::Start),
             moves: AtomicUsize::new(0),
+            sync: AtomicBool::new(false),
         }
     }
 
@@ -190,6 +193,7 @@ impl Town {
             to: id(to),
             prepared,
             gives_up: false,
+            sync: self.sync.load(Ordering::SeqCst),
             phase: Phase::Copying,
         });
         self.set_route(route);

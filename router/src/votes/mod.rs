@@ -27,7 +27,7 @@ pub(crate) use voter::{__path_voter, voter};
 
 use crate::State;
 use crate::admit::Access;
-use crate::deliver::{REQUEST_BYTES, Target, Undelivered};
+use crate::deliver::{Load, Target, Undelivered};
 use crate::load::Batch;
 
 /// What became of a ballot.
@@ -143,7 +143,7 @@ async fn cast_group(
     let weight = bytes(&group.ballots);
     let began = state.parts.clock.micros();
     let (shard, slice, verdicts) = state
-        .deliver_heavy(access, &target, REQUEST_BYTES + weight, |place| {
+        .deliver_heavy(access, &target, Load::write(weight), |place| {
             let ballots = group.ballots.clone();
             async move {
                 let verdicts = place.shard.cast(&place.at, &ballots).await?;
@@ -177,7 +177,7 @@ async fn cast_one(state: &State, access: &Access, ballot: Ballot) -> Result<Verd
     let target = Target::Poll(ballot.poll);
     let ballots = Arc::new(vec![ballot]);
     let verdicts = state
-        .deliver(access, &target, |place| {
+        .deliver_write(access, &target, |place| {
             let ballots = ballots.clone();
             async move {
                 let verdicts = place.shard.cast(&place.at, &ballots).await?;

@@ -27,6 +27,7 @@ impl MoveModel {
             }
         }
         works.extend(self.repairs(world, worker));
+        works.extend(self.relaxes(world, worker));
         works.extend(self.disowns(world).filter(|_| !self.is_watchman(worker)));
         works
     }
@@ -64,6 +65,13 @@ impl MoveModel {
             known: route.spent,
             order: order_of(&moving, worker),
         })
+    }
+
+    /// Whoever has looked may have the owner alone acknowledge from now on.
+    fn relaxes(&self, world: &World, worker: usize) -> Option<Work> {
+        let seen = world.workers[worker].seen.unwrap_or(world.route);
+        let then = seen.relaxed().filter(|_| !self.is_watchman(worker))?;
+        Some(Work::Swap { seen, then })
     }
 
     fn is_watchman(&self, worker: usize) -> bool {

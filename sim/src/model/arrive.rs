@@ -62,12 +62,45 @@ impl MoveModel {
             world.left.give_ups = world.left.give_ups.saturating_sub(1);
         }
         match then.owner != before.owner {
-            true if then.gives_up() => give_up(world, before.owner),
+            true if then.gives_up() => give_up(world, before.owner, &then),
             true => self.keep(world),
             false => {}
         }
         let (owner, epoch) = self.published(&then);
         world.heard[usize::from(owner)] |= 1 << epoch;
+        if world.route.is_alone() {
+            world.alone[usize::from(owner)] |= 1 << epoch;
+        }
+    }
+
+    /// A router has carried what it read from a shard to the other one, which takes
+    /// it only for the move that it is kept for; then all who wait are told. (The
+    /// router's own move is the copy's, or it is refused: so the copy's is tried.)
+    pub(super) fn mirror(&self, world: &mut World, shard: usize) {
+        let rows = world.shards[shard].rows;
+        let copy = &mut world.shards[1 - shard];
+        let Some(fence) = copy.fence else { return };
+        let taken = match (self.rule, fence.id) {
+            (Rule::MirrorAnywhere, _) => true,
+            (_, Some(id)) => {
+                let token = fence.token;
+                small::may_import(copy.fence, Order { id, token })
+            }
+            (_, None) => false,
+        };
+        if !taken {
+            return;
+        }
+        self.merge(copy, &rows);
+        for (voter, row) in rows.iter().enumerate() {
+            let acknowledged = &mut world.acknowledged[voter];
+            *acknowledged = row.choice.max(*acknowledged);
+        }
+        if self.bounds.give_ups > 0 {
+            for (kept, row) in world.kept.iter_mut().zip(&rows) {
+                *kept = row.choice.max(*kept);
+            }
+        }
     }
 
     fn breaks_record(&self, before: &Route, then: &mut Route) {
@@ -151,6 +184,10 @@ impl MoveModel {
         if let Some(fence) = &mut shard.fence {
             fence.token = fence.token.max(order.token);
         }
+        self.merge(shard, rows);
+    }
+
+    fn merge(&self, shard: &mut Shard, rows: &Rows) {
         for (known, row) in shard.rows.iter_mut().zip(rows) {
             let newer = known.version() < row.version() || self.rule == Rule::NoVersions;
             if row.is_some() && newer {
@@ -190,13 +227,17 @@ impl MoveModel {
 }
 
 /// A shard is given up: whatever it took that its successor lacks counts for
-/// nothing from now on.
-fn give_up(world: &mut World, lost: ShardNo) {
+/// nothing from now on; unless both sides had to have it, for then it lacks
+/// nothing.
+fn give_up(world: &mut World, lost: ShardNo, then: &Route) {
     let owned = matches!(
         world.shards[usize::from(lost)].holding(),
         Some(Held::Owner | Held::Sealed)
     );
     world.lost = Some((lost, owned));
+    if then.moving.is_some_and(|moving| moving.sync) {
+        return;
+    }
     let truth = world.truth().rows;
     for (acknowledged, row) in world.acknowledged.iter_mut().zip(truth) {
         *acknowledged = row.choice.min(*acknowledged);

@@ -27,9 +27,10 @@ pub(super) fn forget(world: &mut World) {
     for stray in &mut world.strays {
         *stray = stray.filter(|work| !spent(work));
     }
-    for (shard, heard) in known.shards.iter().zip(&mut world.heard) {
+    for (number, shard) in known.shards.iter().enumerate() {
         if let Some(fence) = shard.fence {
-            *heard &= u32::MAX << fence.epoch;
+            world.heard[number] &= u32::MAX << fence.epoch;
+            world.alone[number] &= u32::MAX << fence.epoch;
         }
     }
 }
@@ -171,6 +172,7 @@ mod tests {
             strays: 1,
             repairs: 1,
             give_ups: 0,
+            sync: false,
         };
         let mut model = MoveModel::new(bounds, Rule::Kept);
         model.forgets = forgets;

@@ -38,6 +38,9 @@ pub struct Bounds {
     /// Times that an owner is given up, in a window or on the way back, whether
     /// it is away or not: nobody looks at it.
     pub give_ups: u8,
+    /// Whether both sides acknowledge after a cutover, until the record says
+    /// otherwise, which it may at any time.
+    pub sync: bool,
 }
 
 /// The protocol, as it is or with a rule broken.
@@ -81,6 +84,9 @@ pub enum Happening {
         /// The epoch that is believed.
         epoch: u8,
     },
+    /// A router that has both sides acknowledge carries what this shard has to the
+    /// other one, for all who wait.
+    Mirror(usize),
     /// A sealed shard takes votes again by itself: only with that rule broken.
     Wake(usize),
 }
@@ -107,6 +113,7 @@ impl MoveModel {
             route,
             shards: [owner, Shard::default()],
             heard: [1 << route.epoch, 0],
+            alone: [1 << route.epoch, 0],
             acknowledged: [0; CLIENTS],
             kept: [0; CLIENTS],
             lost: None,
@@ -136,7 +143,13 @@ impl MoveModel {
         if world.is_lost(usize::from(to)) {
             return None;
         }
-        let then = route::claim(&world.route.whole(), &small::name(begun * 4), to).ok()?;
+        let then = route::claim(
+            &world.route.whole(),
+            &small::name(begun * 4),
+            to,
+            self.bounds.sync,
+        )
+        .ok()?;
         world.left.moves -= 1;
         self.keep(world);
         self.swap(world, Route::of(&then));
@@ -182,12 +195,14 @@ impl MoveModel {
                 epoch,
             } => {
                 let taken = self.vote(&mut world.shards[shard], voter, choice, epoch);
+                let is_alone = world.alone[shard] & (1 << epoch) != 0;
                 // What a shard takes that was given up is given up, too.
-                if taken && !world.is_lost(shard) {
+                if taken && (is_alone && !world.is_lost(shard) || self.rule == Rule::AckAlone) {
                     let acknowledged = &mut world.acknowledged[voter];
                     *acknowledged = choice.max(*acknowledged);
                 }
             }
+            Happening::Mirror(shard) => self.mirror(&mut world, shard),
             Happening::Wake(shard) => {
                 let fence = world.shards[shard].fence.as_mut()?;
                 fence.holding = Held::Owner;
@@ -212,6 +227,9 @@ impl MoveModel {
             }
         }
         self.votes(world, all);
+        if self.bounds.sync {
+            all.extend((0..2).map(Happening::Mirror));
+        }
         if self.rule == Rule::UnsealByClock {
             let sealed = |shard: &usize| world.shards[*shard].holding() == Some(Held::Sealed);
             all.extend((0..2).filter(sealed).map(Happening::Wake));

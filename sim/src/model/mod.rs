@@ -56,6 +56,12 @@
 //!   counted as acknowledged any more, and what it takes later never is. (That a
 //!   copy was found wrong and is being made anew when its owner is lost is two
 //!   failures at once: no bound has both; the certificate counts what is there.)
+//! - **Both sides acknowledge** (`sync`): a vote that the owner has taken is
+//!   acknowledged when a router has carried it to the other side (`Mirror`), at any
+//!   time, by any router, as long as the other side takes it; or at once, by a
+//!   router that has ever been told that the owner alone does. Whoever looks may
+//!   have the record say so at any time. If an owner is given up whose record asks
+//!   for both, nothing is taken off what was acknowledged.
 //! - **The look itself** takes time. With `torn`, the record is read at one
 //!   moment and the shards are looked at later.
 //! - **The watchman**, who undoes seals that last, borrows the token of whoever

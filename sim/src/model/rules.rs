@@ -62,11 +62,15 @@ pub enum Rule {
     /// A way back that was begun without its owner is gone on with as if the
     /// owner had been told that it is one.
     ForsakenIsReturnedTo,
+    /// A write is acknowledged when the owner has it, though both sides should.
+    AckAlone,
+    /// A copy takes what routers carry to it whatever it is by now.
+    MirrorAnywhere,
 }
 
 impl Rule {
     /// The ways to break it.
-    pub const BROKEN: [Self; 28] = [
+    pub const BROKEN: [Self; 30] = [
         Self::NoFence,
         Self::PositionBeforeSeal,
         Self::SealBeforeRecord,
@@ -95,5 +99,7 @@ impl Rule {
         Self::GiveUpForth,
         Self::LostIsPurged,
         Self::ForsakenIsReturnedTo,
+        Self::AckAlone,
+        Self::MirrorAnywhere,
     ];
 }

@@ -48,6 +48,8 @@ pub struct Moving {
     pub prepared: u8,
     /// Whether what only the source has is given up.
     pub gives_up: bool,
+    /// Whether both sides acknowledge after the cutover.
+    pub sync: bool,
     /// How far it is.
     pub phase: Phase,
 }
@@ -135,7 +137,7 @@ fn large(epoch: u8) -> Epoch {
 
 pub(super) fn name(id: MoveNo) -> MoveId {
     let first = MoveId(format!("m{}", id / 4));
-    (0..id % 4).fold(first, |id, _| protocol::back(&id))
+    (0..id % 4).fold(first, |id, _| id.back())
 }
 
 fn number(id: &MoveId) -> MoveNo {
@@ -160,6 +162,7 @@ impl Route {
             to: small.to,
             prepared: large(small.prepared),
             gives_up: small.gives_up,
+            sync: small.sync,
             phase: match small.phase {
                 Phase::Copying => moving::Phase::Copying,
                 Phase::Sealing(epoch) => moving::Phase::Sealing {
@@ -191,6 +194,7 @@ impl Route {
             to: whole.to,
             prepared: byte(whole.prepared.0),
             gives_up: whole.gives_up,
+            sync: whole.sync,
             phase: match whole.phase {
                 moving::Phase::Copying => Phase::Copying,
                 moving::Phase::Sealing { epoch } => Phase::Sealing(byte(epoch.0)),
@@ -207,6 +211,20 @@ impl Route {
             moving,
             last: last.map(|last| (number(&last.move_id), last.moved)),
         }
+    }
+
+    /// Whether the owner alone acknowledges, as the product has it.
+    pub(super) fn is_alone(&self) -> bool {
+        let moving = self.whole().moving;
+        moving.is_none_or(|moving| moving.also_durable_on().is_none())
+    }
+
+    /// The record by which the owner alone acknowledges, if both do.
+    pub(super) fn relaxed(&self) -> Option<Self> {
+        let id = name(self.moving?.id);
+        protocol::route::relax(&self.whole(), &id)
+            .ok()
+            .map(|then| Self::of(&then))
     }
 
     pub(super) fn gives_up(&self) -> bool {
@@ -453,13 +471,13 @@ mod tests {
     fn what_is_made_small_is_made_whole_again() {
         for id in 0..12 {
             assert_eq!(number(&name(id)), id);
-            assert_eq!(is_back(id), protocol::is_back(&name(id)));
+            assert_eq!(is_back(id), name(id).is_back());
         }
         let fence = shard::Fence::founded(Epoch::FIRST);
         assert_eq!(Fence::of(&fence).whole(), fence);
         assert_eq!(parts(token((7, 3))), (7, 3));
         let placed = moving::Route::placed(0);
-        let claimed = protocol::route::claim(&placed, &name(4), 1).unwrap();
+        let claimed = protocol::route::claim(&placed, &name(4), 1, true).unwrap();
         let sealed = protocol::route::seal(&claimed, &name(4)).unwrap();
         for route in [placed, claimed, sealed] {
             assert_eq!(Route::of(&route).whole(), route);

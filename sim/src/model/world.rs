@@ -19,6 +19,9 @@ pub struct World {
     /// What routers may believe: the epochs, one bit each, at which the record
     /// ever named this shard the owner.
     pub heard: [u32; 2],
+    /// Those of them at which the record ever said that this shard alone
+    /// acknowledges.
+    pub alone: [u32; 2],
     /// The last choice of each client that was acknowledged; 0 for none.
     pub acknowledged: [u8; CLIENTS],
     /// What must stay whatever is given up: the last choice of each client that

@@ -30,9 +30,11 @@ pub(crate) enum Bug {
     EpochReused,
     /// The record is changed although it is no longer what was seen.
     RecordOverwritten,
+    /// A router has both sides acknowledge, and does not carry anything over.
+    MirrorSkipped,
 }
 
-pub(crate) const ALL: [Bug; 9] = [
+pub(crate) const ALL: [Bug; 10] = [
     Bug::FenceIgnored,
     Bug::PurgeUnchecked,
     Bug::SyncsSkipped,
@@ -42,6 +44,7 @@ pub(crate) const ALL: [Bug; 9] = [
     Bug::PublishBeforeCommit,
     Bug::EpochReused,
     Bug::RecordOverwritten,
+    Bug::MirrorSkipped,
 ];
 
 thread_local! {

@@ -18,7 +18,7 @@ use ballast_domain::shard::PressureThresholds;
 use ballast_domain::tenant::{SliceId, Tenant};
 use ballast_migration_engine::copy::Copied;
 use ballast_migration_engine::worker::{
-    ClaimError, Goal, Job, MoveError, Notes, Reached, Worker, claim,
+    ClaimError, Goal, Gone, Job, MoveError, Notes, Reached, Worker, claim,
 };
 use ballast_vote_shard::VoteShard;
 use ballast_vote_shard::shard::Holding;
@@ -107,9 +107,13 @@ impl Yard {
             sleep(chance::ms(0, 1_000)).await;
             let name = MoveId(format!("{}-m{number}", slice.tenant_id));
             let to = chance::one_of(&ids).clone();
-            if self.claimed(&slice, &name, &to).await {
-                note!("{name} to {to} begins");
-                let moved = self.see_through(&slice, &name).await;
+            let sync = chance::happens(400);
+            if self.claimed(&slice, &name, (&to, sync)).await {
+                note!("{name} to {to} begins, sync: {sync}");
+                let moved = self.see_through(&slice, &name, sync).await;
+                if sync && !moved {
+                    self.empty(&slice, &name, &to).await;
+                }
                 note!("{name} is over: {moved}");
                 trace::count(|counts| match moved {
                     true => counts.moved += 1,
@@ -119,10 +123,10 @@ impl Yard {
         }
     }
 
-    async fn claimed(&self, slice: &SliceId, name: &MoveId, to: &ShardId) -> bool {
+    async fn claimed(&self, slice: &SliceId, name: &MoveId, (to, sync): (&ShardId, bool)) -> bool {
         let records = self.records().await;
         loop {
-            match claim(&*records, slice, name, to).await {
+            match claim(&*records, slice, name, to, sync).await {
                 Ok(_) => return true,
                 Err(ClaimError::Refused(refused)) => {
                     note!("{name} is refused: {refused}");
@@ -139,7 +143,7 @@ impl Yard {
     }
 
     /// Has a move worked on until it is over; whether it moved.
-    async fn see_through(&self, slice: &SliceId, name: &MoveId) -> bool {
+    async fn see_through(&self, slice: &SliceId, name: &MoveId, sync: bool) -> bool {
         let mut goals: Vec<Goal> = match chance::below(8) {
             0 => vec![Goal::Undone],
             1 => vec![Goal::Undone, Goal::Prepared],
@@ -150,6 +154,9 @@ impl Yard {
         let mut lease = 0;
         let mut late = Vec::new();
         let notes = Arc::new(Mutex::new(Notes::default()));
+        // Whether the target is to be left behind, in a window in which both sides
+        // acknowledge.
+        let mut leaves = false;
         let moved = loop {
             lease += 1;
             let goal = *goals.last().unwrap();
@@ -159,14 +166,19 @@ impl Yard {
                 lease,
                 seal_max_ms: chance::happens(700).then(|| chance::within(20, 3_000)),
             };
-            note!("{name} worker {lease} to {goal:?}");
+            note!("{name} worker {lease} to {goal:?}, leaves: {leaves}");
             let troupe = stage::troupe();
             let (sender, mut receiver) = oneshot::channel();
-            stage::spawn(troupe, work(self.clone(), job, goal, notes.clone(), sender));
+            match leaves {
+                true => stage::spawn(troupe, leave(self.clone(), job, sender)),
+                false => stage::spawn(troupe, work(self.clone(), job, goal, notes.clone(), sender)),
+            }
             let outcome = self.wait(troupe, &mut receiver).await;
             match outcome {
                 Some(Ok(Reached::Over { moved, back })) => break moved && !back,
+                Some(Ok(Reached::Goal)) if leaves => leaves = false,
                 Some(Ok(Reached::Goal)) => {
+                    leaves = sync && goal == Goal::CutOver && chance::happens(500);
                     if goals.len() > 1 {
                         goals.pop();
                         sleep(chance::ms(0, 2_000)).await;
@@ -205,6 +217,28 @@ impl Yard {
             }
         }
         moved
+    }
+
+    /// Tells a shard that may have been left behind, however long that takes, and
+    /// has what it has removed.
+    async fn empty(&self, slice: &SliceId, name: &MoveId, shard: &ShardId) {
+        let worker = self.worker(Caller::Worker(0)).await;
+        let epoch = loop {
+            match worker.route(slice).await {
+                Ok(route) => break route.epoch,
+                Err(_) => sleep(chance::ms(5, 300)).await,
+            }
+        };
+        loop {
+            let told = worker.disown(slice, (shard, epoch), name).await;
+            let done = match told {
+                Ok(None | Some(Holding::Gone)) => return,
+                Ok(Some(_)) => worker.remove_lost(slice, (shard, epoch), name).await,
+                Err(error) => Err(error),
+            };
+            note!("{name} leaves {shard}: {done:?}");
+            sleep(chance::ms(5, 300)).await;
+        }
     }
 
     /// While both sides are kept, the source's copy is there.
@@ -280,6 +314,31 @@ async fn work(
     if told.send(outcome).is_ok() {
         *notes.lock().unwrap() = own;
     }
+}
+
+/// Takes a slice back without its target, though that may be there: routers may
+/// still vote on it.
+async fn leave(yard: Yard, job: Job, told: oneshot::Sender<Outcome>) {
+    let worker = yard.worker(Caller::Worker(job.lease)).await;
+    let leaving = async {
+        match worker.give_up(&job, false).await? {
+            Gone::NotSo => Ok(Reached::Goal),
+            Gone::GivenUp { synced, .. } => {
+                assert!(synced, "{} gives up what was acknowledged", job.move_id);
+                trace::count(|counts| counts.left_behind += 1);
+                worker.let_go(&job).await?;
+                Ok(Reached::Goal)
+            }
+        }
+    };
+    let outcome = leaving.await;
+    note!(
+        "{} worker {} leaves: {}",
+        job.move_id,
+        job.lease,
+        shown(&outcome)
+    );
+    let _ = told.send(outcome);
 }
 
 fn shown(outcome: &Outcome) -> String {

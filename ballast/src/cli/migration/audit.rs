@@ -169,12 +169,12 @@ fn losses_of(count: u64) -> String {
     }
 }
 
-/// A record that gave something up without anybody who accepted it.
+/// A record that left its owner without a move that tells of it.
 fn unnamed(given_up: u64, losses: &[Loss]) -> Option<String> {
     let named = losses.len() as u64;
     (given_up > named).then(|| {
         let more = losses_of(given_up - named);
-        format!("{more}, and no move that is over says who accepted it")
+        format!("{more}, and no move that is over tells of it")
     })
 }
 
@@ -195,10 +195,12 @@ fn told(screen: &Screen, report: &Report) -> String {
         screen.yellow(&clean(&told))
     });
     let faults = report.faults.iter().map(|fault| screen.red(fault));
-    let mut lines = match (report.faults.is_empty(), report.losses.is_empty()) {
-        (true, true) => vec![format!("{head}; {}", screen.green("all as it must be"))],
-        (true, false) => {
-            let accepted = losses_of(report.losses.len() as u64);
+    // Where both sides had to have what was acknowledged, nothing of it is lost.
+    let lost = report.losses.iter().filter(|loss| !loss.given_up.synced);
+    let mut lines = match (report.faults.is_empty(), lost.count()) {
+        (true, 0) => vec![format!("{head}; {}", screen.green("all as it must be"))],
+        (true, lost) => {
+            let accepted = losses_of(lost as u64);
             vec![format!(
                 "{head}; {}",
                 screen.yellow(&format!("as it may be, with {accepted} accepted"))

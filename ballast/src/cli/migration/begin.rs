@@ -1,5 +1,6 @@
 //! `tenant move`: a slice changes shard while it is being voted on.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -33,9 +34,11 @@ pub(crate) struct MoveArgs {
     /// How long nobody may be able to vote at the cutover, such as 50ms
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     max_pause: Option<Duration>,
-    /// How long both sides are kept after the cutover, such as 2h
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    window: Option<Duration>,
+    /// How long both sides are kept after the cutover, such as 2h; with `sync` or
+    /// `sync:2h` a vote counts only when both have it, so that nothing is lost with
+    /// the target
+    #[arg(long, value_name = "TIME|sync|sync:TIME")]
+    window: Option<Window>,
     /// Follow it until it is over; exit code 1 unless it completed
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
@@ -43,6 +46,32 @@ pub(crate) struct MoveArgs {
     creation: Creation,
     #[command(flatten)]
     patience: Patience,
+}
+
+/// How long both sides are kept, and who acknowledges meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Window {
+    time: Option<Duration>,
+    sync: bool,
+}
+
+impl FromStr for Window {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (sync, time) = match text.strip_prefix("sync") {
+            Some("") => (true, None),
+            Some(rest) => {
+                let time = rest.strip_prefix(':');
+                let time = time.ok_or("it is neither a time nor `sync` nor `sync:` and a time")?;
+                (true, Some(time))
+            }
+            None => (false, Some(text)),
+        };
+        let time = time.map(humantime::parse_duration).transpose();
+        let time = time.map_err(|error| format!("{error}; write it like 2h, sync or sync:2h"))?;
+        Ok(Self { time, sync })
+    }
 }
 
 /// Whole milliseconds; what is less is the least there is.
@@ -57,7 +86,14 @@ impl MoveArgs {
             .with("toShardID", Some(&self.to))
             .with("fromShardID", self.from.as_ref())
             .with("slice", self.slice)
-            .with("windowMs", self.window.map(ms))
+            .with(
+                "windowMs",
+                self.window.and_then(|window| window.time).map(ms),
+            )
+            .with(
+                "sync",
+                self.window.filter(|window| window.sync).map(|_| true),
+            )
             .with("maxPauseMs", self.max_pause.map(ms))
             .with("dryRun", self.dry_run.then_some(true))
     }
@@ -104,6 +140,24 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_a_time_or_sync_or_both() {
+        for bad in [
+            "",
+            "sync:",
+            "synchronous",
+            "sync2h",
+            "2 parsecs",
+            "sync:soon",
+        ] {
+            let typed = [
+                "ballast", "tenant", "move", "acme", "--to", "s", "--window", bad,
+            ];
+            let error = crate::Cli::try_parse_from(typed).unwrap_err().to_string();
+            assert!(error.contains("--window"), "{error}");
+        }
+    }
+
+    #[test]
     fn flags_become_fields() {
         assert_eq!(body(&[]), r#"{"toShardID":"shard-3"}"#);
         assert_eq!(
@@ -113,6 +167,14 @@ mod tests {
         assert_eq!(
             body(&["--from", "shard-1", "--window", "1s", "--dry-run"]),
             r#"{"toShardID":"shard-3","fromShardID":"shard-1","windowMs":1000,"dryRun":true}"#
+        );
+        assert_eq!(
+            body(&["--window", "sync"]),
+            r#"{"toShardID":"shard-3","sync":true}"#
+        );
+        assert_eq!(
+            body(&["--window", "sync:1h"]),
+            r#"{"toShardID":"shard-3","windowMs":3600000,"sync":true}"#
         );
         // Less than a millisecond is not no pause at all, and no window is none.
         assert_eq!(

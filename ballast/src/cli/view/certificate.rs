@@ -48,7 +48,8 @@ pub(crate) fn lines(screen: &Screen, signed: &Signed) -> String {
             ("  digests", digests(it.votes.as_ref())),
             ("  back", votes(it.votes_back.as_ref(), &it.to, &it.from)),
             ("  digests", digests(it.votes_back.as_ref())),
-            ("  GIVEN UP", it.given_up.as_ref().map(given_up)),
+            ("  GIVEN UP", lost(it, false)),
+            ("  without", lost(it, true)),
             (
                 "  pause",
                 it.pause_ms
@@ -94,6 +95,12 @@ fn votes(proved: Option<&VotesProved>, from: &ShardId, to: &ShardId) -> Option<S
         number(votes.present),
         number(votes.duplicates),
     ))
+}
+
+/// What was given up, if that was acknowledged, or was not.
+fn lost(it: &Certificate, synced: bool) -> Option<String> {
+    let lost = it.given_up.as_ref().filter(|lost| lost.synced == synced);
+    lost.map(given_up)
 }
 
 /// What was given up, by whom, and why.
@@ -205,7 +212,12 @@ mod tests {
             "after": "2026-11-16T09:29:44Z", "present": 12_003,
         }))
         .unwrap();
+        let mut synced = lost.clone();
+        if let Some(without) = &mut synced.given_up {
+            without.synced = true;
+        }
         let lost = verified(&screen, &signed(lost), true);
-        insta::assert_snapshot!(format!("{completed}\n\n{cancelled}\n\n{lost}"));
+        let synced = verified(&screen, &signed(synced), true);
+        insta::assert_snapshot!(format!("{completed}\n\n{cancelled}\n\n{lost}\n\n{synced}"));
     }
 }

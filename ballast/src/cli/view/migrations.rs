@@ -168,7 +168,14 @@ fn terms(terms: &Terms) -> String {
     } else {
         ""
     };
-    format!("a window of {}, {pause}{approval}", took(terms.window_ms))
+    let sync = match terms.sync {
+        true => " in which votes count when both sides have them",
+        false => "",
+    };
+    format!(
+        "a window of {}{sync}, {pause}{approval}",
+        took(terms.window_ms)
+    )
 }
 
 /// What a move would do.
@@ -290,7 +297,8 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
             "window ends",
             window_ends(migration).map(|at| moment_long(screen, at)),
         ),
-        ("given up", record.given_up.as_ref().map(GivenUp::told)),
+        ("given up", lost(record, false)),
+        ("without", lost(record, true)),
         ("left behind", left_behind(record)),
         ("ended", ended),
         (
@@ -306,6 +314,15 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
     let findings = findings.map(|one| ("found", Some(found(one))));
     let rows: Vec<_> = rows.into_iter().chain(findings).collect();
     table::facts(screen, &rows)
+}
+
+/// What a move left behind, if that was acknowledged, or was not.
+fn lost(record: &Record, synced: bool) -> Option<String> {
+    let lost = record
+        .given_up
+        .as_ref()
+        .filter(|lost| lost.synced == synced);
+    lost.map(GivenUp::told)
 }
 
 /// What has become of a copy that was given up.
