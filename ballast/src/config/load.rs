@@ -191,7 +191,7 @@ mod tests {
                     per_shard_max = 2\nper_region_max = 3\nbytes_per_second = 4096\n\
                     archive_rows_min = 7\n\
                     approval_above_rows = 5\nmaintenance = [\"Sun 02:00-04:00\"]\n\
-                    reverse_failed_percent = 25\nreverse_latency = \"0s\"\n";
+                    reverse_failed_percent = 25\nreverse_latency = \"0s\"\nreverse_away = \"2min\"\n";
         let set = parse(Path::new("x"), text).unwrap().moves.settings();
         let expected = ballast_control_plane::migrations::MoveSettings {
             window_ms: 1_800_000,
@@ -206,7 +206,7 @@ mod tests {
             budget: ballast_migration_engine::budget::Budget {
                 failed_share: Some(0.25),
                 p99_ms: None,
-                away_ms: None,
+                away_ms: Some(120_000),
             },
         };
         assert_eq!(set, expected);

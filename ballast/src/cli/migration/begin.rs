@@ -35,9 +35,8 @@ pub(crate) struct MoveArgs {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     max_pause: Option<Duration>,
     /// How long both sides are kept after the cutover, such as 2h; with `sync` or
-    /// `sync:2h` a vote counts only when both have it, so that nothing is lost with
-    /// the target
-    #[arg(long, value_name = "TIME|sync|sync:TIME")]
+    /// `sync:2h` a vote counts only when both have it
+    #[arg(long, value_name = "TIME")]
     window: Option<Window>,
     /// Follow it until it is over; exit code 1 unless it completed
     #[arg(long, conflicts_with = "dry_run")]
