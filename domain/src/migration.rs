@@ -20,7 +20,7 @@ use crate::clock::Timestamp;
 use crate::id::{RegionId, ShardId, TenantId};
 use crate::moving::MoveId;
 use crate::registry::{Entity, Kind};
-use crate::tenant::SliceId;
+use crate::tenant::{Epoch, SliceId};
 
 /// A move.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -81,7 +81,11 @@ pub struct Migration {
     /// What was given up, if it was brought back without its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<GivenUp>,
-    /// What has become of the copy that was given up.
+    /// The copy that was left to be removed later, because its shard was away when
+    /// the move ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Left>,
+    /// What has become of the copy that was given up, or left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_behind: Option<LeftBehind>,
     /// How it ended.
@@ -154,6 +158,9 @@ pub struct Asked {
     /// The copy that was given up may be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discard: Option<Word>,
+    /// The window may end although the source is away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_source: Option<Word>,
 }
 
 impl Asked {
@@ -162,6 +169,17 @@ impl Asked {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// A copy that nobody needs: where the slice is, everything is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Left {
+    /// Where it is.
+    #[serde(rename = "shardID")]
+    pub shard: ShardId,
+    /// What is there was written at a lower epoch than this, or at it.
+    pub epoch: Epoch,
 }
 
 /// What has become of a copy that was given up.
@@ -393,6 +411,21 @@ impl Migration {
         self.findings.push(finding);
     }
 
+    /// The copy that it left behind, given up or to be removed later: where, and at
+    /// which epoch.
+    #[must_use]
+    pub fn copy_left(&self) -> Option<(&ShardId, Epoch)> {
+        let given_up = self.given_up.as_ref().map(|lost| (&lost.shard, lost.epoch));
+        given_up.or_else(|| self.left.as_ref().map(|left| (&left.shard, left.epoch)))
+    }
+
+    /// Whether that copy may be removed as soon as its shard answers: nobody needs
+    /// it, or somebody has said so.
+    #[must_use]
+    pub fn may_remove_copy(&self) -> bool {
+        self.asked.discard.is_some() || (self.given_up.is_none() && self.left.is_some())
+    }
+
     /// Whether it is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -463,9 +496,10 @@ impl Entity for Migration {
             Some(ended) => terms.extend([OVER.to_owned(), ended_so(ended.status)]),
         }
         let left = self.left_behind.filter(|left| *left != LeftBehind::Gone);
-        terms.extend(left.map(|_| left_on(&self.tenant_id, &self.to)));
-        let discards = self.asked.discard.is_some();
-        let open = left.filter(|left| *left == LeftBehind::Away || discards);
+        let shard = self.copy_left().map_or(&self.to, |(shard, _)| shard);
+        terms.extend(left.map(|_| left_on(&self.tenant_id, shard)));
+        let removes = self.may_remove_copy();
+        let open = left.filter(|left| *left == LeftBehind::Away || removes);
         terms.extend(open.map(|_| LEFT_OPEN.to_owned()));
         terms
     }
@@ -513,5 +547,15 @@ mod tests {
         assert_eq!(left(Some(LeftBehind::Kept), false), (true, false));
         assert_eq!(left(Some(LeftBehind::Kept), true), (true, true));
         assert_eq!(left(Some(LeftBehind::Gone), true), (false, false));
+        // What nobody needs is removed without anybody saying so.
+        migration.left = Some(Left {
+            shard: "shard-1".parse().unwrap(),
+            epoch: Epoch(3),
+        });
+        migration.left_behind = Some(LeftBehind::Kept);
+        migration.asked.discard = None;
+        let terms = migration.terms();
+        assert!(terms.contains(&"left:acme:shard-1".to_owned()), "{terms:?}");
+        assert!(terms.contains(&LEFT_OPEN.to_owned()), "{terms:?}");
     }
 }

@@ -286,7 +286,10 @@ async fn a_seal_that_lasts_is_undone_by_anybody() {
     };
     assert_eq!(watch().await, Holding::Sealed, "its time is not over");
     world.pass(1_000);
+    // Nor does it stick because the other shard is away.
+    world.set_away(Some(TARGET));
     assert_eq!(watch().await, Holding::Owner);
+    world.set_away(None);
     let late = world.shard(SOURCE).seal(&sealed_at, &order).await;
     assert!(late.is_err(), "a seal that comes late seals nothing");
     let more = voting.acknowledged() + 20;

@@ -35,6 +35,7 @@ const EVERYTHING: Bounds = Bounds {
     strays: 1,
     repairs: 0,
     give_ups: 0,
+    leaves: 0,
     sync: false,
 };
 
@@ -102,6 +103,15 @@ const BOTH: Bounds = Bounds {
     ..EVERYTHING
 };
 
+/// Copies that are left to be removed later, whoever removes them and whenever.
+const LEFT: Bounds = Bounds {
+    clients: 1,
+    torn: false,
+    retreats: 1,
+    leaves: 1,
+    ..EVERYTHING
+};
+
 /// For broken rules: one voter, one move.
 const PLAIN: Bounds = Bounds {
     clients: 1,
@@ -114,6 +124,7 @@ const PLAIN: Bounds = Bounds {
     strays: 0,
     repairs: 0,
     give_ups: 0,
+    leaves: 0,
     sync: false,
 };
 
@@ -150,6 +161,9 @@ const SYNCING: Bounds = Bounds {
     ..LOSING
 };
 
+/// For broken rules: a copy that is left to be removed later.
+const LEAVING: Bounds = Bounds { leaves: 1, ..PLAIN };
+
 /// All worlds within these bounds keep every claim.
 #[allow(clippy::disallowed_methods, reason = "it tells its own pace")]
 fn exhausted(name: &str, bounds: Bounds) {
@@ -178,6 +192,7 @@ fn the_protocol_keeps_its_claims() {
     exhausted("three moves", THRICE);
     exhausted("a copy made anew", MENDED);
     exhausted("an owner given up", LOST);
+    exhausted("a copy left for later", LEFT);
     exhausted("both sides acknowledge", BOTH);
     exhausted("an owner given up, both sides acknowledge", SYNCED);
 }
@@ -239,7 +254,7 @@ fn the_protocol_keeps_its_claims_within_wider_bounds() {
 }
 
 /// Where each broken rule is noticed, and by what.
-const TEETH: [(Rule, Claim, Bounds); 30] = [
+const TEETH: [(Rule, Claim, Bounds); 31] = [
     (Rule::NoFence, Claim::NothingLost, PLAIN),
     (Rule::PositionBeforeSeal, Claim::NothingLost, PLAIN),
     (Rule::SealBeforeRecord, Claim::EndsCalm, PLAIN),
@@ -277,6 +292,7 @@ const TEETH: [(Rule, Claim, Bounds); 30] = [
     (Rule::ForsakenIsReturnedTo, Claim::EndsCalm, LOSING),
     (Rule::AckAlone, Claim::NothingLost, SYNCING),
     (Rule::MirrorAnywhere, Claim::NothingLost, SYNCING),
+    (Rule::LeftUnburied, Claim::EndsCalm, LEAVING),
 ];
 
 #[test]

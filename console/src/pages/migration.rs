@@ -176,7 +176,7 @@ pub(super) async fn certificate(
 
 /// What can be asked of a move: its word in paths, what is on the button, what
 /// it does, and whether it cannot be undone.
-const VERBS: [(Ask, &str, &str, &str, bool); 7] = [
+const VERBS: [(Ask, &str, &str, &str, bool); 8] = [
     (
         Ask::Approve,
         "approve",
@@ -197,6 +197,14 @@ const VERBS: [(Ask, &str, &str, &str, bool); 7] = [
         "complete",
         "Complete",
         "The window ends now: the source's copy is removed, and there is no way back.",
+        true,
+    ),
+    (
+        Ask::WithoutSource,
+        "complete-without-source",
+        "Complete without source",
+        "The window ends although the source is away: its copy is removed when it answers again, \
+         and there is no way back.",
         true,
     ),
     (
@@ -248,6 +256,12 @@ fn makes_sense(moved: &Migration, ask: Ask) -> bool {
             window && moved.waiting_for.is_some() && moved.asked.accept_loss.is_none()
         }
         Ask::Cancel => before && !going_back,
+        Ask::WithoutSource => {
+            window
+                && !going_back
+                && moved.waiting_for.is_some()
+                && moved.asked.without_source.is_none()
+        }
         // For the command line.
         Ask::Discard => false,
     }

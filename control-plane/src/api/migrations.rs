@@ -237,16 +237,33 @@ pub(super) async fn reverse(
     asked(&plane, &id, change, what).await
 }
 
+/// How a window is to end.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(super) struct Completion {
+    /// Whether it may end although the source is away: both sides are not compared
+    /// a last time, and the source's copy is removed when it answers again.
+    without_source: bool,
+}
+
+impl Payload for Completion {
+    const REQUIRED: bool = false;
+}
+
 /// End a move's window now: the source's copy is removed.
 #[utoipa::path(post, path = "/migrations/{migrationID}/complete", tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = MigrationBody)))]
+    request_body = Option<Completion>, responses((status = 200, body = MigrationBody)))]
 pub(super) async fn complete(
     State(plane): State<ControlPlane>,
     Id(Named(id)): Id<Named>,
-    change: Change<Nothing>,
+    change: Change<Completion>,
 ) -> Answer {
-    asked(&plane, &id, change, Ask::Complete).await
+    let what = match change.body.without_source {
+        true => Ask::WithoutSource,
+        false => Ask::Complete,
+    };
+    asked(&plane, &id, change, what).await
 }
 
 /// Approve a move that is too large to begin without.

@@ -33,6 +33,8 @@ pub enum Ask {
     AcceptLoss,
     /// To end the window now.
     Complete,
+    /// To end it also if the source is away.
+    WithoutSource,
     /// To remove the copy that was given up.
     Discard,
 }
@@ -47,6 +49,7 @@ impl Ask {
             Self::Reverse => "migration.reverse",
             Self::AcceptLoss => "migration.acceptLoss",
             Self::Complete => "migration.complete",
+            Self::WithoutSource => "migration.completeWithoutSource",
             Self::Discard => "migration.discard",
         }
     }
@@ -105,7 +108,8 @@ fn waiting_for(migration: &Migration, asked: &Asked) -> Option<String> {
         || asked.approved != before.approved
         || asked.back != before.back
         || asked.accept_loss != before.accept_loss
-        || asked.complete != before.complete;
+        || asked.complete != before.complete
+        || asked.without_source != before.without_source;
     let waits = migration.waiting_for.clone();
     waits.filter(|_| !is_answered)
 }
@@ -170,7 +174,7 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
         },
         // It was answered before.
         Ask::Discard => {}
-        Ask::Complete => match migration.stage {
+        Ask::Complete | Ask::WithoutSource => match migration.stage {
             // It cannot go back, and somebody has looked.
             Stage::CutOver if asked.back.is_some() && is_unclear(migration) => {
                 asked.back = None;
@@ -185,6 +189,9 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
                 // Said again after something was found, it is said anew.
                 let found = migration.findings.last().map(|found| found.at);
                 let before = |said: &Word| found.is_none_or(|found| said.at > found);
+                if ask == Ask::WithoutSource {
+                    asked.without_source.get_or_insert(word.clone());
+                }
                 asked.complete = asked.complete.filter(before).or(Some(word));
                 asked.paused = None;
             }

@@ -320,6 +320,7 @@ pub(super) async fn written(
             proved: None,
             proved_back: None,
             given_up: None,
+            left: None,
             left_behind: None,
             ended: None,
             certificate: None,

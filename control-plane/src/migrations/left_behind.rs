@@ -1,8 +1,10 @@
-//! Copies that were given up. Their shards believe to own a slice that is
-//! another's by now: when one of them answers again it is told, and takes no more
-//! votes of it. What it has is kept until somebody says that it may go, and no
-//! slice of that tenant comes there meanwhile: two histories would be mixed, or
-//! one destroyed.
+//! Copies that were left behind on shards that were away.
+//!
+//! Those that were given up: their shards believe to own a slice that is another's
+//! by now. When one of them answers again it is told, and takes no more votes of
+//! it. What it has is kept until somebody says that it may go. Those that nobody
+//! needs are removed as soon as their shard answers. No slice of that tenant comes
+//! there meanwhile: two histories would be mixed, or one destroyed.
 
 use ballast_domain::migration::{LEFT_OPEN, LeftBehind, Migration, left_on};
 use ballast_domain::registry::{Kind, RecordQuery};
@@ -29,21 +31,21 @@ pub(super) async fn round(plane: &ControlPlane, worker: &Worker) -> Result<()> {
         // Most are away for good: nobody needs to hear that twice a second.
         if let Err(error) = tell(plane, worker, &migration).await {
             let id = &migration.migration_id;
-            tracing::debug!(%id, %error, "a shard that was given up does not answer");
+            tracing::debug!(%id, %error, "a shard that was left behind does not answer");
         }
     }
     Ok(())
 }
 
 async fn tell(plane: &ControlPlane, worker: &Worker, migration: &Migration) -> Result<()> {
-    let Some(lost) = &migration.given_up else {
+    let Some(lost) = migration.copy_left() else {
         return Ok(());
     };
-    let (id, shard) = (&migration.migration_id, &lost.shard);
-    let (slice, lost) = (migration.slice_id(), (shard, lost.epoch));
+    let (id, shard) = (&migration.migration_id, lost.0);
+    let slice = migration.slice_id();
     let mut holding = worker.disown(&slice, lost, id).await.map_err(away)?;
     // Its files, when the rows are gone: whoever did that may have died since.
-    if migration.asked.discard.is_some() || holding == Some(Holding::Gone) {
+    if migration.may_remove_copy() || holding == Some(Holding::Gone) {
         worker.remove_lost(&slice, lost, id).await.map_err(away)?;
         holding = worker.disown(&slice, lost, id).await.map_err(away)?;
     }
@@ -54,7 +56,7 @@ async fn tell(plane: &ControlPlane, worker: &Worker, migration: &Migration) -> R
     if migration.left_behind == Some(left) {
         return Ok(());
     }
-    tracing::warn!(%id, %shard, ?left, "a shard that was given up answers, and takes no votes of the slice");
+    tracing::warn!(%id, %shard, ?left, "a shard that was left behind answers, and takes no votes of the slice");
     let edit = |migration: &mut Migration| migration.left_behind = Some(left);
     let kept = Kept::new(plane.clone());
     let noted = kept.change(id, "migration.leftBehind", &edit).await;
@@ -76,7 +78,15 @@ pub(super) async fn check(plane: &ControlPlane, tenant: &TenantId, to: &ShardId)
         return Ok(());
     };
     let id = &migration.migration_id;
-    let detail = format!("{to} still has votes of {tenant} that were given up with move {id}");
-    let next = format!("Choose another shard, or have that copy removed (migration discard {id}).");
+    let (detail, next) = match migration.given_up {
+        Some(_) => (
+            format!("{to} still has votes of {tenant} that were given up with move {id}"),
+            format!("Choose another shard, or have that copy removed (migration discard {id})."),
+        ),
+        None => (
+            format!("{to} still has a copy of {tenant} that move {id} could not remove"),
+            "Choose another shard, or wait: it is removed when that shard answers.".to_owned(),
+        ),
+    };
     Err(Error::new(ErrorCode::MoveRefused, detail).next(next))
 }

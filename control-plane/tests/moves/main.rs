@@ -5,6 +5,7 @@
 
 mod archived;
 mod house;
+mod left;
 mod lost;
 mod stuck;
 mod synced;

@@ -191,16 +191,23 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
     }
 }
 
-/// What a shard is to be told whose copy was given up at this epoch, by the move
-/// of this name, when it answers again: it believes to own the slice, and must
-/// take no more votes. What it has is kept. Nothing when it knows.
+/// What a shard is to be told whose copy was left behind at this epoch when it
+/// answers again: it may believe to own the slice, and must take no more votes.
+/// What it has is kept. Nothing when it knows.
 pub fn disown(fence: &Option<Fence>, epoch: Epoch) -> Option<Op> {
-    let fence = fence.as_ref()?;
+    let Some(fence) = fence else {
+        // It never came, or its disk is another: what was ordered before and comes
+        // late must find that.
+        return Some(Op::Purge(epoch));
+    };
     match fence.holding {
         Holding::Owner if epoch > fence.epoch => Some(Op::Seal(epoch)),
         Holding::Sealed if epoch >= fence.epoch => Some(Op::Retire(epoch)),
         // It never owned it, and has nothing of its own.
         Holding::Importing if epoch >= fence.epoch => Some(Op::Purge(epoch)),
+        // Gone since an earlier move: what was ordered for this one and comes late
+        // must find that, too.
+        Holding::Gone if epoch > fence.epoch => Some(Op::Purge(epoch)),
         // Told already, or the slice came to it once more.
         _ => None,
     }

@@ -6,6 +6,7 @@ use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::json;
 
 use super::certify::ended;
+use super::leave::{self, Last};
 use super::{Done, Given, REFUSED, Steps, alive, failed, tell};
 use crate::worker::{Goal, Notes, Reached};
 
@@ -26,24 +27,35 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     let mut notes = Notes::default();
     let working = steps.worker.work(&job, Goal::Finished, &mut notes);
     let reached = alive(context, working).await;
-    match reached.map_err(failed)? {
-        Reached::Over {
+    // Whoever left a copy may not have lived to say that it is over.
+    let mut why = migration.left.as_ref().map(leave::told);
+    match reached.map_err(failed) {
+        Ok(Reached::Over {
             moved: true,
             back: false,
-        } => {}
-        other => {
+        }) => {}
+        Err(error) => {
+            let last = Last {
+                steps,
+                context,
+                migration: &migration,
+                job: &job,
+                undo: false,
+            };
+            let Some((_, leaving)) = last.without(from, &error).await? else {
+                steps
+                    .waits_for(&migration, Some(&leave::waits(&error)))
+                    .await?;
+                return Err(error);
+            };
+            why = Some(leave::told(&leaving.left));
+        }
+        Ok(other) => {
             let why = format!("it did not end as it should have: {other:?}");
             return Err(TaskError::new(REFUSED, why));
         }
     }
-    let migration = ended(
-        steps,
-        &migration,
-        Status::Completed,
-        "CleanupOldShard",
-        None,
-    )
-    .await?;
+    let migration = ended(steps, &migration, Status::Completed, "CleanupOldShard", why).await?;
     done(&migration)
 }
 

@@ -227,7 +227,7 @@ fn blames(error: &TaskError, shard: &ShardId) -> bool {
 
 /// Whether a worker failed because of this shard, and it was said before that it
 /// waits for that to pass.
-fn again(error: &TaskError, before: Option<&str>, shard: &ShardId) -> bool {
+pub(super) fn again(error: &TaskError, before: Option<&str>, shard: &ShardId) -> bool {
     let named = format!("{shard}: ");
     blames(error, shard) && before.is_some_and(|why| why.contains(&named))
 }

@@ -20,6 +20,7 @@ mod enable_dual_read;
 mod ensure_parquet_backfill;
 mod give_up;
 mod judge_sides;
+mod leave;
 mod monitor_dual_read;
 mod paced;
 mod plan_move;

@@ -134,7 +134,10 @@ impl Away {
                  brings it back without, with every vote that was acknowledged"
             ),
             (false, false) => {
-                format!("{shard} to be reached again, so that its copy is kept: {cause}")
+                format!(
+                    "{shard} to be reached again, so that its copy is kept: {cause}; if it never \
+                     will be, the move can end without (migration complete --without-source)"
+                )
             }
             (false, true) => format!(
                 "{shard} to be reached again: {cause}; votes count only when it has them, too, \
@@ -164,6 +167,10 @@ async fn wait_for(look: &Look<'_>, given: &Given, away: Away, back: &Copied) -> 
         // Whoever wants the window to end wants votes to be taken.
         steps.worker.relax(look.job).await.map_err(failed)?;
         is_sync = false;
+    }
+    if !away.owns && migration.asked.without_source.is_some() {
+        // Nothing is compared any more: there is nothing to compare with.
+        return finish(steps, migration, back).await;
     }
     let why = away.why(is_sync);
     steps.waits_for(migration, Some(&why)).await?;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::certify::ended;
 use super::give_up::Owner;
 use super::judge_sides::{Found, Judge};
+use super::leave::Last;
 use super::paced::{Counted, Paced};
 use super::update_tenant_routing::approach;
 use super::verify_consistency::unequal;
@@ -73,12 +74,15 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
             ended(steps, &noted, Status::Reversed, "Rollback", why).await?;
             return Ok(json!({"reversed": true, "reason": reason}));
         }
-        Err(error) => {
-            // It is tried again; meanwhile people see what it waits for.
-            let why = format!("this to pass: {} ({note})", error.cause);
-            steps.waits_for(&migration, Some(&why)).await?;
-            return Err(error);
-        }
+        Err(error) => match without_copy(&owner, &error).await? {
+            Some(back) => back,
+            None => {
+                // It is tried again; meanwhile people see what it waits for.
+                let why = format!("this to pass: {} ({note})", error.cause);
+                steps.waits_for(&migration, Some(&why)).await?;
+                return Err(error);
+            }
+        },
     };
     let pause = notes.pause.ms.map(i64::unsigned_abs);
     let proved = notes.proved.filter(|_| reversed);
@@ -171,6 +175,20 @@ async fn turn(owner: &Owner<'_>, notes: &mut Notes) -> Result<Turned, TaskError>
         return Ok(left(noted));
     }
     Err(error)
+}
+
+/// Ends it without the copy on its target, if that is away and nobody needs what it
+/// has; whether the slice had been brought back.
+async fn without_copy(owner: &Owner<'_>, error: &TaskError) -> Result<Option<bool>, TaskError> {
+    let last = Last {
+        steps: owner.steps,
+        context: owner.context,
+        migration: owner.migration,
+        job: owner.job,
+        undo: true,
+    };
+    let left = last.without(&owner.migration.to, error).await?;
+    Ok(left.filter(|(_, it)| it.undone).map(|(_, it)| it.back))
 }
 
 /// The same with everything that its owner has; whether it had to be brought

@@ -225,9 +225,10 @@ impl Worker {
             };
             let fence = fence.as_ref();
             let order = Order {
-                // What never owned the slice is the move's that was to bring it.
+                // Whoever owns it is left by the way back; what is sealed or was
+                // never owned is the move's that made it so.
                 move_id: fence
-                    .filter(|fence| fence.holding == Holding::Importing)
+                    .filter(|fence| fence.holding != Holding::Owner)
                     .and_then(|fence| fence.move_id.clone())
                     .unwrap_or_else(|| id.back()),
                 token: fence.map_or(0, |fence| fence.token),
@@ -236,7 +237,7 @@ impl Worker {
         }
     }
 
-    /// Removes the copy that a shard has which was given up at this epoch, with
+    /// Removes the copy that a shard has which was left behind at this epoch, with
     /// its files. Only what knows that it owns nothing is removed.
     pub async fn remove_lost(
         &self,
@@ -251,7 +252,9 @@ impl Worker {
                 Some(fence) if fence.holding == Holding::Gone => {
                     return sides.remove_files(&sides.from, slice).await;
                 }
-                Some(fence) if fence.holding == Holding::Retired && fence.epoch == epoch => fence,
+                // Retired by it, or by the move that it was to undo. A later one has a
+                // higher epoch.
+                Some(fence) if fence.holding == Holding::Retired && fence.epoch <= epoch => fence,
                 _ => return Ok(()),
             };
             let order = Order {
@@ -307,7 +310,7 @@ fn at_work(job: &Job, moving: Option<&Moving>) -> Option<(MoveId, Moving)> {
     fits.then(|| (moving.move_id.clone(), moving.clone()))
 }
 
-fn owns(fence: Option<&Fence>, epoch: Epoch) -> bool {
+pub(super) fn owns(fence: Option<&Fence>, epoch: Epoch) -> bool {
     fence.is_some_and(|fence| fence.holding == Holding::Owner && fence.epoch == epoch)
 }
 

@@ -7,6 +7,7 @@
 //!   files     closed polls' files: brought, read back, removed
 //!   overdue   a seal that has lasted, undone by anybody
 //!   give_up   an owner that is away for good, left behind
+//!   leave     a copy that nobody needs, on a shard that is away
 //!   claim     a move begins
 //! ```
 //! Nothing is kept between two looks but how far the copy is, and that is only
@@ -15,6 +16,7 @@
 mod claim;
 mod files;
 mod give_up;
+mod leave;
 mod overdue;
 mod sides;
 
@@ -32,6 +34,7 @@ use ballast_vote_shard::{ShardError, Shards};
 pub use claim::{ClaimError, claim};
 pub use files::BadFile;
 pub use give_up::{Fitness, Gone, fitness};
+pub use leave::Leaving;
 pub use sides::{Compared, Digests, Side, Sides, differing};
 
 use crate::copy::Copied;

@@ -5,8 +5,8 @@ use ballast_domain::migration::{Migration, Stage};
 use ballast_domain::moving::Phase;
 use ballast_vote_shard::shard::Order;
 
-use super::{MoveError, Worker};
-use crate::protocol::{self, Op, Step, Wish};
+use super::{MoveError, Sides, Worker};
+use crate::protocol::{self, Op, Step, View, Wish};
 
 /// Steps that this may take: more means that somebody else is at work.
 const STEPS_MAX: usize = 8;
@@ -37,8 +37,15 @@ impl Worker {
             if settled {
                 return Ok(());
             }
-            let sides = self.sides(&moving)?;
-            let view = self.look(&slice, &seen, &sides, Wish::Wait).await?;
+            // One of them being away keeps nobody from voting on the other: what is
+            // not known of it is not needed for that.
+            let view = View {
+                route: seen.route.clone(),
+                source: self.fence_on(&moving.from, &slice).await.unwrap_or(None),
+                target: self.fence_on(&moving.to, &slice).await.unwrap_or(None),
+                equal: true,
+                wish: Wish::Wait,
+            };
             let fences = [&view.source, &view.target];
             let highest = fences.into_iter().flatten().map(|fence| fence.token);
             let step = protocol::next(&moving.move_id, &view);
@@ -58,7 +65,8 @@ impl Worker {
                         move_id: moving.move_id.clone(),
                         token,
                     };
-                    sides.tell(&slice, &shard, op, &order).await?;
+                    let side = Sides::find(&*self.shards, None, &shard, &shard)?;
+                    side.tell(&slice, &shard, op, &order).await?;
                 }
                 _ => return Ok(()),
             }

@@ -108,11 +108,15 @@ impl Records for Register {
     }
 }
 
-struct Pair(BTreeMap<ShardId, Arc<EmbeddedShard>>);
+struct Pair(
+    BTreeMap<ShardId, Arc<EmbeddedShard>>,
+    Mutex<Option<ShardId>>,
+);
 
 impl Shards for Pair {
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
-        match self.0.get(id) {
+        let is_away = self.1.lock().unwrap().as_ref() == Some(id);
+        match self.0.get(id).filter(|_| !is_away) {
             Some(shard) => Ok(shard.clone()),
             None => Err(ShardError::unavailable("there is none")),
         }
@@ -169,7 +173,7 @@ impl World {
                 swaps: AtomicUsize::new(0),
                 loses: AtomicBool::new(false),
             }),
-            pair: Arc::new(Pair(shards)),
+            pair: Arc::new(Pair(shards, Mutex::default())),
             clock,
             tally: Arc::default(),
             _home: home,
@@ -182,6 +186,11 @@ impl World {
 
     pub(crate) fn lose_every_third_answer(&self) {
         self.register.loses.store(true, Ordering::Release);
+    }
+
+    /// A shard cannot be reached any more, or all can be again.
+    pub(crate) fn set_away(&self, name: Option<&str>) {
+        *self.pair.1.lock().unwrap() = name.map(id);
     }
 
     /// Time passes.

@@ -28,7 +28,9 @@ impl MoveModel {
         }
         works.extend(self.repairs(world, worker));
         works.extend(self.relaxes(world, worker));
+        works.extend(self.leaves(world, worker));
         works.extend(self.disowns(world).filter(|_| !self.is_watchman(worker)));
+        works.extend(self.removes(world).filter(|_| !self.is_watchman(worker)));
         works
     }
 
@@ -52,6 +54,33 @@ impl MoveModel {
             op,
             order: Order { id, token },
         })
+    }
+
+    /// Whoever has nothing left to do but to remove a copy may leave it: its shard
+    /// seems to be away, and is not looked at. Whoever owns the slice has to know.
+    fn leaves(&self, world: &World, worker: usize) -> Option<Work> {
+        let seen = world.workers[worker].seen.unwrap_or(world.route);
+        let owner = world.shards[usize::from(seen.owner)].fence?;
+        let knows = owner.holding == Held::Owner && owner.epoch == seen.epoch;
+        let may = world.left.leaves > 0 && !seen.gives_up() && !self.is_watchman(worker);
+        let then = seen.released().filter(|_| may && knows)?;
+        Some(Work::Swap { seen, then })
+    }
+
+    /// Whoever meets a shard with a copy that was left has it removed, at any time.
+    pub(super) fn removes(&self, world: &World) -> Option<Work> {
+        let (shard, epoch) = world.behind?;
+        let fence = world.shards[usize::from(shard)].fence;
+        let op = match fence {
+            Some(fence) if fence.holding == Held::Retired && fence.epoch <= epoch => {
+                Op::Purge(epoch)
+            }
+            fence => small::disown(fence, epoch)?,
+        };
+        let id = fence.and_then(|fence| fence.id).unwrap_or_default();
+        let token = fence.map_or((0, 0), |fence| fence.token);
+        let order = Order { id, token };
+        Some(Work::Tell { shard, op, order })
     }
 
     /// Whoever reads a copy back may find it wrong, and has it made anew. Each

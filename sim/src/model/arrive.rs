@@ -56,6 +56,9 @@ impl MoveModel {
         if is_put_off(&before, &then) {
             world.left.retreats = world.left.retreats.saturating_sub(1);
         }
+        if then.moving.is_none() {
+            self.leave(world, &before);
+        }
         self.breaks_record(&before, &mut then);
         world.route = then;
         if is_giving_up(&before, &then) {
@@ -70,6 +73,27 @@ impl MoveModel {
         world.heard[usize::from(owner)] |= 1 << epoch;
         if world.route.is_alone() {
             world.alone[usize::from(owner)] |= 1 << epoch;
+        }
+    }
+
+    /// A move is over: if a copy is still there, or may come late, it is left to be
+    /// removed later.
+    fn leave(&self, world: &mut World, before: &Route) {
+        let Some(moving) = before.moving.filter(|moving| !moving.gives_up) else {
+            return;
+        };
+        let (shard, epoch) = match moving.phase {
+            Phase::Aborting => (moving.to, before.spent),
+            _ => (moving.from, before.epoch),
+        };
+        let known = world.shards[usize::from(shard)].fence;
+        let gone = match self.rule {
+            Rule::LeftUnburied => known.is_none_or(|fence| fence.holding == Held::Gone),
+            _ => known.is_some_and(|fence| fence.holding == Held::Gone && fence.epoch >= epoch),
+        };
+        if !gone && world.left.leaves > 0 {
+            world.left.leaves -= 1;
+            world.behind = Some((shard, epoch));
         }
     }
 

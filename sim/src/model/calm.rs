@@ -51,7 +51,8 @@ impl MoveModel {
         let copies = self.intends(&then, last, Wish::Finish, false);
         let work = copies.or_else(|| self.intends(&then, last, Wish::Finish, true));
         // A shard that was given up answers again.
-        let work = work.or_else(|| self.disowns(&then))?;
+        let work = work.or_else(|| self.disowns(&then));
+        let work = work.or_else(|| self.removes(&then))?;
         self.deliver(&mut then, &work);
         Some(then)
     }

@@ -172,6 +172,7 @@ mod tests {
             strays: 1,
             repairs: 1,
             give_ups: 0,
+            leaves: 0,
             sync: false,
         };
         let mut model = MoveModel::new(bounds, Rule::Kept);

@@ -38,6 +38,8 @@ pub struct Bounds {
     /// Times that an owner is given up, in a window or on the way back, whether
     /// it is away or not: nobody looks at it.
     pub give_ups: u8,
+    /// Copies that are left to be removed later, because their shard seems away.
+    pub leaves: u8,
     /// Whether both sides acknowledge after a cutover, until the record says
     /// otherwise, which it may at any time.
     pub sync: bool,
@@ -117,6 +119,7 @@ impl MoveModel {
             acknowledged: [0; CLIENTS],
             kept: [0; CLIENTS],
             lost: None,
+            behind: None,
             workers: [Worker::default(); WORKERS],
             strays: Default::default(),
             left: Left {
@@ -125,6 +128,7 @@ impl MoveModel {
                 strays: self.bounds.strays,
                 repairs: self.bounds.repairs,
                 give_ups: self.bounds.give_ups,
+                leaves: self.bounds.leaves,
             },
         }
     }
@@ -142,6 +146,14 @@ impl MoveModel {
         // Nothing is moved to where a copy was given up.
         if world.is_lost(usize::from(to)) {
             return None;
+        }
+        // Nor where one waits to be removed.
+        if let Some((shard, epoch)) = world.behind
+            && shard == to
+        {
+            let fence = world.shards[usize::from(to)].fence;
+            fence.filter(|fence| fence.holding == Held::Gone && fence.epoch >= epoch)?;
+            world.behind = None;
         }
         let then = route::claim(
             &world.route.whole(),

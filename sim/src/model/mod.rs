@@ -56,6 +56,9 @@
 //!   counted as acknowledged any more, and what it takes later never is. (That a
 //!   copy was found wrong and is being made anew when its owner is lost is two
 //!   failures at once: no bound has both; the certificate counts what is there.)
+//! - **A copy is left** (`leaves`) that its shard could not be told to remove: by any
+//!   worker, at any time, whether the shard is away or not; it is told at any time
+//!   later, or never.
 //! - **Both sides acknowledge** (`sync`): a vote that the owner has taken is
 //!   acknowledged when a router has carried it to the other side (`Mirror`), at any
 //!   time, by any router, as long as the other side takes it; or at once, by a

@@ -66,11 +66,13 @@ pub enum Rule {
     AckAlone,
     /// A copy takes what routers carry to it whatever it is by now.
     MirrorAnywhere,
+    /// Where a copy is left there seems to be none, and nobody looks again.
+    LeftUnburied,
 }
 
 impl Rule {
     /// The ways to break it.
-    pub const BROKEN: [Self; 30] = [
+    pub const BROKEN: [Self; 31] = [
         Self::NoFence,
         Self::PositionBeforeSeal,
         Self::SealBeforeRecord,
@@ -101,5 +103,6 @@ impl Rule {
         Self::ForsakenIsReturnedTo,
         Self::AckAlone,
         Self::MirrorAnywhere,
+        Self::LeftUnburied,
     ];
 }

@@ -219,6 +219,14 @@ impl Route {
         moving.is_none_or(|moving| moving.also_durable_on().is_none())
     }
 
+    /// The record without its move, if that has nothing left to do but to remove a
+    /// copy.
+    pub(super) fn released(&self) -> Option<Self> {
+        let id = name(self.moving?.id);
+        let then = protocol::route::release(&self.whole(), &id);
+        then.ok().map(|then| Self::of(&then))
+    }
+
     /// The record by which the owner alone acknowledges, if both do.
     pub(super) fn relaxed(&self) -> Option<Self> {
         let id = name(self.moving?.id);

@@ -30,6 +30,9 @@ pub struct World {
     pub kept: [u8; CLIENTS],
     /// The shard that was given up, and whether it owned the slice then.
     pub lost: Option<(ShardNo, bool)>,
+    /// The shard whose copy was left to be removed later, and the epoch at which
+    /// it was.
+    pub behind: Option<(ShardNo, u8)>,
     /// The workers; a later one has a later lease.
     pub workers: [Worker; WORKERS],
     /// Letters whose sender no longer waits for them: they arrive at any time,
@@ -52,6 +55,8 @@ pub struct Left {
     pub repairs: u8,
     /// Owners that are given up.
     pub give_ups: u8,
+    /// Copies that are left to be removed later.
+    pub leaves: u8,
 }
 
 /// A shard: what it remembers of the slice, and the rows.

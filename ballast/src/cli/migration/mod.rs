@@ -81,7 +81,7 @@ pub(crate) enum RunningVerb {
     Reverse(Reversal),
     /// End a move's window now: the source's copy is removed
     #[command(after_help = help::MIGRATION_COMPLETE)]
-    Complete(Wish),
+    Complete(Completion),
     /// Remove the copy that was given up with reverse --accept-loss
     #[command(after_help = help::MIGRATION_DISCARD)]
     Discard(Wish),
@@ -116,6 +116,16 @@ pub(crate) struct Reversal {
     /// Give up what only the target has, if it is away for good; needs --reason and an admin's token
     #[arg(long)]
     accept_loss: bool,
+}
+
+/// How a window is to end.
+#[derive(Debug, Args)]
+pub(crate) struct Completion {
+    #[command(flatten)]
+    wish: Wish,
+    /// Also if the source is away: its copy is removed when it answers again
+    #[arg(long)]
+    without_source: bool,
 }
 
 /// Which moves.
@@ -215,7 +225,17 @@ impl RunningVerb {
                 };
                 told(remote, request).await?;
             }
-            Self::Complete(wish) => wish.send(remote, "complete").await?,
+            Self::Complete(Completion {
+                wish,
+                without_source,
+            }) => {
+                let request = wish.request("complete");
+                let request = match without_source {
+                    true => request.body(json!({ "withoutSource": true })),
+                    false => request,
+                };
+                told(remote, request).await?;
+            }
             Self::Discard(wish) => wish.send(remote, "discard").await?,
             Self::Approve(wish) => wish.send(remote, "approve").await?,
             Self::Audit(args) => return args.run(remote).await,

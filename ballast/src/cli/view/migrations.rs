@@ -327,10 +327,10 @@ fn lost(record: &Record, synced: bool) -> Option<String> {
 
 /// What has become of a copy that was given up.
 fn left_behind(record: &Record) -> Option<String> {
-    let to = &record.to;
-    let goes = match record.asked.discard {
-        Some(_) => ", which is to be removed",
-        None => "",
+    let to = record.copy_left().map_or(&record.to, |(shard, _)| shard);
+    let goes = match record.may_remove_copy() {
+        true => ", which is to be removed",
+        false => "",
     };
     Some(match record.left_behind? {
         LeftBehind::Away => format!("{to} has not answered since; it may have a copy{goes}"),
