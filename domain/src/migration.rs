@@ -158,6 +158,9 @@ pub struct Asked {
     /// The copy that was given up may be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discard: Option<Word>,
+    /// A way back that waits is to be called off: the slice stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stay: Option<Word>,
     /// The window may end although the source is away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_source: Option<Word>,
@@ -281,6 +284,10 @@ pub struct Figures {
     /// How far the target's changes are known to have been streamed back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streamed_back: Option<StreamedBack>,
+    /// Since when the target alone acknowledges, in a window in which both sides
+    /// were to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone_since: Option<Timestamp>,
     /// How often a reader found a vote on the source that the target lacks:
     /// there should be none, and as long as there is one the source is kept.
     #[serde(default)]

@@ -55,13 +55,14 @@ Examples:
   ballast migration reverse mv-1k6tq8zr4-0a1bc --reason 'latency doubled'
   ballast migration reverse mv-1k6tq8zr4-0a1bc --accept-loss --reason 'its disk is dead'";
 pub(crate) const MIGRATION_COMPLETE: &str = "\
-After that there is no way back but a further move.
+After that there is no way back but a further move. A way back that waits is called off.
 
 Examples:
-  ballast migration complete mv-1k6tq8zr4-0a1bc";
+  ballast migration complete mv-1k6tq8zr4-0a1bc
+  ballast migration complete mv-1k6tq8zr4-0a1bc --without-source --reason 'its disk is dead'";
 pub(crate) const MIGRATION_DISCARD: &str = "\
-It is the only copy of those votes, and is removed as soon as its shard answers; then slices of
-the tenant can be moved to that shard again. It needs an admin's token.
+It is the only copy of what was given up, or of what nobody was told of; it is removed as soon as
+its shard answers, and then slices of the tenant can be moved there again. It needs an admin's token.
 
 Examples:
   ballast migration discard mv-1k6tq8zr4-0a1bc --reason 'counted by hand'";

@@ -45,12 +45,14 @@ pub(super) async fn check(
         let error = Error::new(ErrorCode::LossNotNeeded, detail);
         return Err(error.next("Look at the findings (migration show); to complete the move keeps what the target has."));
     }
-    // It was tried without, and does not get on.
-    if migration.asked.back.is_some() && migration.waiting_for.is_some() {
-        return Ok(());
-    }
     let shards = &*movers(plane)?.shards;
     let to = &migration.to;
+    // It was tried without, and does not get on because of the target. The shard to
+    // go back to being away is no reason to give anything up.
+    let waits = migration.waiting_for.as_deref().unwrap_or_default();
+    if migration.asked.back.is_some() && waits.contains(&format!("{to}: ")) {
+        return Ok(());
+    }
     match fitness(shards, &slice, to, &Copied::default()).await {
         Fitness::Unfit(_) => Ok(()),
         Fitness::Starting => {

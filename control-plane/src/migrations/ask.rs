@@ -160,7 +160,10 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
             Stage::Asked | Stage::Admitted => {
                 return refuse("has not been cut over: cancel it instead");
             }
-            Stage::CutOver => back(&mut asked, BackHow::Reverse, word),
+            Stage::CutOver => {
+                asked.stay = None;
+                back(&mut asked, BackHow::Reverse, word);
+            }
             Stage::Cleaning | Stage::Ended => return refuse("removes the source's copy already"),
         },
         // Where the slice is was looked at before (`accept_loss.rs`): it may be
@@ -179,6 +182,16 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
             Stage::CutOver if asked.back.is_some() && is_unclear(migration) => {
                 asked.back = None;
                 asked.accept_loss = None;
+                asked.complete = Some(word);
+            }
+            // It does not get on, and votes matter more: it stays where it is.
+            Stage::CutOver if asked.back.is_some() && migration.waiting_for.is_some() => {
+                asked.back = None;
+                asked.accept_loss = None;
+                if ask == Ask::WithoutSource {
+                    asked.without_source.get_or_insert(word.clone());
+                }
+                asked.stay = Some(word.clone());
                 asked.complete = Some(word);
             }
             _ if asked.back.is_some() => return refuse("is on its way back"),

@@ -10,7 +10,7 @@ use ballast_vote_shard::VoteShard as _;
 use ballast_vote_shard::shard::Holding;
 
 use crate::house::{House, slice};
-use crate::window::in_window;
+use crate::window::{in_window, in_window_of};
 
 /// A copy waits on this shard to be removed, and nothing comes there meanwhile;
 /// then the shard is back.
@@ -94,6 +94,43 @@ async fn a_move_is_called_off_though_its_target_is_away() {
     let moved = house.begun(&House::to(&third)).await;
     assert_eq!(house.ended(&moved).await.status, Status::Completed);
     is_removed(&house, &id, &to).await;
+    let votes = voting.stop().await;
+    house.holds(&third, &votes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_way_back_to_a_shard_that_is_away_can_be_called_off() {
+    let house = House::new().await;
+    let voting = house.voting(2);
+    voting.more(20).await;
+    let from = house.owner().await;
+    let [to, third] = house.others().await;
+    let new = NewMove {
+        window_ms: Some(3_600_000),
+        sync: true,
+        ..House::to(&to)
+    };
+    let id = in_window_of(&house, &new).await;
+    house.cellar.set_away(Some(from.as_str()));
+    house.ask(&id, Ask::Reverse).await.unwrap();
+    let waiting = house
+        .until(&id, "it waits on its way back", |shown| {
+            let why = shown.migration.value.waiting_for.as_deref();
+            why.is_some_and(|why| why.contains("migration complete calls the way back off"))
+        })
+        .await;
+    assert_eq!(waiting.phase, "Rollback");
+    // That is no reason to give up what the target has.
+    let refused = house.ask(&id, Ask::AcceptLoss).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::LossNotNeeded, "{refused}");
+    house.ask(&id, Ask::Complete).await.unwrap();
+    let ended = house.ended(&id).await;
+    assert_eq!(ended.status, Status::Completed, "{ended:#?}");
+    assert_eq!(house.route().await.owner, to);
+    voting.more(20).await;
+    let moved = house.begun(&House::to(&third)).await;
+    assert_eq!(house.ended(&moved).await.status, Status::Completed);
+    is_removed(&house, &id, &from).await;
     let votes = voting.stop().await;
     house.holds(&third, &votes).await;
 }

@@ -220,7 +220,7 @@ fn known_until(known: Option<StreamedBack>, cutover: Timestamp) -> Timestamp {
 
 /// Whether a worker failed because of this shard: its failure begins with the
 /// shard's name ([`crate::worker::MoveError`]).
-fn blames(error: &TaskError, shard: &ShardId) -> bool {
+pub(super) fn blames(error: &TaskError, shard: &ShardId) -> bool {
     let rest = error.cause.strip_prefix(shard.as_str());
     rest.is_some_and(|rest| rest.starts_with(": "))
 }

@@ -62,6 +62,8 @@ enum Differ {
     OwnerForged,
     /// Nobody can say.
     Unclear(Told),
+    /// They do not, or somebody votes in them: they are looked at again.
+    NotNow,
 }
 
 impl Wrong {
@@ -97,6 +99,7 @@ impl Judge<'_> {
             Differ::Behind => (copy.and(&unequal), owner),
             Differ::OwnerForged => (copy, owner.and(&unequal)),
             Differ::Unclear(told) => return Ok(Found::Unclear(told)),
+            Differ::NotNow => (copy, owner),
         };
         let beyond = owner.polls();
         let (lost, mended) = divided(copy, &beyond);
@@ -119,7 +122,18 @@ impl Judge<'_> {
     async fn differ(&self, polls: &[PollId]) -> Result<Differ, MoveError> {
         let (owner, copy) = (&self.sides.from, &self.sides.to);
         let slice = &self.job.slice;
+        let before = self.sides.source_digests(slice).await?;
         let told = told(owner, copy, slice, polls, &[]).await;
+        // Rows are read one side after the other. Votes that come meanwhile may be
+        // on the one that is read last, and only there.
+        let unequal = self.sides.unequal_at_rest(slice, &before).await?;
+        if told.count == 0
+            || polls
+                .iter()
+                .any(|poll| unequal.binary_search(poll).is_err())
+        {
+            return Ok(Differ::NotNow);
+        }
         if told.ahead {
             // It may be a vote that somebody was promised.
             return Ok(Differ::Unclear(told));

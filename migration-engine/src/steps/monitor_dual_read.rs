@@ -8,17 +8,16 @@ use ballast_domain::{PollId, ShardId};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
 use ballast_vote_shard::archive::ArchiveError;
-use ballast_vote_shard::shard::Order;
+use ballast_vote_shard::shard::{Order, Unfit};
 use serde_json::{Value, json};
 
 use super::judge_sides::{Found, Judge};
 use super::paced::{Counted, Paced};
-use super::verify_consistency::without;
 use super::{Done, FOR_RESUME, Given, Steps, alive, failed, tell};
 use crate::budget::Strikes;
 use crate::copy::Copied;
 use crate::ports::ReadCounts;
-use crate::worker::{Job, MoveError, Sides, Worker, differing};
+use crate::worker::{Job, MoveError, Sides, Worker};
 
 /// One run streams back for so long at the most.
 const RUN_MS: i64 = 5_000;
@@ -39,6 +38,9 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         _ if migration.stage == Stage::Cleaning => return said("over", 0, &back, None),
         _ => return said("reverse", 0, &back, Some("it went back".to_owned())),
     }
+    let moving = route.move_of(&job.move_id);
+    let is_alone = moving.is_some_and(|moving| moving.also_durable_on().is_none());
+    let migration = told_alone(steps, migration, is_alone).await?;
     if let Some(wish) = &migration.asked.back {
         let why = wish.word.reason.clone();
         let why = why.unwrap_or_else(|| format!("{} wants it back", wish.word.actor));
@@ -92,6 +94,22 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     Ok(said)
 }
 
+/// Notes since when the owner alone acknowledges, where both sides were to.
+async fn told_alone(
+    steps: &Steps,
+    migration: Migration,
+    is_alone: bool,
+) -> Result<Migration, TaskError> {
+    if !is_alone || !migration.terms.sync || migration.figures.alone_since.is_some() {
+        return Ok(migration);
+    }
+    let now = steps.clock.now();
+    let edit = move |migration: &mut Migration| {
+        migration.figures.alone_since.get_or_insert(now);
+    };
+    steps.note(&migration, "migration.alone", edit).await
+}
+
 /// A shard that cannot be reached.
 struct Away {
     shard: ShardId,
@@ -102,6 +120,11 @@ struct Away {
 
 fn away(error: &MoveError, migration: &Migration) -> Option<Away> {
     let (shard, source): (_, &dyn std::fmt::Display) = match error {
+        // Its disk is another: what is wanted of it will never be there.
+        MoveError::Shard {
+            shard,
+            source: source @ ShardError::Unfit(Unfit::Unknown),
+        } if *shard == migration.from => (shard, source),
         MoveError::Shard {
             shard,
             source: source @ ShardError::Unavailable { .. },
@@ -172,7 +195,10 @@ async fn wait_for(look: &Look<'_>, given: &Given, away: Away, back: &Copied) -> 
         // Nothing is compared any more: there is nothing to compare with.
         return finish(steps, migration, back).await;
     }
-    let why = away.why(is_sync);
+    let why = match steps.worker.shards().is_starting(&away.shard) {
+        true => format!("{} to start", away.shard),
+        false => away.why(is_sync),
+    };
     steps.waits_for(migration, Some(&why)).await?;
     let mut said = said("watch", ASK_AGAIN_MAX, back, Some(why))?;
     if away.owns {
@@ -388,7 +414,7 @@ impl Look<'_> {
         back: &mut Copied,
     ) -> Result<Vec<PollId>, MoveError> {
         let slice = &self.job.slice;
-        let (before, _) = sides.digests(slice).await?;
+        let before = sides.source_digests(slice).await?;
         let began = self.steps.clock.now();
         let until = began.unix_ms() + RUN_MS;
         while !sides.carry(slice, order, back).await?.caught_up {
@@ -398,9 +424,7 @@ impl Look<'_> {
             }
         }
         back.complete_before = Some(began);
-        let (owner, copy) = sides.digests(slice).await?;
-        let in_motion = differing(&before, &owner);
-        Ok(without(differing(&owner, &copy), &in_motion))
+        sides.unequal_at_rest(slice, &before).await
     }
 }
 

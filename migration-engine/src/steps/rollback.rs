@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use ballast_domain::certificate::GivenUp;
 use ballast_domain::migration::{BackHow, Finding, Migration, Stage, Status, Word};
-use ballast_domain::moving::Phase;
+use ballast_domain::moving::{Ended, Phase};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::{Value, json};
 
 use super::certify::ended;
-use super::give_up::Owner;
+use super::give_up::{Owner, blames};
 use super::judge_sides::{Found, Judge};
-use super::leave::Last;
+use super::leave::{self, Last};
 use super::paced::{Counted, Paced};
 use super::update_tenant_routing::approach;
 use super::verify_consistency::unequal;
@@ -78,7 +78,10 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
             Some(back) => back,
             None => {
                 // It is tried again; meanwhile people see what it waits for.
-                let why = format!("this to pass: {} ({note})", error.cause);
+                let mut why = format!("this to pass: {} ({note})", error.cause);
+                if blames(&error, from) {
+                    why.push_str("; migration complete calls the way back off");
+                }
                 steps.waits_for(&migration, Some(&why)).await?;
                 return Err(error);
             }
@@ -101,44 +104,82 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     Ok(json!({"reversed": reversed, "reason": reason}))
 }
 
-/// Whether somebody said, after it was told that nobody can say which side is
-/// right, that what the owner has shall stay.
+/// Whether somebody said that the slice shall stay: because the way back waits, or
+/// after it was told that nobody can say which side is right.
 fn has_been_told_to_stay(migration: &Migration) -> bool {
+    if migration.asked.stay.is_some() {
+        return migration.asked.back.is_none();
+    }
     let told = migration.findings.iter().rfind(|one| one.then == UNCLEAR);
     let said = migration.asked.complete.as_ref();
     let is_later = |(told, said): (&Finding, &Word)| said.at > told.at;
     migration.asked.back.is_none() && told.zip(said).is_some_and(is_later)
 }
 
-/// Whether a way back was begun and has not come to its end: only then can it be
-/// called off. Somebody may have said so at the very moment of its cutover.
+/// Whether a way back has not come to its end: only then can it be called off.
+/// Somebody may have said so at the very moment of its cutover.
 async fn has_not_arrived(steps: &Steps, job: &Job) -> Result<bool, TaskError> {
     let back = job.move_id.back();
     let route = steps.worker.route(&job.slice).await.map_err(failed)?;
-    Ok(match route.move_of(&back) {
-        Some(moving) => !matches!(moving.phase, Phase::Window | Phase::Cleaning),
-        // Called off already, and that was not written down yet.
-        None => route
-            .last
-            .is_some_and(|last| last.move_id == back && !last.moved),
-    })
+    if let Some(moving) = route.move_of(&back) {
+        return Ok(!matches!(moving.phase, Phase::Window | Phase::Cleaning));
+    }
+    if let Some(moving) = route.move_of(&job.move_id) {
+        // It was never begun.
+        return Ok(matches!(moving.phase, Phase::Window | Phase::Cleaning));
+    }
+    // Called off already, and that was not written down yet.
+    let is_off = |last: &Ended| match last.move_id == back {
+        true => !last.moved,
+        false => last.move_id == job.move_id && last.moved,
+    };
+    Ok(route.last.as_ref().is_some_and(is_off))
 }
 
 /// The way back is called off, and the move is complete.
 async fn stay(steps: &Steps, context: &TaskContext, migration: &Migration, job: &Job) -> Done {
-    let back = Job {
-        move_id: job.move_id.back(),
-        ..job.clone()
+    let route = steps.worker.route(&job.slice).await.map_err(failed)?;
+    let (job, goal) = match route.move_of(&job.move_id) {
+        Some(_) => (job.clone(), Goal::Finished),
+        None => {
+            let move_id = job.move_id.back();
+            let back = Job {
+                move_id,
+                ..job.clone()
+            };
+            (back, Goal::Stays)
+        }
     };
+    // Nobody has to wait for a copy that is not wanted any more.
+    steps.worker.relax(&job).await.map_err(failed)?;
     let mut notes = Notes::default();
-    let staying = steps.worker.work(&back, Goal::Stays, &mut notes);
-    let reached = alive(context, staying).await.map_err(failed)?;
-    if !matches!(reached, Reached::Over { moved: false, .. }) {
-        let why = format!("the way back was not called off: {reached:?}");
-        return Err(TaskError::new(UNAVAILABLE, why));
+    let staying = steps.worker.work(&job, goal, &mut notes);
+    match alive(context, staying).await.map_err(failed) {
+        Ok(Reached::Over { moved, .. }) if moved == (goal == Goal::Finished) => {}
+        Ok(reached) => {
+            let why = format!("the way back was not called off: {reached:?}");
+            return Err(TaskError::new(UNAVAILABLE, why));
+        }
+        Err(error) => {
+            let last = Last {
+                steps,
+                context,
+                migration,
+                job: &job,
+                undo: goal == Goal::Stays,
+            };
+            if last.without(&migration.from, &error).await?.is_none() {
+                let why = leave::waits(&error);
+                steps.waits_for(migration, Some(&why)).await?;
+                return Err(error);
+            }
+        }
     }
     tracing::warn!(id = %migration.migration_id, "a way back is called off");
-    let why = "somebody wanted it to stay, though nobody could say which side was right";
+    let why = match migration.asked.stay {
+        Some(_) => "it was to be brought back, and somebody wanted it to stay",
+        None => "somebody wanted it to stay, though nobody could say which side was right",
+    };
     let why = Some(why.to_owned());
     ended(steps, migration, Status::Completed, "Rollback", why.clone()).await?;
     Ok(json!({"reversed": false, "reason": why}))

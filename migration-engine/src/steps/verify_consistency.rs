@@ -105,14 +105,12 @@ pub(super) async fn unequal(
     order: &Order,
     copied: &mut Copied,
 ) -> Result<Vec<PollId>, MoveError> {
-    let (before, _) = sides.digests(&job.slice).await?;
+    let before = sides.source_digests(&job.slice).await?;
     while !sides.carry(&job.slice, order, copied).await?.caught_up {}
-    let (source, target) = sides.digests(&job.slice).await?;
-    let in_motion = differing(&before, &source);
-    Ok(without(differing(&source, &target), &in_motion))
+    sides.unequal_at_rest(&job.slice, &before).await
 }
 
-pub(super) fn without(mut polls: Vec<PollId>, others: &[PollId]) -> Vec<PollId> {
+fn without(mut polls: Vec<PollId>, others: &[PollId]) -> Vec<PollId> {
     polls.retain(|poll| others.binary_search(poll).is_err());
     polls
 }

@@ -113,6 +113,27 @@ impl Sides {
         Ok((source, target))
     }
 
+    /// The polls that differ although nobody has voted in them since `before` was
+    /// read of the source. The target is read first: what is written to both
+    /// meanwhile is found to have changed on the source.
+    pub async fn unequal_at_rest(
+        &self,
+        slice: &SliceId,
+        before: &Digests,
+    ) -> Result<Vec<PollId>, MoveError> {
+        let target = digests(&self.to, slice).await?;
+        let source = self.source_digests(slice).await?;
+        let in_motion = differing(before, &source);
+        let mut unequal = differing(&source, &target);
+        unequal.retain(|poll| in_motion.binary_search(poll).is_err());
+        Ok(unequal)
+    }
+
+    /// The digests that the source keeps of a slice, in the order of the polls.
+    pub async fn source_digests(&self, slice: &SliceId) -> Result<Digests, MoveError> {
+        digests(&self.from, slice).await
+    }
+
     /// Compares what both hold, by its sums: that takes as long as what has
     /// changed since they were last compared. The source is read first.
     pub async fn compare(&self, slice: &SliceId) -> Result<Compared, MoveError> {

@@ -297,6 +297,13 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
             "window ends",
             window_ends(migration).map(|at| moment_long(screen, at)),
         ),
+        (
+            "alone",
+            figures.alone_since.map(|since| {
+                let since = moment_long(screen, since);
+                format!("{} alone acknowledges since {since}", record.to)
+            }),
+        ),
         ("given up", lost(record, false)),
         ("without", lost(record, true)),
         ("left behind", left_behind(record)),

@@ -164,12 +164,13 @@ pub async fn keep_moving(
             Reversed => 3_600_000,
             _ => [0, 0, 300][chance.below(3)],
         };
-        let body = json!({"toShardID": shard, "windowMs": window});
+        let sync = chance.below(3) == 0;
+        let body = json!({"toShardID": shard, "windowMs": window, "sync": sync});
         let call = desk.call("POST", &format!("/tenants/{tenant}/move"));
         match call.json(&body).try_send().await {
             Some(answer) if answer.status == 202 => {
                 let id = answer.body["migrationID"].as_str().unwrap().to_owned();
-                meet(&desk, &id, fate, &stop, &mut chance).await;
+                findings.extend(meet(&desk, &id, fate, &stop, &mut chance).await);
             }
             // Busy, there already, or away.
             Some(answer) if matches!(answer.status, 409 | 503) => {}
@@ -182,8 +183,15 @@ pub async fn keep_moving(
     findings
 }
 
-/// A move meets its fate, and is waited for.
-async fn meet(desk: &Desk, id: &str, fate: Fate, stop: &AtomicBool, chance: &mut Chance) {
+/// A move meets its fate, and is waited for. Nobody touches what is stored: if
+/// something was found wrong, that is returned.
+async fn meet(
+    desk: &Desk,
+    id: &str,
+    fate: Fate,
+    stop: &AtomicBool,
+    chance: &mut Chance,
+) -> Option<String> {
     let ms = chance.between(0, 300) as u64;
     tokio::time::sleep(Duration::from_millis(ms)).await;
     match fate {
@@ -198,7 +206,8 @@ async fn meet(desk: &Desk, id: &str, fate: Fate, stop: &AtomicBool, chance: &mut
     while !stop.load(Ordering::SeqCst) {
         if let Some(shown) = desk.show(id).await {
             if !shown["ended"].is_null() {
-                return;
+                let found = &shown["findings"];
+                return (!found.is_null()).then(|| format!("{id} has found {found}"));
             }
             if matches!(fate, Fate::Reversed) && shown["stage"] == "cutOver" {
                 desk.insist(id, "reverse").await;
@@ -206,4 +215,5 @@ async fn meet(desk: &Desk, id: &str, fate: Fate, stop: &AtomicBool, chance: &mut
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    None
 }
