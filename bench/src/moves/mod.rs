@@ -19,6 +19,7 @@ mod inside;
 mod neighbours;
 mod operator;
 mod pause;
+mod phases;
 mod voters;
 
 use std::path::Path;

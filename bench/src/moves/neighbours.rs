@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::operator::Operator;
 use super::pause::filled;
+use super::phases::{self, Course};
 use super::room;
 use super::voters::{Answered, Voters, due_within};
 use crate::http::ms;
@@ -52,10 +53,8 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
         calms.push((from, begun));
         let moved = operator.move_to("acme", SHARDS[n % 2]).await?;
         moves.push(Move {
-            begun,
-            ended: clock.elapsed(),
+            course: Course::new(begun, clock.elapsed(), &moved),
             target: n % 2,
-            phases: moved.phases,
         });
         last = clock.elapsed() - begun;
     }
@@ -87,7 +86,7 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
         let mut during = Samples::new();
         for one in &moves {
             let votes = &votes[one.neighbour(on_target)];
-            add(&mut during, votes, one.begun, one.ended);
+            add(&mut during, votes, one.course.begun, one.course.ended);
         }
         let (one, two) = (calm.quantile(0.99), during.quantile(0.99));
         table.row([
@@ -106,13 +105,11 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A move, by the clock of the run.
+/// A move.
 struct Move {
-    begun: Duration,
-    ended: Duration,
+    course: Course,
     /// The number of the shard it went to.
     target: usize,
-    phases: Vec<(Duration, String)>,
 }
 
 impl Move {
@@ -124,25 +121,10 @@ impl Move {
             1 - self.target
         }
     }
-
-    /// From when to when it was in each of its phases.
-    fn spans(&self) -> impl Iterator<Item = (&str, Duration, Duration)> {
-        let ends = self.phases.iter().skip(1);
-        let ends = ends.map(|(since, _)| self.begun + *since);
-        let ends = ends.chain([self.ended]);
-        let phases = self.phases.iter().zip(ends);
-        phases.map(|((since, phase), end)| (phase.as_str(), self.begun + *since, end))
-    }
 }
 
 /// Prints what is felt of each phase.
 fn by_phase(moves: &[Move], votes: &[Vec<Answered>]) {
-    let mut phases: Vec<&str> = Vec::new();
-    for (phase, ..) in moves.iter().flat_map(Move::spans) {
-        if !phases.contains(&phase) {
-            phases.push(phase);
-        }
-    }
     let heads = [
         "phase",
         "it takes",
@@ -152,11 +134,11 @@ fn by_phase(moves: &[Move], votes: &[Vec<Answered>]) {
         "p99",
     ];
     let mut table = Table::new(&heads);
-    for phase in phases {
+    for phase in phases::names(moves.iter().map(|one| &one.course)) {
         let mut takes = Samples::new();
         let mut felt = [Samples::new(), Samples::new()];
         for one in moves {
-            for (_, from, to) in one.spans().filter(|(name, ..)| *name == phase) {
+            for (_, from, to) in one.course.spans().filter(|(name, ..)| *name == phase) {
                 takes.add(to - from);
                 for (on_target, felt) in felt.iter_mut().enumerate() {
                     add(felt, &votes[one.neighbour(on_target == 1)], from, to);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use super::operator::{Moved, Operator};
+use super::phases::{self, Course};
 use super::voters::{Answered, Voters, due_within, longest_silence};
 use super::{Size, room};
 use crate::http::ms;
@@ -28,6 +29,9 @@ struct Measured {
     moves: Vec<Moved>,
     /// The longest time without an answer during each move.
     silences: Samples,
+    /// The same, phase by phase: how long each took, and its longest time
+    /// without an answer.
+    by_phase: Vec<(String, Samples, Samples)>,
     /// The longest time without an answer in spans as long, without a move.
     calm_silence: Duration,
     /// How long votes took that were due in the second around it.
@@ -59,15 +63,40 @@ pub(super) async fn run(directory: &Path, sizes: &[Size]) -> anyhow::Result<()> 
         "a move takes",
     ];
     let mut table = Table::new(&heads);
+    let mut phases = Vec::new();
     for size in sizes {
         let ballast = Ballast::start_with(room(directory)?, &[]).await?;
         let measured = measure(&ballast, *size).await?;
         ballast.stop().await?;
         table.row(row(size, &measured));
+        phases.push((size.votes, measured.by_phase));
     }
     table.print(
         "Nobody can vote at the cutover: moves under 5,000 votes per second on the moving tenant",
     );
+    let heads = [
+        "votes stored",
+        "phase",
+        "it takes",
+        "no answer p50",
+        "p99",
+        "max",
+    ];
+    let mut table = Table::new(&heads);
+    for (votes, (phase, takes, silences)) in phases
+        .iter()
+        .flat_map(|(votes, all)| all.iter().map(move |one| (votes, one)))
+    {
+        table.row([
+            thousands(*votes),
+            phase.clone(),
+            ms(takes.median()),
+            ms(silences.median()),
+            ms(silences.quantile(0.99)),
+            ms(silences.quantile(1.0)),
+        ]);
+    }
+    table.print("The longest time without an answer in each phase of these moves");
     Ok(())
 }
 
@@ -111,17 +140,19 @@ async fn measure(ballast: &Ballast, size: Size) -> anyhow::Result<Measured> {
     let calm_from = clock.elapsed();
     tokio::time::sleep(CALM).await;
     let calm_to = clock.elapsed();
-    let (mut moves, mut spans) = (Vec::new(), Vec::new());
+    let (mut moves, mut courses) = (Vec::new(), Vec::new());
     for n in 1..=size.moves {
         let from = clock.elapsed();
-        moves.push(operator.move_to("acme", SHARDS[n % 2]).await?);
-        spans.push((from, clock.elapsed()));
+        let moved = operator.move_to("acme", SHARDS[n % 2]).await?;
+        courses.push(Course::new(from, clock.elapsed(), &moved));
+        moves.push(moved);
     }
     let seconds = clock.elapsed().as_secs_f64();
     let votes = voters.stop().await?;
     let mut around = Samples::new();
     let mut silences = Samples::new();
-    for (from, to) in spans {
+    for course in &courses {
+        let (from, to) = (course.begun, course.ended);
         let (at, silence) = longest_silence(&votes.answered, from, to);
         silences.add(silence);
         let half = Duration::from_millis(500);
@@ -137,6 +168,7 @@ async fn measure(ballast: &Ballast, size: Size) -> anyhow::Result<Measured> {
     Ok(Measured {
         moves,
         silences,
+        by_phase: by_phase(&courses, &votes.answered),
         calm_silence: longest_silence(&votes.answered, calm_from, calm_to).1,
         around,
         calm,
@@ -144,6 +176,21 @@ async fn measure(ballast: &Ballast, size: Size) -> anyhow::Result<Measured> {
         failed: votes.failed,
         seconds,
     })
+}
+
+/// Where within the moves nobody was answered.
+fn by_phase(courses: &[Course], votes: &[Answered]) -> Vec<(String, Samples, Samples)> {
+    let names = phases::names(courses.iter()).into_iter();
+    let felt = names.map(|phase| {
+        let (mut takes, mut silences) = (Samples::new(), Samples::new());
+        let spans = courses.iter().flat_map(Course::spans);
+        for (_, from, to) in spans.filter(|(name, ..)| *name == phase) {
+            takes.add(to - from);
+            silences.add(longest_silence(votes, from, to).1);
+        }
+        (phase.to_owned(), takes, silences)
+    });
+    felt.collect()
 }
 
 fn add(samples: &mut Samples, votes: &[Answered], from: Duration, to: Duration) {

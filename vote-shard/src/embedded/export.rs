@@ -16,7 +16,7 @@ use super::manners::{Polite, ROWS_AT_ONCE};
 use super::record::{self, PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
 use super::runs::{Key, RunSet, StoredRow};
 use super::store::Store;
-use super::tail::{PollRows, Tail};
+use super::tail::PollRows;
 use crate::shard::{
     Change, Cursor, Digest, Page, PollRow, ShardError, ShardResult, SliceKey, Version, VoterName,
     VoterPrint, VoterRow,
@@ -68,9 +68,9 @@ pub(super) fn rows(
         caught_up: false,
     };
     // Polls in the order of their ids: that is what the cursor says.
-    let first = after.map_or(PollId::from_number(0), |(poll, _)| poll);
     // In this order: what is not in these runs is in the tail.
-    let tail = Tail::read(subject, &store.log, first, store.flushed(), position)?;
+    let flushed = store.flushed();
+    let tail = store.tails.get(subject, &store.log, flushed, position)?;
     let runs = store.runs();
     for (number, own) in &polls.polls {
         let poll = own.poll.poll_id;

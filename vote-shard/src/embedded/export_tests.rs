@@ -95,6 +95,37 @@ async fn exports_make_no_checkpoints_and_lack_nothing() {
     assert_eq!(made.load(Ordering::Acquire), before);
 }
 
+/// What is in no run yet may be forty thousand rows: it is read once for an
+/// export, not once for each of its pages.
+#[tokio::test]
+async fn the_pages_of_an_export_share_what_was_read_of_the_log() {
+    let opened = Arc::new(AtomicU32::new(0));
+    let count = opened.clone();
+    let touch = move |touch, name: &str| {
+        if touch == Touch::Open && name.starts_with("log") {
+            count.fetch_add(1, Ordering::AcqRel);
+        }
+    };
+    let disk = Watched(SimulatedDisk::new(1), Arc::new(touch));
+    let clock = Arc::new(ManualClock::at(START_MS));
+    let entropy = Arc::new(Seed(7.into()));
+    let options = Options::default();
+    let shard = EmbeddedShard::open("shard-1", Arc::new(disk), options, clock, entropy).unwrap();
+    owner_of(&shard, &[changeable(1), poll(2)]).await;
+    for n in 0..20 {
+        vote(&shard, &format!("voter {n}"), 0, 1).await;
+    }
+    let before = opened.load(Ordering::Acquire);
+    assert_eq!(export(&shard, 1).await.len(), 20);
+    assert_eq!(opened.load(Ordering::Acquire), before + 1);
+    // Another export, and one of a slice whose polls are others now.
+    vote(&shard, "late", 0, 1).await;
+    assert_eq!(export(&shard, 1).await.len(), 21);
+    shard.create_poll(&at(1), poll(3)).await.unwrap();
+    assert_eq!(export(&shard, 1).await.len(), 21);
+    assert_eq!(opened.load(Ordering::Acquire), before + 3);
+}
+
 #[tokio::test]
 async fn an_export_is_whole_though_checkpoints_are_made_meanwhile() {
     let (shard, _) = shard(1 << 30).await;

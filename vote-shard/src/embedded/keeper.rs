@@ -15,6 +15,7 @@ use std::time::Duration;
 use super::checkpoint::{self, Captured};
 use super::committer::causes;
 use super::disk::Disk;
+use super::manners::ROWS_AT_ONCE;
 use super::open::Options;
 use super::runs::{self, Run, RunSet};
 use super::shared::Shared;
@@ -60,6 +61,7 @@ pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
     loop {
         let asked = shared.keeping.wait(patience, || shared.is_stopping());
         patience = LOOK;
+        tidy(shared);
         let stopping = shared.is_stopping();
         if is_due(shared, options, asked, stopping) {
             let keeping = || keep(shared, options);
@@ -72,6 +74,15 @@ pub(super) fn run(shared: &Shared, options: &Options, name: &str) {
         if stopping {
             return;
         }
+    }
+}
+
+/// Gives back the memory of rows that are no longer needed.
+pub(super) fn tidy(shared: &Shared) {
+    let left_over = std::mem::take(&mut shared.lock().state.left_over);
+    let mut polite = shared.manners.polite();
+    for voters in left_over {
+        voters.give_back(ROWS_AT_ONCE, || polite.rest());
     }
 }
 
@@ -200,6 +211,7 @@ mod tests {
     use crate::embedded::disk::watched::{Touch, Watched};
     use crate::embedded::manners::Manners;
     use crate::embedded::open::Opener;
+    use crate::embedded::state::Voters;
     use crate::testing::ManualClock;
 
     /// A file that is shortened under its reader would look as if it had rotted.
@@ -240,5 +252,24 @@ mod tests {
         touched.lock().unwrap().clear();
         remove_litter(&shared, &*disk).unwrap();
         assert_eq!(*touched.lock().unwrap(), [Touch::RemoveSlowly]);
+    }
+
+    /// Somebody has to: whoever removed them held the lock, and did not.
+    #[test]
+    fn rows_that_are_no_longer_needed_are_taken_away() {
+        let opener = Opener {
+            disk: Arc::new(SimulatedDisk::new(1)),
+            options: Options::default(),
+            name: "shard-1".to_owned(),
+        };
+        let opened = opener.open().unwrap();
+        let clock = Arc::new(ManualClock::at(0));
+        let manners = Manners::new(false);
+        let shared = Shared::new(opened.core, opened.store, clock, 0, manners);
+        let since = ballast_domain::Timestamp::from_unix_ms(0);
+        let left = Voters::new(since);
+        shared.lock().state.left_over.push(left);
+        tidy(&shared);
+        assert!(shared.lock().state.left_over.is_empty());
     }
 }

@@ -148,6 +148,7 @@ impl KeepSteps {
 
     /// Does the next thing.
     pub fn step(&mut self) -> Kept {
+        keeper::tidy(&self.shared);
         let (capturing, begun) = match self.begun.take() {
             Some(begun) => (self.shared.captured(&begun.store), begun),
             None => {

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::disk::Disk;
 use super::log::Reader;
 use super::runs::RunSet;
+use super::tail::Tails;
 
 /// The files of an open shard. It is replaced when the log is opened anew.
 pub(super) struct Store {
@@ -15,6 +16,8 @@ pub(super) struct Store {
     runs: RwLock<RunSet>,
     /// Groups up to this one are in the runs.
     flushed: AtomicU64,
+    /// What exports read beside the runs.
+    pub(super) tails: Tails,
 }
 
 impl Store {
@@ -24,6 +27,7 @@ impl Store {
             log,
             runs: RwLock::new(runs),
             flushed: flushed.into(),
+            tails: Tails::default(),
         }
     }
 
@@ -50,5 +54,6 @@ impl Store {
     pub(super) fn replace(&self, runs: RunSet, flushed: u64) {
         *self.runs.write().unwrap_or_else(PoisonError::into_inner) = runs;
         self.flushed.store(flushed, Ordering::Release);
+        self.tails.forget();
     }
 }

@@ -4,8 +4,10 @@
 //! asked for, and no checkpoint has to be made for it.
 
 use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::collections::btree_map::Range;
 use std::iter::Peekable;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ballast_domain::PollId;
 
@@ -13,22 +15,18 @@ use super::export::{self, Subject};
 use super::log::Reader;
 use super::record::{self, PollNo, Record, Unreadable};
 use super::runs::{Key, Merged, RunError, RunSet, StoredRow};
-use crate::shard::{ShardError, ShardResult, VoterPrint, VoterRow};
+use crate::shard::{ShardError, ShardResult, SliceKey, VoterPrint, VoterRow};
+
+/// Tails that are kept: of that many exports at the same time.
+const TAILS_MAX: usize = 4;
 
 /// Rows by where they would lie in a run.
 #[derive(Default)]
 pub(super) struct Tail(BTreeMap<Key, VoterRow>);
 
 impl Tail {
-    /// The rows of polls from `first` on, in the groups after `after` up to
-    /// `to`.
-    pub(super) fn read(
-        subject: &Subject,
-        log: &Reader,
-        first: PollId,
-        after: u64,
-        to: u64,
-    ) -> ShardResult<Self> {
+    /// The rows of a slice in the groups after `after` up to `to`.
+    fn read(subject: &Subject, log: &Reader, after: u64, to: u64) -> ShardResult<Self> {
         let mut tail = Self::default();
         if to <= after {
             return Ok(tail);
@@ -38,7 +36,7 @@ impl Tail {
             if sequence > to {
                 return false;
             }
-            bad = tail.add(subject, first, payload).err();
+            bad = tail.add(subject, payload).err();
             bad.is_none()
         });
         walked.map_err(|error| ShardError::unavailable(error.to_string()))?;
@@ -53,8 +51,8 @@ impl Tail {
     }
 
     /// Adds a group's rows; later ones take the place of earlier ones.
-    fn add(&mut self, subject: &Subject, first: PollId, payload: &[u8]) -> Result<(), Unreadable> {
-        let wanted = |poll| subject.polls.get(&poll).filter(|id| **id >= first).copied();
+    fn add(&mut self, subject: &Subject, payload: &[u8]) -> Result<(), Unreadable> {
+        let wanted = |poll| subject.polls.get(&poll).copied();
         let (_, records) = record::read(payload)?;
         for record in records {
             let (poll, voter, row) = match record? {
@@ -75,6 +73,71 @@ impl Tail {
             }
         }
         Ok(())
+    }
+}
+
+/// The tails of the exports that were last asked for a page: the next page wants
+/// the same one, and to read it may take longer than all else for a page.
+#[derive(Default)]
+pub(super) struct Tails(Mutex<VecDeque<Kept>>);
+
+/// A tail, and what it was read for.
+struct Kept {
+    /// Not held: whoever adds a poll to the slice would have to copy all of
+    /// them. When they have changed it is no longer known.
+    polls: Weak<BTreeMap<PollNo, PollId>>,
+    key: SliceKey,
+    after: u64,
+    to: u64,
+    tail: Arc<Tail>,
+}
+
+impl Kept {
+    fn is_for(&self, subject: &Subject, after: u64, to: u64) -> bool {
+        let same = |polls| Arc::ptr_eq(&polls, &subject.polls);
+        (self.key, self.after, self.to) == (subject.key, after, to)
+            && self.polls.upgrade().is_some_and(same)
+    }
+}
+
+impl Tails {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rows of a slice in the groups after `after` up to `to`.
+    pub(super) fn get(
+        &self,
+        subject: &Subject,
+        log: &Reader,
+        after: u64,
+        to: u64,
+    ) -> ShardResult<Arc<Tail>> {
+        if to <= after {
+            return Ok(Arc::default());
+        }
+        let known = |kept: &&Kept| kept.is_for(subject, after, to);
+        if let Some(kept) = self.lock().iter().find(known) {
+            return Ok(kept.tail.clone());
+        }
+        let tail = Arc::new(Tail::read(subject, log, after, to)?);
+        let mut all = self.lock();
+        while all.len() >= TAILS_MAX {
+            all.pop_front();
+        }
+        all.push_back(Kept {
+            polls: Arc::downgrade(&subject.polls),
+            key: subject.key,
+            after,
+            to,
+            tail: tail.clone(),
+        });
+        Ok(tail)
+    }
+
+    /// None of them will be asked for again.
+    pub(super) fn forget(&self) {
+        self.lock().clear();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Turning a stretch of the log into a run.
 
+use super::gathered::Gathered;
 use super::writer::RunWriter;
 use super::{Key, RunError, row};
 use crate::embedded::disk::Disk;
@@ -22,22 +23,6 @@ pub(in crate::embedded) enum FlushError {
     Run(#[from] RunError),
 }
 
-/// Rows in the order they were written, to be sorted.
-#[derive(Default)]
-struct Gathered {
-    bytes: Vec<u8>,
-    /// Key, and where its bytes are. Later places are later rows.
-    places: Vec<(Key, usize, usize)>,
-}
-
-impl Gathered {
-    fn add(&mut self, key: Key, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.bytes.len();
-        write(&mut self.bytes);
-        self.places.push((key, start, self.bytes.len()));
-    }
-}
-
 /// Writes the last rows of all voters in the groups after `after` up to `to`
 /// as the run `id`; says how many there are. No run is made for none.
 pub(in crate::embedded) fn flush(
@@ -51,14 +36,17 @@ pub(in crate::embedded) fn flush(
 ) -> Result<u64, FlushError> {
     let mut polite = manners.polite();
     let mut gathered = Gathered::default();
-    let (mut bad, mut rested) = (None, 0);
+    let (mut bad, mut read) = (None, 0);
     log.each_after(after, |sequence, payload| {
         if sequence > to {
             return false;
         }
-        bad = gather(&mut gathered, payload, &key_of).err();
-        if gathered.places.len() >= rested + ROWS_AT_ONCE {
-            rested = gathered.places.len();
+        match gather(&mut gathered, payload, &key_of) {
+            Ok(rows) => read += rows,
+            Err(error) => bad = Some(error),
+        }
+        if read >= ROWS_AT_ONCE {
+            read = 0;
             polite.rest();
         }
         bad.is_none()
@@ -66,43 +54,43 @@ pub(in crate::embedded) fn flush(
     if let Some(bad) = bad {
         return Err(bad.into());
     }
-    let Gathered { bytes, mut places } = gathered;
-    places.sort_unstable();
-    if places.is_empty() {
+    if gathered.is_empty() {
         return Ok(0);
     }
     let mut writer = RunWriter::create(disk, id, polite).map_err(RunError::from)?;
-    for (place, (key, start, end)) in places.iter().enumerate() {
-        let is_last = places.get(place + 1).is_none_or(|(next, ..)| next != key);
-        if is_last {
-            writer
-                .push(*key, &bytes[*start..*end])
-                .map_err(RunError::from)?;
-        }
-    }
+    gathered
+        .each(|key, bytes| writer.push(key, bytes))
+        .map_err(RunError::from)?;
     Ok(writer.finish(disk).map_err(RunError::from)?)
 }
 
+/// Adds a group's rows; about how many that were, with those that were sorted
+/// for it.
 fn gather(
     gathered: &mut Gathered,
     payload: &[u8],
     key_of: &impl Fn(PollNo) -> Option<SliceKey>,
-) -> Result<(), Unreadable> {
+) -> Result<usize, Unreadable> {
     let (_, records) = record::read(payload)?;
+    let mut rows = 0;
+    let mut add = |key: Key, write: &dyn Fn(&mut Vec<u8>)| {
+        let sorted = gathered.add(key, write);
+        rows += if sorted { ROWS_AT_ONCE } else { 1 };
+    };
     for record in records {
         match record? {
             Record::Vote(vote) => {
                 if let Some(slice) = key_of(vote.poll) {
                     let (poll, voter) = (vote.poll, slice.print(vote.voter));
                     let key = Key { poll, voter };
-                    gathered.add(key, |to| row::write_vote(to, key, &vote));
+                    add(key, &|to| row::write_vote(to, key, &vote));
                 }
             }
             Record::Row(row) => {
                 if let Some(slice) = key_of(row.poll) {
                     let (poll, voter) = (row.poll, row.voter.print(&slice));
                     let key = Key { poll, voter };
-                    gathered.add(key, |to| row::write_row(to, key, &row));
+                    add(key, &|to| row::write_row(to, key, &row));
                 }
             }
             Record::Slice(_)
@@ -112,5 +100,5 @@ fn gather(
             | Record::Gone(_) => {}
         }
     }
-    Ok(())
+    Ok(rows)
 }

@@ -11,6 +11,7 @@
 
 mod flush;
 mod format;
+mod gathered;
 mod merge;
 mod reader;
 mod row;

@@ -8,6 +8,7 @@ mod lanes;
 mod poll;
 mod recut;
 mod sums;
+mod tables;
 mod voters;
 
 use std::cell::OnceCell;
@@ -27,7 +28,7 @@ use crate::shard::{Fence, Fenced, Holding, SliceKey, VoterPrint};
 
 use self::poll::Number;
 pub(super) use self::poll::{PollState, SharedPoll};
-pub(super) use self::voters::{Row, Seen, remember};
+pub(super) use self::voters::{Row, Seen, Voters, remember};
 
 /// A slice in memory.
 #[derive(Debug)]
@@ -60,6 +61,10 @@ pub(super) struct State {
     pub(super) awaited: BTreeSet<(Timestamp, PollNo)>,
     /// Rows in memory.
     pub(super) voters: u64,
+    /// Rows that are no longer needed. To give their memory back takes long
+    /// when they are many, and votes wait for the lock: so they are left here
+    /// for somebody to take away.
+    pub(super) left_over: Vec<Voters>,
     /// The number of the next poll.
     pub(super) next_poll: PollNo,
     /// The latest time that was written: time never runs backwards.
@@ -167,6 +172,8 @@ impl State {
                 poll.forget_voters();
             }
         }
+        // Nobody waits while a log is read.
+        self.left_over.clear();
         Ok(())
     }
 
@@ -252,7 +259,7 @@ impl State {
         for number in evictable {
             if let Some(poll) = self.polls.get_mut(&number) {
                 self.voters -= poll.voters.len() as u64;
-                poll.forget_rows();
+                self.left_over.push(poll.forget_rows());
             }
         }
     }
@@ -292,7 +299,7 @@ impl State {
                     self.awaited.remove(&(expires, number));
                 }
                 let before = poll.voters.len();
-                poll.change(record.row.clone());
+                self.left_over.extend(poll.change(record.row.clone()));
                 self.voters -= (before - poll.voters.len()) as u64;
                 poll
             }
@@ -344,6 +351,7 @@ impl State {
             slice.numbers.remove(&poll.poll.poll_id);
             slice.requests.remove(&poll.poll.request);
         }
+        self.left_over.push(poll.voters);
     }
 }
 

@@ -83,35 +83,32 @@ impl PollState {
         state
     }
 
-    /// The poll itself was changed.
-    pub(in crate::embedded) fn change(&mut self, row: PollRow) {
+    /// The poll itself was changed. What is no longer needed is returned.
+    pub(super) fn change(&mut self, row: PollRow) -> Option<Voters> {
         self.own = OnceCell::new();
         self.lanes.spread_over(row.poll.spec.options.lanes);
         self.poll = Arc::new(row.poll);
         self.version = row.version;
         self.imports = row.imports;
         self.carry(row.carried);
-        self.archive(row.archived);
+        self.archive(row.archived)
     }
 
     /// A file took the place of the rows: they are no part of the digest any
     /// more, since the poll's own row names the file. The counts stay.
-    fn archive(&mut self, archived: Option<Box<Archived>>) {
-        let Some(archived) = archived else {
-            return;
-        };
+    fn archive(&mut self, archived: Option<Box<Archived>>) -> Option<Voters> {
         let Archived {
             file,
             voting,
             lanes,
-        } = *archived;
+        } = *archived?;
         self.set_counters(&Counters {
             voting,
             digest: Digest::default(),
             lanes,
         });
         self.archive = Some(Arc::new(file));
-        self.forget_rows();
+        Some(self.forget_rows())
     }
 
     /// Where the rows are, and the counts.
@@ -183,10 +180,11 @@ impl PollState {
         self.voters = Voters::new(self.poll.created_at);
     }
 
-    /// Drops the rows from memory.
-    pub(in crate::embedded) fn forget_rows(&mut self) {
-        self.voters = Voters::new(self.poll.created_at);
+    /// Drops the rows from memory; whoever calls gives it back.
+    pub(super) fn forget_rows(&mut self) -> Voters {
         self.cold = true;
+        let none = Voters::new(self.poll.created_at);
+        std::mem::replace(&mut self.voters, none)
     }
 
     pub(in crate::embedded) fn counters(&self) -> Counters {

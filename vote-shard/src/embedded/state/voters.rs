@@ -4,13 +4,8 @@
 //!   print 16 │ request 8 │ time since the poll's creation 5 · epoch 1 · item 2
 //! ```
 //! The usual row has one item, was written once, and its epoch is one of the
-//! first 255 the poll has seen. Any other row is whole in a map beside. Tables
-//! grow by doubling; a large poll has 256 of them, so that no single growth
-//! takes long. Their order is that of prints: rows that come sorted, as after a
-//! restart, fill one table after the other and wait less for memory.
-
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+//! first 255 the poll has seen. Any other row is whole in tables beside: in a
+//! poll whose voters change their minds these are soon as many.
 
 use ballast_domain::Timestamp;
 use ballast_domain::bounds::REQUESTS_REMEMBERED;
@@ -18,13 +13,11 @@ use ballast_domain::poll::RequestId;
 use ballast_domain::poll::judge::Chosen;
 use ballast_domain::tenant::Epoch;
 
+use super::tables::Tables;
 use crate::embedded::record::RowRecord;
 use crate::shard::{Version, VoterPrint};
 
-/// Rows at which one table becomes many.
-const SPLIT_AT: usize = 1 << 16;
-const TABLES: usize = 256;
-/// The item of a row that is in the map beside.
+/// The item of a row that is in the tables beside.
 const WHOLE: u16 = u16::MAX;
 const TIME_BITS: u32 = 40;
 
@@ -105,16 +98,14 @@ impl Seen<'_> {
     }
 }
 
-type Table = HashMap<VoterPrint, Slim, BuildHasherDefault<Print>>;
-
 /// A poll's voters.
 #[derive(Debug)]
 pub(in crate::embedded) struct Voters {
     /// What times are relative to.
     since: Timestamp,
     epochs: Vec<Epoch>,
-    tables: Vec<Table>,
-    whole: HashMap<VoterPrint, Row, BuildHasherDefault<Print>>,
+    slim: Tables<Slim>,
+    whole: Tables<Row>,
     count: usize,
 }
 
@@ -123,8 +114,8 @@ impl Voters {
         Self {
             since,
             epochs: Vec::new(),
-            tables: vec![Table::default()],
-            whole: HashMap::default(),
+            slim: Tables::default(),
+            whole: Tables::default(),
             count: 0,
         }
     }
@@ -134,19 +125,8 @@ impl Voters {
         self.count
     }
 
-    fn table(&self, print: &VoterPrint) -> &Table {
-        &self.tables[self.table_no(print)]
-    }
-
-    fn table_no(&self, print: &VoterPrint) -> usize {
-        match self.tables.len() {
-            1 => 0,
-            _ => (print.0[0] >> 56) as usize,
-        }
-    }
-
     pub(in crate::embedded) fn get(&self, print: &VoterPrint) -> Option<Seen<'_>> {
-        let slim = self.table(print).get(print)?;
+        let slim = self.slim.get(print)?;
         let item = slim.packed as u16;
         if item == WHOLE {
             return self.whole.get(print).map(Seen::Whole);
@@ -164,9 +144,7 @@ impl Voters {
     /// Brings what is known of these voters near: in a large poll each look-up
     /// waits for memory, and here the waits overlap.
     pub(in crate::embedded) fn touch(&self, prints: &[VoterPrint]) {
-        let known = prints
-            .iter()
-            .filter(|print| self.table(print).contains_key(*print));
+        let known = prints.iter().filter(|print| self.slim.contains(print));
         std::hint::black_box(known.count());
     }
 
@@ -235,21 +213,23 @@ impl Voters {
 
     /// Says whether there was one before.
     fn insert(&mut self, print: VoterPrint, slim: Slim) -> bool {
-        if self.tables.len() == 1 && self.count >= SPLIT_AT {
-            self.split();
-        }
-        let table_no = self.table_no(&print);
-        let replaced = self.tables[table_no].insert(print, slim).is_some();
+        let replaced = self.slim.insert(print, slim).is_some();
         self.count += usize::from(!replaced);
         replaced
     }
 
-    fn split(&mut self) {
-        let all = std::mem::replace(&mut self.tables, vec![Table::default(); TABLES]);
-        for (print, slim) in all.into_iter().flatten() {
-            let table_no = self.table_no(&print);
-            self.tables[table_no].insert(print, slim);
-        }
+    /// Gives back the memory of all rows, with a rest after each so many.
+    pub(in crate::embedded) fn give_back(self, rows_at_once: usize, mut rest: impl FnMut()) {
+        let mut rows = 0;
+        let mut gave = |some: usize| {
+            rows += some;
+            if rows >= rows_at_once {
+                rows = 0;
+                rest();
+            }
+        };
+        self.slim.drop_each(&mut |table| gave(table.len()));
+        self.whole.drop_each(&mut |table| gave(table.len()));
     }
 }
 
@@ -263,27 +243,6 @@ pub(in crate::embedded) fn remember(
         requests.remove(0);
     }
     requests.push((request, revision));
-}
-
-/// A print is a keyed hash already: nothing more is to be hashed.
-#[derive(Debug, Default, Clone, Copy)]
-struct Print(u64);
-
-impl Hasher for Print {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
-    }
-
-    /// Not used: a print hashes itself as one number.
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -334,7 +293,7 @@ mod tests {
     fn a_large_poll_keeps_every_voter_when_its_table_becomes_many() {
         let mut voters = Voters::new(Timestamp::from_unix_ms(0));
         let print = |n: u64| VoterPrint([n.rotate_right(9), n.wrapping_mul(0x9e37_79b9_7f4a_7c15)]);
-        let many = 2 * SPLIT_AT as u64;
+        let many = 131_072;
         for n in 0..many {
             voters.put_first(
                 print(n),
