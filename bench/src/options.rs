@@ -31,14 +31,15 @@ Options:
   --stored N,N   votes stored already [default: 1000000,10000000,50000000]
   --part NAME    of votes only this: shapes, spread or stored;
                  of workflow only this: steps, history or waiting;
-                 of moves only this: pause, neighbours, copy or inside
+                 of moves only this: pause, neighbours, window, copy or
+                 inside
   --sizes N:M,N  tenants that move: votes, and how often each is moved
                  [default: 10000:100,1000000:20; 10000000:5 is left out]
   --keep DIR     put registries and shards there and leave those that are large
   -h, --help     print this";
 
 /// The parts of `votes`, of `workflow` and of `moves`.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "shapes",
     "spread",
     "stored",
@@ -47,6 +48,7 @@ const PARTS: [&str; 10] = [
     "waiting",
     "pause",
     "neighbours",
+    "window",
     "copy",
     "inside",
 ];

@@ -5,6 +5,8 @@
 //!   pause        a running ballast: moves to and fro under 5,000 votes a second,
 //!                by the size of the tenant
 //!   neighbours   a running ballast: what a move does to others on both shards
+//!   window       a running ballast: what a vote takes in a window, and where both
+//!                sides acknowledge
 //!   copy         two engines in this process: how fast a slice is copied,
 //!                beside how fast the same pages are imported
 //!   inside       two engines in this process: what the time within the pause
@@ -21,6 +23,7 @@ mod operator;
 mod pause;
 mod phases;
 mod voters;
+mod window;
 
 use std::path::Path;
 
@@ -49,6 +52,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     }
     if wanted("neighbours") {
         neighbours::run(directory).await?;
+    }
+    if wanted("window") {
+        window::run(directory).await?;
     }
     if wanted("copy") {
         copy::run(directory, largest(&options.sizes)).await?;

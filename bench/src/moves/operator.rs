@@ -96,6 +96,42 @@ impl Operator {
     }
 }
 
+impl Operator {
+    /// Moves a tenant up to its window, which stays open; the move's name.
+    pub(super) async fn open_window(
+        &mut self,
+        tenant: &str,
+        shard: &str,
+        sync: bool,
+    ) -> anyhow::Result<String> {
+        let body = format!(r#"{{"toShardID":"{shard}","windowMs":3600000,"sync":{sync}}}"#);
+        let path = format!("/tenants/{tenant}/move");
+        let begun = self.ask("POST", &path, &body).await?;
+        let id = begun["migrationID"].as_str().context("a move has a name")?;
+        self.until(id, |shown| shown["phase"] == "MonitorDualRead")
+            .await?;
+        Ok(id.to_owned())
+    }
+
+    /// Ends a move's window, and waits until it is over.
+    pub(super) async fn complete(&mut self, id: &str) -> anyhow::Result<()> {
+        self.ask("POST", &format!("/migrations/{id}/complete"), "")
+            .await?;
+        self.until(id, |shown| shown["status"] == "completed").await
+    }
+
+    async fn until(&mut self, id: &str, is_so: impl Fn(&Value) -> bool) -> anyhow::Result<()> {
+        for _ in 0..PATIENCE {
+            let shown = self.ask("GET", &format!("/migrations/{id}"), "").await?;
+            if is_so(&shown) {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        bail!("{id} takes too long");
+    }
+}
+
 fn moved(shown: &Value, phases: Vec<(Duration, String)>) -> anyhow::Result<Moved> {
     let certificate = &shown["certificate"];
     let number = |value: &Value| value.as_u64();

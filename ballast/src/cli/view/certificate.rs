@@ -4,7 +4,7 @@ use ballast_domain::ShardId;
 use ballast_domain::certificate::{Certificate, GivenUp, Signed, VotesProved};
 
 use crate::cli::output::Screen;
-use crate::cli::table::{self, clean, number};
+use crate::cli::table::{self, clean, counted, number};
 use crate::cli::time::exact;
 
 /// How many digits of a digest tell it from another at a glance.
@@ -146,9 +146,9 @@ fn carried(it: &Certificate) -> String {
 
 fn window(it: &Certificate) -> String {
     format!(
-        "both sides compared {}, {} differences",
+        "both sides compared {}, {}",
         times(it.compared),
-        number(it.differences)
+        counted(it.differences, "difference")
     )
 }
 

@@ -230,8 +230,8 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
         )
     });
     let compared = (figures.compared > 0).then(|| {
-        let (compared, differences) = (times(figures.compared), number(figures.differences));
-        format!("both sides {compared}, {differences} differences")
+        let differences = counted(figures.differences, "difference");
+        format!("both sides {}, {differences}", times(figures.compared))
     });
     let rows = [
         ("move", Some(migration.id().to_owned())),
