@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::faults;
 
 /// About how much one page carries: large enough that its way costs little,
-/// small enough that a stop is soon.
-const PAGE_BYTES: usize = 1 << 20;
+/// small enough that a stop is soon, and that whoever lets go of its rows does
+/// not keep voters waiting.
+const PAGE_BYTES: usize = 256 << 10;
 
 /// How far a copy is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
