@@ -113,8 +113,7 @@ impl SqliteRegistry {
             .journal_mode(SqliteJournalMode::Wal)
             // Durable when acknowledged: the log is synced at every commit.
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_WAIT)
-            .optimize_on_close(true, Some(400));
+            .busy_timeout(BUSY_WAIT);
         let to_write = options
             .clone()
             .pragma("cache_size", WRITER_CACHE)

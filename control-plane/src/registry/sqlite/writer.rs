@@ -110,10 +110,15 @@ impl State {
         }
         if let Some(mut connection) = self.connection {
             // A reader may be a moment behind with its leaving: then closing
-            // would not take the log in, as the last one's does.
-            let _ = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
-                .execute(&mut connection)
-                .await;
+            // would not take the log in, as the last one's does. Nothing may be
+            // written after it, so what is learned of the tables is kept before.
+            for last in [
+                "PRAGMA analysis_limit = 400",
+                "PRAGMA optimize",
+                "PRAGMA wal_checkpoint(TRUNCATE)",
+            ] {
+                let _ = sqlx::query(last).execute(&mut connection).await;
+            }
             let _ = connection.close().await;
         }
         if let Some(done) = closing {
