@@ -144,7 +144,13 @@ pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
                 return swap(route::give_up(route, id));
             }
             if !holds(&view.source, Holding::Sealed, epoch, id) {
-                return order(from, Op::Seal(epoch));
+                // After a retreat that somebody went on from who meant to give the
+                // owner up: it is still sealed at the epoch before.
+                let op = match owns(&view.source, route.epoch) {
+                    true => Op::Seal(epoch),
+                    false => Op::Reinstate(route.epoch),
+                };
+                return order(from, op);
             }
             match view.equal {
                 false => Step::Copy,
