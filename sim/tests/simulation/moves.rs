@@ -1,6 +1,7 @@
 //! Operators who move tenants to and fro, and the workers that do it: taken
 //! for dead while they are not, killed, halted, and followed by others.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use ballast_control_plane::migrations::records::SliceRecords;
 use ballast_control_plane::registry::typed;
 use ballast_control_plane::{ControlPlane, Settings};
 use ballast_domain::ShardId;
-use ballast_domain::migration::Migration;
+use ballast_domain::migration::{Left, Migration};
 use ballast_domain::moving::{MoveId, Moving, Phase};
 use ballast_domain::shard::PressureThresholds;
-use ballast_domain::tenant::{SliceId, Tenant};
+use ballast_domain::tenant::{Epoch, Slice, SliceId, Tenant};
 use ballast_migration_engine::copy::Copied;
 use ballast_migration_engine::worker::{
     ClaimError, Goal, Gone, Job, MoveError, Notes, Reached, Worker, claim,
@@ -44,6 +45,27 @@ pub(crate) struct Yard {
 }
 
 type Outcome = Result<Reached, MoveError>;
+
+/// What the next worker is to do without, though it may be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    Nothing,
+    /// The target, in a window in which both sides acknowledge.
+    Owner,
+    /// The copy that is to be removed last.
+    Copy,
+}
+
+impl Leaves {
+    /// After something failed: perhaps the move ends without its last act.
+    fn or_a_copy(self, goals: &[Goal]) -> Self {
+        match self {
+            Self::Nothing if goals.len() == 1 && chance::happens(150) => Self::Copy,
+            Self::Copy if chance::happens(500) => Self::Nothing,
+            same => same,
+        }
+    }
+}
 
 impl Yard {
     /// The control plane of a process that has just started.
@@ -79,6 +101,7 @@ impl Yard {
         let worker = self.worker(Caller::Watchman).await;
         loop {
             sleep(chance::ms(300, 1_000)).await;
+            self.owners_are_recorded(&slice).await;
             let stage = *chance::one_of(&["admitted", "cutOver"]);
             let migration: Migration = serde_json::from_value(json!({
                 "migrationID": "looked after",
@@ -103,16 +126,33 @@ impl Yard {
     /// Moves a slice a number of times, one after the other.
     pub(crate) async fn operate(self, slice: SliceId, moves: u64) {
         let ids = self.nodes.ids();
+        // Shards that still have a copy which nobody needs: nothing comes there.
+        let full = Arc::new(Mutex::new(BTreeSet::new()));
         for number in 0..moves {
             sleep(chance::ms(0, 1_000)).await;
             let name = MoveId(format!("{}-m{number}", slice.tenant_id));
             let to = chance::one_of(&ids).clone();
+            if full.lock().unwrap().contains(&to) {
+                note!("{name} to {to} is refused: a copy is left there");
+                continue;
+            }
             let sync = chance::happens(400);
             if self.claimed(&slice, &name, (&to, sync)).await {
                 note!("{name} to {to} begins, sync: {sync}");
-                let moved = self.see_through(&slice, &name, sync).await;
-                if sync && !moved {
-                    self.empty(&slice, &name, &to).await;
+                let left = Arc::new(Mutex::new(None));
+                let moved = self.see_through(&slice, &name, sync, &left).await;
+                let left: Option<Left> = left.lock().unwrap().take();
+                if let Some(left) = left {
+                    full.lock().unwrap().insert(left.shard.clone());
+                    let later = self.clone().empty_later(slice.clone(), name.clone(), left);
+                    let full = full.clone();
+                    stage::spawn(stage::WORLD, async move {
+                        let shard = later.await;
+                        full.lock().unwrap().remove(&shard);
+                    });
+                } else if sync && !moved {
+                    let epoch = self.epoch(&slice).await;
+                    self.empty(&slice, &name, (&to, epoch)).await;
                 }
                 note!("{name} is over: {moved}");
                 trace::count(|counts| match moved {
@@ -120,6 +160,9 @@ impl Yard {
                     false => counts.undone += 1,
                 });
             }
+        }
+        while !full.lock().unwrap().is_empty() {
+            sleep(chance::ms(5, 300)).await;
         }
     }
 
@@ -142,8 +185,15 @@ impl Yard {
         }
     }
 
-    /// Has a move worked on until it is over; whether it moved.
-    async fn see_through(&self, slice: &SliceId, name: &MoveId, sync: bool) -> bool {
+    /// Has a move worked on until it is over; whether it moved. What it could not
+    /// remove is noted in `left`.
+    async fn see_through(
+        &self,
+        slice: &SliceId,
+        name: &MoveId,
+        sync: bool,
+        left: &Arc<Mutex<Option<Left>>>,
+    ) -> bool {
         let mut goals: Vec<Goal> = match chance::below(8) {
             0 => vec![Goal::Undone],
             1 => vec![Goal::Undone, Goal::Prepared],
@@ -154,9 +204,7 @@ impl Yard {
         let mut lease = 0;
         let mut late = Vec::new();
         let notes = Arc::new(Mutex::new(Notes::default()));
-        // Whether the target is to be left behind, in a window in which both sides
-        // acknowledge.
-        let mut leaves = false;
+        let mut leaves = Leaves::Nothing;
         let moved = loop {
             lease += 1;
             let goal = *goals.last().unwrap();
@@ -166,19 +214,28 @@ impl Yard {
                 lease,
                 seal_max_ms: chance::happens(700).then(|| chance::within(20, 3_000)),
             };
-            note!("{name} worker {lease} to {goal:?}, leaves: {leaves}");
+            note!("{name} worker {lease} to {goal:?}, leaves: {leaves:?}");
             let troupe = stage::troupe();
             let (sender, mut receiver) = oneshot::channel();
             match leaves {
-                true => stage::spawn(troupe, leave(self.clone(), job, sender)),
-                false => stage::spawn(troupe, work(self.clone(), job, goal, notes.clone(), sender)),
+                Leaves::Owner => stage::spawn(troupe, leave(self.clone(), job, sender)),
+                Leaves::Copy => {
+                    let undo = goal == Goal::Undone;
+                    let left = left.clone();
+                    stage::spawn(troupe, leave_copy(self.clone(), job, undo, left, sender));
+                }
+                Leaves::Nothing => {
+                    stage::spawn(troupe, work(self.clone(), job, goal, notes.clone(), sender));
+                }
             }
             let outcome = self.wait(troupe, &mut receiver).await;
             match outcome {
                 Some(Ok(Reached::Over { moved, back })) => break moved && !back,
-                Some(Ok(Reached::Goal)) if leaves => leaves = false,
+                Some(Ok(Reached::Goal)) if leaves != Leaves::Nothing => leaves = Leaves::Nothing,
                 Some(Ok(Reached::Goal)) => {
-                    leaves = sync && goal == Goal::CutOver && chance::happens(500);
+                    if sync && goal == Goal::CutOver && chance::happens(500) {
+                        leaves = Leaves::Owner;
+                    }
                     if goals.len() > 1 {
                         goals.pop();
                         sleep(chance::ms(0, 2_000)).await;
@@ -198,6 +255,7 @@ impl Yard {
                     if chance::happens(100) {
                         goals = vec![Goal::Undone];
                     }
+                    leaves = leaves.or_a_copy(&goals);
                     sleep(chance::ms(5, 300)).await;
                 }
                 // Taken for dead. It is, or it will go on later.
@@ -206,6 +264,7 @@ impl Yard {
                     if chance::happens(150) {
                         goals = vec![Goal::Undone];
                     }
+                    leaves = leaves.or_a_copy(&goals);
                 }
             }
         };
@@ -219,16 +278,29 @@ impl Yard {
         moved
     }
 
-    /// Tells a shard that may have been left behind, however long that takes, and
-    /// has what it has removed.
-    async fn empty(&self, slice: &SliceId, name: &MoveId, shard: &ShardId) {
+    /// The owner's epoch.
+    async fn epoch(&self, slice: &SliceId) -> Epoch {
         let worker = self.worker(Caller::Worker(0)).await;
-        let epoch = loop {
+        loop {
             match worker.route(slice).await {
-                Ok(route) => break route.epoch,
+                Ok(route) => return route.epoch,
                 Err(_) => sleep(chance::ms(5, 300)).await,
             }
-        };
+        }
+    }
+
+    /// Has a copy removed that a move has left, while others may be under way;
+    /// where it was.
+    async fn empty_later(self, slice: SliceId, name: MoveId, left: Left) -> ShardId {
+        sleep(chance::ms(0, 3_000)).await;
+        self.empty(&slice, &name, (&left.shard, left.epoch)).await;
+        left.shard
+    }
+
+    /// Tells a shard that may have been left behind, however long that takes, and
+    /// has what it has removed.
+    async fn empty(&self, slice: &SliceId, name: &MoveId, (shard, epoch): (&ShardId, Epoch)) {
+        let worker = self.worker(Caller::Worker(0)).await;
         loop {
             let told = worker.disown(slice, (shard, epoch), name).await;
             let done = match told {
@@ -259,13 +331,36 @@ impl Yard {
         }
     }
 
+    /// No shard owns the slice at an epoch that the record has not come to.
+    async fn owners_are_recorded(&self, slice: &SliceId) {
+        for id in self.nodes.ids() {
+            let Some((shard, _)) = self.nodes.up(&id) else {
+                continue;
+            };
+            let Ok(Some(fence)) = shard.fence(slice).await else {
+                continue;
+            };
+            if let (Holding::Owner, Some(recorded)) = (fence.holding, self.recorded(slice).await) {
+                let (owned, recorded) = (fence.epoch, recorded.epoch);
+                assert!(
+                    owned <= recorded,
+                    "{id} owns {slice} at {owned:?}, not {recorded:?}"
+                );
+            }
+        }
+    }
+
     async fn in_window(&self, slice: &SliceId) -> Option<Moving> {
+        let moving = self.recorded(slice).await?.moving?;
+        (moving.phase == Phase::Window).then_some(moving)
+    }
+
+    /// A slice as the registry has it, unless that is away.
+    async fn recorded(&self, slice: &SliceId) -> Option<Slice> {
         let near = self.registry.near().ok()?;
         let tenant = typed::get::<Tenant>(&near, slice.tenant_id.as_str()).await;
-        let slices = tenant.ok()??.value.slices;
-        let found = slices.into_iter().find(|one| one.slice == slice.slice);
-        let moving = found?.moving?;
-        (moving.phase == Phase::Window).then_some(moving)
+        let mut slices = tenant.ok()??.value.slices.into_iter();
+        slices.find(|one| one.slice == slice.slice)
     }
 
     /// Waits for a worker, as long as its lease lasts.
@@ -338,6 +433,34 @@ async fn leave(yard: Yard, job: Job, told: oneshot::Sender<Outcome>) {
         job.lease,
         shown(&outcome)
     );
+    let _ = told.send(outcome);
+}
+
+/// Ends a move without its last act: a copy that nobody needs is left where it is,
+/// and removed later. That is noted before the record is free.
+async fn leave_copy(
+    yard: Yard,
+    job: Job,
+    undo: bool,
+    noted: Arc<Mutex<Option<Left>>>,
+    told: oneshot::Sender<Outcome>,
+) {
+    let worker = yard.worker(Caller::Worker(job.lease)).await;
+    let leaving = async {
+        let Some(leaving) = worker.leave(&job, undo).await? else {
+            return Ok(Reached::Goal);
+        };
+        noted.lock().unwrap().get_or_insert(leaving.left);
+        worker.release(&job).await?;
+        trace::count(|counts| counts.left_copies += 1);
+        Ok(Reached::Over {
+            moved: !leaving.undone,
+            back: leaving.back,
+        })
+    };
+    let outcome = leaving.await;
+    let (name, lease) = (&job.move_id, job.lease);
+    note!("{name} worker {lease} leaves a copy: {}", shown(&outcome));
     let _ = told.send(outcome);
 }
 

@@ -92,8 +92,12 @@ fn arrive<T: Send + 'static>(
 impl Wire {
     async fn call<T: Send + 'static>(&self, verb: &'static str, act: Act<T>) -> ShardResult<T> {
         // What workers order comes again more often: it is rarer, and more
-        // depends on it.
-        let fate = weather::fate_of(if self.is_worker() { 150 } else { 40 });
+        // depends on it. Most of all what destroys.
+        let fate = weather::fate_of(match (self.is_worker(), verb) {
+            (true, "purge") => 700,
+            (true, _) => 150,
+            (false, _) => 40,
+        });
         let what = format!("{:?} {verb} {}", self.caller, self.to);
         let (sender, receiver) = oneshot::channel();
         // While somebody holds it, an answer may come.

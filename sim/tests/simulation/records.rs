@@ -12,8 +12,10 @@ use ballast_migration_engine::ports::{Records, Seen};
 use ballast_migration_engine::protocol::token;
 use ballast_vote_shard::shard::Order;
 use ballast_vote_shard::{At, VoteShard};
+use tokio::time::sleep;
 
 use crate::bugs::{self, Bug};
+use crate::chance;
 use crate::nodes::Nodes;
 
 /// The records, or what a bug makes of them.
@@ -35,6 +37,8 @@ impl BrokenRecords {
                 token: token(moving.prepared, 1 << 19),
             };
             self.activate(&moving.to, slice, &then, &order).await;
+            // Long enough for others to decide otherwise.
+            sleep(chance::ms(0, 2_000)).await;
         }
         let was = seen.route.moving.as_ref().map(|was| was.phase);
         if bugs::has(Bug::EpochReused)

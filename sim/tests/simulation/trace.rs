@@ -17,6 +17,7 @@ pub(crate) struct Counts {
     pub(crate) moved: u64,
     pub(crate) undone: u64,
     pub(crate) left_behind: u64,
+    pub(crate) left_copies: u64,
     pub(crate) crashes: u64,
     pub(crate) held_back: u64,
     pub(crate) checkpoints: u64,
@@ -29,6 +30,7 @@ impl std::ops::AddAssign for Counts {
         self.moved += other.moved;
         self.undone += other.undone;
         self.left_behind += other.left_behind;
+        self.left_copies += other.left_copies;
         self.crashes += other.crashes;
         self.held_back += other.held_back;
         self.checkpoints += other.checkpoints;
