@@ -6,10 +6,9 @@ use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, TenantId, VoterId};
 
-use super::core::{Core, Found, Stored};
+use super::core::{Core, Found};
 use super::engine::{EmbeddedShard, whole};
 use super::export;
-use super::runs::RunError;
 use crate::shard::{
     ArchiveFile, At, Change, Cursor, Cut, Digest, Fence, Order, Page, PollRow, ShardResult,
     SliceDigest, SliceKey, Tally, Usage, VoteShard, VoterRow,
@@ -104,30 +103,11 @@ impl VoteShard for EmbeddedShard {
     async fn cast(&self, at: &At, ballots: &[Ballot]) -> ShardResult<Vec<Verdict>> {
         let now = self.now();
         self.shared.manners.voted();
-        let mut cast = self.decide(|core| core.cast(at, ballots, now)).await?;
-        if !cast.stored.is_empty() {
-            let store = self.shared.store();
-            let judged = self.stored(move || {
-                let runs = store.runs();
-                let judge = |(place, stored): (usize, Stored)| {
-                    let row = runs.get(stored.key)?;
-                    let verdict = stored.judge(row.as_ref().map(|stored| &stored.row));
-                    Ok((place, row.is_some(), verdict))
-                };
-                cast.stored
-                    .into_iter()
-                    .map(judge)
-                    .collect::<Result<Vec<_>, RunError>>()
-            });
-            for (place, has_row, verdict) in judged.await? {
-                let poll = ballots[place].poll;
-                cast.verdicts[place] = match has_row || !self.is_archived(&at.slice, poll).await? {
-                    true => verdict,
-                    false => Verdict::Refused(Refusal::Archived),
-                };
-            }
+        let cast = self.decide(|core| core.cast(at, ballots, now)).await?;
+        if cast.stored.is_empty() {
+            return Ok(cast.verdicts);
         }
-        Ok(cast.verdicts)
+        self.judged(at, ballots, cast).await
     }
 
     async fn tally(&self, slice: &SliceId, poll: PollId) -> ShardResult<Tally> {

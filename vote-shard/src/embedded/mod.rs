@@ -13,6 +13,7 @@
 //!   disk/      all file access
 //! ```
 
+mod aside;
 mod calls;
 mod checkpoint;
 mod committer;

@@ -145,6 +145,49 @@ async fn checkpoints_and_merges_keep_every_row_and_leave_no_litter() {
     assert_eq!(shard.scrub(&at().slice).await.unwrap(), digests);
 }
 
+/// The slice is taken away between the look at the fence and the rows on disk.
+#[tokio::test]
+async fn a_vote_in_a_closed_poll_whose_slice_leaves_meanwhile_is_not_lied_to() {
+    let disk = SimulatedDisk::new(1);
+    let shard = open_small(&disk);
+    shard.found(&at()).await.unwrap();
+    shard.create_poll(&at(), poll()).await.unwrap();
+    vote(&shard, 0..300).await;
+    shard.close_poll(&at(), poll().poll_id).await.unwrap();
+    shard.checkpoint().await.unwrap();
+    let ballots = [ballot("voter-8", 0, 8), ballot("nobody", 1, 1_236)];
+    let now = Timestamp::from_unix_ms(1_000);
+    let cast = async || {
+        let cast = shard.decide(|core| core.cast(&at(), &ballots, now)).await;
+        let cast = cast.unwrap();
+        assert_eq!(cast.stored.len(), 2, "rows are on disk only");
+        cast
+    };
+    let order = Order {
+        move_id: MoveId("m1".to_owned()),
+        token: 1,
+    };
+    let then = |epoch| At {
+        epoch: Epoch(epoch),
+        ..at()
+    };
+    let (before, sealed, gone) = (cast().await, cast().await, cast().await);
+    let closed = Verdict::Refused(ballast_domain::poll::Refusal::Closed);
+    let truth = [Verdict::Counted { revision: 1 }, closed];
+    let judged = shard.judged(&at(), &ballots, before).await;
+    assert_eq!(judged.unwrap(), truth);
+    shard.seal(&then(2), &order).await.unwrap();
+    let judged = shard.judged(&at(), &ballots, sealed).await;
+    assert_eq!(judged.unwrap(), truth, "it has not changed");
+    shard.retire(&then(3), &order).await.unwrap();
+    while shard.purge(&then(3), &order, 100).await.unwrap() > 0 {}
+    let judged = shard.judged(&at(), &ballots, gone).await;
+    assert!(
+        matches!(judged, Err(crate::shard::ShardError::Fenced(_))),
+        "{judged:?}"
+    );
+}
+
 #[tokio::test]
 async fn a_closed_poll_leaves_memory_and_still_knows_its_voters() {
     let disk = SimulatedDisk::new(1);

@@ -21,7 +21,7 @@ mod votes;
 
 use std::sync::Arc;
 
-pub(super) use self::votes::{Found, Stored};
+pub(super) use self::votes::{Cast, Found, Stored};
 use ballast_domain::Timestamp;
 use tokio::sync::SetOnce;
 
