@@ -22,6 +22,7 @@ mod load;
 mod load_metrics;
 mod lock;
 mod logging;
+mod memory;
 mod metrics;
 mod parts;
 mod reload;
@@ -58,6 +59,7 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     let config = settled(args)?;
     let lock = lock::DataDir::take(&config.server.data_dir)?;
     let logging = Arc::new(logging::Logging::start(&config)?);
+    memory::in_small_pages();
     if let Some(told) = format::check(lock.path())? {
         screen.note(&told);
     }

@@ -5,12 +5,20 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long a rest is: about four times what is done between two of them.
-const REST: Duration = Duration::from_millis(2);
+/// How long a rest is on a thread of its own: about four times what is done between
+/// two of them.
+const REST: Duration = Duration::from_millis(1);
+/// And among those who answer voters, whose timers know whole milliseconds only.
+const REST_ASIDE: Duration = Duration::from_millis(2);
 
-/// Rows that are read between two rests: about half a millisecond of work.
-/// With four times as many it is as long as the rest, and is felt.
-pub(super) const ROWS_AT_ONCE: usize = 512;
+/// Rows that are read between two rests: about a quarter of a millisecond of work.
+/// When it is more, whoever is about to vote feels it.
+pub(super) const ROWS_AT_ONCE: usize = 256;
+
+/// Portions without a vote after which nobody is expected any more, on a thread of
+/// its own. Votes come in bunches: whoever works on after a moment without any is
+/// met by the next.
+const WARY: u32 = 40;
 
 /// What a shard knows of its voters' haste.
 pub(super) struct Manners {
@@ -25,6 +33,8 @@ pub(super) struct Polite<'a> {
     manners: &'a Manners,
     /// How many calls there were when it last looked.
     seen: u64,
+    /// Portions for which it still expects somebody.
+    wary: u32,
 }
 
 impl Manners {
@@ -46,6 +56,7 @@ impl Manners {
         Polite {
             manners: self,
             seen,
+            wary: 0,
         }
     }
 }
@@ -59,13 +70,22 @@ impl Polite<'_> {
         is_in_the_way && self.manners.can_sleep
     }
 
+    /// Whether somebody has voted lately, and is likely to again.
+    fn would_be_in_the_way(&mut self) -> bool {
+        self.wary = match self.is_in_the_way() {
+            true => WARY,
+            false => self.wary.saturating_sub(1),
+        };
+        self.wary > 0
+    }
+
     /// Rests if somebody votes, on a thread of its own.
     #[allow(
         clippy::disallowed_methods,
         reason = "no worker is blocked, and in a simulation nobody sleeps"
     )]
     pub(super) fn rest(&mut self) {
-        if self.is_in_the_way() {
+        if self.would_be_in_the_way() {
             std::thread::sleep(REST);
         }
     }
@@ -73,7 +93,7 @@ impl Polite<'_> {
     /// Rests if somebody votes.
     pub(super) async fn rest_aside(&mut self) {
         match self.is_in_the_way() {
-            true => tokio::time::sleep(REST).await,
+            true => tokio::time::sleep(REST_ASIDE).await,
             false => tokio::task::yield_now().await,
         }
     }
@@ -91,6 +111,18 @@ mod tests {
         manners.voted();
         assert!(polite.is_in_the_way());
         assert!(!polite.is_in_the_way(), "nobody has voted since");
+    }
+
+    #[test]
+    fn whoever_was_met_is_wary_for_a_while() {
+        let manners = Manners::new(true);
+        let mut polite = manners.polite();
+        assert!(!polite.would_be_in_the_way());
+        manners.voted();
+        for _ in 0..WARY {
+            assert!(polite.would_be_in_the_way());
+        }
+        assert!(!polite.would_be_in_the_way());
     }
 
     #[test]
