@@ -206,8 +206,13 @@ fn progress(
         // The window is looked at now and then: between two looks nobody works
         // on it, and it goes on.
         (_, Some(since)) => {
-            let asked = migration.asked.complete.is_some();
-            window_at(since, migration.terms.window_ms, asked, now)
+            let window = Window {
+                since,
+                ms: migration.terms.window_ms,
+                both: migration.terms.sync && migration.figures.alone_since.is_none(),
+                ends_now: migration.asked.complete.is_some(),
+            };
+            window.at(now)
         }
         (Some(told), None) => told_of(told),
         (None, None) => MoveProgress {
@@ -223,36 +228,54 @@ fn progress(
     progress.total = progress.total.map(|total| total.max(progress.done));
     if let Some(why) = &migration.waiting_for {
         progress.note = Some(format!("waiting for {why}"));
+        if window.is_none() {
+            // Nobody works on it: how long that takes cannot be told.
+            (progress.per_second, progress.eta_seconds) = (None, None);
+        }
     }
     progress
 }
 
-/// How much of the window with both sides is over.
-fn window_at(since: Timestamp, window_ms: u64, ends_now: bool, now: Timestamp) -> MoveProgress {
-    let gone = u64::try_from(now.unix_ms() - since.unix_ms()).unwrap_or(0);
-    let left = match ends_now {
-        true => 0,
-        false => window_ms.saturating_sub(gone),
-    };
-    let seconds = |ms: u64| ms.div_ceil(1_000);
-    let note = match left {
-        0 => "the window is over: both sides are compared a last time".to_owned(),
-        _ => "both sides are kept until the window is over, and compared".to_owned(),
-    };
-    MoveProgress {
-        done: seconds(window_ms.saturating_sub(left)),
-        total: Some(seconds(window_ms)),
-        unit: "s".to_owned(),
-        note: Some(note),
-        per_second: None,
-        eta_seconds: (left > 0).then(|| seconds(left)),
+/// The time after a cutover in which both sides are kept.
+struct Window {
+    since: Timestamp,
+    ms: u64,
+    /// Whether both acknowledge.
+    both: bool,
+    /// Whether somebody does not want to wait for its end.
+    ends_now: bool,
+}
+
+impl Window {
+    /// How much of it is over.
+    fn at(&self, now: Timestamp) -> MoveProgress {
+        let gone = u64::try_from(now.unix_ms() - self.since.unix_ms()).unwrap_or(0);
+        let left = match self.ends_now {
+            true => 0,
+            false => self.ms.saturating_sub(gone),
+        };
+        let seconds = |ms: u64| ms.div_ceil(1_000);
+        let note = match (left, self.both) {
+            (0, _) => "the window is over: both sides are compared a last time",
+            (_, true) => {
+                "votes count when both sides have them, until the window is over; both are compared"
+            }
+            (_, false) => "both sides are kept until the window is over, and compared",
+        };
+        MoveProgress {
+            done: seconds(self.ms.saturating_sub(left)),
+            total: Some(seconds(self.ms)),
+            unit: "s".to_owned(),
+            note: Some(note.to_owned()),
+            per_second: None,
+            eta_seconds: (left > 0).then(|| seconds(left)),
+        }
     }
 }
 
 fn told_of(told: &TaskProgress) -> MoveProgress {
     let progress = &told.progress;
-    let ms = u64::try_from(told.at_ms - told.begun_at_ms).unwrap_or(0);
-    let per_second = (ms >= 500).then(|| progress.done.saturating_mul(1_000) / ms.max(1));
+    let per_second = told.per_second.map(|rate| rate.round() as u64);
     let left = progress
         .total
         .map(|total| total.saturating_sub(progress.done));
@@ -288,12 +311,48 @@ pub fn move_id(text: &str) -> Result<MoveId> {
 
 #[cfg(test)]
 mod tests {
+    use ballast_state_machines::core::TaskId;
+    use ballast_state_machines::engine::Progress;
+
     use super::*;
 
     #[test]
+    fn a_copy_tells_its_pace_and_how_long_it_still_takes() {
+        let told = |done, total, per_second| {
+            told_of(&TaskProgress {
+                task: TaskId(1),
+                state: "WaitForSync".to_owned(),
+                begun_at_ms: 0,
+                at_ms: 4_000,
+                per_second,
+                progress: Progress {
+                    done,
+                    total,
+                    unit: "rows".to_owned(),
+                    note: Some("copying".to_owned()),
+                },
+            })
+        };
+        let copied = told(4_000, Some(10_001), Some(999.6));
+        assert_eq!(copied.per_second, Some(1_000));
+        assert_eq!(copied.eta_seconds, Some(7));
+        assert_eq!((copied.done, copied.total), (4_000, Some(10_001)));
+        assert_eq!(told(4_000, Some(10_000), None).eta_seconds, None);
+        assert_eq!(told(4_000, None, Some(10.0)).eta_seconds, None);
+        assert_eq!(told(4_000, Some(9_000), Some(0.2)).eta_seconds, None);
+        // More came than was expected.
+        assert_eq!(told(4_000, Some(3_000), Some(10.0)).eta_seconds, Some(0));
+    }
+
+    #[test]
     fn the_window_tells_how_long_it_still_takes() {
-        let at = |ms| window_at(Timestamp::from_unix_ms(0), 7_200_000, false, ms);
-        let at = |ms| at(Timestamp::from_unix_ms(ms));
+        let window = |both, ends_now| Window {
+            since: Timestamp::from_unix_ms(0),
+            ms: 7_200_000,
+            both,
+            ends_now,
+        };
+        let at = |ms| window(false, false).at(Timestamp::from_unix_ms(ms));
         let begun = at(0);
         assert_eq!((begun.done, begun.total), (0, Some(7_200)));
         assert_eq!(begun.eta_seconds, Some(7_200));
@@ -302,8 +361,14 @@ mod tests {
         let over = at(9_000_000);
         assert_eq!((over.done, over.eta_seconds), (7_200, None));
         assert!(over.note.unwrap().contains("a last time"));
-        // Somebody does not want to wait for its end.
-        let (since, now) = (Timestamp::from_unix_ms(0), Timestamp::from_unix_ms(1));
-        assert_eq!(window_at(since, 7_200_000, true, now).eta_seconds, None);
+        let now = Timestamp::from_unix_ms(1);
+        assert!(
+            window(true, false)
+                .at(now)
+                .note
+                .unwrap()
+                .contains("both sides have them")
+        );
+        assert_eq!(window(true, true).at(now).eta_seconds, None);
     }
 }

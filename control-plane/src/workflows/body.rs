@@ -115,6 +115,9 @@ pub struct ProgressBody {
     pub total: Option<u64>,
     /// What is counted.
     pub unit: String,
+    /// How many of them were done per second lately, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<f64>,
     /// What is being done, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -191,6 +194,7 @@ impl From<TaskProgress> for ProgressBody {
             done: told.progress.done,
             total: told.progress.total,
             unit: told.progress.unit,
+            per_second: told.per_second,
             note: told.progress.note,
         }
     }

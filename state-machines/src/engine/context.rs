@@ -36,6 +36,8 @@ pub struct TaskProgress {
     pub begun_at_ms: i64,
     /// When it told this.
     pub at_ms: i64,
+    /// How fast it goes, as far as that is known: units per second.
+    pub per_second: Option<f64>,
     /// How far it is.
     #[serde(flatten)]
     pub progress: Progress,
@@ -205,6 +207,7 @@ impl TaskContext {
             state: inner.order.state.clone(),
             begun_at_ms: inner.begun_at_ms,
             at_ms,
+            per_second: None,
             progress,
         });
         inner.shared.watched.changed(&inner.held.lease.id);

@@ -1,12 +1,12 @@
 //! An execution that is in memory, as others see it.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
 use super::TaskProgress;
+use super::pace::Told;
 use crate::core::TaskId;
 use crate::store::Lease;
 
@@ -18,7 +18,7 @@ pub(super) struct Held {
     pub(super) signal: Notify,
     has_mail: AtomicBool,
     is_lost: AtomicBool,
-    progress: Mutex<BTreeMap<TaskId, TaskProgress>>,
+    told: Mutex<Told>,
 }
 
 impl Held {
@@ -29,7 +29,7 @@ impl Held {
             signal: Notify::new(),
             has_mail: AtomicBool::new(false),
             is_lost: AtomicBool::new(false),
-            progress: Mutex::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -56,19 +56,19 @@ impl Held {
 
     /// A task tells how far it is.
     pub(super) fn tell(&self, progress: TaskProgress) {
-        self.told().insert(progress.task, progress);
+        self.told().tell(progress);
     }
 
     /// A task is over.
     pub(super) fn forget(&self, task: TaskId) {
-        self.told().remove(&task);
+        self.told().forget(task);
     }
 
     pub(super) fn progress(&self) -> Vec<TaskProgress> {
-        self.told().values().cloned().collect()
+        self.told().all()
     }
 
-    fn told(&self) -> MutexGuard<'_, BTreeMap<TaskId, TaskProgress>> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -37,6 +37,7 @@ mod look;
 mod message;
 mod nested;
 mod offline;
+mod pace;
 mod registry;
 mod runner;
 mod settings;

@@ -127,6 +127,7 @@ pub(crate) struct Progress {
     pub(crate) total: Option<u64>,
     #[serde(default)]
     pub(crate) unit: String,
+    pub(crate) per_second: Option<f64>,
     pub(crate) note: Option<String>,
 }
 

@@ -10,7 +10,6 @@ use crate::cli::failure::Failure;
 use crate::cli::now::now;
 use crate::cli::output::Screen;
 use crate::cli::paint::Painter;
-use crate::cli::view::watch::pace::Paces;
 use crate::cli::view::watch::{Link, Scene, frame};
 
 /// A live view.
@@ -19,7 +18,6 @@ pub(super) struct Live<'a> {
     painter: Painter,
     definition: Definition,
     story: Story,
-    paces: Paces,
     execution: Option<Execution>,
     link: Link,
 }
@@ -32,7 +30,6 @@ impl<'a> Live<'a> {
             painter: Painter::new(),
             definition,
             story: Story::default(),
-            paces: Paces::default(),
             execution: None,
             link: Link::Fine,
         }
@@ -47,7 +44,6 @@ impl<'a> Live<'a> {
         for event in events {
             self.story.take(event);
         }
-        self.paces.take(&execution.progress);
         self.execution = Some(execution.clone());
         let at = now();
         self.link = self.link.back(at);
@@ -74,7 +70,6 @@ impl<'a> Live<'a> {
             execution,
             definition: &self.definition,
             story: &self.story,
-            paces: &self.paces,
             link: self.link,
             now,
         };

@@ -87,6 +87,7 @@ impl Holder {
                 state: flight.order.state.clone(),
                 begun_at_ms: flight.ordered_at_ms,
                 at_ms,
+                per_second: None,
                 progress,
             });
             self.shared.watched.changed(&self.held.lease.id);

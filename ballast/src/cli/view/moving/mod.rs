@@ -207,10 +207,10 @@ fn far(migration: &Migration, columns: usize, now: Timestamp) -> Vec<Line> {
             done: it.done,
             total: it.total,
             unit: it.unit.clone(),
+            per_second: it.per_second.map(|rate| rate as f64),
             note: None,
         };
-        let rate = it.per_second.map(|rate| rate as f64);
-        lines.push(bar::progress(&told, rate, "    ", columns, now));
+        lines.push(bar::progress(&told, "    ", columns, now));
     }
     if let Some(note) = &it.note
         && migration.record.waiting_for.is_none()

@@ -13,13 +13,7 @@ const BAR_MAX: usize = 28;
 const BAR_MIN: usize = 8;
 
 /// How far a task is, after an indentation.
-pub(crate) fn progress(
-    told: &Progress,
-    per_second: Option<f64>,
-    indent: &str,
-    columns: usize,
-    now: Timestamp,
-) -> Line {
+pub(crate) fn progress(told: &Progress, indent: &str, columns: usize, now: Timestamp) -> Line {
     let mut line = Line::of(Paint::Plain, indent);
     // What is left out first comes last.
     let mut parts: Vec<(Paint, String)> = Vec::new();
@@ -36,7 +30,7 @@ pub(crate) fn progress(
     } else {
         line = line.with(Paint::Plain, &united(number(told.done), &told.unit));
     }
-    if let Some(per_second) = per_second {
+    if let Some(per_second) = told.per_second {
         if let Some(left) = left_ms(told, per_second, now) {
             parts.push((Paint::Plain, format!("{} left", span(left))));
         }

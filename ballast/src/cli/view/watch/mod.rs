@@ -30,7 +30,6 @@ use crate::cli::execution::body::{Execution, Status};
 use crate::cli::execution::story::Story;
 use crate::cli::time::span;
 use line::{Line, Paint};
-use pace::Paces;
 
 /// How long it is shown that the connection is there again.
 const BACK_SHOWN_MS: i64 = 5_000;
@@ -42,7 +41,6 @@ pub(crate) struct Scene<'a> {
     pub(crate) execution: &'a Execution,
     pub(crate) definition: &'a Definition,
     pub(crate) story: &'a Story,
-    pub(crate) paces: &'a Paces,
     pub(crate) link: Link,
     pub(crate) now: Timestamp,
 }
@@ -82,13 +80,7 @@ pub(crate) fn frame(scene: &Scene<'_>, columns: usize, rows: usize) -> Vec<Line>
     let marks = scene.story.marks(scene.execution, scene.definition);
     let graph = draw::text(scene.definition, &marks);
     let graph: Vec<Line> = graph.lines().map(coloured).collect();
-    let feet = position::lines(
-        scene.execution,
-        scene.story,
-        scene.paces,
-        columns,
-        scene.now,
-    );
+    let feet = position::lines(scene.execution, scene.story, columns, scene.now);
     // The cursor stands on a row of its own, below.
     let lines = fit::fitted(head, graph, feet, rows.saturating_sub(1));
     lines.into_iter().map(|line| line.cut(columns)).collect()

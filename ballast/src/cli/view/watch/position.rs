@@ -4,7 +4,6 @@ use ballast_domain::Timestamp;
 
 use super::bar;
 use super::line::{Line, Paint};
-use super::pace::Paces;
 use crate::cli::execution::body::{Doing, Execution, Position, Progress};
 use crate::cli::execution::story::Story;
 use crate::cli::table::number;
@@ -80,14 +79,15 @@ pub(crate) fn how_to_signal(id: &str, at: &Position) -> String {
 /// Branches or iterations up to which a bar would say less than the numbers.
 const FEW: u64 = 4;
 
-/// What a Map of many items has done, as if it were a task's progress; and its
+/// What a Map of many items has done, as if it were a task's progress, with its
 /// mean pace since it was entered.
-fn gathered(at: &Position, now: Timestamp) -> Option<(Progress, Option<f64>)> {
+fn gathered(at: &Position, now: Timestamp) -> Option<Progress> {
     let (done, total) = match (at.doing, at.done, at.total) {
         (Doing::Gathering, Some(done), Some(total)) if total > FEW => (done, total),
         _ => return None,
     };
-    let progress = Progress {
+    let seconds = now.unix_ms().saturating_sub(at.entered_at.unix_ms()) as f64 / 1_000.0;
+    Some(Progress {
         state: at.state.clone(),
         task: 0,
         begun_at: at.entered_at,
@@ -95,11 +95,9 @@ fn gathered(at: &Position, now: Timestamp) -> Option<(Progress, Option<f64>)> {
         done,
         total: Some(total),
         unit: "items".to_owned(),
+        per_second: (done > 0 && seconds > 0.0).then(|| done as f64 / seconds),
         note: None,
-    };
-    let seconds = now.unix_ms().saturating_sub(at.entered_at.unix_ms()) as f64 / 1_000.0;
-    let pace = (done > 0 && seconds > 0.0).then(|| done as f64 / seconds);
-    Some((progress, pace))
+    })
 }
 
 fn sign(doing: Doing) -> (&'static str, Paint) {
@@ -115,7 +113,6 @@ fn sign(doing: Doing) -> (&'static str, Paint) {
 pub(super) fn lines(
     execution: &Execution,
     story: &Story,
-    paces: &Paces,
     columns: usize,
     now: Timestamp,
 ) -> Vec<Vec<Line>> {
@@ -140,8 +137,8 @@ pub(super) fn lines(
             .with(Paint::Bold, &format!(" {name}"))
             .then(Paint::Plain, &words);
         let mut group = vec![head];
-        if let Some((progress, pace)) = many {
-            group.push(bar::progress(&progress, pace, "  ", columns, now));
+        if let Some(progress) = many {
+            group.push(bar::progress(&progress, "  ", columns, now));
         }
         if at.doing == Doing::BackingOff
             && let Some(why) = story.trouble(&at.state)
@@ -158,8 +155,7 @@ pub(super) fn lines(
             && let Some(mine) = mine
         {
             let progress = told.remove(mine);
-            let pace = paces.per_second(progress);
-            group.push(bar::progress(progress, pace, "  ", columns, now));
+            group.push(bar::progress(progress, "  ", columns, now));
             if let Some(note) = &progress.note {
                 group.push(Line::of(Paint::Dim, &format!("  {note}")));
             }

@@ -6,7 +6,6 @@ use ballast_state_machines::language::Definition;
 use serde_json::{Value, json};
 
 use super::line::Line;
-use super::pace::Paces;
 use super::told::Teller;
 use super::{Link, Scene, frame};
 use crate::cli::execution::body::{Execution, HistoryEvent};
@@ -97,13 +96,10 @@ impl Look {
         for event in &self.events {
             story.take(event);
         }
-        let mut paces = Paces::default();
-        paces.take(&execution.progress);
         let scene = Scene {
             execution,
             definition: &self.definition,
             story: &story,
-            paces: &paces,
             link: self.link,
             now: NOW,
         };
@@ -130,7 +126,8 @@ fn copying() -> Execution {
     execution(json!({
         "position": [at("Copy", "working", json!({"attempt": 1}))],
         "progress": [{"state": "Copy", "task": 3, "begunAt": ago(42), "at": ago(1),
-            "done": 41_000, "total": 100_000, "unit": "rows", "note": "partition 7 of 16"}],
+            "done": 41_000, "total": 100_000, "unit": "rows", "perSecond": 1_000.0,
+            "note": "partition 7 of 16"}],
     }))
 }
 
@@ -187,7 +184,7 @@ fn many() -> Execution {
     };
     let far = |task: u64, done: u64| {
         json!({"state": "Copy", "task": task, "begunAt": ago(10), "at": NOW, "done": done,
-            "total": 60, "unit": "files"})
+            "total": 60, "unit": "files", "perSecond": done as f64 / 10.0})
     };
     execution(json!({
         "executionID": "wide:1", "workflow": "wide",
