@@ -177,7 +177,9 @@ async fn stay(steps: &Steps, context: &TaskContext, migration: &Migration, job: 
     }
     tracing::warn!(id = %migration.migration_id, "a way back is called off");
     let why = match migration.asked.stay {
-        Some(_) => "it was to be brought back, and somebody wanted it to stay",
+        Some(_) => {
+            "it was to be brought back, and somebody wanted it to stay; both sides were not compared again"
+        }
         None => "somebody wanted it to stay, though nobody could say which side was right",
     };
     let why = Some(why.to_owned());

@@ -114,19 +114,14 @@ impl Sides {
     }
 
     /// The polls that differ although nobody has voted in them since `before` was
-    /// read of the source. The target is read first: what is written to both
-    /// meanwhile is found to have changed on the source.
+    /// read of the source.
     pub async fn unequal_at_rest(
         &self,
         slice: &SliceId,
         before: &Digests,
     ) -> Result<Vec<PollId>, MoveError> {
-        let target = digests(&self.to, slice).await?;
-        let source = self.source_digests(slice).await?;
-        let in_motion = differing(before, &source);
-        let mut unequal = differing(&source, &target);
-        unequal.retain(|poll| in_motion.binary_search(poll).is_err());
-        Ok(unequal)
+        let (source, target) = (self.source_digests(slice), digests(&self.to, slice));
+        at_rest(before, source, target).await
     }
 
     /// The digests that the source keeps of a slice, in the order of the polls.
@@ -274,6 +269,22 @@ async fn digest(
     }
 }
 
+/// The polls that differ and are on the source as they were `before`. The target is
+/// read first: what is written to both meanwhile is found to have changed on the
+/// source. The other way round it would look like damage.
+async fn at_rest<E>(
+    before: &Digests,
+    source: impl Future<Output = Result<Digests, E>>,
+    target: impl Future<Output = Result<Digests, E>>,
+) -> Result<Vec<PollId>, E> {
+    let target = target.await?;
+    let source = source.await?;
+    let in_motion = differing(before, &source);
+    let mut unequal = differing(&source, &target);
+    unequal.retain(|poll| in_motion.binary_search(poll).is_err());
+    Ok(unequal)
+}
+
 /// The polls that differ between two lists, each in the order of the polls.
 #[must_use]
 pub fn differing(one: &Digests, two: &Digests) -> Vec<PollId> {
@@ -305,5 +316,49 @@ pub(super) fn failed(shard: &ShardId) -> impl FnOnce(ShardError) -> MoveError + 
     move |source| MoveError::Shard {
         shard: shard.clone(),
         source,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "these are tests")]
+mod tests {
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    use super::*;
+
+    const POLL: u64 = 2;
+
+    /// The sums of three polls, with so many votes in the second.
+    fn sums(votes: u64) -> Digests {
+        let sum = |number| {
+            let rows = if number == POLL { votes } else { number };
+            let sum = [rows * 17, 0, 0, 0];
+            (PollId::from_number(number.into()), Digest { rows, sum })
+        };
+        [1, POLL, 3].map(sum).to_vec()
+    }
+
+    /// Reads a side, and then somebody votes on both.
+    async fn read(votes: &Cell<u64>, lacks: u64) -> Result<Digests, Infallible> {
+        let read = sums(votes.get() - lacks);
+        votes.set(votes.get() + 1);
+        Ok(read)
+    }
+
+    #[tokio::test]
+    async fn a_vote_on_both_sides_between_two_looks_is_no_difference() {
+        let votes = Cell::new(5);
+        let before = sums(votes.get());
+        let unequal = at_rest(&before, read(&votes, 0), read(&votes, 0)).await;
+        assert_eq!(unequal.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn a_vote_that_only_the_source_has_is_one_when_nobody_votes() {
+        let before = sums(5);
+        let (source, target) = (Cell::new(5), Cell::new(5));
+        let unequal = at_rest(&before, read(&source, 0), read(&target, 1)).await;
+        assert_eq!(unequal.unwrap(), [PollId::from_number(POLL.into())]);
     }
 }
