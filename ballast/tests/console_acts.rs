@@ -381,6 +381,7 @@ async fn shards_are_added_weighed_drained_and_removed() {
     let fields = [
         ("window", "0"),
         ("concurrency", "4"),
+        ("sync", "on"),
         ("reason", "old disk"),
     ];
     browser
@@ -396,6 +397,12 @@ async fn shards_are_added_weighed_drained_and_removed() {
         page.text.contains(">empty<").then_some(())
     })
     .await;
+    let moves = it.get("/migrations?from=shard-1").await;
+    let moves = moves["items"].as_array().unwrap();
+    assert!(!moves.is_empty(), "twelve tenants are on every shard");
+    for one in moves {
+        assert_eq!(one["terms"]["sync"], true, "as it was ticked: {one}");
+    }
     browser
         .act(
             "/console/shards/shard-1",

@@ -411,7 +411,7 @@ async fn a_second_drain_takes_the_place_of_the_first() {
     let shard = shard_of(&it, "acme").await;
     let held = it.get(&format!("/shards/{shard}")).await["slices"].clone();
     let first = ["shard", "drain", &shard, "--yes", "--concurrency", "1"];
-    let begun = run(&it, &[&first[..], &["--window", "1h"]].concat()).await;
+    let begun = run(&it, &[&first[..], &["--window", "sync:1h"]].concat()).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
     let first = eventually("a move in its window", async || {
         let open = it.all("/migrations?open=true").await;
@@ -433,12 +433,10 @@ async fn a_second_drain_takes_the_place_of_the_first() {
     let moves = it.all("/migrations?status=completed").await;
     assert_eq!(moves.len() as u64, held.as_u64().unwrap(), "each once");
     for one in &moves {
-        let window = if one["migrationID"] == first {
-            3_600_000
-        } else {
-            0
-        };
+        let is_first = one["migrationID"] == first;
+        let window = if is_first { 3_600_000 } else { 0 };
         assert_eq!(one["terms"]["windowMs"], window, "{one}");
+        assert_eq!(one["terms"]["sync"] == true, is_first, "{one}");
     }
 }
 
@@ -529,7 +527,8 @@ async fn a_shard_is_drained_and_a_drain_called_off() {
     assert!(due > 0, "somebody belongs there");
     let shown = run(&it, &["rebalance"]).await;
     assert!(shown.stdout.contains("this would be done"), "{shown:?}");
-    let begun = run(&it, &["rebalance", "--yes", "--window", "0s", "--json"]).await;
+    let begin = ["rebalance", "--yes", "--window", "sync:1s", "--json"];
+    let begun = run(&it, &begin).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
     eventually("all are where they belong", async || {
         let body = it.get("/rebalance").await;
@@ -539,4 +538,11 @@ async fn a_shard_is_drained_and_a_drain_called_off() {
     .await;
     assert_eq!(it.get("/placement/drift").await["movesTotal"], 0);
     assert_eq!(shard_of(&it, "acme").await, shard);
+    let moves = it.all("/migrations?status=completed").await;
+    let synced = moves.iter().filter(|one| one["terms"]["sync"] == true);
+    assert_eq!(
+        synced.count() as u64,
+        due,
+        "each on the terms that were asked for"
+    );
 }

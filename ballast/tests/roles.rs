@@ -109,13 +109,17 @@ async fn run_a_trial(it: &Instance) {
     assert!(end.text.contains("event: end"), "{}", end.text);
 }
 
+/// Where it could be instead.
+fn others(shard: &str) -> &'static str {
+    match shard {
+        "shard-1" => "shard-2",
+        _ => "shard-1",
+    }
+}
+
 /// A move of `acme` that has ended; returns where the tenant is, and the move.
 async fn move_it(it: &Instance, from: &str) -> (String, String) {
-    let to = if from == "shard-1" {
-        "shard-2"
-    } else {
-        "shard-1"
-    };
+    let to = others(from);
     let call = it.call("POST", "/tenants/acme/move");
     let body = json!({ "toShardID": to, "windowMs": 0 });
     let begun = call.json(&body).send().await.expect(202);
@@ -186,6 +190,15 @@ async fn every_operation_asks_for_a_role() {
         if operation.is_for_admins() {
             call(Some(&operator)).await.refused(403, "missing-role");
         }
+    }
+    // What would be done is shown to whoever may look.
+    for (verb, mut body) in [
+        ("move", json!({ "toShardID": others(&named.shard) })),
+        ("split", json!({ "into": 2 })),
+    ] {
+        body["dryRun"] = true.into();
+        let call = it.anonymous("POST", &format!("/tenants/acme/{verb}"));
+        call.token(&viewer).json(&body).send().await.expect(200);
     }
     assert_eq!(it.newest_event().await, before, "nothing was changed");
     // What a viewer may not, an operator may: nothing is forbidden to both

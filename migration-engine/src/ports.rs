@@ -104,8 +104,8 @@ pub struct Wanted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ms: Option<u64>,
     /// Whether, within the window, a write is acknowledged only when both sides
-    /// have it.
-    #[serde(default)]
+    /// have it. In the workflow `sync` is what copying said.
+    #[serde(rename = "bothAcknowledge", default)]
     pub sync: bool,
     /// How long nobody may be able to vote at the cutover, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,6 @@
 //! `shard drain` and `rebalance`: many moves at once. Without `--yes` they only
 //! show what they would do.
 
-use std::time::Duration;
-
 use clap::Args;
 use serde_json::Value;
 
@@ -10,6 +8,7 @@ use super::Remote;
 use super::args::Fields;
 use super::client::{Reply, Request};
 use super::failure::{Failure, Verdict};
+use super::migration::window::Window;
 use super::view::{self, drains};
 
 /// How many moves are made.
@@ -21,9 +20,10 @@ pub(crate) struct Manner {
     /// How many moves at the same time; moves.per_shard_max when absent
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     concurrency: Option<u64>,
-    /// How long both sides are kept after each cutover, such as 10min
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
-    window: Option<Duration>,
+    /// How long both sides are kept after each cutover, such as 10min; with `sync` or
+    /// `sync:10min` a vote counts only when both have it
+    #[arg(long, value_name = "TIME")]
+    window: Option<Window>,
     /// Why: kept with every move
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -31,11 +31,10 @@ pub(crate) struct Manner {
 
 impl Manner {
     fn request(self, path: &[&str]) -> Request {
-        let window = self.window;
-        let window = window.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let fields = Fields::default()
             .with("concurrency", self.concurrency)
-            .with("windowMs", window);
+            .with("windowMs", self.window.and_then(Window::ms))
+            .with("sync", self.window.and_then(Window::sync));
         Request::post(path)
             .body(fields.value())
             .query("reason", self.reason)

@@ -44,6 +44,11 @@ pub(crate) enum Kind {
     Fleet,
     Workflow,
     Execution,
+    Migration,
+    Hotspot,
+    Plan,
+    Settings,
+    Share,
 }
 
 impl Verb {

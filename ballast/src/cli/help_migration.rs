@@ -98,7 +98,7 @@ these moves are over the shard holds copies.
 Examples:
   ballast shard drain shard-1
   ballast shard drain shard-1 --yes --concurrency 2 --reason 'new disks'
-  ballast shard drain shard-1 --yes --window 10min
+  ballast shard drain shard-1 --yes --window sync:10min
   ballast shard drain shard-1 --cancel";
 pub(crate) const REBALANCE: &str = "\
 Without --yes only the plan is shown: the slices that are not where they belong, as ballast

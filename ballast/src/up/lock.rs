@@ -7,8 +7,13 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+
+/// How often another process is waited for, and how long each time: one second.
+const TRIES: u32 = 20;
+const BETWEEN: Duration = Duration::from_millis(50);
 
 /// A data directory that is ours alone.
 pub(crate) struct DataDir {
@@ -42,7 +47,7 @@ impl DataDir {
             .truncate(false)
             .open(&lock)
             .with_context(|| format!("open {}", lock.display()))?;
-        match file.try_lock() {
+        match locked(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut pid = String::new();
@@ -69,6 +74,22 @@ impl DataDir {
     }
 }
 
+/// Locks it, and waits a moment for whoever is about to end: one that was killed has
+/// its locks until the system has taken everything away from it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "nothing runs yet that would have to wait"
+)]
+fn locked(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN),
+            other => return other,
+        }
+    }
+    file.try_lock()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,7 +103,12 @@ mod tests {
             error.contains(&format!("process {}", std::process::id())),
             "{error}"
         );
-        drop(first);
-        assert!(DataDir::take(directory.path()).is_ok());
+        // One that ends is waited for.
+        let second = std::thread::scope(|scope| {
+            let second = scope.spawn(|| DataDir::take(directory.path()).map(drop));
+            drop(first);
+            second.join().unwrap()
+        });
+        assert!(second.is_ok());
     }
 }

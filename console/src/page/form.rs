@@ -23,6 +23,13 @@ pub(crate) fn reason(id: &str) -> Markup {
     }
 }
 
+/// Whether a move's window is one in which both sides acknowledge.
+pub(crate) fn both_acknowledge() -> Markup {
+    html! {
+        label class="tick" { input type="checkbox" name="sync"; "A vote counts when both sides have it" }
+    }
+}
+
 /// Something that is done only after a second look: what it does, why, and a
 /// button. It needs no script.
 pub(crate) struct Verb<'a> {

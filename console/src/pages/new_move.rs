@@ -12,7 +12,7 @@ use crate::console::Console;
 use crate::fields::Fields;
 use crate::page::error::Broken;
 use crate::page::flash::done;
-use crate::page::form::{hidden, reason};
+use crate::page::form::{both_acknowledge, hidden, reason};
 use crate::page::layout::Page;
 use crate::page::words::{bytes, number, span};
 use crate::session::Visitor;
@@ -54,7 +54,7 @@ pub(super) fn form(console: &Console, tenant: &Tenant) -> Markup {
                     input id="move-pause" name="pause" inputmode="numeric" pattern="[0-9]*" placeholder="any";
                 }
                 div {
-                    label class="tick" { input type="checkbox" name="sync"; "A vote counts when both sides have it" }
+                    (both_acknowledge())
                 }
                 div { button type="submit" class="primary" { "Show what a move would do" } }
             }

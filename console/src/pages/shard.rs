@@ -171,6 +171,7 @@ fn drain_forms(visitor: &Visitor, seen: &Seen, window_ms: u64) -> Markup {
                         input id="concurrency" name="concurrency" inputmode="numeric" pattern="[0-9]*";
                         label for="window" { "Keep both sides for, in seconds; " (span(window_ms)) " when empty" }
                         input id="window" name="window" inputmode="numeric" pattern="[0-9]*" placeholder=(window_ms / 1_000);
+                        (form::both_acknowledge())
                     }))
             }
             @if draining {
@@ -242,7 +243,7 @@ impl Seen {
                     DrainStatus::Idle => { (badge("warn", "takes nothing new, but nobody moves its slices away")) }
                     DrainStatus::Empty => { (badge("good", "empty")) }
                 }
-                " " (number(self.drain.slices_left)) " slices left, " (number(self.drain.leaving)) " leaving"
+                " Slices: " (number(self.drain.slices_left)) " left, " (number(self.drain.leaving)) " leaving"
             }
             @if let Some(emptying) = &self.emptying { (emptying.show(self.now)) }
             @if !self.leaving.is_empty() {
@@ -319,6 +320,7 @@ pub(super) async fn drain(Deed { console, id, act }: Deed<ShardId>) -> Result<Re
     let manner = Manner {
         concurrency: act.fields.optional("concurrency")?,
         window_ms: window.map(|seconds| seconds.saturating_mul(1_000)),
+        sync: act.fields.ticked("sync"),
     };
     drain::begin(&console.plane, &act.intent()?, &id, &manner).await?;
     let to = format!("/console/shards/{id}");

@@ -18,8 +18,8 @@ use crate::plane::ControlPlane;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Filter {
-    /// Only events of this kind: tenant, shard, key, token, fleet, workflow or
-    /// execution.
+    /// Only events of this kind: tenant, shard, key, token, fleet, workflow,
+    /// execution, migration, hotspot, plan, settings or share.
     kind: Option<String>,
     /// Only events of this one (with `kind`).
     #[param(max_length = 63)]

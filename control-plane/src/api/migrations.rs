@@ -19,14 +19,20 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, accepted, replayed_as, tagged};
 use super::caller::Viewer;
-use super::request::{AsAdmin, Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
+use super::request::{
+    AsAdmin, AsViewer, Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason,
+};
 use crate::migrations::ask::{self, Ask};
 use crate::migrations::begin::{self, MovePlan, NewMove};
 use crate::migrations::body::{MigrationBody, move_id};
 use crate::migrations::{self, MigrationFilter, movers};
 use crate::plane::ControlPlane;
 
-impl Payload for NewMove {}
+impl Payload for NewMove {
+    fn needs(&self) -> Option<Role> {
+        (!self.dry_run).then_some(Role::Operator)
+    }
+}
 
 /// A move's name in a path: whatever it is, there is such a move or not.
 pub(super) struct Named(pub(super) String);
@@ -42,14 +48,14 @@ impl FromStr for Named {
 ///
 /// It is answered as soon as it is written down; what becomes of it is seen at
 /// `GET /migrations/{migrationID}`. With `dryRun` it is only said what would
-/// be done, and what it would cost.
+/// be done, and what it would cost; a viewer may ask that.
 #[utoipa::path(post, path = "/tenants/{tenantID}/move", tag = "migrations",
     params(("tenantID" = TenantId, Path), Reason, IdempotencyHeader), request_body = NewMove,
     responses((status = 202, body = MigrationBody), (status = 200, body = MovePlan)))]
 pub(super) async fn begin(
     State(plane): State<ControlPlane>,
     Id(tenant): Id<TenantId>,
-    change: Change<NewMove>,
+    change: Change<NewMove, AsViewer>,
 ) -> Answer {
     let Change { intent, body, .. } = change;
     if body.dry_run {

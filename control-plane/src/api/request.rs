@@ -80,6 +80,12 @@ pub(super) struct IdempotencyHeader {
 pub(super) trait Least {
     const ROLE: Role;
 }
+/// For what may turn out to be a mere question: what the body says decides
+/// ([`Payload::needs`]).
+pub(super) struct AsViewer;
+impl Least for AsViewer {
+    const ROLE: Role = Role::Viewer;
+}
 pub(super) struct AsOperator;
 impl Least for AsOperator {
     const ROLE: Role = Role::Operator;

@@ -6,30 +6,40 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use ballast_domain::TenantId;
 use ballast_domain::tenant::Tenant;
+use ballast_domain::token::Role;
 
 use super::answer::{Answer, replayed_as, with_tag};
-use super::request::{Change, Id, IdempotencyHeader, Payload, Reason};
+use super::request::{AsViewer, Change, Id, IdempotencyHeader, Payload, Reason};
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 use crate::slicing::ask::{self, NewMerge, NewSplit, SlicingPlan, Wanted};
 
-impl Payload for NewSplit {}
-impl Payload for NewMerge {}
+impl Payload for NewSplit {
+    fn needs(&self) -> Option<Role> {
+        (!self.dry_run).then_some(Role::Operator)
+    }
+}
+impl Payload for NewMerge {
+    fn needs(&self) -> Option<Role> {
+        (!self.dry_run).then_some(Role::Operator)
+    }
+}
 
 /// Divide a tenant into more slices, by the hash of its polls' ids.
 ///
 /// Slices are cut where they are, while they are being voted on; those that
 /// belong elsewhere are then moved there, each by a move of its own. It is
 /// answered when it is written down, and mostly when it is done: until then the
-/// tenant has `slicing`. With `dryRun` it is only said what would be done.
+/// tenant has `slicing`. With `dryRun` it is only said what would be done; a
+/// viewer may ask that.
 #[utoipa::path(post, path = "/tenants/{tenantID}/split", tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IdempotencyHeader), request_body = NewSplit,
     responses((status = 202, body = Versioned<Tenant>), (status = 200, body = SlicingPlan)))]
 pub(super) async fn split(
     State(plane): State<ControlPlane>,
     Id(tenant): Id<TenantId>,
-    change: Change<NewSplit>,
+    change: Change<NewSplit, AsViewer>,
 ) -> Answer {
     let Change { intent, body, .. } = change;
     let wanted = Wanted::Split {
@@ -48,7 +58,7 @@ pub(super) async fn split(
 pub(super) async fn merge(
     State(plane): State<ControlPlane>,
     Id(tenant): Id<TenantId>,
-    change: Change<NewMerge>,
+    change: Change<NewMerge, AsViewer>,
 ) -> Answer {
     let Change { intent, body, .. } = change;
     let wanted = Wanted::Merge { into: body.into };

@@ -139,6 +139,7 @@ pub async fn begin(
         "shardID": id,
         "concurrency": manner.concurrency,
         "windowMs": manner.window_ms,
+        "sync": manner.sync,
         "reason": intent.reason,
     });
     let new = NewExecution {

@@ -45,6 +45,10 @@ pub struct Manner {
     #[schema(maximum = 2_592_000_000_u64)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ms: Option<u64>,
+    /// Whether, within these windows, a write is acknowledged only when both sides
+    /// have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sync: bool,
 }
 
 impl Manner {

@@ -34,6 +34,8 @@ struct Given {
     shard_id: Option<ShardId>,
     concurrency: Option<u64>,
     window_ms: Option<u64>,
+    #[serde(default)]
+    sync: bool,
     reason: Option<String>,
 }
 
@@ -42,6 +44,7 @@ impl Given {
         let manner = Manner {
             concurrency: self.concurrency,
             window_ms: self.window_ms,
+            sync: self.sync,
         };
         manner.at_once(plane)
     }
@@ -95,6 +98,7 @@ fn moves(plane: &ControlPlane, plan: &FleetPlan, given: &Given, most: usize) -> 
                 "fromShardID": slice.from,
                 "toShardID": slice.to,
                 "windowMs": window_ms,
+                "bothAcknowledge": given.sync,
                 "reason": given.reason,
             },
         })

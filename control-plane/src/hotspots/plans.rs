@@ -126,6 +126,7 @@ pub(crate) async fn make(
         letter,
         concurrency: new.manner.concurrency,
         window_ms: new.manner.window_ms,
+        sync: new.manner.sync,
         decided,
         execution_id: None,
         migrations: Vec::new(),

@@ -157,6 +157,10 @@ pub struct PlanRecord {
     /// How long both sides are kept after each cutover, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ms: Option<u64>,
+    /// Whether, within these windows, a write is acknowledged only when both sides
+    /// have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sync: bool,
     /// What somebody said to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<Decided>,

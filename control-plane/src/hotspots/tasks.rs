@@ -105,6 +105,7 @@ fn at_once(plane: &ControlPlane, plan: &PlanRecord) -> u64 {
     let manner = Manner {
         concurrency: plan.concurrency,
         window_ms: plan.window_ms,
+        sync: plan.sync,
     };
     manner.at_once(plane)
 }
@@ -126,6 +127,7 @@ fn moves(plane: &ControlPlane, plan: &PlanRecord) -> Vec<Value> {
                 "toShardID": planned.to,
                 "passedOverShardIDs": planned.passed_over,
                 "windowMs": window_ms,
+                "bothAcknowledge": plan.sync,
                 "reason": plan.plan_id,
             },
         })

@@ -159,7 +159,11 @@ fn actions(
         Some(most) => format!("when a pause of at most {most} ms is to be expected, "),
         None => String::new(),
     };
-    let minutes = terms.window_ms.div_ceil(60_000);
+    let window = match terms.window_ms.div_ceil(1_000) {
+        0 => "once".to_owned(),
+        seconds if seconds < 120 => format!("for {seconds} s"),
+        seconds => format!("for about {} min", seconds.div_ceil(60)),
+    };
     vec![
         say("PlanMove", format!("claim {slice} on {from}, and {wait}")),
         say(
@@ -173,8 +177,8 @@ fn actions(
         say(
             "WaitForSync",
             format!(
-                "copy {} polls and {} rows (about {} bytes) to {to} while {from} takes votes, then what changes",
-                price.polls, price.rows, price.bytes
+                "copy {} rows of polls (about {} bytes) to {to} while {from} takes votes, then what changes",
+                price.rows, price.bytes
             ),
         ),
         say(
@@ -197,7 +201,7 @@ fn actions(
         ),
         say(
             "MonitorDualRead",
-            format!("compare both sides for about {minutes} min; go back if they differ"),
+            format!("compare both sides {window}; go back if they differ"),
         ),
         say(
             "CleanupOldShard",

@@ -78,10 +78,16 @@ pub(super) async fn check(plane: &ControlPlane, tenant: &TenantId, to: &ShardId)
         return Ok(());
     };
     let id = &migration.migration_id;
-    let (detail, next) = match migration.given_up {
+    let remove =
+        || format!("Choose another shard, or have that copy removed (migration discard {id}).");
+    let (detail, next) = match &migration.given_up {
+        Some(left) if left.synced => (
+            format!("{to} still has a copy of {tenant} that move {id} left behind"),
+            remove(),
+        ),
         Some(_) => (
             format!("{to} still has votes of {tenant} that were given up with move {id}"),
-            format!("Choose another shard, or have that copy removed (migration discard {id})."),
+            remove(),
         ),
         None => (
             format!("{to} still has a copy of {tenant} that move {id} could not remove"),

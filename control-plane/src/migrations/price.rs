@@ -67,15 +67,28 @@ impl Experience {
         }
     }
 
-    /// What it costs to carry so many polls and rows, and files.
-    fn price(self, polls: u64, rows: u64, files: Files, neighbours: u64) -> Price {
-        let bytes = rows.saturating_mul(self.bytes_per_row);
+    /// What it costs to carry so many polls and rows, and files, with so many bytes
+    /// per second at the most.
+    fn price(
+        self,
+        polls: u64,
+        rows: u64,
+        files: Files,
+        neighbours: u64,
+        limit: Option<u64>,
+    ) -> Price {
+        let bytes = rows.saturating_mul(self.bytes_per_row) + files.bytes;
         let rows = rows + files.rows;
+        let by_limit = match limit {
+            Some(limit) if limit > 0 => bytes.saturating_mul(1_000) / limit,
+            _ => 0,
+        };
+        let usual = rows.saturating_mul(1_000) / self.rows_per_second;
         Price {
             polls,
             rows,
-            bytes: bytes + files.bytes,
-            duration_ms: AT_LEAST_MS + rows.saturating_mul(1_000) / self.rows_per_second,
+            bytes,
+            duration_ms: AT_LEAST_MS + usual.max(by_limit),
             pause_ms: self.pause_ms,
             from_moves: self.moves,
             neighbours,
@@ -137,7 +150,9 @@ impl Pricer {
                 files.bytes += archived.file.bytes;
             }
         }
-        Ok(self.experience.price(polls, rows, files, neighbours))
+        let limit = plane.settings().moves.bytes_per_second;
+        let price = self.experience.price(polls, rows, files, neighbours, limit);
+        Ok(price)
     }
 }
 
@@ -150,4 +165,26 @@ pub async fn price(
 ) -> Result<Price> {
     let pricer = Pricer::new(plane).await?;
     pricer.price(plane, slice, from, to).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_on_bytes_is_reckoned_with() {
+        let lasts = |limit| {
+            let nobody = Experience::of(&[]);
+            nobody
+                .price(1, 10_000, Files::default(), 0, limit)
+                .duration_ms
+                - AT_LEAST_MS
+        };
+        let usual = 10_000 * 1_000 / ROWS_PER_SECOND;
+        assert_eq!(
+            [lasts(None), lasts(Some(0)), lasts(Some(u64::MAX))],
+            [usual; 3]
+        );
+        assert_eq!(lasts(Some(BYTES_PER_ROW * 1_000)), 10_000);
+    }
 }

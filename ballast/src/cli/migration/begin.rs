@@ -1,12 +1,12 @@
 //! `tenant move`: a slice changes shard while it is being voted on.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::body::Migration;
 use super::follow::Following;
+use super::window::{Window, ms};
 use crate::cli::Remote;
 use crate::cli::args::{Creation, Fields};
 use crate::cli::client::Request;
@@ -47,52 +47,14 @@ pub(crate) struct MoveArgs {
     patience: Patience,
 }
 
-/// How long both sides are kept, and who acknowledges meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Window {
-    time: Option<Duration>,
-    sync: bool,
-}
-
-impl FromStr for Window {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (sync, time) = match text.strip_prefix("sync") {
-            Some("") => (true, None),
-            Some(rest) => {
-                let time = rest.strip_prefix(':');
-                let time = time.ok_or("it is neither a time nor `sync` nor `sync:` and a time")?;
-                (true, Some(time))
-            }
-            None => (false, Some(text)),
-        };
-        let time = time.map(humantime::parse_duration).transpose();
-        let time = time.map_err(|error| format!("{error}; write it like 2h, sync or sync:2h"))?;
-        Ok(Self { time, sync })
-    }
-}
-
-/// Whole milliseconds; what is less is the least there is.
-fn ms(time: Duration) -> u64 {
-    let whole = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    whole.max(u64::from(!time.is_zero()))
-}
-
 impl MoveArgs {
     fn fields(&self) -> Fields {
         Fields::default()
             .with("toShardID", Some(&self.to))
             .with("fromShardID", self.from.as_ref())
             .with("slice", self.slice)
-            .with(
-                "windowMs",
-                self.window.and_then(|window| window.time).map(ms),
-            )
-            .with(
-                "sync",
-                self.window.filter(|window| window.sync).map(|_| true),
-            )
+            .with("windowMs", self.window.and_then(Window::ms))
+            .with("sync", self.window.and_then(Window::sync))
             .with("maxPauseMs", self.max_pause.map(ms))
             .with("dryRun", self.dry_run.then_some(true))
     }

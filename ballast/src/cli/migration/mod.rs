@@ -15,6 +15,7 @@ pub(crate) mod body;
 pub(crate) mod follow;
 mod live;
 mod verify;
+pub(crate) mod window;
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use clap::{Args, Subcommand, ValueEnum};

@@ -133,7 +133,9 @@ pub(crate) fn draining(_: &Screen, drain: &Drain) -> String {
 
 /// How far the emptying of a shard is, in words.
 pub(crate) fn progress(drain: &Drain) -> String {
+    // Copies of moves that are not over count as slices, too.
     let left = slices(drain.slices_left);
+    let kept = slices(drain.slices_left.saturating_sub(drain.leaving));
     let leaving = match drain.leaving {
         1 => "1 move is not over".to_owned(),
         moves => format!("{} moves are not over", number(moves)),
@@ -144,8 +146,8 @@ pub(crate) fn progress(drain: &Drain) -> String {
     };
     match drain.status.as_str() {
         "empty" => "empty: it can be removed".to_owned(),
-        "running" => format!("{left} left{stuck}, {leaving}"),
-        "stopping" => format!("called off: {left} stay, {leaving}"),
+        "running" => format!("{left} left, copies included{stuck}, {leaving}"),
+        "stopping" => format!("called off: {kept} stay, {leaving}"),
         "idle" => format!("{left} left{stuck}, and nobody moves them: ballast shard drain --yes"),
         _ => format!("{left}, not being emptied"),
     }
@@ -156,17 +158,19 @@ pub(crate) fn cancelled(_: &Screen, drain: &Drain) -> String {
     let under_way = match drain.leaving {
         0 => "no move is under way".to_owned(),
         moves => format!(
-            "{} under way go on to their end (ballast migration cancel calls one off)",
+            "{} under way go on to their end (ballast migration cancel calls one off before its cutover, ballast migration reverse brings it back after it)",
             match moves {
                 1 => "1 move".to_owned(),
                 moves => format!("{} moves", number(moves)),
             }
         ),
     };
+    // Copies of moves that are not over count as slices.
+    let kept = drain.slices_left.saturating_sub(drain.leaving);
     format!(
-        "{} takes slices again, and keeps {}; {under_way}",
+        "{} takes slices again; {} stay, {under_way}",
         clean(&drain.shard_id),
-        slices(drain.slices_left)
+        slices(kept)
     )
 }
 
