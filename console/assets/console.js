@@ -202,12 +202,17 @@
     const here = document.activeElement;
     return at.contains(here) && here.matches(fields) && !here.closest("details.verb");
   };
+  // Rows may change places, and say the same: a row is known by its first link.
+  const rowOf = (element) => {
+    const first = element.closest("tr")?.querySelector("td:first-child a[href]");
+    return first ? `tr:has(td:first-child a[href="${CSS.escape(first.getAttribute("href"))}"]) ` : "";
+  };
   // How something is found again in the new drawing.
   const named = (element) => {
     if (element.id) return `#${CSS.escape(element.id)}`;
     for (const name of ["href", "aria-label", "data-href"]) {
       const value = element.getAttribute(name);
-      if (value) return `${element.tagName.toLowerCase()}[${name}="${CSS.escape(value)}"]`;
+      if (value) return `${rowOf(element)}${element.tagName.toLowerCase()}[${name}="${CSS.escape(value)}"]`;
     }
     const form = element.matches("summary") && element.parentElement.querySelector("form[action]");
     return form ? `details:has(form[action="${CSS.escape(form.getAttribute("action"))}"]) > summary` : null;

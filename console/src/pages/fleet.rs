@@ -374,7 +374,10 @@ impl Seen {
             .iter()
             .flat_map(|(id, shard)| shard.tenants.iter().map(move |tenant| (id, tenant)))
             .collect();
-        tenants.sort_by_key(|(_, tenant)| std::cmp::Reverse((tenant.rate, tenant.votes)));
+        // Equals keep their places from one drawing to the next.
+        tenants.sort_by(|(_, one), (_, two)| {
+            (two.rate, two.votes, &one.tenant).cmp(&(one.rate, one.votes, &two.tenant))
+        });
         tenants.truncate(HOTTEST);
         html! {
             @if tenants.is_empty() {
