@@ -113,7 +113,7 @@ async fn nothing_is_lost_while_tenants_move_and_the_process_dies() {
         clients: (160, 8),
         // So many moves take a while: whoever votes at full speed all the time
         // makes each of them longer than the one before.
-        think: Duration::from_secs(long().into()),
+        think: Duration::from_millis(if long() { 1_000 } else { 25 }),
         expires_in_ms: 20_000,
         tears_one_in: 4,
         recovery: Duration::from_secs(60),
@@ -152,7 +152,7 @@ async fn nothing_is_lost_while_tenants_move_and_the_process_dies() {
     chance.shuffle(&mut places);
     if !long() {
         places.retain(|place| !RARE.contains(place));
-        places.truncate(14);
+        places.truncate(20);
     }
     for place in places {
         if run.common.book.has_findings() {

@@ -1,8 +1,14 @@
 //! One HTTP request and its answer.
 
+use std::time::Duration;
+
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
+
+/// How long anything may take to be answered to the last byte. A client may wait
+/// for a connection that never comes when the process died while it connected.
+pub const ANSWERED_WITHIN: Duration = Duration::from_secs(90);
 
 /// A request that is being put together.
 pub struct Call(RequestBuilder);
@@ -62,7 +68,7 @@ impl Call {
 
     /// Sends it and says why there was no answer.
     pub async fn outcome(self) -> Result<Answer, reqwest::Error> {
-        let response = self.0.send().await?;
+        let response = self.0.timeout(ANSWERED_WITHIN).send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await?;
         Ok(Answer {

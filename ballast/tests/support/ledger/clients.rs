@@ -22,6 +22,11 @@ use crate::support::{Answer, Call};
 /// Nobody waits longer than this for an answer of a process that runs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// So many requests may stay without an answer though the process runs: the
+/// clients' library may wait for a connection in vain, if the process died while it
+/// connected and nobody else needs one.
+const RARELY: u64 = 2;
+
 /// What clients have in common.
 pub struct Common {
     /// The book.
@@ -32,7 +37,9 @@ pub struct Common {
     pub ending: AtomicBool,
     /// Requests answered with "come back later".
     pub sent_away: AtomicU64,
-    /// What the first of these was told.
+    /// Requests that were not answered in time.
+    pub late: AtomicU64,
+    /// What the first of those that were sent away was told.
     pub first_away: OnceLock<String>,
     /// How long a client thinks before a vote, on average.
     pub think: Duration,
@@ -130,7 +137,7 @@ impl Client {
             Ok(Err(_)) => Said::Unknown,
             Err(_) if patience.is_some() => Said::Unknown,
             Err(_) => {
-                book.found(format!("no answer in {PATIENCE:?} for {voter}: {ask:?}"));
+                self.late(&format!("the vote of {voter}, {ask:?},"));
                 Said::Unknown
             }
         };
@@ -184,6 +191,20 @@ impl Client {
                 self.expect_away("a vote", answer);
                 Said::Unknown
             }
+        }
+    }
+
+    /// No answer came, and why.
+    pub fn unanswered(&self, what: &str, error: &reqwest::Error) {
+        if error.is_timeout() {
+            self.late(what);
+        }
+    }
+
+    /// No answer came in time.
+    fn late(&self, what: &str) {
+        if self.common.late.fetch_add(1, Ordering::SeqCst) >= RARELY {
+            self.common.book.found(format!("{what} is never answered"));
         }
     }
 

@@ -143,6 +143,7 @@ impl Run {
             applications,
             ending: false.into(),
             sent_away: 0.into(),
+            late: 0.into(),
             first_away: OnceLock::new(),
             think: plan.think,
         });
@@ -277,7 +278,7 @@ impl Run {
         let book = &self.common.book;
         let done = format!(
             "seed {}: {} kills and {} more while it recovered, {} tails torn, {} votes acknowledged, {} answers, \
-             {} told to come back, {:?}",
+             {} told to come back, {} late, {:?}",
             self.plan.seed,
             self.kills,
             self.in_vain,
@@ -285,6 +286,7 @@ impl Run {
             book.acknowledged(),
             book.answers(),
             self.common.sent_away.load(Ordering::SeqCst),
+            self.common.late.load(Ordering::SeqCst),
             self.watch.elapsed(),
         );
         println!("ledger: {done}");
@@ -311,7 +313,7 @@ async fn close(mut client: Client, number: usize) {
                 return;
             }
             Ok(answer) => client.expect_away("closing a poll", &answer),
-            Err(_) => {}
+            Err(error) => client.unanswered("closing a poll", &error),
         }
         client.rest().await;
     }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::book::PollBook;
 use super::clients::Client;
 use super::world::Kind;
+use crate::support::call::ANSWERED_WITHIN;
 
 /// How often a viewer to whom nothing is shown looks up.
 const LOOK_UP: Duration = Duration::from_millis(500);
@@ -67,7 +68,7 @@ pub async fn read(mut client: Client) {
                 consistent(&client, book, &answer.body);
             }
             Ok(answer) => client.expect_away("results", &answer),
-            Err(_) => {}
+            Err(error) => client.unanswered("results", &error),
         }
         client.rest().await;
     }
@@ -99,8 +100,9 @@ pub async fn watch(mut client: Client) {
         let book = &client.common.book.polls[poll];
         let floor = book.floor_at_kill().max(last);
         let application = &client.common.applications[book.tenant];
-        let watching = application.try_watch(&book.poll, seen.as_deref()).await;
-        if let Ok(mut watcher) = watching {
+        let watching = application.try_watch(&book.poll, seen.as_deref());
+        let watching = tokio::time::timeout(ANSWERED_WITHIN, watching).await;
+        if let Ok(Ok(mut watcher)) = watching {
             match watcher.status {
                 200 => {
                     let mut floor = floor;
@@ -153,7 +155,7 @@ pub async fn export(mut client: Client) {
                 }
             }
             Ok(answer) => client.expect_away("an export", &answer),
-            Err(_) => {}
+            Err(error) => client.unanswered("an export", &error),
         }
         for _ in 0..10 {
             client.rest().await;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::book::{Ask, Said, Ticket};
 use super::clients::{Client, line, outcome};
 use super::world::Kind;
+use crate::support::call::ANSWERED_WITHIN;
 
 /// A line of a stream.
 #[derive(Clone)]
@@ -139,6 +140,7 @@ async fn exchange(client: &Client, tenant: usize, text: String, sent: &mut [Sent
         .post(format!("{}/votes", application.router))
         .header("x-api-key", &application.key)
         .header("content-type", "application/x-ndjson")
+        .timeout(ANSWERED_WITHIN)
         .body(text);
     let mut response = match request.send().await {
         Ok(response) => response,
