@@ -410,6 +410,8 @@ async fn a_second_drain_takes_the_place_of_the_first() {
     voted(&it, "acme", 20).await;
     let shard = shard_of(&it, "acme").await;
     let held = it.get(&format!("/shards/{shard}")).await["slices"].clone();
+    let off = run(&it, &["shard", "drain", &shard, "--cancel"]).await;
+    assert!(off.stdout.contains("nothing to call off"), "{off:?}");
     let first = ["shard", "drain", &shard, "--yes", "--concurrency", "1"];
     let begun = run(&it, &[&first[..], &["--window", "sync:1h"]].concat()).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
@@ -421,6 +423,10 @@ async fn a_second_drain_takes_the_place_of_the_first() {
             .map(|one| text(&one["migrationID"]))
     })
     .await;
+    let shown = run(&it, &["shard", "show", &shard, "--json"]).await;
+    let drain = &parsed(&shown)["drain"];
+    assert_eq!(drain["status"], "running", "{shown:?}");
+    assert_eq!(drain["leaving"], 1, "{shown:?}");
     let again = ["shard", "drain", &shard, "--yes", "--window", "0s"];
     let begun = run(&it, &again).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");

@@ -59,10 +59,14 @@ impl DrainArgs {
         let (client, screen) = (&remote.client, &remote.screen);
         let id = self.id;
         if self.cancel {
+            let before: drains::Drain = drain_of(remote, &id).await?.read()?;
             let request = Request::post(&["shards", &id, "drain", "cancel"]);
             let request = request.query("reason", self.manner.reason);
             let reply = client.send(request).await?;
-            view::show(screen, &reply, drains::cancelled)?;
+            match before.is_on() {
+                true => view::show(screen, &reply, drains::cancelled)?,
+                false => view::show(screen, &reply, drains::nothing_to_cancel)?,
+            }
             return Ok(Verdict::Done);
         }
         if !self.manner.yes {

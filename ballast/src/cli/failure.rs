@@ -212,8 +212,6 @@ fn next_step(problem: &Problem) -> &str {
         }
         "execution-not-found" => "see which there are: ballast execution list",
         "migration-not-found" => "see which there are: ballast migration list",
-        "already-there" => "ballast placement show TENANT shows where it is",
-        "move-in-progress" => "see it: ballast migration list --tenant TENANT --open",
         "token-not-found" => "see which there are: ballast token list",
         "unknown-region" | "unknown-zone" => {
             "ballast shard list shows the regions and zones of the shards"

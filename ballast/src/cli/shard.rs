@@ -196,12 +196,18 @@ impl RunningVerb {
                 view::list::<ShardBody>(screen, &reply, shards::table, empty)?;
             }
             Self::Show { id } => {
-                let reply = client.send(Request::get(&["shards", &id])).await?;
-                view::show(screen, &reply, shards::facts)?;
+                let mut reply = client.send(Request::get(&["shards", &id])).await?;
                 let shown: ShardBody = reply.read()?;
-                if shown.shard.state == ShardState::Draining && !screen.json {
-                    let drain = drain_of(remote, &id).await?.read()?;
-                    let told = format!("draining  {}", drains::progress(&drain));
+                let drain = match shown.shard.state {
+                    ShardState::Draining => Some(drain_of(remote, &id).await?),
+                    _ => None,
+                };
+                if let (Some(drain), true) = (&drain, screen.json) {
+                    reply.bytes = with_drain(reply.read()?, drain.read()?);
+                }
+                view::show(screen, &reply, shards::facts)?;
+                if let (Some(drain), false) = (&drain, screen.json) {
+                    let told = format!("draining  {}", drains::progress(&drain.read()?));
                     screen.data(told.as_bytes())?;
                 }
             }
@@ -236,6 +242,16 @@ impl RunningVerb {
         }
         Ok(Verdict::Done)
     }
+}
+
+/// A shard with how its emptying stands, without the list of its slices.
+fn with_drain(mut shard: Value, mut drain: Value) -> Vec<u8> {
+    if let Some(drain) = drain.as_object_mut() {
+        drain.remove("plan");
+        drain.remove("shardID");
+    }
+    shard["drain"] = drain;
+    shard.to_string().into_bytes()
 }
 
 async fn patched(remote: &Remote, id: &str, body: Value, guard: Guard) -> Result<(), Failure> {

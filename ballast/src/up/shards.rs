@@ -255,7 +255,7 @@ impl Shards for LocalShards {
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
         match self.read().get(id) {
             Some(Slot::Open(shard)) => Ok(shard.clone()),
-            Some(Slot::Failed(why)) => Err(ShardError::unavailable(format!("{id}: {why}"))),
+            Some(Slot::Failed(why)) => Err(ShardError::unavailable(why.clone())),
             Some(Slot::Starting) => Err(ShardError::unavailable(format!("{id} is starting"))),
             None => Err(ShardError::unavailable(format!(
                 "{id} is not known here yet"

@@ -121,6 +121,11 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
         let detail = format!("move {} {why}", migration.migration_id);
         Err(Error::new(ErrorCode::WrongPhase, detail))
     };
+    let rather = |verb: &str, why: &str| {
+        let id = &migration.migration_id;
+        let error = Error::new(ErrorCode::WrongPhase, format!("move {id} {why}"));
+        Err(error.next(format!("Ask for that: migration {verb} {id}.")))
+    };
     if ask == Ask::Discard {
         return match migration.left_behind {
             Some(LeftBehind::Away | LeftBehind::Kept) => {
@@ -153,12 +158,12 @@ fn asked(migration: &Migration, ask: Ask, word: Word) -> Result<Asked> {
                 return refuse("is on its way back already: it ends there");
             }
             Stage::Asked | Stage::Admitted => back(&mut asked, BackHow::Cancel, word),
-            Stage::CutOver => return refuse("has been cut over: reverse it instead"),
+            Stage::CutOver => return rather("reverse", "has been cut over: reverse it instead"),
             Stage::Cleaning | Stage::Ended => return refuse("removes the source's copy already"),
         },
         Ask::Reverse => match migration.stage {
             Stage::Asked | Stage::Admitted => {
-                return refuse("has not been cut over: cancel it instead");
+                return rather("cancel", "has not been cut over: cancel it instead");
             }
             Stage::CutOver => {
                 asked.stay = None;

@@ -391,8 +391,14 @@ fn checked(
     let part = part.ok_or_else(|| {
         let slices = tenant.slices.iter().map(|slice| slice.slice.to_string());
         let slices: Vec<String> = slices.collect();
+        let detail = format!(
+            "tenant {:?} has {} slices, and {} is none of them",
+            tenant.tenant_id.as_str(),
+            slices.len(),
+            new.slice
+        );
         let next = format!("Name one of its slices (--slice): {}.", slices.join(", "));
-        no_slice(&slice).next(next)
+        Error::new(ErrorCode::NotFound, detail).next(next)
     })?;
     if snapshot.shard(&new.to).is_none() {
         return Err(shards::not_found(plane, &new.to));

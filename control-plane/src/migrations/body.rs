@@ -220,7 +220,7 @@ fn progress(
             total: migration.price.as_ref().map(|price| price.rows),
             unit: "rows".to_owned(),
             // Of a process that died, or of one that has not begun.
-            note: (!migration.is_over()).then(|| "about to be taken up".to_owned()),
+            note: (!migration.is_over()).then(|| "about to go on".to_owned()),
             ..MoveProgress::default()
         },
     };

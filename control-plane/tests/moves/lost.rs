@@ -26,18 +26,26 @@ async fn cut_off(house: &House) -> (ShardId, ShardId, MoveId) {
     let from = house.owner().await;
     let [to, _] = house.others().await;
     let id = in_window(house, &to).await;
-    house.vote(&SINCE).await;
-    house
+    let noted = house
         .until(&id, "streamed back", |shown| {
             shown.migration.value.figures.streamed_back.is_some()
         })
         .await;
+    let noted = noted.migration.value.figures.streamed_back;
+    house.vote(&SINCE).await;
     while house.row(&from, SINCE[1]).await.is_none() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     house.cellar.set_away(Some(to.as_str()));
     let epoch = house.route().await.epoch;
     house.vote_on(&to, epoch, &LOST).await.unwrap();
+    // Where the loss begins is noted then, not only once a minute.
+    house
+        .until(&id, "how far it has come", |shown| {
+            let now = shown.migration.value.figures.streamed_back;
+            now.map(|now| now.before) > noted.map(|noted| noted.before)
+        })
+        .await;
     (from, to, id)
 }
 

@@ -24,7 +24,10 @@ const RUN_MS: i64 = 5_000;
 /// What is done when nobody can say which side is right.
 const UNCLEAR: &str = "both sides are kept until somebody has looked";
 /// Both sides are compared at least so often, in seconds.
-const ASK_AGAIN_MAX: u64 = 5;
+const COMPARE_MAX: u64 = 5;
+/// What was written streams back so often, in seconds: no more than that is lost
+/// with a target that is never seen again.
+const STREAM_AGAIN: u64 = 1;
 
 pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
     let migration = steps.open(given, context).await?;
@@ -51,12 +54,16 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     tell_how_long(context, window, left);
     let last = left == 0 && migration.asked.paused.is_none();
     let reads = steps.readers.counts(&job.slice);
+    let compared_at = Given::part::<i64>(&given.dual_read, "comparedAt");
+    let is_due = compared_at.is_none_or(|at| steps.now_ms() - at >= compare_every_ms(window));
+    let thorough = last || reads.differences > migration.figures.differences;
     let look = Look {
         steps,
         context,
         migration: &migration,
         job: &job,
-        thorough: last || reads.differences > migration.figures.differences,
+        compares: is_due || thorough || reads.stragglers > migration.figures.stragglers,
+        thorough,
     };
     let found = match look.look(&mut back).await {
         Err(error) => match away(&error, &migration) {
@@ -65,6 +72,9 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         },
         Ok(found) => found,
     };
+    if !look.compares {
+        return again(given, &back, compared_at);
+    }
     let noted = count(steps, &migration, &found, (reads, &back)).await?;
     match acted_on(steps, &noted, &found).await? {
         Some(Verdict::Back(why)) => return said("reverse", 0, &back, Some(why)),
@@ -73,7 +83,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     }
     if let Some(why) = straggler(&noted) {
         steps.waits_for(&noted, Some(&why)).await?;
-        return said("watch", ASK_AGAIN_MAX, &back, Some(why));
+        return again(given, &back, Some(steps.now_ms()));
     }
     let mut strikes: Strikes = Given::part(&given.dual_read, "strikes").unwrap_or_default();
     let around = steps.readers.around_cutover(&job.slice);
@@ -87,10 +97,26 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     let paused = migration.asked.paused.is_some();
     let waits = paused.then_some(FOR_RESUME);
     steps.waits_for(&noted, waits).await?;
-    let often = (window / 100_000).clamp(1, ASK_AGAIN_MAX);
-    let ask_again = left.div_ceil(1_000).clamp(1, often);
-    let mut said = said("watch", ask_again, &back, None)?;
+    let mut said = said("watch", STREAM_AGAIN, &back, None)?;
     said["strikes"] = json!(strikes);
+    said["comparedAt"] = json!(steps.now_ms());
+    Ok(said)
+}
+
+/// How often both sides of a window as long as this are compared.
+fn compare_every_ms(window_ms: u64) -> i64 {
+    let seconds = (window_ms / 100_000).clamp(1, COMPARE_MAX);
+    i64::try_from(seconds * 1_000).unwrap_or(i64::MAX)
+}
+
+/// The window goes on, with what is known of the tenant's budget.
+fn again(given: &Given, back: &Copied, compared_at: Option<i64>) -> Done {
+    let mut said = said("watch", STREAM_AGAIN, back, None)?;
+    said["comparedAt"] = json!(compared_at);
+    let strikes = &given.dual_read["strikes"];
+    if !strikes.is_null() {
+        said["strikes"] = strikes.clone();
+    }
     Ok(said)
 }
 
@@ -199,8 +225,12 @@ async fn wait_for(look: &Look<'_>, given: &Given, away: Away, back: &Copied) -> 
         true => format!("{} to start", away.shard),
         false => away.why(is_sync),
     };
+    let migration = match away.owns {
+        true => &told_streamed(steps, migration, back).await?,
+        false => migration,
+    };
     steps.waits_for(migration, Some(&why)).await?;
-    let mut said = said("watch", ASK_AGAIN_MAX, back, Some(why))?;
+    let mut said = said("watch", STREAM_AGAIN, back, Some(why))?;
     if away.owns {
         said["awaySince"] = json!(since);
     }
@@ -360,6 +390,23 @@ async fn count(
     steps.note(migration, "migration.compared", edit).await
 }
 
+/// Notes how far the stream back is, if that is farther than is known: what is lost
+/// with an owner that is away begins there.
+async fn told_streamed(
+    steps: &Steps,
+    migration: &Migration,
+    back: &Copied,
+) -> Result<Migration, TaskError> {
+    let known = migration.figures.streamed_back;
+    let Some(streamed) =
+        streamed_back(back).filter(|now| known.is_none_or(|was| was.before < now.before))
+    else {
+        return Ok(migration.clone());
+    };
+    let edit = move |migration: &mut Migration| migration.figures.streamed_back = Some(streamed);
+    steps.note(migration, "migration.streamed", edit).await
+}
+
 /// How far a stream back is, once it has caught up.
 pub(super) fn streamed_back(back: &Copied) -> Option<StreamedBack> {
     let (position, before) = back.position().zip(back.complete_before)?;
@@ -372,6 +419,8 @@ struct Look<'a> {
     context: &'a TaskContext,
     migration: &'a Migration,
     job: &'a Job,
+    /// Whether both sides are compared; if not, what was written only streams back.
+    compares: bool,
     /// Whether everything is read back, also if nothing seems to differ.
     thorough: bool,
 }
@@ -414,7 +463,10 @@ impl Look<'_> {
         back: &mut Copied,
     ) -> Result<Vec<PollId>, MoveError> {
         let slice = &self.job.slice;
-        let before = sides.source_digests(slice).await?;
+        let before = match self.compares {
+            true => Some(sides.source_digests(slice).await?),
+            false => None,
+        };
         let began = self.steps.clock.now();
         let until = began.unix_ms() + RUN_MS;
         while !sides.carry(slice, order, back).await?.caught_up {
@@ -424,7 +476,10 @@ impl Look<'_> {
             }
         }
         back.complete_before = Some(began);
-        sides.unequal_at_rest(slice, &before).await
+        match before {
+            Some(before) => sides.unequal_at_rest(slice, &before).await,
+            None => Ok(Vec::new()),
+        }
     }
 }
 

@@ -182,12 +182,12 @@ fn told(screen: &Screen, report: &Report) -> String {
     let count = |change| report.changes.get(&change).copied().unwrap_or(0);
     let changes: u64 = report.changes.values().sum();
     let head = format!(
-        "{}: {}; {} begun, {} cut over, {} brought back, {} called off",
+        "{}: {}; {} begun, {} turned back, {} cut over (ways back included), {} called off",
         report.tenant_id,
         counted(changes, "change"),
         counted(count(Change::Claimed), "move"),
-        count(Change::Committed),
         count(Change::Reversed),
+        count(Change::Committed),
         count(Change::Aborted),
     );
     let losses = report.losses.iter().map(|loss| {
@@ -227,12 +227,12 @@ mod tests {
         let screen = Screen::plain();
         assert_eq!(
             told(&screen, &report(&[])),
-            "acme: 3 changes; 2 moves begun, 1 cut over, 0 brought back, 0 called off; \
+            "acme: 3 changes; 2 moves begun, 0 turned back, 1 cut over (ways back included), 0 called off; \
              all as it must be"
         );
         assert_eq!(
             told(&screen, &report(&["version 7, slice 0: it is gone"])),
-            "acme: 3 changes; 2 moves begun, 1 cut over, 0 brought back, 0 called off\n  \
+            "acme: 3 changes; 2 moves begun, 0 turned back, 1 cut over (ways back included), 0 called off\n  \
              version 7, slice 0: it is gone"
         );
         let mut lossy = report(&[]);
@@ -246,7 +246,7 @@ mod tests {
         ];
         assert_eq!(
             told(&screen, &lossy),
-            "acme: 3 changes; 2 moves begun, 1 cut over, 0 brought back, 0 called off; \
+            "acme: 3 changes; 2 moves begun, 0 turned back, 1 cut over (ways back included), 0 called off; \
              as it may be, with 1 loss accepted\n  \
              mv-1: what shard-2 took between 2026-11-16T08:59:00.000Z and 2026-11-16T09:00:01.000Z \
              was given up, accepted by ann"

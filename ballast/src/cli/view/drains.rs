@@ -19,6 +19,13 @@ pub(crate) struct Drain {
     plan: Plan,
 }
 
+impl Drain {
+    /// Whether there is anything to call off.
+    pub(crate) fn is_on(&self) -> bool {
+        self.status != "no"
+    }
+}
+
 /// What would bring every shard under its limits.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Rebalance {
@@ -118,6 +125,10 @@ fn planned(screen: &Screen, headline: &str, plan: &Plan) -> String {
 
 /// What would be moved off a shard.
 pub(crate) fn drain_plan(screen: &Screen, drain: &Drain) -> String {
+    if drain.slices_left == 0 && drain.leaving == 0 {
+        let shard = clean(&drain.shard_id);
+        return format!("{shard} is empty: with --yes it would only take nothing new");
+    }
     let headline = format!("{} would be emptied:", drain.shard_id);
     planned(screen, &headline, &drain.plan)
 }
@@ -146,6 +157,9 @@ pub(crate) fn progress(drain: &Drain) -> String {
     };
     match drain.status.as_str() {
         "empty" => "empty: it can be removed".to_owned(),
+        "running" if drain.slices_left == 0 && drain.leaving == 0 => {
+            "empty: it can be removed".to_owned()
+        }
         "running" => format!("{left} left, copies included{stuck}, {leaving}"),
         "stopping" => format!("called off: {kept} stay, {leaving}"),
         "idle" => format!("{left} left{stuck}, and nobody moves them: ballast shard drain --yes"),
@@ -153,15 +167,21 @@ pub(crate) fn progress(drain: &Drain) -> String {
     }
 }
 
+/// That there was nothing to call off.
+pub(crate) fn nothing_to_cancel(_: &Screen, drain: &Drain) -> String {
+    let shard = clean(&drain.shard_id);
+    format!("{shard} was not being emptied: there was nothing to call off")
+}
+
 /// That it was called off.
 pub(crate) fn cancelled(_: &Screen, drain: &Drain) -> String {
     let under_way = match drain.leaving {
         0 => "no move is under way".to_owned(),
         moves => format!(
-            "{} under way go on to their end (ballast migration cancel calls one off before its cutover, ballast migration reverse brings it back after it)",
+            "{} to the end (ballast migration cancel calls one off before its cutover, ballast migration reverse brings it back after it)",
             match moves {
-                1 => "1 move".to_owned(),
-                moves => format!("{} moves", number(moves)),
+                1 => "1 move under way goes on".to_owned(),
+                moves => format!("{} moves under way go on", number(moves)),
             }
         ),
     };

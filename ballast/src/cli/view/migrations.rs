@@ -370,20 +370,23 @@ pub(crate) fn is_telling(migration: &Migration) -> bool {
 /// How far a phase is, in words.
 pub(crate) fn progress(migration: &Migration) -> String {
     let it = &migration.progress;
-    let mut words = vec![number(it.done)];
-    words.extend(it.total.map(|total| format!("of {}", number(total))));
-    words.push(it.unit.clone());
-    words.extend(
-        it.per_second
-            .map(|rate| format!("at {} per second,", number(rate))),
-    );
-    words.extend(
-        it.eta_seconds
-            .map(|left| format!("{} left", took(left * 1_000))),
-    );
-    words.extend(it.note.as_ref().map(|note| format!("({note})")));
-    words.retain(|word| !word.is_empty());
-    words.join(" ").trim_end_matches(',').to_owned()
+    let total = it.total.map(|total| format!("of {}", number(total)));
+    let rate = it.per_second;
+    let counts = [
+        Some(number(it.done)),
+        total,
+        Some(it.unit.clone()),
+        rate.map(|rate| format!("at {} per second", number(rate))),
+    ];
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    let mut told = counts.join(" ").trim_end().to_owned();
+    if let Some(left) = it.eta_seconds {
+        told += &format!(", {} left", took(left * 1_000));
+    }
+    if let Some(note) = &it.note {
+        told += &format!(" ({note})");
+    }
+    told
 }
 
 /// What a move makes of a slice, in few words.
