@@ -27,6 +27,8 @@ use crate::registry::typed::{self, Versioned};
 const OPEN_MAX: u32 = 10_000;
 /// What could not be planned is tried again after so long.
 const PLAN_AGAIN_MS: i64 = 60_000;
+/// Plans among which an earlier one of a hotspot is looked for, newest first.
+const RECENT_MAX: u32 = 50;
 
 /// The hotspots that are open.
 #[derive(Default)]
@@ -231,7 +233,7 @@ async fn act(
     let against = match awaits(plane, &finding.cure) {
         Some(why_not) => Some(why_not),
         None => {
-            let last = last_plan(plane, hotspot).await?;
+            let last = last_plan(plane, hotspot, finding.cure.name()).await?;
             let rest_ms = settings.hotspots.diagnose.rest_ms;
             last.and_then(|last| declined(&last, finding, rest_ms, now))
         }
@@ -287,13 +289,25 @@ async fn act(
     })
 }
 
-/// The last plan that was made for a hotspot.
-async fn last_plan(plane: &ControlPlane, hotspot: &Hotspot) -> Result<Option<PlanRecord>> {
+/// The last plan that was made for a hotspot with this cure.
+async fn last_plan(
+    plane: &ControlPlane,
+    hotspot: &Hotspot,
+    does: &str,
+) -> Result<Option<PlanRecord>> {
     let Some(id) = &hotspot.plan_id else {
         return Ok(None);
     };
     let found = typed::get::<PlanRecord>(plane.registry(), id).await?;
-    Ok(found.map(|found| found.value))
+    let found = found.map(|found| found.value);
+    if found.as_ref().is_some_and(|last| last.does == does) {
+        return Ok(found);
+    }
+    // What was said of one cure is not forgotten because another was tried since.
+    let recent = plans::list(plane, None, None, RECENT_MAX).await?;
+    let mut mine = recent.into_iter().map(|plan| plan.value);
+    let hotspot_id = Some(hotspot.hotspot_id.as_str());
+    Ok(mine.find(|plan| plan.hotspot_id.as_deref() == hotspot_id && plan.does == does))
 }
 
 /// What a plan under way waits for, if one of its moves does.
