@@ -7,6 +7,7 @@ use ballast_control_plane::migrations::ask::Ask;
 use ballast_control_plane::migrations::begin::begin;
 use ballast_control_plane::tenants::{self, NewTenant};
 use ballast_domain::migration::{Stage, Status};
+use ballast_domain::tenant::Epoch;
 use ballast_domain::{ShardId, TenantId};
 use ballast_vote_shard::VoteShard;
 use ballast_vote_shard::shard::Holding;
@@ -45,6 +46,26 @@ async fn tenant(house: &House, name: &str) -> (TenantId, ShardId) {
     let made = tenants::create(&house.plane, &intent, new).await.unwrap();
     let made = made.value;
     (made.tenant_id, made.slices[0].shard_id.clone())
+}
+
+/// Whoever may be taken for dead before a seal is over does not seal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_sealed_on_a_lease_that_is_too_short() {
+    let house = House::with(|moves| moves.seal_max_ms = 3_600_000).await;
+    let from = house.owner().await;
+    let [to, _] = house.others().await;
+    let id = house.begun(&House::to(&to)).await;
+    let waiting = house
+        .until(&id, "waiting", |shown| {
+            let note = shown.progress.note.as_deref();
+            note.is_some_and(|note| note.contains("lease lasts"))
+        })
+        .await;
+    assert_eq!(waiting.phase, "UpdateTenantRouting");
+    let fence = house.cellar.embedded(&from).fence(&slice()).await.unwrap();
+    assert_eq!(fence.unwrap().epoch, Epoch::FIRST);
+    house.ask(&id, Ask::Cancel).await.unwrap();
+    assert_eq!(house.ended(&id).await.status, Status::Cancelled);
 }
 
 /// One that waits for a shard that is away stops no other.

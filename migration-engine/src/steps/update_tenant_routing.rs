@@ -14,7 +14,7 @@ use serde_json::json;
 use super::paced::{Counted, Paced};
 use super::told::told;
 use super::wait_for_sync::copied_of;
-use super::{DIFFERENT, Done, FOR_RESUME, Given, Steps, failed, refused, tell};
+use super::{DIFFERENT, Done, FOR_RESUME, Given, Steps, UNAVAILABLE, failed, refused, tell};
 use crate::copy::Copied;
 use crate::worker::{Goal, Job, MoveError, Notes, Reached, Worker, differing};
 
@@ -156,7 +156,22 @@ pub(super) async fn approach(
     let compared = steps.now_ms() - began;
     let commits = commits_ms(sides.from.1.commit_micros(), sides.to.1.commit_micros());
     let expected = (round + compared + commits).max(0);
+    long_enough(context.lease_left_ms(), steps.moves.pace().seal_max_ms)?;
     Ok(Some(expected.unsigned_abs()))
+}
+
+/// Nobody seals who may be taken for dead before the seal is over: the store of
+/// executions is away, or this process was (INV-22). It passes, or another goes on.
+fn long_enough(lease_left_ms: i64, seal_max_ms: u64) -> Result<(), TaskError> {
+    if i64::try_from(seal_max_ms).is_ok_and(|most| lease_left_ms >= most) {
+        return Ok(());
+    }
+    let left = lease_left_ms.max(0);
+    let why = format!(
+        "nothing is sealed for now: this worker's lease lasts {left} ms, and a seal may last \
+         {seal_max_ms} ms"
+    );
+    Err(TaskError::new(UNAVAILABLE, why))
 }
 
 /// How long the seal, the record and the target's fence take to be durable, in

@@ -76,7 +76,7 @@ async fn take_up_due(shared: &Arc<Shared>, slot: OwnedSemaphorePermit) -> StoreR
     let claims = shared.store.claim(&by, slots.len()).await?;
     let may_be_more = claims.len() == slots.len();
     for (claim, slot) in claims.into_iter().zip(slots) {
-        take_up(shared, claim, slot, posts).await?;
+        take_up(shared, claim, by.until_ms, slot, posts).await?;
     }
     if may_be_more {
         return Ok(None);
@@ -91,6 +91,7 @@ async fn take_up_due(shared: &Arc<Shared>, slot: OwnedSemaphorePermit) -> StoreR
 async fn take_up(
     shared: &Arc<Shared>,
     claim: Claim,
+    until_ms: i64,
     slot: OwnedSemaphorePermit,
     posts: u64,
 ) -> StoreResult<()> {
@@ -104,7 +105,8 @@ async fn take_up(
         }
         Ok(definition)
     });
-    let held = Arc::new(Held::new(claim.lease.clone(), claim.row.workflow.clone()));
+    let workflow = claim.row.workflow.clone();
+    let held = Arc::new(Held::new(claim.lease.clone(), workflow, until_ms));
     match definition {
         Err(cause) => cannot_go_on(&held, &cause),
         Ok(definition) => {
@@ -198,15 +200,18 @@ async fn renew(shared: &Shared, now: i64) -> StoreResult<()> {
         return Ok(());
     }
     let leases = shared.leases();
-    let renewed = shared.store.renew(&leases, shared.lease_until_ms()).await?;
+    let until_ms = shared.lease_until_ms();
+    let renewed = shared.store.renew(&leases, until_ms).await?;
     let next = now.saturating_add(shared.settings.lease_ms / 3);
     shared.renew_at_ms.store(next, Ordering::Release);
     let renewed: HashSet<_> = renewed.iter().collect();
-    for lease in leases.iter().filter(|lease| !renewed.contains(lease)) {
-        if let Some(held) = shared.held(&lease.id)
-            && held.lease == *lease
-        {
-            held.lose();
+    for lease in &leases {
+        let Some(held) = shared.held(&lease.id).filter(|held| held.lease == *lease) else {
+            continue;
+        };
+        match renewed.contains(lease) {
+            true => held.renewed(until_ms),
+            false => held.lose(),
         }
     }
     Ok(())

@@ -184,6 +184,14 @@ impl TaskContext {
         self.inner.held.lease.fence
     }
 
+    /// How long this execution is held at least, in milliseconds, should its lease
+    /// not be renewed any more: nobody else takes it over before.
+    #[must_use]
+    pub fn lease_left_ms(&self) -> i64 {
+        let until_ms = self.inner.held.leased_until_ms();
+        until_ms.saturating_sub(self.inner.shared.clock.now_ms())
+    }
+
     /// How long it may take, in milliseconds, if that is limited.
     #[must_use]
     pub fn timeout_ms(&self) -> Option<i64> {

@@ -1,6 +1,6 @@
 //! An execution that is in memory, as others see it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -18,17 +18,21 @@ pub(super) struct Held {
     pub(super) signal: Notify,
     has_mail: AtomicBool,
     is_lost: AtomicBool,
+    /// When the lease runs out unless it is renewed: for this process, which asked
+    /// for it before the store wrote it down.
+    leased_until_ms: AtomicI64,
     told: Mutex<Told>,
 }
 
 impl Held {
-    pub(super) fn new(lease: Lease, workflow: String) -> Self {
+    pub(super) fn new(lease: Lease, workflow: String, leased_until_ms: i64) -> Self {
         Self {
             lease,
             workflow,
             signal: Notify::new(),
             has_mail: AtomicBool::new(false),
             is_lost: AtomicBool::new(false),
+            leased_until_ms: AtomicI64::new(leased_until_ms),
             told: Mutex::default(),
         }
     }
@@ -42,6 +46,15 @@ impl Held {
     /// Whether a message may wait; asked once.
     pub(super) fn take_mail(&self) -> bool {
         self.has_mail.swap(false, Ordering::AcqRel)
+    }
+
+    /// Its lease lasts until then.
+    pub(super) fn renewed(&self, until_ms: i64) {
+        self.leased_until_ms.store(until_ms, Ordering::Release);
+    }
+
+    pub(super) fn leased_until_ms(&self) -> i64 {
+        self.leased_until_ms.load(Ordering::Acquire)
     }
 
     /// Another holds it now.

@@ -202,6 +202,10 @@ async fn begin_with(
         .await
         .map_err(|cause| StoreError::new("begin an execution", cause))?;
     let (start, slot) = first_place(shared, &journal, &batch, at_ms);
+    let leased_until_ms = match &start {
+        Start::Held { until_ms, .. } => Some(*until_ms),
+        Start::Parked { .. } => None,
+    };
     let posts = shared.posts.load(Ordering::Acquire);
     let created = shared
         .store
@@ -222,8 +226,8 @@ async fn begin_with(
         Created::New(lease) => lease,
     };
     let is_ended = journal.execution.status().is_ended();
-    if let (Some(lease), Some(slot)) = (lease, slot) {
-        let held = Arc::new(Held::new(lease, workflow));
+    if let (Some(lease), Some(until_ms), Some(slot)) = (lease, leased_until_ms, slot) {
+        let held = Arc::new(Held::new(lease, workflow, until_ms));
         let mut effects = batch.effects;
         // What the first step did not get to is asked for again.
         let turns = journal.execution.outstanding().into_iter();

@@ -127,6 +127,31 @@ pub(crate) async fn a_lost_lease_stops_the_tasks(place: impl Place) {
     assert_eq!(history(&engine, &id).await, history(&other, &id).await);
 }
 
+/// A task knows how long nobody takes its execution over, and hears of renewals.
+pub(crate) async fn a_task_knows_how_long_it_is_held(place: impl Place) {
+    let (show, mut shown) = mpsc::unbounded_channel::<TaskContext>();
+    let work = move |_: Value, context: TaskContext| {
+        let show = show.clone();
+        async move {
+            show.send(context.clone()).unwrap();
+            context.cancelled().await;
+            Ok::<_, TaskError>("in time")
+        }
+    };
+    let engine = place.engine(Registry::new().function("work", work)).await;
+    begin(&engine, &one_task(), json!({})).await;
+    let context = shown.recv().await.unwrap();
+    let whole = Settings::default().lease_ms;
+    assert_eq!(context.lease_left_ms(), whole);
+    let before_renewal = whole / 3 - 1;
+    place.clock().advance_ms(before_renewal);
+    assert_eq!(context.lease_left_ms(), whole - before_renewal);
+    place.clock().advance_ms(1);
+    while context.lease_left_ms() != whole {
+        tokio::task::yield_now().await;
+    }
+}
+
 pub(crate) async fn a_stop_lets_tasks_finish(place: impl Place) {
     for ends_well in [true, false] {
         let (registry, mut said) = endless(ends_well);

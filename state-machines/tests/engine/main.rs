@@ -83,6 +83,7 @@ suite! {
         a_crash_gives_a_task_no_more_time
         a_crash_is_no_silence
         a_lost_lease_stops_the_tasks
+        a_task_knows_how_long_it_is_held
         a_stop_lets_tasks_finish
         without_its_handler_an_execution_waits
         everything_twice_ends_the_same
