@@ -18,10 +18,11 @@ use ledger::book::{Book, Said};
 use ledger::chance::Chance;
 use ledger::world::World;
 use ledger::{Plan, Run};
-use serde_json::Value;
+use serde_json::{Value, json};
+use support::moves::{shard_of, shown};
 use support::polls::Application;
 use support::process::ballast;
-use support::{Instance, Options, Process, token_file};
+use support::{Instance, Options, Process, text, token_file};
 
 /// Runs a command that must succeed, and returns the JSON it printed.
 async fn told(arguments: &[&str], paths: &[&Path]) -> Value {
@@ -154,6 +155,81 @@ async fn a_half_restored_directory_is_not_started() {
     };
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("half restored"), "{ended:?}");
+}
+
+/// Brings the files of a registry from one directory to another.
+fn bring_registry(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for name in ["registry.db", "registry.db-wal", "registry.db-shm"] {
+        let (from, to) = (from.join(name), to.join(name));
+        match from.exists() {
+            true => drop(std::fs::copy(from, to).unwrap()),
+            false => drop(std::fs::remove_file(to)),
+        }
+    }
+}
+
+/// Somebody puts an old copy of the registry in its place: votes are refused, not
+/// taken where nobody finds them, until the newer one is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_registry_under_newer_shards_takes_no_votes_and_is_told() {
+    let mut it = Instance::with(Options {
+        config: Some("[router]\nhold_max = \"300ms\"\n".to_owned()),
+        ..Options::default()
+    })
+    .await;
+    let application = Application::of(&it, "acme").await;
+    let poll = application.poll(json!({})).await;
+    application.vote(&poll, 0, "ada").await.expect(200);
+    let data = it.home().join("data");
+    let (old, new) = (it.home().join("old"), it.home().join("new"));
+    it.kill9();
+    bring_registry(&data, &old);
+    it = it.restart().await;
+    let ahead = async |it: &Instance| {
+        let told = it.route("GET", "/metrics").send().await.text;
+        let line = told
+            .lines()
+            .find(|line| line.starts_with("ballast_epochs_ahead_total "));
+        line.unwrap()
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    let to = ["shard-1", "shard-2"];
+    let to = to[usize::from(shard_of(&it, "acme").await == to[0])];
+    let body = json!({ "toShardID": to, "windowMs": 0 });
+    let begun = it
+        .call("POST", "/tenants/acme/move")
+        .json(&body)
+        .send()
+        .await;
+    let id = text(&begun.expect(202)["migrationID"]);
+    shown(&it, &id, "it is moved", |found| {
+        found["status"] == "completed"
+    })
+    .await;
+    application.vote(&poll, 1, "bob").await.expect(200);
+    assert_eq!(ahead(&it).await, 0);
+
+    it.kill9();
+    bring_registry(&data, &new);
+    bring_registry(&old, &data);
+    it = it.restart().await;
+    application
+        .vote(&poll, 1, "cyd")
+        .await
+        .refused(503, "unavailable");
+    assert_eq!(ahead(&it).await, 1);
+
+    it.kill9();
+    bring_registry(&new, &data);
+    it = it.restart().await;
+    application.vote(&poll, 1, "cyd").await.expect(200);
+    assert_eq!(application.newest(&poll).await["total"], 3);
+    assert_eq!(ahead(&it).await, 0);
 }
 
 /// A shard need not be under the data directory; its files stay where they are,

@@ -77,7 +77,7 @@ pub use openapi::document;
 pub use problem::RouterError;
 
 use crate::dual::{Answering, DualReads};
-use crate::held::{Gates, HeldCounters};
+use crate::held::{Ahead, Gates, HeldCounters};
 use crate::limits::Limiter;
 use crate::live::{Feeds, Hub};
 use crate::load::LoadMeter;
@@ -161,6 +161,7 @@ struct Parts {
     hub: Hub,
     held: Arc<Slots>,
     held_counters: HeldCounters,
+    ahead: Ahead,
     gates: Gates,
     dual_reads: DualReads,
     answering: Answering,
@@ -206,6 +207,7 @@ impl State {
                 hub: Hub::default(),
                 held: held_slots(&settings),
                 held_counters: HeldCounters::default(),
+                ahead: Ahead::default(),
                 gates,
                 dual_reads: DualReads::default(),
                 answering: Answering::default(),

@@ -24,6 +24,7 @@ pub(super) struct RouterCounters {
     held: Results,
     held_seconds: Seconds,
     dual_reads: Results,
+    epochs_ahead: Counter,
 }
 
 impl RouterCounters {
@@ -32,6 +33,7 @@ impl RouterCounters {
             held: Family::default(),
             held_seconds: Counter::default(),
             dual_reads: Family::default(),
+            epochs_ahead: Counter::default(),
         };
         registry.register(
             "held_requests",
@@ -48,6 +50,11 @@ impl RouterCounters {
             "dual_reads",
             "Reads of both sides of a move; any straggler or difference is an incident",
             counters.dual_reads.clone(),
+        );
+        registry.register(
+            "epochs_ahead",
+            "Times a shard was found to know a later epoch than the registry: any is an incident",
+            counters.epochs_ahead.clone(),
         );
         counters
     }
@@ -73,6 +80,8 @@ impl RouterCounters {
         ] {
             set(&self.dual_reads, result, count);
         }
+        let ahead = self.epochs_ahead.inner();
+        ahead.store(router.found_ahead(), Ordering::Relaxed);
         let seconds = std::time::Duration::from_millis(held.ms).as_secs_f64();
         let told = self.held_seconds.inner();
         told.store(seconds.to_bits(), Ordering::Relaxed);

@@ -11,6 +11,7 @@
 //! waits is a future of the request: when its client goes, it is dropped, and
 //! never tried again.
 
+mod ahead;
 mod gate;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use ballast_domain::{Error, ErrorCode, Result, ShardId};
 use ballast_vote_shard::ShardError;
 use tokio::sync::OwnedSemaphorePermit;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use gate::Gates;
 
 use self::gate::{AtGate, Scout};
@@ -182,6 +184,7 @@ impl<'a> Held<'a> {
         };
         self.attempt = self.attempt.saturating_add(1);
         if self.next(Role::Other, setback).is_none() {
+            self.state.look_into(route, self.target, &trouble).await;
             return Err(self.given_up(&trouble));
         }
         let slice = self.target.slice(route);

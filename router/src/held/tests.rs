@@ -208,6 +208,26 @@ async fn an_answer_says_which_route_was_tried_in_vain() {
     assert_eq!(town.near.state.held().gave_up, 1);
 }
 
+/// As if somebody had put an old copy of the registry in its place.
+#[tokio::test]
+async fn a_registry_that_is_older_than_its_shards_is_noticed() {
+    let town = Town::new(|settings| settings.hold_max = Duration::from_millis(20));
+    let (_, vote) = town.far.poll().await;
+    let asked = async |router: &House<Pair>| {
+        let answer = router.ask("PATCH", &vote, &voter("ada")).await;
+        (answer.status, router.state.found_ahead())
+    };
+    town.move_to("shard-2").await;
+    town.source.set_epoch("acme", Epoch::FIRST);
+    town.near.hears_of_route();
+    assert_eq!(asked(&town.near).await, (503, 1));
+    // It is looked into now and then, not for each who waits.
+    assert_eq!(asked(&town.near).await, (503, 1));
+    // A router that is behind, and cannot ask, knows nothing of the registry.
+    town.source.go_away();
+    assert_eq!(asked(&town.far).await, (503, 0));
+}
+
 #[tokio::test]
 async fn only_so_many_bytes_wait() {
     let town = Town::new(|settings| settings.held_bytes_per_tenant_max = 30_000);

@@ -185,6 +185,9 @@ impl RouteSource for FakeSource {
         if self.silent.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        if self.away.load(Ordering::SeqCst) {
+            return Err(StoreError::new("ask", "away"));
+        }
         Ok(self.tenants.lock().unwrap().get(id).cloned())
     }
 
