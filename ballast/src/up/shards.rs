@@ -147,14 +147,18 @@ impl LocalShards {
             slots.insert(id, Slot::Failed(why));
             return;
         };
-        slots.insert(id.clone(), Slot::Starting);
+        let before = match slots.insert(id.clone(), Slot::Starting) {
+            Some(Slot::Failed(why)) => Some(why),
+            _ => None,
+        };
         drop(slots);
         let (shards, directory) = (self.clone(), self.data_dir.join(directory));
         let url = url.to_owned();
-        tokio::task::spawn_blocking(move || shards.open(id, &url, &directory));
+        tokio::task::spawn_blocking(move || shards.open(id, &url, &directory, before));
     }
 
-    fn open(&self, id: ShardId, url: &str, directory: &Path) {
+    /// Opens a shard, which failed before with this.
+    fn open(&self, id: ShardId, url: &str, directory: &Path, before: Option<String>) {
         let opened = self
             .known
             .check(&id, url, directory)
@@ -176,7 +180,10 @@ impl LocalShards {
         let slot = match opened {
             Ok(shard) => Slot::Open(Arc::new(shard)),
             Err(why) => {
-                tracing::error!(shard = %id, cause = why, "the shard cannot be opened");
+                // It is tried for as long as it takes, and told once.
+                if before.as_ref() != Some(&why) {
+                    tracing::error!(shard = %id, cause = why, "the shard cannot be opened: it is tried again and again");
+                }
                 Slot::Failed(why)
             }
         };
