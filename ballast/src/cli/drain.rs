@@ -22,7 +22,7 @@ pub(crate) struct Manner {
     concurrency: Option<u64>,
     /// How long both sides are kept after each cutover, such as 10min; with `sync` or
     /// `sync:10min` a vote counts only when both have it
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     window: Option<Window>,
     /// Why: kept with every move
     #[arg(long, value_name = "TEXT")]

@@ -27,11 +27,11 @@ pub(crate) struct GenerateArgs {
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     shards: u32,
     /// For how long
-    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = crate::cli::time::duration)]
     length: Duration,
     /// In steps of this length
     #[arg(long, value_name = "TIME", default_value = "1min",
-        value_parser = humantime::parse_duration)]
+        value_parser = crate::cli::time::duration)]
     step: Duration,
     /// How full the fleet is on an average day, from 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.55)]

@@ -40,7 +40,7 @@ pub(crate) struct Globals {
         default_value = "30s",
         help_heading = "Connection"
     )]
-    #[arg(value_parser = humantime::parse_duration)]
+    #[arg(value_parser = crate::cli::time::duration)]
     pub(crate) timeout: Duration,
     /// Print the API's body unchanged; errors as problem documents on stderr
     #[arg(long, global = true, help_heading = "Output")]

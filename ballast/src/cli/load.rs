@@ -39,7 +39,7 @@ pub(crate) enum Verb {
         #[command(flatten)]
         stretch: StretchArgs,
         /// In steps of at least this length, such as 1min; as recorded when absent
-        #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+        #[arg(long, value_name = "TIME", value_parser = crate::cli::time::duration)]
         step: Option<Duration>,
     },
     /// Write the load of a made-up fleet to stdout, to try rules and plans on

@@ -60,10 +60,15 @@ impl FromStr for When {
     }
 }
 
+/// A duration such as `50ms` or `24h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|_| "a duration is such as 50ms, 90s, 24h or 7d; 0s is none".to_owned())
+}
+
 /// Whole seconds of a duration such as `24h`.
 pub(crate) fn seconds(text: &str) -> Result<i64, String> {
-    humantime::parse_duration(text)
-        .map_err(|_| "a duration is such as 24h, 90m or 7d; 0s is none".to_owned())
+    duration(text)
         .and_then(|duration| i64::try_from(duration.as_secs()).map_err(|bad| bad.to_string()))
 }
 
@@ -172,6 +177,9 @@ mod tests {
     fn an_overlap_is_a_duration() {
         assert_eq!(seconds("24h"), Ok(86_400));
         assert_eq!(seconds("0s"), Ok(0));
-        assert!(seconds("soon").is_err());
+        for bad in ["soon", "", "5", "-5s", "1 parsec", "99999999999999999999s"] {
+            let why = seconds(bad).unwrap_err();
+            assert!(why.contains("such as 50ms"), "{bad}: {why}");
+        }
     }
 }

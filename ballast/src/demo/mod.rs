@@ -59,7 +59,7 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     headless: bool,
     /// How long each calm passage lasts
-    #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = crate::cli::time::duration)]
     pace: Duration,
 }
 

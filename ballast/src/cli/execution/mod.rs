@@ -123,7 +123,7 @@ pub(crate) enum Verb {
 pub(crate) struct Patience {
     /// How long to try again when the connection is lost
     #[arg(long, value_name = "TIME", default_value = "5m")]
-    #[arg(value_parser = humantime::parse_duration)]
+    #[arg(value_parser = crate::cli::time::duration)]
     pub(crate) patience: Duration,
 }
 

@@ -32,11 +32,12 @@ pub(crate) struct MoveArgs {
     #[arg(long)]
     dry_run: bool,
     /// How long nobody may be able to vote at the cutover, such as 50ms
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = crate::cli::time::duration)]
+    #[arg(allow_hyphen_values = true)]
     max_pause: Option<Duration>,
     /// How long both sides are kept after the cutover, such as 2h; with `sync` or
     /// `sync:2h` a vote counts only when both have it
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     window: Option<Window>,
     /// Follow it until it is over; exit code 1 unless it completed
     #[arg(long, conflicts_with = "dry_run")]

@@ -4,6 +4,11 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::cli::time::duration;
+
+/// What it may be, for somebody who typed something else.
+const FORMS: &str = "a window is a duration such as 10min or 2h, or sync, or sync:2h; 0s is none";
+
 /// A time, `sync`, or `sync:` and a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
@@ -31,13 +36,13 @@ impl FromStr for Window {
             Some("") => (true, None),
             Some(rest) => {
                 let time = rest.strip_prefix(':');
-                let time = time.ok_or("it is neither a time nor `sync` nor `sync:` and a time")?;
+                let time = time.ok_or(FORMS)?;
                 (true, Some(time))
             }
             None => (false, Some(text)),
         };
-        let time = time.map(humantime::parse_duration).transpose();
-        let time = time.map_err(|error| format!("{error}; write it like 2h, sync or sync:2h"))?;
+        let time = time.map(duration).transpose();
+        let time = time.map_err(|_| FORMS)?;
         Ok(Self { time, sync })
     }
 }
