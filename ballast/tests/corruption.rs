@@ -8,6 +8,9 @@
 
 mod support;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
 use serde_json::{Value, json};
 use support::polls::{Application, Poll};
 use support::process::ballast;
@@ -69,6 +72,41 @@ impl Trial {
     async fn rotten(&self, shard: &str) {
         let file = self.it.home().join("data/shards").join(shard).join("rot");
         eventually("the row is rotten", async || (!file.exists()).then_some(())).await;
+    }
+
+    /// A byte of every file of a shard whose name begins so is changed, behind its
+    /// back: as long as it runs it does not look at them all.
+    fn flip(&self, shard: &str, files: &str) {
+        let directory = self.it.home().join("data/shards").join(shard);
+        let mut flipped = 0;
+        for file in std::fs::read_dir(directory).unwrap() {
+            let path = file.unwrap().path();
+            if path
+                .file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with(files)
+            {
+                let mut bytes = [0];
+                let file = File::options().read(true).write(true).open(path).unwrap();
+                file.read_exact_at(&mut bytes, 200).unwrap();
+                file.write_all_at(&[bytes[0] ^ 0x5a], 200).unwrap();
+                flipped += 1;
+            }
+        }
+        assert!(flipped > 0, "there are no such files");
+    }
+
+    /// What was found on a shard names it, what is damaged, and what was done.
+    fn is_told(ended: &Value, shard: &str, then: &str) {
+        let findings = ended["findings"].as_array().unwrap();
+        let told = findings.iter().any(|one| {
+            one["shardID"] == shard
+                && one["then"].as_str().unwrap().contains(then)
+                && one["what"].as_str().unwrap().contains("is damaged")
+        });
+        assert!(told, "{ended}");
     }
 
     async fn begun(&self, terms: Value) -> String {
@@ -253,6 +291,98 @@ async fn a_row_that_rots_on_the_source_is_mended_before_anything_else() {
         let (from, to) = (trial.from.clone(), trial.to.clone());
         trial.is_named(&ended, &from, then).await;
         let owner = if status == "completed" { &to } else { &from };
+        trial.is_whole(owner, VOTES + 1).await;
+    }
+}
+
+/// A sorted file of the target is damaged before the cutover: it is named, and what
+/// was in it is copied anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_of_the_target_is_named_and_copied_anew() {
+    let trial = Trial::with("").await;
+    let id = trial.begun(json!({"maxPauseMs": 1})).await;
+    let put_off = |found: &Value| found["figures"]["putOff"] != 0;
+    trial.until(&id, "verified", put_off).await;
+    trial.flip(&trial.to, "rows-");
+    let repaired = |found: &Value| found["figures"]["repaired"] == 1;
+    let shown = trial.until(&id, "repaired", repaired).await;
+    Trial::is_told(&shown, &trial.to, "copied anew");
+    let before = shown["figures"]["putOff"].as_u64();
+    let again = |found: &Value| found["figures"]["putOff"].as_u64() > before;
+    trial.until(&id, "verified again", again).await;
+    trial.ask(&id, "cancel").await;
+    let ended = trial.over(&id).await;
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    trial.is_whole(&trial.from, VOTES).await;
+}
+
+/// The log of the target is damaged while the slice is copied: nothing can make that
+/// right, and the move ends at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_log_of_the_target_ends_the_move() {
+    let trial = Trial::with("[moves]\nbytes_per_second = 20000\n").await;
+    let id = trial.begun(json!({"windowMs": 0})).await;
+    let copies = |found: &Value| found["progress"]["done"].as_u64() > Some(0);
+    trial.until(&id, "rows are there", copies).await;
+    trial.flip(&trial.to, "log-");
+    let ended = trial.over(&id).await;
+    assert_eq!(ended["status"], "rolledBack", "{ended}");
+    Trial::is_told(&ended, &trial.to, "rolled back");
+    trial.is_whole(&trial.from, VOTES).await;
+}
+
+/// A sorted file of the owner is damaged in the window. The scrub at its end notices,
+/// or whoever reads the poll before that; the slice goes back with every vote.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_of_the_owner_brings_the_slice_back() {
+    for (sync, somebody_reads) in [(false, false), (true, false), (false, true)] {
+        let trial = Trial::with("[router]\nhold_max = \"300ms\"\n").await;
+        let terms = json!({"windowMs": 3_600_000, "sync": sync});
+        let id = trial.begun(terms).await;
+        trial.in_window(&id).await;
+        let vote = trial.app.vote(&trial.poll, 1, "in-the-window").await;
+        vote.expect(200);
+        trial.flip(&trial.to, "rows-");
+        if somebody_reads {
+            let call = trial.app.call("GET", &trial.poll.path("/export"));
+            call.send().await.refused(503, "unavailable");
+        } else {
+            trial.ask(&id, "complete").await;
+        }
+        let ended = trial.over(&id).await;
+        assert_eq!(ended["status"], "reversed", "{ended}");
+        assert_eq!(ended["givenUp"], Value::Null, "{ended}");
+        Trial::is_told(&ended, &trial.to, "goes back");
+        trial.is_whole(&trial.from, VOTES + 1).await;
+    }
+}
+
+/// One of the copy that was left is: it is made anew, and then the move completes, or
+/// the slice goes back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_of_the_source_is_made_anew() {
+    for (verb, status, then) in [
+        ("complete", "completed", "copied anew"),
+        ("reverse", "reversed", "before the slice returns"),
+    ] {
+        let mut trial = Trial::with("").await;
+        // What has come by a move has been read back, and so is in a sorted file.
+        let id = trial.begun(json!({"windowMs": 0})).await;
+        assert_eq!(trial.over(&id).await["status"], "completed");
+        std::mem::swap(&mut trial.from, &mut trial.to);
+        let id = trial.begun(json!({"windowMs": 3_600_000})).await;
+        trial.in_window(&id).await;
+        let vote = trial.app.vote(&trial.poll, 1, "in-the-window").await;
+        vote.expect(200);
+        trial.flip(&trial.from, "rows-");
+        trial.ask(&id, verb).await;
+        let ended = trial.over(&id).await;
+        assert_eq!(ended["status"], status, "{ended}");
+        Trial::is_told(&ended, &trial.from, then);
+        let owner = match status {
+            "completed" => &trial.to,
+            _ => &trial.from,
+        };
         trial.is_whole(owner, VOTES + 1).await;
     }
 }

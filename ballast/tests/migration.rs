@@ -457,7 +457,7 @@ async fn moves_are_found_by_how_they_ended() {
     }
     let unknown = run(&it, &["migration", "list", "--status", "rolled"]).await;
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert!(unknown.stderr.contains("rolled-back"), "{unknown:?}");
+    assert!(unknown.stderr.contains("rolledBack"), "{unknown:?}");
 }
 
 #[tokio::test]

@@ -64,9 +64,10 @@ pub struct Certificate {
     pub pause_ms: Option<u64>,
     /// From when it was asked for until it ended, in milliseconds.
     pub duration_ms: u64,
-    /// Rows that were carried, some of them more than once.
+    /// Rows that were carried to the target, some of them more than once; what
+    /// streamed back is not among them.
     pub rows_carried: u64,
-    /// Bytes that were carried.
+    /// Bytes that were carried to it.
     pub bytes_carried: u64,
     /// How often both sides were compared in the window.
     pub compared: u64,

@@ -127,7 +127,9 @@ async fn shard_now(plane: &ControlPlane, id: &ShardId) -> Looked {
     let usage = shard.usage().await;
     let tallies = match tokio::time::timeout(PATIENCE, shard.tallies_since(0)).await {
         Ok(Ok((_, tallies))) => tallies,
-        Ok(Err(error @ ShardError::Unavailable { .. })) => return away(error.to_string()),
+        Ok(Err(error @ (ShardError::Unavailable { .. } | ShardError::Damaged { .. }))) => {
+            return away(error.to_string());
+        }
         // None is open.
         Ok(Err(_)) | Err(_) => Vec::new(),
     };

@@ -43,7 +43,7 @@ pub struct NewMove {
     /// there.
     #[serde(rename = "fromShardID")]
     pub from: Option<ShardId>,
-    /// Which slice of the tenant; 0 when absent.
+    /// Which slice of the tenant; its only one when absent.
     #[serde(default)]
     pub slice: u32,
     /// How long both sides are kept after the cutover, in milliseconds.
@@ -392,10 +392,10 @@ fn checked(
         let slices = tenant.slices.iter().map(|slice| slice.slice.to_string());
         let slices: Vec<String> = slices.collect();
         let detail = format!(
-            "tenant {:?} has {} slices, and {} is none of them",
+            "tenant {:?} has no slice {}: it has {}",
             tenant.tenant_id.as_str(),
-            slices.len(),
-            new.slice
+            new.slice,
+            slices.join(", ")
         );
         let next = format!("Name one of its slices (--slice): {}.", slices.join(", "));
         Error::new(ErrorCode::NotFound, detail).next(next)

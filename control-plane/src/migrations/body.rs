@@ -69,7 +69,7 @@ pub(super) async fn shown(
     };
     // Its end is written before its execution's: it may have come between the
     // two readings, and is no failure.
-    let migration = match execution.as_ref().is_some_and(is_over) {
+    let mut migration = match execution.as_ref().is_some_and(is_over) {
         true => {
             let id = &migration.value.migration_id.0;
             let again = typed::get::<Migration>(plane.registry(), id).await?;
@@ -77,13 +77,13 @@ pub(super) async fn shown(
         }
         false => migration,
     };
-    let mut progress = progress(&migration.value, execution.as_ref(), plane.now());
+    let progress = progress(&migration.value, execution.as_ref(), plane.now());
     let is_silent = |found: &Description| found.progress.is_empty() && !is_over(found);
     if execution.as_ref().is_some_and(is_silent)
         && migration.value.waiting_for.is_none()
         && let Some(cause) = failed_with(plane, &execution_id).await?
     {
-        progress.note = Some(format!("it is tried again soon, for it failed: {cause}"));
+        migration.value.waiting_for = Some(format!("this to pass: {cause} (it is tried again)"));
     }
     Ok(MigrationBody {
         status: status(&migration.value, execution.as_ref()),

@@ -57,10 +57,11 @@ async fn nothing_is_sealed_on_a_lease_that_is_too_short() {
     let id = house.begun(&House::to(&to)).await;
     let waiting = house
         .until(&id, "waiting", |shown| {
-            let note = shown.progress.note.as_deref();
-            note.is_some_and(|note| note.contains("lease lasts"))
+            let why = shown.migration.value.waiting_for.as_deref();
+            why.is_some_and(|why| why.contains("lease lasts"))
         })
         .await;
+    assert_eq!(waiting.status, Status::Waiting);
     assert_eq!(waiting.phase, "UpdateTenantRouting");
     let fence = house.cellar.embedded(&from).fence(&slice()).await.unwrap();
     assert_eq!(fence.unwrap().epoch, Epoch::FIRST);

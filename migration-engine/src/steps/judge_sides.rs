@@ -7,11 +7,15 @@
 //!   both are whole and differ: who is as it was sealed      ──► the other
 //!   a poll is wrong on both, or the copy has more           ──► nobody can say
 //! ```
+//! A side whose log is damaged cannot be read back at all: the owner is wrong then;
+//! the copy cannot be mended while it is so.
+//!
 //! Everything stored is read back for it. Nothing is mended that might be right.
 
 use std::collections::BTreeSet;
 
 use ballast_domain::PollId;
+use ballast_vote_shard::ShardError;
 use ballast_vote_shard::archive::Pace;
 use ballast_vote_shard::shard::{At, Digest, Order};
 
@@ -52,6 +56,8 @@ pub(super) struct Judge<'a> {
 struct Wrong {
     rows: Vec<PollId>,
     files: Vec<BadFile>,
+    /// Why nothing of it can be read back.
+    whole: Option<String>,
 }
 
 /// In which way polls differ that are whole on both sides.
@@ -92,6 +98,17 @@ impl Judge<'_> {
         let owner = self.wrong(&self.sides.from, pace).await?;
         let copy = self.wrong(&self.sides.to, pace).await?;
         let (beyond, here) = (owner.polls(), copy.polls());
+        if let Some(what) = &owner.whole {
+            let told = Told::unreadable(what);
+            return Ok(match here.is_empty() && copy.whole.is_none() {
+                true => Found::Owner(told),
+                false => Found::Unclear(told),
+            });
+        }
+        if let Some(what) = copy.whole {
+            let (shard, source) = (self.sides.to.0.clone(), ShardError::Damaged { what });
+            return Err(MoveError::Shard { shard, source });
+        }
         // Both say that they are whole, and yet they differ.
         let known = |poll: &&PollId| !beyond.contains(poll) && !here.contains(poll);
         let unequal: Vec<PollId> = unequal.iter().filter(known).copied().collect();
@@ -158,13 +175,23 @@ impl Judge<'_> {
 
     async fn wrong(&self, side: &Side, pace: &mut dyn Pace) -> Result<Wrong, MoveError> {
         let slice = &self.job.slice;
-        let rows = damaged(&*side.1, self.job).await;
-        let rows = rows.map_err(|source| MoveError::Shard {
-            shard: side.0.clone(),
-            source,
-        })?;
+        let rows = match damaged(&*side.1, self.job).await {
+            Ok(rows) => rows,
+            Err(ShardError::Damaged { what }) => {
+                let whole = Some(what);
+                return Ok(Wrong {
+                    whole,
+                    ..Wrong::default()
+                });
+            }
+            Err(source) => {
+                let shard = side.0.clone();
+                return Err(MoveError::Shard { shard, source });
+            }
+        };
         let files = self.sides.bad_files(side, slice, pace).await?;
-        Ok(Wrong { rows, files })
+        let whole = None;
+        Ok(Wrong { rows, files, whole })
     }
 
     async fn told(&self, side: &Side, wrong: &Wrong) -> Told {
@@ -220,10 +247,15 @@ fn divided(wrong: Wrong, there: &BTreeSet<PollId>) -> (Wrong, Wrong) {
         .files
         .into_iter()
         .partition(|file| there.contains(&file.poll));
-    let both = Wrong { rows, files };
+    let both = Wrong {
+        rows,
+        files,
+        whole: None,
+    };
     let alone = Wrong {
         rows: other_rows,
         files: other_files,
+        whole: None,
     };
     (both, alone)
 }

@@ -318,6 +318,8 @@ fn failed(error: MoveError) -> TaskError {
         },
         MoveError::Shard { source, .. } => match source {
             ShardError::Refused(_) => REFUSED,
+            // Nor does this.
+            ShardError::Damaged { .. } => DIFFERENT,
             // A newer worker is at work, or it passes.
             ShardError::Unavailable { .. }
             | ShardError::Unfit(_)

@@ -141,6 +141,8 @@ struct Away {
     shard: ShardId,
     /// Whether it is the one that owns the slice.
     owns: bool,
+    /// Whether it is there, and what it has stored cannot be read.
+    damaged: bool,
     cause: String,
 }
 
@@ -153,7 +155,7 @@ fn away(error: &MoveError, migration: &Migration) -> Option<Away> {
         } if *shard == migration.from => (shard, source),
         MoveError::Shard {
             shard,
-            source: source @ ShardError::Unavailable { .. },
+            source: source @ (ShardError::Unavailable { .. } | ShardError::Damaged { .. }),
         } => (shard, source),
         MoveError::Archive { shard, source } if matches!(**source, ArchiveError::Store { .. }) => {
             (shard, source)
@@ -163,8 +165,16 @@ fn away(error: &MoveError, migration: &Migration) -> Option<Away> {
     Some(Away {
         shard: shard.clone(),
         owns: *shard == migration.to,
+        damaged: is_damage(error),
         cause: source.to_string(),
     })
+}
+
+fn is_damage(error: &MoveError) -> bool {
+    let MoveError::Shard { source, .. } = error else {
+        return false;
+    };
+    matches!(source, ShardError::Damaged { .. })
 }
 
 impl Away {
@@ -172,25 +182,27 @@ impl Away {
     /// goes back by itself where that would lose something. `sync` says whether
     /// both sides have everything that was acknowledged.
     fn why(&self, sync: bool) -> String {
-        let Self { shard, owns, cause } = self;
-        match (owns, sync) {
+        let Self { shard, cause, .. } = self;
+        let again = match self.damaged {
+            true => "to be readable again",
+            false => "to be reached again",
+        };
+        match (self.owns, sync) {
             (true, false) => format!(
-                "{shard}, which owns the slice, to be reached again: {cause}; if it never will \
-                 be, an admin can give up what only it has (migration reverse --accept-loss)"
+                "{shard}, which owns the slice, {again}: {cause}; if it never will be, an admin \
+                 can give up what only it has (migration reverse --accept-loss)"
             ),
             (true, true) => format!(
-                "{shard}, which owns the slice, to be reached again: {cause}; migration reverse \
-                 brings it back without, with every vote that was acknowledged"
+                "{shard}, which owns the slice, {again}: {cause}; migration reverse brings it \
+                 back without, with every vote that was acknowledged"
             ),
-            (false, false) => {
-                format!(
-                    "{shard} to be reached again, so that its copy is kept: {cause}; if it never \
-                     will be, the move can end without (migration complete --without-source)"
-                )
-            }
+            (false, false) => format!(
+                "{shard} {again}, so that its copy is kept: {cause}; if it never will be, the \
+                 move can end without (migration complete --without-source)"
+            ),
             (false, true) => format!(
-                "{shard} to be reached again: {cause}; votes count only when it has them, too, \
-                 until somebody wants the window to end (migration complete)"
+                "{shard} {again}: {cause}; votes count only when it has them, too, until \
+                 somebody wants the window to end (migration complete)"
             ),
         }
     }
@@ -207,8 +219,12 @@ async fn wait_for(look: &Look<'_>, given: &Given, away: Away, back: &Copied) -> 
     let is_long = most.is_some_and(|most| (now - since).max(0).unsigned_abs() >= most);
     if away.owns && is_sync && is_long {
         let (to, seconds) = (&migration.to, (now - since) / 1_000);
+        let how = match away.damaged {
+            true => "could not be read",
+            false => "was away",
+        };
         let why = format!(
-            "{to} was away for {seconds} s, and the source has every vote that was acknowledged"
+            "{to} {how} for {seconds} s, and the source has every vote that was acknowledged"
         );
         return said("reverse", 0, back, Some(why));
     }

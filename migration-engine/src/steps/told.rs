@@ -23,6 +23,15 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// A side that cannot be read at all, and why.
+    pub(super) fn unreadable(what: &str) -> Self {
+        Self {
+            words: vec![what.to_owned()],
+            count: 1,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }

@@ -12,7 +12,7 @@ use ballast_vote_shard::shard::{At, Cursor, Order};
 use serde_json::json;
 
 use super::paced::{Counted, Paced};
-use super::told::told;
+use super::told::{Told, told};
 use super::wait_for_sync::copied_of;
 use super::{Done, Given, Steps, alive, failed, tell};
 use crate::copy::Copied;
@@ -39,8 +39,16 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     let files = sides.bad_files(to, &job.slice, &mut pace).await;
     let files = files.map_err(|error| pace.failed(error))?;
     tell(context, 0, None, "", format!("reading {} back", to.0));
-    let wrong = alive(context, stored_wrong(&sides, &job)).await;
-    let wrong = wrong.map_err(failed)?;
+    let wrong = match alive(context, stored_wrong(&sides, &job)).await {
+        Err(MoveError::Shard {
+            source: ShardError::Damaged { what },
+            ..
+        }) => {
+            let told = Told::unreadable(&what);
+            return not_so(steps, &migration, &sides, &told, repairs).await;
+        }
+        wrong => wrong.map_err(failed)?,
+    };
     let unequal = alive(context, unequal(&sides, &job, &order, &mut copied)).await;
     let unequal = unequal.map_err(failed)?;
     let mut polls: Vec<PollId> = wrong.iter().chain(&unequal).copied().collect();
@@ -52,16 +60,8 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     }
     let mut told = told(&sides.from, to, &job.slice, &polls, &wrong).await;
     told.files(&files);
-    let place = ("VerifyConsistency", &to.0);
     if repairs > 0 {
-        let then = "it was copied anew before: the move is rolled back";
-        steps.found(&migration, place, &told, then, |_| {}).await?;
-        return Ok(json!({
-            "consistent": false,
-            "repaired": false,
-            "repairs": repairs,
-            "difference": told.line(),
-        }));
+        return not_so(steps, &migration, &sides, &told, repairs).await;
     }
     let repair = Repair {
         sides: &sides,
@@ -71,6 +71,7 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     alive(context, repair.repair(&polls, &files)).await?;
     let count = told.count;
     let edit = move |migration: &mut Migration| migration.figures.repaired += count;
+    let place = ("VerifyConsistency", &to.0);
     steps
         .found(&migration, place, &told, "copied anew", edit)
         .await?;
@@ -78,6 +79,28 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         "consistent": false,
         "repaired": true,
         "repairs": repairs + 1,
+        "difference": told.line(),
+    }))
+}
+
+/// The target is not what it should be, and copying anew does not help.
+async fn not_so(
+    steps: &Steps,
+    migration: &Migration,
+    sides: &Sides,
+    told: &Told,
+    repairs: u32,
+) -> Done {
+    let then = match repairs {
+        0 => "the move is rolled back",
+        _ => "it was copied anew before: the move is rolled back",
+    };
+    let place = ("VerifyConsistency", &sides.to.0);
+    steps.found(migration, place, told, then, |_| {}).await?;
+    Ok(json!({
+        "consistent": false,
+        "repaired": false,
+        "repairs": repairs,
         "difference": told.line(),
     }))
 }

@@ -10,6 +10,7 @@ use ballast_domain::answers::{Answers, AroundCutover};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_vote_shard::{At, ShardError, ShardResult};
 
+use super::window::What;
 use crate::State;
 use crate::deliver::Place;
 
@@ -75,7 +76,7 @@ impl Answering {
             return;
         };
         let count = match answer {
-            Err(ShardError::Unavailable { .. }) => &counting.failed,
+            Err(ShardError::Unavailable { .. } | ShardError::Damaged { .. }) => &counting.failed,
             // The cutover's doing, not the shard's.
             Err(ShardError::Fenced(_)) => return,
             Ok(_) | Err(_) => &counting.took[Answers::band(took_ms)],
@@ -100,6 +101,12 @@ impl State {
         let took = clock.now().unix_ms().saturating_sub(began).max(0);
         let answering = &self.parts.answering;
         answering.note(&place.at, took.unsigned_abs(), &answer);
+        if let Err(ShardError::Damaged { .. }) = &answer
+            && let Some((_, window)) = self.beside(place)
+        {
+            // Whoever looks after the window finds out whose rows these are.
+            self.note(&window, What::Difference);
+        }
         answer
     }
 

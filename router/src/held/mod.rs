@@ -177,7 +177,11 @@ impl<'a> Held<'a> {
         let setback = match &trouble {
             ShardError::Fenced(_) => Setback::Fenced,
             ShardError::Unavailable { .. } => Setback::Away,
-            ShardError::Refused(_) | ShardError::Unfit(_) | ShardError::CursorTooOld => {
+            // Waiting makes nothing whole.
+            ShardError::Damaged { .. }
+            | ShardError::Refused(_)
+            | ShardError::Unfit(_)
+            | ShardError::CursorTooOld => {
                 self.answered();
                 return Err(trouble.into());
             }

@@ -9,7 +9,7 @@ use ballast_domain::{Clock, Entropy, PollId};
 use super::committer;
 use super::core::{Answer, Core};
 use super::disk::Disk;
-use super::export::SomePolls;
+use super::export::{self, SomePolls};
 use super::keeper;
 use super::log::Log;
 use super::manners::Manners;
@@ -212,7 +212,7 @@ impl EmbeddedShard {
     /// files when it returns.
     pub async fn checkpoint(&self) -> ShardResult<()> {
         let made = self.shared.keeping.ask().await;
-        made.map_err(ShardError::unavailable)
+        made.map_err(ShardError::from)
     }
 
     /// Where an export begins: with everything that was acknowledged so far.
@@ -238,8 +238,7 @@ impl EmbeddedShard {
         &self,
         read: impl FnOnce() -> Result<T, RunError> + Send + 'static,
     ) -> ShardResult<T> {
-        self.page(|| read().map_err(|error| ShardError::unavailable(error.to_string())))
-            .await
+        self.page(|| read().map_err(export::unreadable)).await
     }
 
     pub(super) async fn page<T: Send + 'static>(

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use ballast_domain::PollId;
 use ballast_domain::VoterId;
 
+use super::log::LogError;
 use super::manners::{Polite, ROWS_AT_ONCE};
 use super::record::{self, PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
 use super::runs::{Key, RunSet, StoredRow};
@@ -140,13 +141,14 @@ pub(super) fn changes(
         bad.is_none() && read < bytes
     });
     if let Some(bad) = bad {
-        return Err(ShardError::unavailable(bad.to_string()));
+        let what = bad.to_string();
+        return Err(ShardError::Damaged { what });
     }
     if let Err(error) = walked {
         // A segment may have been given up meanwhile.
         return match position + 1 < log.oldest() {
             true => Err(ShardError::CursorTooOld),
-            false => Err(ShardError::unavailable(error.to_string())),
+            false => Err(unread(&error)),
         };
     }
     Ok(Page {
@@ -183,7 +185,9 @@ fn changes_in(
     Ok(())
 }
 
-/// The digests of a slice's polls, computed from the rows that are stored.
+/// The digests of a slice's polls, computed from the rows that are stored. What
+/// cannot be read because it is damaged is not among them, so that the digests of
+/// its polls, and of no others, are not what they should be.
 pub(super) fn scrub(
     subject: &Subject,
     runs: &RunSet,
@@ -198,11 +202,16 @@ pub(super) fn scrub(
         let mut digest = Digest::default();
         let own = rows.get(poll);
         let archived = own.is_some_and(|own| own.archived.is_some());
-        let mut stored = runs.from(Key::first_of(*number)).map_err(unreadable)?;
-        while !archived && let Some(row) = stored.next_row().map_err(unreadable)? {
-            if row.key.poll != *number {
-                break;
-            }
+        let first = Key::first_of(*number);
+        let mut stored = runs.from(first, Some(&|_| true)).map_err(unreadable)?;
+        while !archived {
+            let row = match stored.next_row() {
+                Ok(Some(row)) if row.key.poll == *number => row,
+                Ok(_) => break,
+                // Its poll lacks it, and those behind it.
+                Err(error) if error.is_damage() => break,
+                Err(error) => return Err(unreadable(error)),
+            };
             read += 1;
             if read.is_multiple_of(ROWS_AT_ONCE) {
                 polite.rest();
@@ -224,9 +233,22 @@ pub(super) fn scrub(
     Ok(digests)
 }
 
-fn unreadable(error: super::runs::RunError) -> ShardError {
+pub(super) fn unreadable(error: super::runs::RunError) -> ShardError {
     tracing::error!(%error, "stored rows cannot be read");
-    ShardError::unavailable(format!("stored rows cannot be read: {error}"))
+    let told = format!("stored rows cannot be read: {error}");
+    match error.is_damage() {
+        true => ShardError::Damaged { what: told },
+        false => ShardError::unavailable(told),
+    }
+}
+
+/// What the log, which cannot be read, is told as.
+pub(super) fn unread(error: &LogError) -> ShardError {
+    let told = error.to_string();
+    match error.is_damage() {
+        true => ShardError::Damaged { what: told },
+        false => ShardError::unavailable(told),
+    }
 }
 
 /// A stored row as it is handed out.

@@ -313,7 +313,7 @@ fn compare(state: &State, runs: &RunSet, since: Rows, seen: &mut Inspection) {
     for (key, hash) in &since {
         digests.entry(key.poll).or_default().add(*hash);
     }
-    let mut stored = match runs.from(Key::first_of(0)) {
+    let mut stored = match runs.from(Key::first_of(0), None) {
         Ok(stored) => stored,
         Err(error) => {
             seen.problems.push(error.to_string());

@@ -15,6 +15,7 @@ use std::time::Duration;
 use super::checkpoint::{self, Captured};
 use super::committer::causes;
 use super::disk::Disk;
+use super::keeping::NotKept;
 use super::manners::ROWS_AT_ONCE;
 use super::open::Options;
 use super::runs::{self, Run, RunSet};
@@ -53,6 +54,17 @@ pub(super) enum KeepError {
     /// The disk.
     #[error("remove what is no longer needed")]
     Disk(#[from] std::io::Error),
+}
+
+impl KeepError {
+    /// Whether the log is not what was written: what is only there cannot be kept.
+    fn is_damage(&self) -> bool {
+        match self {
+            Self::Log(error) | Self::Flush(runs::FlushError::Log(error)) => error.is_damage(),
+            Self::Flush(runs::FlushError::Record(_)) => true,
+            _ => false,
+        }
+    }
 }
 
 /// The thread.
@@ -100,7 +112,10 @@ pub(super) fn told(shared: &Shared, name: &str, asked: u64, kept: Result<(), Kee
     let outcome = kept.map_err(|error| {
         let cause = causes(&error);
         tracing::warn!(shard = name, cause, "no checkpoint could be made");
-        cause
+        NotKept {
+            cause,
+            is_damage: error.is_damage(),
+        }
     });
     let is_well = outcome.is_ok();
     shared.keeping.answer(asked, outcome);
@@ -159,10 +174,18 @@ fn with_new_rows(shared: &Shared, store: &Store, captured: &Captured) -> Result<
     let rows: Vec<u64> = runs.0.iter().map(|run| run.rows()).collect();
     let alike = runs::worth_merging(&rows);
     if alike > 0 {
-        let newest = runs.0.split_off(runs.0.len() - alike);
+        let newest = RunSet(runs.0.split_off(runs.0.len() - alike));
         let is_there = |poll| captured.key_of(poll).is_some();
-        runs::merge(disk, &RunSet(newest), id, is_there, &shared.manners)?;
-        runs.0.push(Arc::new(Run::open(disk, id)?));
+        match runs::merge(disk, &newest, id, is_there, &shared.manners) {
+            Ok(()) => runs.0.push(Arc::new(Run::open(disk, id)?)),
+            // What is damaged stays as it is, for whoever can say what was there; votes
+            // go on, and the log must not grow for ever because of it.
+            Err(error) if error.is_damage() => {
+                tracing::error!(%error, "sorted rows are damaged, and are not merged");
+                runs.0.extend(newest.0);
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(runs)
 }

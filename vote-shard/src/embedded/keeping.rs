@@ -5,6 +5,25 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
+use crate::shard::ShardError;
+
+/// Why there is no checkpoint.
+#[derive(Debug, Clone)]
+pub(super) struct NotKept {
+    pub(super) cause: String,
+    /// Whether what is stored is not what was written.
+    pub(super) is_damage: bool,
+}
+
+impl From<NotKept> for ShardError {
+    fn from(not: NotKept) -> Self {
+        match not.is_damage {
+            true => Self::Damaged { what: not.cause },
+            false => Self::unavailable(not.cause),
+        }
+    }
+}
+
 /// Asking the keeper for a checkpoint.
 pub(super) struct Keeping {
     /// How often it was asked.
@@ -13,7 +32,7 @@ pub(super) struct Keeping {
     /// The same, for whoever keeps step by step without a thread.
     pub(super) stirred: Notify,
     /// Up to which of these it has answered, and how the last one went.
-    done: watch::Sender<(u64, Result<(), String>)>,
+    done: watch::Sender<(u64, Result<(), NotKept>)>,
 }
 
 impl Default for Keeping {
@@ -39,7 +58,7 @@ impl Keeping {
     }
 
     /// Asks for a checkpoint and waits until it is made.
-    pub(super) async fn ask(&self) -> Result<(), String> {
+    pub(super) async fn ask(&self) -> Result<(), NotKept> {
         let mut done = self.done.subscribe();
         let number = {
             let mut asked = self.lock();
@@ -50,7 +69,10 @@ impl Keeping {
         self.stirred.notify_one();
         match done.wait_for(|(answered, _)| *answered >= number).await {
             Ok(answer) => answer.1.clone(),
-            Err(_) => Err("the shard is closing".to_owned()),
+            Err(_) => Err(NotKept {
+                cause: "the shard is closing".to_owned(),
+                is_damage: false,
+            }),
         }
     }
 
@@ -77,7 +99,7 @@ impl Keeping {
     }
 
     /// Tells those who asked how it went.
-    pub(super) fn answer(&self, asked: u64, outcome: Result<(), String>) {
+    pub(super) fn answer(&self, asked: u64, outcome: Result<(), NotKept>) {
         if asked > 0 {
             let _ = self.done.send_replace((asked, outcome));
         }

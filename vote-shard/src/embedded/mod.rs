@@ -20,6 +20,8 @@ mod committer;
 #[cfg(test)]
 mod conformance_tests;
 mod core;
+#[cfg(test)]
+mod damage_tests;
 pub mod disk;
 mod engine;
 mod export;

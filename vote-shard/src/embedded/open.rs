@@ -239,7 +239,7 @@ fn is_damage(error: &OpenError) -> bool {
 pub(super) fn load_rows(state: &mut State, runs: &RunSet) -> Result<(), OpenError> {
     state.evict(u64::MAX);
     for run in &runs.0 {
-        let mut rows = run.from(Key::first_of(0))?;
+        let mut rows = run.from(Key::first_of(0), None)?;
         while let Some((key, _)) = rows.peek() {
             if state.polls.get(&key.poll).is_some_and(|poll| !poll.cold)
                 && let Some((key, row)) = rows.row()?

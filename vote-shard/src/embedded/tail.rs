@@ -39,9 +39,10 @@ impl Tail {
             bad = tail.add(subject, payload).err();
             bad.is_none()
         });
-        walked.map_err(|error| ShardError::unavailable(error.to_string()))?;
+        walked.map_err(|error| export::unread(&error))?;
         if let Some(bad) = bad {
-            return Err(ShardError::unavailable(bad.to_string()));
+            let what = bad.to_string();
+            return Err(ShardError::Damaged { what });
         }
         if log.oldest() > after + 1 {
             // Checkpoints were made meanwhile, and the log was given up.
@@ -160,7 +161,7 @@ impl<'a> PollRows<'a> {
         runs: &'a RunSet,
         tail: &'a Tail,
     ) -> Result<Self, RunError> {
-        let mut stored = runs.from(key)?;
+        let mut stored = runs.from(key, None)?;
         let last = Key {
             poll: key.poll,
             voter: VoterPrint([u64::MAX; 2]),

@@ -22,6 +22,12 @@ pub enum ShardError {
     /// The changes after the cursor are no longer kept: begin again.
     #[error("the changes after that position are no longer kept")]
     CursorTooOld,
+    /// What is stored is not what was written. It does not pass by itself.
+    #[error("{what}")]
+    Damaged {
+        /// What is, and where.
+        what: String,
+    },
     /// Not now: starting, recovering from a failed write, out of room.
     #[error("{why}")]
     Unavailable {

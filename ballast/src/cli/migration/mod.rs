@@ -155,7 +155,7 @@ enum Status {
     Running,
     Waiting,
     Completed,
-    #[value(alias = "rolledBack")]
+    #[value(name = "rolledBack", alias = "rolled-back")]
     RolledBack,
     Reversed,
     Cancelled,

@@ -136,8 +136,13 @@ fn digests(proved: Option<&VotesProved>) -> Option<String> {
 }
 
 fn carried(it: &Certificate) -> String {
+    // What streamed back is not counted.
+    let there = match it.votes_back {
+        Some(_) => " there",
+        None => "",
+    };
     format!(
-        "{} in all; {} rows, {} bytes carried",
+        "{} in all; {} rows, {} bytes carried{there}",
         took(it.duration_ms),
         number(it.rows_carried),
         number(it.bytes_carried)

@@ -105,6 +105,13 @@ pub enum LogError {
     },
 }
 
+impl LogError {
+    /// Whether what is stored is not what was written: that does not pass.
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt { .. })
+    }
+}
+
 fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> LogError {
     move |source| LogError::Disk { doing, source }
 }

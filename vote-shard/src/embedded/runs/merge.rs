@@ -1,6 +1,8 @@
 //! Walking through several runs as if they were one, and making them one.
 
-use super::reader::{Rows, Run, RunError};
+use std::ops::RangeInclusive;
+
+use super::reader::{Rows, Run, RunError, Skips};
 use super::writer::RunWriter;
 use super::{Key, RunSet, StoredRow, row};
 use crate::embedded::disk::Disk;
@@ -17,8 +19,13 @@ pub(in crate::embedded) struct Merged<'a> {
 }
 
 impl<'a> Merged<'a> {
-    pub(super) fn new(runs: impl Iterator<Item = &'a Run>, from: Key) -> Result<Self, RunError> {
-        let runs = runs.map(|run| run.from(from)).collect::<Result<_, _>>()?;
+    pub(super) fn new(
+        runs: impl Iterator<Item = &'a Run>,
+        from: Key,
+        skips: Skips<'a>,
+    ) -> Result<Self, RunError> {
+        let runs = runs.map(|run| run.from(from, skips));
+        let runs = runs.collect::<Result<_, _>>()?;
         Ok(Self { runs })
     }
 
@@ -75,7 +82,13 @@ pub(in crate::embedded) fn worth_merging(rows: &[u64]) -> usize {
     if alike >= ALIKE { alike } else { 0 }
 }
 
-/// Merges runs into one, leaving out the rows of polls that are gone.
+/// Polls that one block is taken to hold rows of, at the most: if there may be more,
+/// nobody looks for all of them.
+const POLLS_IN_A_BLOCK: usize = 10_000;
+
+/// Merges runs into one, leaving out the rows of polls that are gone. A damaged block
+/// is left out with them if it can hold no others: so what was copied anew after some
+/// damage was found heals.
 pub(in crate::embedded) fn merge(
     disk: &dyn Disk,
     runs: &RunSet,
@@ -84,7 +97,11 @@ pub(in crate::embedded) fn merge(
     manners: &Manners,
 ) -> Result<(), RunError> {
     let mut writer = RunWriter::create(disk, id, manners.polite())?;
-    let mut merged = runs.from(Key::first_of(0))?;
+    let all_gone = |mut polls: RangeInclusive<PollNo>| {
+        let few = polls.end().abs_diff(*polls.start()) as usize <= POLLS_IN_A_BLOCK;
+        few && !polls.any(&is_there)
+    };
+    let mut merged = runs.from(Key::first_of(0), Some(&all_gone))?;
     while merged
         .take_next(|key, bytes| {
             if is_there(key.poll) {

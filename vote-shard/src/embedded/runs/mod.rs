@@ -25,7 +25,7 @@ use crate::shard::VoterPrint;
 pub(super) use flush::{FlushError, flush};
 pub(super) use format::{DRAFT_SUFFIX, id_in, name_of};
 pub(super) use merge::{Merged, merge, worth_merging};
-pub(super) use reader::{Run, RunError};
+pub(super) use reader::{Run, RunError, Skips};
 pub(super) use row::StoredRow;
 
 /// Where a row lies among others.
@@ -62,8 +62,8 @@ impl RunSet {
     }
 
     /// The rows from a key on, in order, each voter once.
-    pub(super) fn from(&self, key: Key) -> Result<Merged<'_>, RunError> {
-        Merged::new(self.0.iter().map(|run| &**run), key)
+    pub(super) fn from<'a>(&'a self, key: Key, skips: Skips<'a>) -> Result<Merged<'a>, RunError> {
+        Merged::new(self.0.iter().map(|run| &**run), key, skips)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Reads a run: its index is in memory, its blocks are read when needed.
 
 use std::io;
+use std::ops::RangeInclusive;
 
 use super::format::{self, BLOCK_HEAD_BYTES, ENTRY_BYTES, Entry, FOOTER_BYTES, Footer};
 use super::{Key, StoredRow, row};
 use crate::embedded::disk::{Disk, DiskFile};
-use crate::embedded::record::Unreadable;
+use crate::embedded::record::{PollNo, Unreadable};
 use crate::embedded::state::Row;
 
 /// Why a run cannot be read.
@@ -29,12 +30,25 @@ pub enum RunError {
     Row(#[from] Unreadable),
 }
 
+impl RunError {
+    /// Whether what is stored is not what was written: that does not pass.
+    pub(in crate::embedded) fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt { .. } | Self::Row(_))
+    }
+}
+
+/// Whether a block that is damaged may be passed over, which could hold rows of
+/// these polls. Without it, such a block fails whoever reads.
+pub(in crate::embedded) type Skips<'a> = Option<&'a dyn Fn(RangeInclusive<PollNo>) -> bool>;
+
 /// An open run.
 pub(in crate::embedded) struct Run {
     id: u64,
     file: Box<dyn DiskFile>,
     index: Vec<Entry>,
     rows: u64,
+    /// The last row, if that can be read: nothing is looked for behind it.
+    last: Option<Key>,
 }
 
 impl Run {
@@ -76,12 +90,26 @@ impl Run {
             return Err(corrupt(footer.index_place, "its index is damaged"));
         }
         let (entries, _) = index.as_chunks::<ENTRY_BYTES>();
-        Ok(Self {
+        let mut run = Self {
             id,
             file,
             index: entries.iter().map(Entry::decode).collect(),
             rows: footer.rows,
-        })
+            last: None,
+        };
+        run.last = run.last_of_all();
+        Ok(run)
+    }
+
+    fn last_of_all(&self) -> Option<Key> {
+        let place = self.index.len().checked_sub(1)?;
+        let (block, _) = self.block(place).ok()?;
+        let (mut rest, mut last) = (&*block, None);
+        while let Some((key, length)) = row::peek(rest) {
+            last = Some(key);
+            rest = &rest[length..];
+        }
+        last
     }
 
     pub(in crate::embedded) fn id(&self) -> u64 {
@@ -117,6 +145,14 @@ impl Run {
         }
     }
 
+    /// The polls of which a block may hold rows.
+    fn polls_of(&self, place: usize) -> RangeInclusive<PollNo> {
+        let first = self.index.get(place).map(|entry| entry.first);
+        let next = self.index.get(place + 1).map(|entry| entry.first);
+        let poll = |key: Option<Key>, without: PollNo| key.map_or(without, |key| key.poll);
+        poll(first, PollNo::MIN)..=poll(next.or(self.last), PollNo::MAX)
+    }
+
     /// The block in which a key is, if it is anywhere.
     fn block_of(&self, key: Key) -> usize {
         let after = self.index.partition_point(|entry| entry.first <= key);
@@ -125,7 +161,7 @@ impl Run {
 
     /// A row.
     pub(super) fn get(&self, key: Key) -> Result<Option<StoredRow>, RunError> {
-        let rows = self.from(key)?;
+        let rows = self.from(key, None)?;
         match rows.peek() {
             Some((found, bytes)) if found == key => Ok(Some(row::read(bytes)?)),
             _ => Ok(None),
@@ -133,16 +169,22 @@ impl Run {
     }
 
     /// The rows from a key on.
-    pub(in crate::embedded) fn from(&self, key: Key) -> Result<Rows<'_>, RunError> {
-        let place = self.block_of(key);
-        let (block, left) = self.block(place)?;
+    pub(in crate::embedded) fn from<'a>(
+        &'a self,
+        key: Key,
+        skips: Skips<'a>,
+    ) -> Result<Rows<'a>, RunError> {
         let mut rows = Rows {
             run: self,
-            block,
+            skips,
+            block: Vec::new(),
             offset: 0,
-            left,
-            next_block: place + 1,
+            left: 0,
+            next_block: self.index.len(),
         };
+        if self.last.is_none_or(|last| key <= last) {
+            rows.enter(self.block_of(key))?;
+        }
         while rows.peek().is_some_and(|(found, _)| found < key) {
             rows.advance()?;
         }
@@ -153,6 +195,7 @@ impl Run {
 /// Walks through a run's rows.
 pub(in crate::embedded) struct Rows<'a> {
     run: &'a Run,
+    skips: Skips<'a>,
     block: Vec<u8>,
     offset: usize,
     /// How many rows of the block are still ahead, by its head, which no
@@ -177,14 +220,34 @@ impl Rows<'_> {
         }
         let is_over = self.offset >= self.block.len();
         if is_over != (self.left == 0) {
-            return Err(self.run.damaged(self.next_block - 1));
+            let here = self.next_block.saturating_sub(1);
+            let damaged = self.run.damaged(here);
+            if !self.may_skip(here, &damaged) {
+                return Err(damaged);
+            }
+        } else if !is_over {
+            return Ok(());
         }
-        if is_over {
-            (self.block, self.left) = self.run.block(self.next_block)?;
-            self.offset = 0;
-            self.next_block += 1;
-        }
+        self.enter(self.next_block)
+    }
+
+    /// Comes to a block, or to the first behind it that can be read if those before
+    /// may be passed over.
+    fn enter(&mut self, mut place: usize) -> Result<(), RunError> {
+        (self.block, self.left) = loop {
+            match self.run.block(place) {
+                Err(error) if self.may_skip(place, &error) => place += 1,
+                read => break read?,
+            }
+        };
+        self.offset = 0;
+        self.next_block = place + 1;
         Ok(())
+    }
+
+    fn may_skip(&self, place: usize, error: &RunError) -> bool {
+        let is_there = place < self.run.index.len();
+        is_there && error.is_damage() && self.skips.is_some_and(|may| may(self.run.polls_of(place)))
     }
 
     /// The row it stands at, read, without the voter's name.

@@ -58,7 +58,7 @@ fn run(disk: &SimulatedDisk, id: u64, puts: &[Put]) -> Arc<Run> {
 }
 
 fn all(runs: &RunSet, from: Key) -> Vec<(Key, u32)> {
-    let mut merged = runs.from(from).unwrap();
+    let mut merged = runs.from(from, None).unwrap();
     let mut rows = Vec::new();
     while let Some(row) = merged.next_row().unwrap() {
         rows.push((row.key, row.row.version.revision));
@@ -145,7 +145,7 @@ fn a_rotten_byte_is_noticed_in_every_head() {
 /// Reads a run to its end.
 fn walk(disk: &SimulatedDisk) -> Result<u32, RunError> {
     let run = Run::open(disk, 1)?;
-    let mut rows = run.from(Key::first_of(0))?;
+    let mut rows = run.from(Key::first_of(0), None)?;
     let mut count = 0;
     while rows.peek().is_some() {
         count += 1;
