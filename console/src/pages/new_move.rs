@@ -1,7 +1,8 @@
 //! A move is asked for: first what it would do and cost, then the button.
 
 use axum::response::Response;
-use ballast_control_plane::migrations::begin::{self, MovePlan, NewMove};
+use ballast_control_plane::migrations::begin::{self, NewMove};
+use ballast_control_plane::migrations::plan::{self, MovePlan};
 use ballast_domain::tenant::Tenant;
 use ballast_domain::{Error, Result, TenantId};
 use maud::{Markup, html};
@@ -85,7 +86,7 @@ pub(super) async fn plan(draft: Draft<TenantId>) -> Result<Response, Broken> {
         id,
         fields,
     } = draft;
-    let plan = begin::plan(&console.plane, &id, &asked(&fields, true)?).await?;
+    let plan = plan::plan(&console.plane, &id, &asked(&fields, true)?).await?;
     let title = format!("Move {id}");
     let main = html! {
         p class="crumb" { a href=(format!("/console/tenants/{id}")) { (id) } }

@@ -23,8 +23,9 @@ use super::request::{
     AsAdmin, AsViewer, Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason,
 };
 use crate::migrations::ask::{self, Ask};
-use crate::migrations::begin::{self, MovePlan, NewMove};
+use crate::migrations::begin::{self, NewMove};
 use crate::migrations::body::{MigrationBody, move_id};
+use crate::migrations::plan::{self, MovePlan};
 use crate::migrations::{self, MigrationFilter, movers};
 use crate::plane::ControlPlane;
 
@@ -59,7 +60,7 @@ pub(super) async fn begin(
 ) -> Answer {
     let Change { intent, body, .. } = change;
     if body.dry_run {
-        let plan = begin::plan(&plane, &tenant, &body).await?;
+        let plan = plan::plan(&plane, &tenant, &body).await?;
         return Ok(Json(plan).into_response());
     }
     if let Some(answer) = replayed_as(&plane, &intent, StatusCode::ACCEPTED).await? {

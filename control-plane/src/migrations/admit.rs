@@ -111,6 +111,12 @@ fn not_yet(migration: &Migration, moves: &MoveSettings, now: Timestamp) -> Optio
         let why = "somebody to approve it (ballast migration approve)".to_owned();
         return Some((why, ASK_AGAIN));
     }
+    for_maintenance(moves, now)
+}
+
+/// The maintenance window that whatever begins now has to wait for, and when to ask
+/// again.
+pub(super) fn for_maintenance(moves: &MoveSettings, now: Timestamp) -> Option<(String, u64)> {
     let windows = &moves.maintenance;
     if windows.is_empty() || windows.iter().any(|window| window.is_open(now)) {
         return None;

@@ -9,7 +9,7 @@ use ballast_domain::registry::{CommitError, Expect, Kind, slices_on};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 use ballast_domain::{Error, Result, ShardId, TenantId};
 use ballast_migration_engine::protocol::route;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::body::{self, MigrationBody};
@@ -68,65 +68,9 @@ pub struct NewMove {
     pub dry_run: bool,
 }
 
-/// What a move would do.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MovePlan {
-    /// Always true: nothing was done.
-    pub dry_run: bool,
-    /// Whose slice.
-    #[serde(rename = "tenantID")]
-    pub tenant_id: TenantId,
-    /// Which slice.
-    pub slice: u32,
-    /// The shard that it would leave.
-    #[serde(rename = "fromShardID")]
-    pub from: ShardId,
-    /// The shard that it would come to.
-    #[serde(rename = "toShardID")]
-    pub to: ShardId,
-    /// How it would be done.
-    pub terms: Terms,
-    /// What it would cost.
-    pub price: Price,
-    /// Each thing that would be done, in order.
-    pub actions: Vec<PlannedAction>,
-}
-
-/// A thing that a move would do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct PlannedAction {
-    /// The state of the workflow that does it.
-    pub phase: &'static str,
-    /// What.
-    pub action: String,
-}
-
-/// Says what a move would do; refuses what would be refused.
-pub async fn plan(plane: &ControlPlane, id: &TenantId, new: &NewMove) -> Result<MovePlan> {
-    let tenant = tenants::get(plane, id).await?;
-    let new = &of_slice(&tenant.value, new);
-    let snapshot = plane.fleet().refresh(plane.registry()).await?;
-    let from = checked(plane, &snapshot, &tenant.value, new)?;
-    left_behind::check(plane, &tenant.value.tenant_id, &new.to).await?;
-    let slice = slice_id(id, new);
-    let price = price::price(plane, &slice, &from, &new.to).await?;
-    let terms = terms(plane, new, &price);
-    Ok(MovePlan {
-        dry_run: true,
-        tenant_id: id.clone(),
-        slice: new.slice,
-        actions: actions(&slice, &from, &new.to, &terms, &price),
-        from,
-        to: new.to.clone(),
-        terms,
-        price,
-    })
-}
-
 /// A tenant that was cut has no slice 0 any more: when it has one slice only,
 /// that is the one that is meant.
-fn of_slice(tenant: &Tenant, new: &NewMove) -> NewMove {
+pub(super) fn of_slice(tenant: &Tenant, new: &NewMove) -> NewMove {
     let mut new = new.clone();
     if let [only] = tenant.slices.as_slice()
         && new.slice == 0
@@ -136,78 +80,11 @@ fn of_slice(tenant: &Tenant, new: &NewMove) -> NewMove {
     new
 }
 
-fn slice_id(id: &TenantId, new: &NewMove) -> SliceId {
+pub(super) fn slice_id(id: &TenantId, new: &NewMove) -> SliceId {
     SliceId {
         tenant_id: id.clone(),
         slice: new.slice,
     }
-}
-
-fn actions(
-    slice: &SliceId,
-    from: &ShardId,
-    to: &ShardId,
-    terms: &Terms,
-    price: &Price,
-) -> Vec<PlannedAction> {
-    let say = |phase, action: String| PlannedAction { phase, action };
-    let wait = match terms.needs_approval {
-        true => "wait for an approval, then for a turn",
-        false => "wait for a turn",
-    };
-    let pause = match terms.max_pause_ms {
-        Some(most) => format!("when a pause of at most {most} ms is to be expected, "),
-        None => String::new(),
-    };
-    let window = match terms.window_ms.div_ceil(1_000) {
-        0 => "once".to_owned(),
-        seconds if seconds < 120 => format!("for {seconds} s"),
-        seconds => format!("for about {} min", seconds.div_ceil(60)),
-    };
-    vec![
-        say("PlanMove", format!("claim {slice} on {from}, and {wait}")),
-        say(
-            "EnsureParquetBackfill",
-            format!("archive the closed polls of {slice} on {from}"),
-        ),
-        say(
-            "CreateDataSyncTask",
-            format!("prepare {to} to take {slice} in"),
-        ),
-        say(
-            "WaitForSync",
-            format!(
-                "copy {} rows of polls (about {} bytes) to {to} while {from} takes votes, then what changes",
-                price.rows, price.bytes
-            ),
-        ),
-        say(
-            "VerifyConsistency",
-            format!("read everything on {to} back and compare it with {from}"),
-        ),
-        say(
-            "UpdateTenantRouting",
-            format!(
-                "{pause}seal {from}, copy the rest, compare, switch the route to {to}: about {} ms without votes",
-                price.pause_ms
-            ),
-        ),
-        say(
-            "EnableDualRead",
-            match terms.sync {
-                true => format!("read rows from both; acknowledge votes when {from} has them, too"),
-                false => format!("read rows from both; stream new votes back to {from}"),
-            },
-        ),
-        say(
-            "MonitorDualRead",
-            format!("compare both sides {window}; go back if they differ"),
-        ),
-        say(
-            "CleanupOldShard",
-            format!("remove {slice} from {from}, and sign the certificate"),
-        ),
-    ]
 }
 
 /// Asks for a move.
@@ -363,7 +240,7 @@ fn regions(snapshot: &FleetSnapshot, shards: [&ShardId; 2]) -> Vec<ballast_domai
 }
 
 /// Whether the move may be, and from where.
-fn checked(
+pub(super) fn checked(
     plane: &ControlPlane,
     snapshot: &FleetSnapshot,
     tenant: &Tenant,
@@ -454,7 +331,7 @@ fn vetoes(snapshot: &FleetSnapshot, tenant: &Tenant, new: &NewMove) -> Vec<Strin
         .collect()
 }
 
-fn terms(plane: &ControlPlane, new: &NewMove, price: &Price) -> Terms {
+pub(super) fn terms(plane: &ControlPlane, new: &NewMove, price: &Price) -> Terms {
     let settings = plane.settings();
     let moves = &settings.moves;
     Terms {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   begin     a move is asked for: checked, written down and claimed at once
+//!   plan      what one would do, for those who only want to know
 //!   ask       pause, resume, approve, cancel, reverse, complete
 //!   accept_loss   whether what only the target has may be given up
 //!   left_behind   the copies of which that was said
@@ -24,6 +25,7 @@ pub mod body;
 mod keep;
 mod left_behind;
 pub mod notary;
+pub mod plan;
 pub mod price;
 pub mod records;
 pub mod settings;

@@ -5,15 +5,16 @@ use ballast_control_plane::drains::rebalance;
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::migrations::ask::Ask;
 use ballast_control_plane::migrations::begin::begin;
+use ballast_control_plane::migrations::plan::plan;
 use ballast_control_plane::tenants::{self, NewTenant};
 use ballast_domain::migration::{Stage, Status};
 use ballast_domain::tenant::Epoch;
-use ballast_domain::{ShardId, TenantId};
+use ballast_domain::{Clock, ShardId, TenantId};
 use ballast_vote_shard::VoteShard;
 use ballast_vote_shard::shard::Holding;
 use serde_json::json;
 
-use crate::house::{House, slice};
+use crate::house::{House, WallClock, slice};
 
 /// A row that only the old side has should not be: its copy is not removed
 /// until somebody has looked.
@@ -67,6 +68,32 @@ async fn nothing_is_sealed_on_a_lease_that_is_too_short() {
     assert_eq!(fence.unwrap().epoch, Epoch::FIRST);
     house.ask(&id, Ask::Cancel).await.unwrap();
     assert_eq!(house.ended(&id).await.status, Status::Cancelled);
+}
+
+/// Whoever only wants to know is told what it would wait for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_says_what_would_be_waited_for() {
+    let house = House::with(|moves| {
+        // One minute in a week, and not this day.
+        let today = (WallClock.now().unix_ms() / 86_400_000 + 3) % 7;
+        let days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+        let day = days[usize::try_from((today + 3) % 7).unwrap()];
+        moves.maintenance = vec![format!("{day} 02:00-02:01").parse().unwrap()];
+    })
+    .await;
+    let [to, _] = house.others().await;
+    house.cellar.set_away(Some(to.as_str()));
+    let new = House::to(&to);
+    let planned = plan(&house.plane, &slice().tenant_id, &new).await.unwrap();
+    let says = |phase: &str| {
+        let action = planned.actions.iter().find(|one| one.phase == phase);
+        action.unwrap().action.clone()
+    };
+    let waits = says("PlanMove");
+    assert!(waits.contains("the maintenance window"), "{waits}");
+    assert!(waits.ends_with("then for a turn"), "{waits}");
+    let prepares = says("CreateDataSyncTask");
+    assert!(prepares.contains("cannot be reached now"), "{prepares}");
 }
 
 /// One that waits for a shard that is away stops no other.

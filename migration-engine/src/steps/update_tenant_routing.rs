@@ -254,7 +254,9 @@ async fn cut_over(
             figures.streamed_back = streamed_back;
         }
         figures.cut_over_at.get_or_insert(now);
-        figures.rows = figures.rows.max(rows);
+        // What is there was carried, also by those who died before they could count it.
+        let present = proved.as_ref().map_or(0, |proved| proved.present);
+        figures.rows = figures.rows.max(rows).max(present);
         figures.bytes = figures.bytes.max(bytes);
         figures.pause_ms = figures.pause_ms.max(pause);
         if migration.proved.is_none() {
