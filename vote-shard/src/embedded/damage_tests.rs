@@ -18,6 +18,10 @@ use crate::testing::{ManualClock, Seed};
 fn open(disk: &SimulatedDisk) -> EmbeddedShard {
     let mut options = Options::default();
     options.checkpoint_bytes = 1 << 40;
+    // The log is given up as soon as it may be.
+    options.feed_bytes = 0;
+    options.log.segment_bytes = 8 << 10;
+    options.log.first_segment_bytes = 4 << 10;
     EmbeddedShard::open(
         "shard-1",
         Arc::new(disk.clone()),
@@ -166,6 +170,10 @@ async fn a_damaged_block_is_its_polls_alone_and_what_is_copied_anew_is_whole() {
     };
     let read = shard.export(&slice, &cursor, 1 << 22).await.unwrap();
     assert!(read.changes.len() >= 3_050);
+    // Whoever opens it has no use for what is damaged.
+    drop(shard);
+    let shard = open(&disk);
+    assert_eq!(wrong(&shard).await, []);
     // Runs become one, and nothing of the damage is left.
     for _ in 0..5 {
         shard
@@ -201,9 +209,10 @@ async fn damage_at_the_end_is_in_nobodys_way() {
     assert_eq!(wrong(&shard).await, []);
 }
 
-/// What cannot be merged stays as it is, and checkpoints go on.
+/// What cannot be merged stays as it is, votes and checkpoints go on, and what its
+/// rows can be made anew from is kept until somebody starts the shard again.
 #[tokio::test]
-async fn damage_that_nobody_mends_stops_no_checkpoint() {
+async fn damage_that_nobody_mends_is_made_good_by_the_next_start() {
     let disk = SimulatedDisk::new(3);
     let shard = open(&disk);
     shard.found(&at(1)).await.unwrap();
@@ -211,13 +220,21 @@ async fn damage_that_nobody_mends_stops_no_checkpoint() {
     vote(&shard, 5, 0..10).await;
     shard.checkpoint().await.unwrap();
     disk.flip(&the_run(&disk), 100);
-    for round in 1..9_u64 {
-        vote(&shard, 5, round * 10..round * 10 + 10).await;
+    assert_eq!(wrong(&shard).await, [poll(5).poll_id]);
+    for round in 1..12_u64 {
+        vote(&shard, 5, round * 200..round * 200 + 200).await;
         shard.checkpoint().await.unwrap();
     }
     assert_eq!(wrong(&shard).await, [poll(5).poll_id]);
-    let tally = shard.tally(&at(1).slice, poll(5).poll_id).await.unwrap();
-    assert_eq!(tally.counts, [90, 0]);
+    let votes = async |shard: &EmbeddedShard| {
+        let tally = shard.tally(&at(1).slice, poll(5).poll_id).await;
+        tally.unwrap().counts
+    };
+    assert_eq!(votes(&shard).await, [2_210, 0]);
+    drop(shard);
+    let shard = open(&disk);
+    assert_eq!(wrong(&shard).await, []);
+    assert_eq!(votes(&shard).await, [2_210, 0]);
 }
 
 /// A log that is damaged in the middle is no shard that is away.

@@ -148,10 +148,17 @@ pub(super) fn write(
     let disk = &*store.disk;
     let runs = with_new_rows(shared, store, captured)?;
     captured.write(disk, &runs)?;
+    let is_damaged = runs.0.iter().any(|run| run.is_damaged());
     shared.retired(&store.runs());
     store.replace(runs, captured.position);
     shared.lock().state.evict(captured.position);
     shared.kept(bytes);
+    if is_damaged {
+        // Older checkpoints, and the log since, may be all that has its rows: the next
+        // start makes them anew from there.
+        tracing::error!("sorted rows are damaged: nothing is removed, start the shard anew");
+        return Ok(());
+    }
     let older = checkpoint::list(disk)?.get(checkpoint::KEPT - 1).copied();
     if let Some(older) = older {
         let unneeded = store.log.unneeded_but_for(options.feed_bytes)?;
@@ -178,12 +185,8 @@ fn with_new_rows(shared: &Shared, store: &Store, captured: &Captured) -> Result<
         let is_there = |poll| captured.key_of(poll).is_some();
         match runs::merge(disk, &newest, id, is_there, &shared.manners) {
             Ok(()) => runs.0.push(Arc::new(Run::open(disk, id)?)),
-            // What is damaged stays as it is, for whoever can say what was there; votes
-            // go on, and the log must not grow for ever because of it.
-            Err(error) if error.is_damage() => {
-                tracing::error!(%error, "sorted rows are damaged, and are not merged");
-                runs.0.extend(newest.0);
-            }
+            // What is damaged stays as it is.
+            Err(error) if error.is_damage() => runs.0.extend(newest.0),
             Err(error) => return Err(error.into()),
         }
     }

@@ -6,6 +6,7 @@
 //!   log after the checkpoint's position ──► the rest
 //! ```
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ballast_domain::bounds::POLLS_PER_SLICE_MAX;
@@ -14,7 +15,7 @@ use super::checkpoint::{self, CheckpointError};
 use super::core::{Core, Limits};
 use super::disk::Disk;
 use super::log::{self, Log, LogError};
-use super::record::Unreadable;
+use super::record::{PollNo, Unreadable};
 use super::runs::{self, Key, Run, RunError, RunSet};
 use super::state::State;
 use super::store::Store;
@@ -238,8 +239,15 @@ fn is_damage(error: &OpenError) -> bool {
 /// rows take the place of older ones.
 pub(super) fn load_rows(state: &mut State, runs: &RunSet) -> Result<(), OpenError> {
     state.evict(u64::MAX);
+    let mut there: Vec<PollNo> = state.polls.keys().copied().collect();
+    there.sort_unstable();
+    // What is damaged and can hold nobody's rows any more is in nobody's way.
+    let all_gone = |polls: RangeInclusive<PollNo>| {
+        let next = there.partition_point(|poll| poll < polls.start());
+        there.get(next).is_none_or(|poll| poll > polls.end())
+    };
     for run in &runs.0 {
-        let mut rows = run.from(Key::first_of(0), None)?;
+        let mut rows = run.from(Key::first_of(0), Some(&all_gone))?;
         while let Some((key, _)) = rows.peek() {
             if state.polls.get(&key.poll).is_some_and(|poll| !poll.cold)
                 && let Some((key, row)) = rows.row()?

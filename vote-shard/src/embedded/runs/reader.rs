@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::format::{self, BLOCK_HEAD_BYTES, ENTRY_BYTES, Entry, FOOTER_BYTES, Footer};
 use super::{Key, StoredRow, row};
@@ -49,6 +50,8 @@ pub(in crate::embedded) struct Run {
     rows: u64,
     /// The last row, if that can be read: nothing is looked for behind it.
     last: Option<Key>,
+    /// Whether anybody found that it cannot be read.
+    damaged: AtomicBool,
 }
 
 impl Run {
@@ -96,6 +99,7 @@ impl Run {
             index: entries.iter().map(Entry::decode).collect(),
             rows: footer.rows,
             last: None,
+            damaged: AtomicBool::new(false),
         };
         run.last = run.last_of_all();
         Ok(run)
@@ -137,7 +141,14 @@ impl Run {
         Err(self.damaged(place))
     }
 
+    /// Whether somebody found that it is damaged: until it is not needed any more,
+    /// nothing may be removed that it could be made anew from.
+    pub(in crate::embedded) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Acquire)
+    }
+
     fn damaged(&self, block: usize) -> RunError {
+        self.damaged.store(true, Ordering::Release);
         RunError::Corrupt {
             run: format::name_of(self.id),
             place: self.index.get(block).map_or(0, |entry| entry.place),
