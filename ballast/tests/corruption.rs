@@ -10,6 +10,7 @@ mod support;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use support::polls::{Application, Poll};
@@ -40,6 +41,9 @@ impl Trial {
         let poll = app.poll(json!({})).await;
         let lines = (0..VOTES).map(|n| poll.line(1, &format!("voter-{n}")));
         app.send_lines(lines.collect()).await;
+        // One among others: it is named all the same.
+        let other = app.poll(json!({})).await;
+        app.vote(&other, 0, "somebody").await.expect(200);
         let tenant = it.get("/tenants/acme").await;
         let from = text(&tenant["slices"][0]["shardID"]);
         let mut all = (1..=4).map(|n| format!("shard-{n}"));
@@ -76,26 +80,25 @@ impl Trial {
 
     /// A byte of every file of a shard whose name begins so is changed, behind its
     /// back: as long as it runs it does not look at them all.
-    fn flip(&self, shard: &str, files: &str) {
-        let directory = self.it.home().join("data/shards").join(shard);
-        let mut flipped = 0;
-        for file in std::fs::read_dir(directory).unwrap() {
-            let path = file.unwrap().path();
-            if path
-                .file_name()
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .starts_with(files)
-            {
-                let mut bytes = [0];
-                let file = File::options().read(true).write(true).open(path).unwrap();
-                file.read_exact_at(&mut bytes, 200).unwrap();
-                file.write_all_at(&[bytes[0] ^ 0x5a], 200).unwrap();
-                flipped += 1;
-            }
+    fn flip(&self, shard: &str, files: &str, place: u64) {
+        let files = self.files(shard, files);
+        assert!(!files.is_empty(), "there are no such files");
+        for path in files {
+            let mut bytes = [0];
+            let file = File::options().read(true).write(true).open(path).unwrap();
+            file.read_exact_at(&mut bytes, place).unwrap();
+            file.write_all_at(&[bytes[0] ^ 0x5a], place).unwrap();
         }
-        assert!(flipped > 0, "there are no such files");
+    }
+
+    fn files(&self, shard: &str, begin_with: &str) -> Vec<PathBuf> {
+        let directory = self.it.home().join("data/shards").join(shard);
+        let files = std::fs::read_dir(directory).unwrap();
+        let files = files.map(|file| file.unwrap().path());
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        files
+            .filter(|path| name(path).starts_with(begin_with))
+            .collect()
     }
 
     /// What was found on a shard names it, what is damaged, and what was done.
@@ -303,8 +306,8 @@ async fn a_damaged_file_of_the_target_is_named_and_copied_anew() {
     let id = trial.begun(json!({"maxPauseMs": 1})).await;
     let put_off = |found: &Value| found["figures"]["putOff"] != 0;
     trial.until(&id, "verified", put_off).await;
-    trial.flip(&trial.to, "rows-");
-    let repaired = |found: &Value| found["figures"]["repaired"] == 1;
+    trial.flip(&trial.to, "rows-", 200);
+    let repaired = |found: &Value| found["figures"]["repaired"].as_u64() > Some(0);
     let shown = trial.until(&id, "repaired", repaired).await;
     Trial::is_told(&shown, &trial.to, "copied anew");
     let before = shown["figures"]["putOff"].as_u64();
@@ -320,11 +323,19 @@ async fn a_damaged_file_of_the_target_is_named_and_copied_anew() {
 /// right, and the move ends at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_log_of_the_target_ends_the_move() {
-    let trial = Trial::with("[moves]\nbytes_per_second = 20000\n").await;
+    let trial = Trial::with("[moves]\nbytes_per_second = 10000\n").await;
     let id = trial.begun(json!({"windowMs": 0})).await;
-    let copies = |found: &Value| found["progress"]["done"].as_u64() > Some(0);
-    trial.until(&id, "rows are there", copies).await;
-    trial.flip(&trial.to, "log-");
+    let log = trial.files(&trial.to, "log-").pop().unwrap();
+    eventually("rows are there", async || {
+        // Files of the log are made full of zeros.
+        let mut bytes = [0; 64];
+        let file = File::open(&log).unwrap();
+        file.read_exact_at(&mut bytes, 5_000).unwrap();
+        (bytes != [0; 64]).then_some(())
+    })
+    .await;
+    // They are in no sorted file yet.
+    trial.flip(&trial.to, "log-", 5_000);
     let ended = trial.over(&id).await;
     assert_eq!(ended["status"], "rolledBack", "{ended}");
     Trial::is_told(&ended, &trial.to, "rolled back");
@@ -342,7 +353,7 @@ async fn a_damaged_file_of_the_owner_brings_the_slice_back() {
         trial.in_window(&id).await;
         let vote = trial.app.vote(&trial.poll, 1, "in-the-window").await;
         vote.expect(200);
-        trial.flip(&trial.to, "rows-");
+        trial.flip(&trial.to, "rows-", 200);
         if somebody_reads {
             let call = trial.app.call("GET", &trial.poll.path("/export"));
             call.send().await.refused(503, "unavailable");
@@ -374,7 +385,7 @@ async fn a_damaged_file_of_the_source_is_made_anew() {
         trial.in_window(&id).await;
         let vote = trial.app.vote(&trial.poll, 1, "in-the-window").await;
         vote.expect(200);
-        trial.flip(&trial.from, "rows-");
+        trial.flip(&trial.from, "rows-", 200);
         trial.ask(&id, verb).await;
         let ended = trial.over(&id).await;
         assert_eq!(ended["status"], status, "{ended}");

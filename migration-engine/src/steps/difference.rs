@@ -107,28 +107,34 @@ async fn whole(shard: &dyn VoteShard, slice: &SliceId, poll: PollId) -> ShardRes
         },
         (cursor, _) => cursor,
     };
-    // A small slice may be there whole.
-    let mut changes = begin.changes;
+    // A small slice may be there whole. That other polls are told of says nothing: the
+    // first page has all of them.
+    found.add(poll, begin.changes);
     let mut done = begin.caught_up;
-    loop {
+    while !done {
+        let page = shard.export(slice, &cursor, PAGE_BYTES).await?;
+        let beyond = found.add(poll, page.changes);
+        done = beyond || page.caught_up || matches!(page.next, Cursor::Changes { .. });
+        cursor = page.next;
+    }
+    Ok(found)
+}
+
+impl Whole {
+    /// Takes in what is about a poll; whether something of a later one was there.
+    fn add(&mut self, poll: PollId, changes: Vec<Change>) -> bool {
         let mut beyond = false;
         for change in changes {
             match change {
-                Change::Poll(row) if row.poll.poll_id == poll => found.poll = Some(row),
+                Change::Poll(row) if row.poll.poll_id == poll => self.poll = Some(row),
                 Change::Voter(row) if row.poll == poll => {
-                    found.rows.insert(name(&row.voter), row);
+                    self.rows.insert(name(&row.voter), row);
                 }
                 Change::Poll(row) => beyond |= row.poll.poll_id > poll,
                 Change::Voter(row) => beyond |= row.poll > poll,
             }
         }
-        if done || beyond {
-            return Ok(found);
-        }
-        let page = shard.export(slice, &cursor, PAGE_BYTES).await?;
-        done = page.caught_up || matches!(page.next, Cursor::Changes { .. });
-        changes = page.changes;
-        cursor = page.next;
+        beyond
     }
 }
 
