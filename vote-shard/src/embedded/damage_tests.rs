@@ -16,10 +16,12 @@ use crate::shard::{At, Cursor, MoveId, Order, ShardError, VoteShard};
 use crate::testing::{ManualClock, Seed};
 
 fn open(disk: &SimulatedDisk) -> EmbeddedShard {
-    let mut options = Options::default();
-    options.checkpoint_bytes = 1 << 40;
-    // The log is given up as soon as it may be.
-    options.feed_bytes = 0;
+    let mut options = Options {
+        checkpoint_bytes: 1 << 40,
+        // The log is given up as soon as it may be.
+        feed_bytes: 0,
+        ..Options::default()
+    };
     options.log.segment_bytes = 8 << 10;
     options.log.first_segment_bytes = 4 << 10;
     EmbeddedShard::open(

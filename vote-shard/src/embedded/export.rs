@@ -15,7 +15,7 @@ use ballast_domain::VoterId;
 use super::log::LogError;
 use super::manners::{Polite, ROWS_AT_ONCE};
 use super::record::{self, PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
-use super::runs::{Key, RunSet, StoredRow};
+use super::runs::{Key, Merged, RunSet, StoredRow};
 use super::store::Store;
 use super::tail::PollRows;
 use crate::shard::{
@@ -185,6 +185,16 @@ fn changes_in(
     Ok(())
 }
 
+/// The next of a poll's rows that can be read.
+fn next_of(stored: &mut Merged<'_>, poll: PollNo) -> ShardResult<Option<StoredRow>> {
+    match stored.next_row() {
+        Ok(row) => Ok(row.filter(|row| row.key.poll == poll)),
+        // Its poll lacks it, and those behind it.
+        Err(error) if error.is_damage() => Ok(None),
+        Err(error) => Err(unreadable(error)),
+    }
+}
+
 /// The digests of a slice's polls, computed from the rows that are stored. What
 /// cannot be read because it is damaged is not among them, so that the digests of
 /// its polls, and of no others, are not what they should be.
@@ -204,14 +214,7 @@ pub(super) fn scrub(
         let archived = own.is_some_and(|own| own.archived.is_some());
         let first = Key::first_of(*number);
         let mut stored = runs.from(first, Some(&|_| true)).map_err(unreadable)?;
-        while !archived {
-            let row = match stored.next_row() {
-                Ok(Some(row)) if row.key.poll == *number => row,
-                Ok(_) => break,
-                // Its poll lacks it, and those behind it.
-                Err(error) if error.is_damage() => break,
-                Err(error) => return Err(unreadable(error)),
-            };
+        while !archived && let Some(row) = next_of(&mut stored, *number)? {
             read += 1;
             if read.is_multiple_of(ROWS_AT_ONCE) {
                 polite.rest();
