@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::event::{At, Begin, Event};
+use super::event::{Begin, Event, TimedEvent};
 use super::execution::{Execution, InFlight, Status, Wakes};
 use super::history::{Details, HistoryType};
 use super::resource::Resource;
@@ -20,20 +20,20 @@ use crate::language::Definition;
 /// before it has, [`Execution::outstanding`] says what is left to do.
 ///
 /// An event that no longer matters changes nothing, and the outcome says so.
-pub fn apply(definition: &Definition, execution: &mut Execution, at: At) -> Outcome {
+pub fn apply(definition: &Definition, execution: &mut Execution, at: TimedEvent) -> Outcome {
     apply_within(definition, execution, at, MILLISECONDS_MAX)
 }
 
 /// Applies an event that was applied before, to get where it led. What was
 /// evaluated in time then has more of it now.
-pub fn replay(definition: &Definition, execution: &mut Execution, at: At) -> Outcome {
+pub fn replay(definition: &Definition, execution: &mut Execution, at: TimedEvent) -> Outcome {
     apply_within(definition, execution, at, REPLAY_MILLISECONDS_MAX)
 }
 
 fn apply_within(
     definition: &Definition,
     execution: &mut Execution,
-    at: At,
+    at: TimedEvent,
     milliseconds_max: u64,
 ) -> Outcome {
     // Clocks go back now and then. Executions do not.

@@ -7,14 +7,14 @@ use super::{TaskId, TimerId};
 
 /// An event and when it happened. Time goes by these times alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct At {
+pub struct TimedEvent {
     /// What happened.
     pub event: Event,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
-impl At {
+impl TimedEvent {
     /// An event at a time.
     #[must_use]
     pub fn new(event: Event, at_ms: i64) -> Self {

@@ -74,7 +74,7 @@ mod walk;
 
 pub use apply::{apply, replay};
 pub use effect::{Effect, Iteration, Outcome, RunTask};
-pub use event::{At, Begin, Event, Limits, Origin};
+pub use event::{Begin, Event, Limits, Origin, TimedEvent};
 pub use execution::{Doing, Execution, InFlight, Position, Status};
 pub use history::{HistoryEvent, HistoryType};
 pub use ids::{RunId, TaskId, TimerId, token_names};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::waiting::CUT;
-use crate::core::{At, Begin, Effect, Event, Execution, Status, apply, replay};
+use crate::core::{Begin, Effect, Event, Execution, Status, TimedEvent, apply, replay};
 use crate::data::errors::DATA_LIMIT_EXCEEDED;
 use crate::language::Definition;
 use crate::store::limits::{POSITION_BYTES_MAX, SNAPSHOT_BYTES_MAX};
@@ -112,7 +112,11 @@ impl Journal {
         for entry in &claim.entries {
             let event = serde_json::from_str(&entry.event)
                 .map_err(|error| format!("its entry {} cannot be read: {error}", entry.seq))?;
-            replay(&definition, &mut execution, At::new(event, entry.at_ms));
+            replay(
+                &definition,
+                &mut execution,
+                TimedEvent::new(event, entry.at_ms),
+            );
             entry_bytes += entry.event.len();
         }
         let next = execution.history_len() + 1;
@@ -158,7 +162,7 @@ impl Journal {
 
     fn take(&mut self, event: Event, now_ms: i64, due: &mut VecDeque<Due>, batch: &mut Batch) {
         let (event, text) = kept(event);
-        let at = At::new(event, now_ms);
+        let at = TimedEvent::new(event, now_ms);
         let outcome = apply(&self.definition, &mut self.execution, at);
         if !outcome.accepted {
             return;

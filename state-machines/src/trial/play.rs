@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::case::{Answer, Case, EventLine, Unusable};
 use crate::core::{
-    At, Begin, Effect, Event, Execution, HistoryEvent, Limits, RunTask, Status, TaskId, TimerId,
-    apply,
+    Begin, Effect, Event, Execution, HistoryEvent, Limits, RunTask, Status, TaskId, TimedEvent,
+    TimerId, apply,
 };
 use crate::data::errors::RUNTIME;
 use crate::language::Definition;
@@ -178,7 +178,7 @@ impl Play<'_> {
     }
 
     fn apply(&mut self, event: Event) {
-        let at = At::new(event, self.now);
+        let at = TimedEvent::new(event, self.now);
         let outcome = apply(self.definition, &mut self.execution, at);
         self.history.extend(outcome.history);
         for effect in outcome.effects {

@@ -10,8 +10,13 @@
 
 mod asking;
 mod crashing;
+mod definitions;
 mod failing;
+mod killed;
 mod nesting;
+mod paused;
+#[cfg(feature = "testing")]
+mod random;
 mod running;
 mod thinking;
 mod world;

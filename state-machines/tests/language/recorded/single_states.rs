@@ -6,20 +6,8 @@
 //! state; those that put a result in the place of a whole Map or Parallel; and
 //! those that bring a context object or variables of their own.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-#![allow(
-    clippy::print_stderr,
-    reason = "a test tells what it skipped and counted"
-)]
-
-mod recorded;
-
 use ballast_state_machines::core::{
-    At, Begin, Doing, Effect, Event, Execution, HistoryEvent, Limits, Status, TaskId, apply,
+    Begin, Doing, Effect, Event, Execution, HistoryEvent, Limits, Status, TaskId, TimedEvent, apply,
 };
 use ballast_state_machines::language::Definition;
 use serde_json::{Map, Value, json};
@@ -188,7 +176,7 @@ fn step(
     history: &mut Vec<HistoryEvent>,
 ) -> Vec<Effect> {
     let at_ms = execution.changed_at_ms();
-    let outcome = apply(definition, execution, At::new(event, at_ms));
+    let outcome = apply(definition, execution, TimedEvent::new(event, at_ms));
     history.extend(outcome.history);
     outcome.effects
 }
@@ -298,5 +286,5 @@ fn alike(found: &Value, expected: &Value) -> bool {
 }
 
 fn cases() -> Option<String> {
-    std::fs::read_to_string(recorded::directory()?.join("test-state.json")).ok()
+    std::fs::read_to_string(super::directory()?.join("test-state.json")).ok()
 }

@@ -1,16 +1,9 @@
 //! The interpreter, event by event: what is ignored, what a pause keeps, what
 //! the effects are.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use ballast_state_machines::core::{
-    At, Begin, Doing, Effect, Event, Execution, Limits, Outcome, RunTask, Status, TaskId, TimerId,
-    apply, token_names,
+    Begin, Doing, Effect, Event, Execution, Limits, Outcome, RunTask, Status, TaskId, TimedEvent,
+    TimerId, apply, token_names,
 };
 use ballast_state_machines::language::Definition;
 use serde_json::{Value, json};
@@ -35,7 +28,7 @@ impl Running {
     }
 
     fn apply(&mut self, event: Event) -> Outcome {
-        let at = At::new(event, self.now);
+        let at = TimedEvent::new(event, self.now);
         apply(&self.definition, &mut self.execution, at)
     }
 }
@@ -76,7 +69,7 @@ fn succeeded(task: TaskId) -> Event {
 fn nothing_happens_before_the_beginning() {
     let definition = Definition::parse(&task().to_string()).unwrap();
     let mut execution = Execution::default();
-    let at = At::new(succeeded(TaskId(1)), 0);
+    let at = TimedEvent::new(succeeded(TaskId(1)), 0);
     assert_eq!(apply(&definition, &mut execution, at), Outcome::default());
     assert_eq!(execution, Execution::default());
     assert_eq!(execution.status(), Status::Pending);

@@ -2,21 +2,9 @@
 //! answered, against what came of it. The cases are not part of this
 //! repository; without them the test says so and passes.
 //!
-//! `tests/known_failures_exec.txt` lists the cases that fail, each with its
+//! `known_failures_executions.txt` lists the cases that fail, each with its
 //! reason. A case that fails and is not listed fails the test, and so does one
 //! that is listed and passes.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-#![allow(
-    clippy::print_stderr,
-    reason = "a test tells what it skipped and counted"
-)]
-
-mod recorded;
 
 use std::collections::BTreeMap;
 
@@ -34,10 +22,10 @@ const FILES: &[&str] = &[
 
 #[test]
 fn executions_go_as_aws_recorded_them() {
-    let Some(directory) = recorded::directory() else {
+    let Some(directory) = super::directory() else {
         return;
     };
-    let known = recorded::known(include_str!("known_failures_exec.txt"));
+    let known = super::known(include_str!("known_failures_executions.txt"));
     let mut failed = BTreeMap::new();
     for file in FILES {
         let text = std::fs::read_to_string(directory.join(format!("{file}.json"))).unwrap();
@@ -54,7 +42,7 @@ fn executions_go_as_aws_recorded_them() {
         let wrong = failed.len() - before;
         eprintln!("{file}: {} of {} pass", cases.len() - wrong, cases.len());
     }
-    recorded::settle("known_failures_exec.txt", &known, &failed);
+    super::settle("known_failures_executions.txt", &known, &failed);
 }
 
 fn outcome(case: &Case) -> Result<(), String> {
@@ -71,7 +59,7 @@ fn outcome(case: &Case) -> Result<(), String> {
 /// follows the event that it followed there.
 #[test]
 fn events_follow_each_other_as_on_aws() {
-    let Some(directory) = recorded::directory() else {
+    let Some(directory) = super::directory() else {
         return;
     };
     let (mut compared, mut different) = (0, Vec::new());

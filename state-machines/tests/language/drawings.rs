@@ -1,13 +1,6 @@
 //! What drawings look like. The expected ones are files beside the
 //! definitions; `BALLAST_UPDATE_DRAWINGS=1 cargo test` writes them anew.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-#![allow(clippy::print_stderr, reason = "a test tells what it left out")]
-
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +12,7 @@ use ballast_state_machines::language::model::Kind;
 use ballast_state_machines::language::{Definition, check};
 
 fn definition(name: &str) -> Definition {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drawings");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/language/drawings");
     let written = std::fs::read_to_string(path.join(format!("{name}.json"))).unwrap();
     Definition::parse(&written).unwrap()
 }
@@ -27,7 +20,7 @@ fn definition(name: &str) -> Definition {
 /// Compares a drawing with the file that holds what it should be.
 fn compare(file: &str, drawn: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/drawings")
+        .join("tests/language/drawings")
         .join(file);
     if std::env::var_os("BALLAST_UPDATE_DRAWINGS").is_some() {
         std::fs::write(&path, drawn).unwrap();

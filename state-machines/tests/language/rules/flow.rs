@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, state, whole};
+use super::case::{Case, state, whole};
 
 fn two(first: Value, second: Value) -> Value {
     json!({"StartAt": "A", "States": {"A": first, "B": second}})

@@ -2,15 +2,6 @@
 //! of the tests: each completes, completes when every task is run twice, and
 //! unwinds as it is drawn when a task fails, whichever it is.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod paused;
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +15,7 @@ use ballast_state_machines::store::{HistoryQuery, MemoryStore};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use paused::{Paused, START_MS};
+use super::paused::{self, Paused, START_MS};
 
 /// What happens to an execution's tasks.
 #[derive(Clone, Copy, Default)]

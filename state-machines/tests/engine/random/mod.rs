@@ -6,18 +6,9 @@
 //! right: such machines are only checked for a legal history. The others must
 //! agree to the last byte of their output.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 mod failing;
 mod faulty;
 mod handlers;
-#[path = "../paused/mod.rs"]
-mod paused;
 mod reference;
 
 use std::sync::Arc;
@@ -29,8 +20,8 @@ use ballast_state_machines::testing::{cases, machine};
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::paused::{self, Paused};
 use handlers::Random;
-use paused::Paused;
 use reference::{End, only_outcome};
 
 async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (Description, u64) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, jsonata, state, task, with};
+use super::case::{Case, jsonata, state, task, with};
 
 fn retry(more: Value) -> Value {
     task(json!({"Retry": [with(json!({"ErrorEquals": ["E"]}), more)]}))

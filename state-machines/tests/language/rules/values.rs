@@ -3,10 +3,10 @@
 use ballast_state_machines::language::check;
 use serde_json::{Value, json};
 
-use crate::case::{Case, jsonata, state, task, whole};
+use super::case::{Case, jsonata, state, task, whole};
 
 fn wait(fields: Value) -> Value {
-    crate::case::with(json!({"Type": "Wait", "End": true}), fields)
+    super::case::with(json!({"Type": "Wait", "End": true}), fields)
 }
 
 fn assign(variables: Value) -> Value {

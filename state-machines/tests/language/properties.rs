@@ -2,17 +2,11 @@
 //! as before when they were written down in between, and do not mind an event
 //! that comes twice.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use std::collections::VecDeque;
 
 use ballast_state_machines::core::{
-    At, Begin, Effect, Event, Execution, HistoryEvent, HistoryType, Limits, Outcome, Status,
-    TaskId, TimerId, apply,
+    Begin, Effect, Event, Execution, HistoryEvent, HistoryType, Limits, Outcome, Status, TaskId,
+    TimedEvent, TimerId, apply,
 };
 use ballast_state_machines::language::Definition;
 use ballast_state_machines::testing::{answer, cases, machine};
@@ -49,7 +43,7 @@ struct Driver<'a> {
     history: Vec<HistoryEvent>,
     /// What was ordered and not answered yet, in order.
     due: VecDeque<Effect>,
-    past: Vec<At>,
+    past: Vec<TimedEvent>,
 }
 
 impl Driver<'_> {
@@ -60,7 +54,7 @@ impl Driver<'_> {
             assert_eq!(read, self.execution);
             self.execution = read;
         }
-        let at = At::new(event, self.now);
+        let at = TimedEvent::new(event, self.now);
         let outcome = apply(self.definition, &mut self.execution, at.clone());
         if self.manner.is_doubled {
             let before = self.execution.clone();
@@ -303,7 +297,7 @@ proptest! {
             origin: None,
         };
         let mut due: VecDeque<Effect> =
-            apply(&definition, &mut execution, At::new(Event::Begun(Box::new(begin)), 0)).effects.into();
+            apply(&definition, &mut execution, TimedEvent::new(Event::Begun(Box::new(begin)), 0)).effects.into();
         for _ in 0..after {
             let event = match due.pop_front() {
                 Some(Effect::RunTask(order)) => answer(seed, &order),
@@ -312,12 +306,12 @@ proptest! {
                 Some(_) => continue,
                 None => break,
             };
-            due.extend(apply(&definition, &mut execution, At::new(event, 0)).effects);
+            due.extend(apply(&definition, &mut execution, TimedEvent::new(event, 0)).effects);
         }
         if !execution.status().is_ended() {
             let outstanding = execution.outstanding().len();
             let cancelled = Event::Cancelled { error: None, cause: Some("enough".to_owned()) };
-            let outcome = apply(&definition, &mut execution, At::new(cancelled, 0));
+            let outcome = apply(&definition, &mut execution, TimedEvent::new(cancelled, 0));
             prop_assert_eq!(execution.status(), Status::Aborted);
             prop_assert_eq!(execution.cause(), Some("enough"));
             let stopped = outcome.effects.iter().filter(|effect| matches!(

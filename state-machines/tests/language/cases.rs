@@ -1,12 +1,5 @@
-//! The cases of this repository, in `tests/cases`: written from the
+//! The cases of this repository, in `tests/language/cases`: written from the
 //! specification, in the form that `docs/workflow-tests.md` describes.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-#![allow(clippy::print_stderr, reason = "a test tells what it counted")]
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +8,7 @@ use ballast_state_machines::core::HistoryType;
 use ballast_state_machines::trial::{Case, File, differences, run};
 
 /// The directories with files of cases.
-const DIRECTORIES: &[&str] = &["tests/cases", "examples"];
+const DIRECTORIES: &[&str] = &["tests/language/cases", "examples"];
 
 #[test]
 fn every_case_ends_as_it_should() {

@@ -1,12 +1,14 @@
 //! A machine run with nothing but the core, which forgets everything: what
 //! must come of it, if the order of answers does not decide.
 
-use ballast_state_machines::core::{At, Begin, Effect, Event, Execution, Limits, Status, apply};
+use ballast_state_machines::core::{
+    Begin, Effect, Event, Execution, Limits, Status, TimedEvent, apply,
+};
 use ballast_state_machines::language::Definition;
 use ballast_state_machines::testing::answer;
 use serde_json::{Value, json};
 
-use super::paused::START_MS;
+use crate::paused::START_MS;
 
 /// Orders that are tried by chance, beside the plain ones.
 const ORDERS: usize = 5;
@@ -37,7 +39,7 @@ fn reference(
             .collect();
         let (at_ms, event) = due.remove(together[pick(together.len())]);
         now = now.max(at_ms);
-        let outcome = apply(definition, &mut execution, At::new(event, now));
+        let outcome = apply(definition, &mut execution, TimedEvent::new(event, now));
         for effect in outcome.effects {
             match effect {
                 Effect::RunTask(order) => {

@@ -3,13 +3,6 @@
 //! as its input demands.
 //! Ten kills, or a hundred with `BALLAST_TEST_LONG=1`.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 mod worker;
 
 use std::path::Path;
@@ -28,7 +21,11 @@ const FILE: &str = "BALLAST_TEST_KILLED_FILE";
 
 fn start(file: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_process_that_is_killed", "--nocapture"])
+        .args([
+            "--exact",
+            "killed::the_process_that_is_killed",
+            "--nocapture",
+        ])
         .env(FILE, file)
         .stdout(Stdio::null())
         .kill_on_drop(true)

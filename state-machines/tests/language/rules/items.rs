@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, jsonata, state, with};
+use super::case::{Case, jsonata, state, with};
 
 fn machine() -> Value {
     json!({"StartAt": "I", "States": {"I": {"Type": "Pass", "End": true}}})

@@ -3,7 +3,7 @@
 use ballast_state_machines::language::{Code, Durability, check, check_for};
 use serde_json::{Value, json};
 
-use crate::case::{Case, jsonata, state, task, whole};
+use super::case::{Case, jsonata, state, task, whole};
 
 pub(crate) fn cases() -> Vec<Case> {
     let machine = |language: &str, state: Value| json!({"QueryLanguage": language, "StartAt": "S", "States": {"S": state}});

@@ -1,12 +1,5 @@
 //! Cases that should not pass, and files that cannot be used: each says why.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use ballast_state_machines::trial::{Case, File, Unusable, differences, run};
 use serde_json::{Value, json};
 

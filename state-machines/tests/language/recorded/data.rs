@@ -7,14 +7,6 @@
 //! in `known_failures_data.txt`: a failure that is not listed there fails the
 //! test, and one that is listed and passes asks to be removed.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "a run tells what passed and what it skipped"
-)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod recorded;
-
 use std::collections::BTreeMap;
 
 use ballast_state_machines::data::pipeline::{
@@ -25,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 /// The text of a file of cases, if there is one.
 fn cases_text(file: &str) -> Option<String> {
-    std::fs::read_to_string(recorded::directory()?.join(file)).ok()
+    std::fs::read_to_string(super::directory()?.join(file)).ok()
 }
 
 fn cases(file: &str) -> Option<Vec<Value>> {
@@ -45,9 +37,9 @@ fn settle(file: &str, outcomes: &BTreeMap<String, Result<(), String>>, left_out:
         outcomes.len()
     );
     let list = "known_failures_data.txt";
-    let mut known = recorded::known(include_str!("known_failures_data.txt"));
+    let mut known = super::known(include_str!("known_failures_data.txt"));
     known.retain(|id| id.split(' ').next() == Some(file));
-    recorded::settle(list, &known, &failed);
+    super::settle(list, &known, &failed);
 }
 
 /// Equal as JSON, numbers by value.

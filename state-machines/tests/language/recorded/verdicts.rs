@@ -2,21 +2,9 @@
 //! refuse. The cases are not part of this repository; without them the test
 //! says so and passes.
 //!
-//! `tests/known_verdicts.txt` lists the cases where we decide otherwise, each
+//! `known_verdicts.txt` lists the cases where we decide otherwise, each
 //! with its reason. A case that fails and is not listed fails the test, and
 //! so does one that is listed and passes.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-#![allow(
-    clippy::print_stderr,
-    reason = "a test tells what it skipped and counted"
-)]
-
-mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,15 +26,15 @@ const FILES: &[(&str, Option<bool>)] = &[
 
 #[test]
 fn definitions_are_accepted_and_refused_as_by_others() {
-    let Some(directory) = recorded::directory() else {
+    let Some(directory) = super::directory() else {
         return;
     };
-    let known = recorded::known(include_str!("known_verdicts.txt"));
+    let known = super::known(include_str!("known_verdicts.txt"));
     let mut failed = BTreeMap::new();
     for (file, accepted) in FILES {
         check_file(&directory, file, *accepted, &known, &mut failed);
     }
-    recorded::settle("known_verdicts.txt", &known, &failed);
+    super::settle("known_verdicts.txt", &known, &failed);
 }
 
 /// Runs the cases of a file, prints how many pass, and notes those that fail.

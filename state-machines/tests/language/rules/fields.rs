@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::case::{Case, jsonata, state, task, whole};
+use super::case::{Case, jsonata, state, task, whole};
 
 pub(crate) fn cases() -> Vec<Case> {
     let end = json!({"Type": "Pass", "End": true});

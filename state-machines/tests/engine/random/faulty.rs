@@ -18,7 +18,7 @@ use ballast_state_machines::store::{
 };
 use tokio::sync::watch;
 
-use super::paused::{Paused, START_MS};
+use crate::paused::{Paused, START_MS};
 
 /// Outages of a store, and how long each of them may last: twice a lease.
 const OUTAGES: u64 = 3;

@@ -5,14 +5,16 @@
 //! reason. A case that fails and is not listed fails the test, and so does one
 //! that is listed and passes.
 
-#![allow(dead_code, reason = "no test needs all of it")]
+mod data;
+mod executions;
+mod single_states;
+mod verdicts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The directory that `BALLAST_ASL_CASES` names, else one beside the checkout.
 /// Without one, the test says that it is skipped.
-#[allow(clippy::print_stderr, reason = "a test tells what it skipped")]
 pub(crate) fn directory() -> Option<PathBuf> {
     let directory = std::env::var_os("BALLAST_ASL_CASES").map_or_else(
         || {
@@ -50,7 +52,7 @@ pub(crate) fn settle(list: &str, known: &BTreeSet<String>, failed: &BTreeMap<Str
         .collect();
     assert!(
         unlisted.is_empty(),
-        "{} cases fail; mend them, or list them in tests/{list} with the reason:\n{}",
+        "{} cases fail; mend them, or list them in tests/language/recorded/{list} with the reason:\n{}",
         unlisted.len(),
         unlisted.join("\n")
     );
@@ -60,6 +62,6 @@ pub(crate) fn settle(list: &str, known: &BTreeSet<String>, failed: &BTreeMap<Str
         .collect();
     assert!(
         mended.is_empty(),
-        "these pass now, or are gone; remove them from tests/{list}: {mended:#?}"
+        "these pass now, or are gone; remove them from tests/language/recorded/{list}: {mended:#?}"
     );
 }

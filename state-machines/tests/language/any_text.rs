@@ -1,12 +1,6 @@
 //! Whatever the text: it is checked without a panic, and what is accepted can
 //! be laid out, drawn, and read again.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use ballast_state_machines::language::draw::{Marks, dot, mermaid, text};
 use ballast_state_machines::language::graph::Graph;
 use ballast_state_machines::language::{Code, Problem, check};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ballast_state_machines::core::{At, Event, Execution, Status, TaskId, apply};
+use ballast_state_machines::core::{Event, Execution, Status, TaskId, TimedEvent, apply};
 use ballast_state_machines::engine::{
     Answer, Clock, Description, Engine, Handler, Registry, Settings, Signal, StartError,
     TaskContext, TaskError,
@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 
 use super::faulty::{Faulty, OUT_MS_MAX};
 use super::handlers::Random;
-use super::paused::{self, Paused, START_MS};
 use super::reference::{End, only_outcome};
+use crate::paused::{self, Paused, START_MS};
 
 /// Tries until the store does not fail. Whoever waits lets time go on.
 async fn insisting<T, E: std::fmt::Debug>(mut attempt: impl AsyncFnMut() -> Result<T, E>) -> T {
@@ -76,7 +76,7 @@ impl Handler for Durable {
             apply(
                 &self.definition,
                 &mut execution,
-                At::new(event, entry.at_ms),
+                TimedEvent::new(event, entry.at_ms),
             );
             execution.task(task).is_some()
         });
@@ -93,7 +93,11 @@ fn check_journal(definition: &Definition, journal: &[Entry], ended: &Description
     let mut execution = Execution::default();
     for entry in journal {
         let event: Event = serde_json::from_str(&entry.event).unwrap();
-        let outcome = apply(definition, &mut execution, At::new(event, entry.at_ms));
+        let outcome = apply(
+            definition,
+            &mut execution,
+            TimedEvent::new(event, entry.at_ms),
+        );
         assert!(outcome.accepted, "{} says nothing new", entry.event);
         let told = outcome.history.iter();
         let told: Vec<_> = told

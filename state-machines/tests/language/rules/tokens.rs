@@ -3,7 +3,7 @@
 use ballast_state_machines::language::{Code, check, draw};
 use serde_json::{Value, json};
 
-use crate::case::{Case, jsonata, state, task, with};
+use super::case::{Case, jsonata, state, task, with};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = vec![state(

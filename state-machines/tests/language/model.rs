@@ -1,11 +1,5 @@
 //! What is written becomes types, and a graph.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use ballast_state_machines::data::{Path, ReferencePath};
 use ballast_state_machines::language::graph::{Edge, Graph};
 use ballast_state_machines::language::model::{
