@@ -6,16 +6,15 @@ use clap::{Args, Subcommand};
 
 use super::manifest::Manifest;
 use super::{create, restore, verify};
-use crate::cli::failure::Verdict;
-use crate::cli::help;
-use crate::cli::output::Screen;
-use crate::cli::table::{Table, number};
 use crate::config;
+use crate::help;
+use ballast_cli::{Screen, Verdict};
+use ballast_cli::{Table, number};
 
 /// What can be done with backups.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::BACKUP)]
-pub(crate) enum Verb {
+pub(crate) enum BackupCommand {
     /// Copy everything to a new directory, while votes arrive
     #[command(after_help = help::BACKUP_CREATE)]
     Create {
@@ -49,7 +48,7 @@ pub(crate) struct RestoreArgs {
     data_dir: Option<PathBuf>,
 }
 
-impl Verb {
+impl BackupCommand {
     /// Does it.
     pub(crate) async fn run(self, screen: &Screen) -> anyhow::Result<Verdict> {
         match self {

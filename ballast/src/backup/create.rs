@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ballast_control_plane::registry::sqlite::{SqliteRegistry, copy_to};
 use ballast_control_plane::registry::typed;
-use ballast_domain::registry::{Kind, RecordQuery, Registry};
+use ballast_domain::registry::{RecordKind, RecordQuery, Registry};
 use ballast_domain::shard::Shard;
 use ballast_domain::slicing::RecutPhase;
 use ballast_domain::tenant::{Epoch, SliceId, Tenant};
@@ -143,11 +143,11 @@ struct Contents {
 
 async fn contents(path: &Path) -> anyhow::Result<Contents> {
     let registry = SqliteRegistry::open(path, Arc::new(SystemClock)).await?;
-    let query = RecordQuery::all(Kind::Shard, u32::MAX);
+    let query = RecordQuery::all(RecordKind::Shard, u32::MAX);
     let shards = typed::list::<Shard>(&registry, &query).await?;
     let revision = registry.revision().await?;
     let tenants =
-        typed::list::<Tenant>(&registry, &RecordQuery::all(Kind::Tenant, u32::MAX)).await?;
+        typed::list::<Tenant>(&registry, &RecordQuery::all(RecordKind::Tenant, u32::MAX)).await?;
     registry.close().await;
     let cuts = tenants.iter().filter_map(|tenant| {
         let cut = tenant.value.slicing.as_ref()?.recut.as_ref()?;

@@ -19,5 +19,5 @@ mod manifest;
 mod restore;
 mod verify;
 
-pub(crate) use command::{RestoreArgs, Verb};
+pub(crate) use command::{BackupCommand, RestoreArgs};
 pub(crate) use restore::RESTORING;

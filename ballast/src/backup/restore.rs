@@ -10,12 +10,12 @@ use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::registry::typed;
 use ballast_domain::Clock;
 use ballast_domain::ShardId;
-use ballast_domain::registry::{Kind, RecordQuery, Registry};
+use ballast_domain::registry::{RecordKind, RecordQuery, Registry};
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::{SliceId, Tenant};
 use ballast_state_machines::engine::cancel_open;
 use ballast_state_machines::store::SqliteStore;
-use ballast_vote_shard::At;
+use ballast_vote_shard::FencedSlice;
 use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, Options};
 
@@ -91,13 +91,16 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// Raises the epochs of all slices; says which shard owns which at what epoch.
-async fn raise_registry(path: &Path, manifest: &Manifest) -> anyhow::Result<Vec<(ShardId, At)>> {
+async fn raise_registry(
+    path: &Path,
+    manifest: &Manifest,
+) -> anyhow::Result<Vec<(ShardId, FencedSlice)>> {
     let registry = SqliteRegistry::open(path, Arc::new(SystemClock)).await?;
     bring_home(&registry, manifest).await?;
     let reason = format!("restored from the backup of {}", manifest.created_at);
     let intent = Intent::ballast("restore", &reason);
     let (mut owned, raise) = (Vec::new(), raise());
-    let mut query = RecordQuery::all(Kind::Tenant, TENANTS_AT_ONCE);
+    let mut query = RecordQuery::all(RecordKind::Tenant, TENANTS_AT_ONCE);
     loop {
         let tenants = typed::list::<Tenant>(&registry, &query).await?;
         let Some(last) = tenants.last() else { break };
@@ -106,7 +109,7 @@ async fn raise_registry(path: &Path, manifest: &Manifest) -> anyhow::Result<Vec<
         for mut tenant in tenants {
             tenant.value.restore(raise);
             for slice in &tenant.value.slices {
-                let at = At {
+                let at = FencedSlice {
                     slice: SliceId {
                         tenant_id: tenant.value.tenant_id.clone(),
                         slice: slice.slice,
@@ -127,7 +130,7 @@ async fn raise_registry(path: &Path, manifest: &Manifest) -> anyhow::Result<Vec<
 
 /// Every shard is under the data directory now, wherever it was before.
 async fn bring_home(registry: &SqliteRegistry, manifest: &Manifest) -> anyhow::Result<()> {
-    let query = RecordQuery::all(Kind::Shard, u32::MAX);
+    let query = RecordQuery::all(RecordKind::Shard, u32::MAX);
     for mut shard in typed::list::<Shard>(registry, &query).await? {
         let id = &shard.value.shard_id;
         let copy = manifest.shards.iter().find(|copy| copy.shard_id == *id);
@@ -156,7 +159,7 @@ async fn end_executions(path: &Path, manifest: &Manifest) -> anyhow::Result<()> 
 async fn raise_shard(
     directory: &Path,
     id: &ShardId,
-    owned: &[(ShardId, At)],
+    owned: &[(ShardId, FencedSlice)],
 ) -> anyhow::Result<()> {
     let shard = EmbeddedShard::open(
         id.as_str(),
@@ -174,7 +177,7 @@ async fn raise_shard(
     let shard = Arc::new(shard);
     for (_, at) in owned.iter().filter(|(owner, _)| owner == id) {
         let (shard, at) = (shard.clone(), at.clone());
-        waiting.spawn(async move { shard.adopt(&at).await });
+        waiting.spawn(async move { shard.restore_slice(&at).await });
         // One sync serves many, but not all at once.
         if waiting.len() >= 1_000 {
             while let Some(done) = waiting.join_next().await {

@@ -7,9 +7,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Config, load};
-use crate::cli::failure::Verdict;
-use crate::cli::help;
-use crate::cli::output::Screen;
+use crate::help;
+use ballast_cli::{Screen, Verdict};
 
 /// What can be asked of the configuration.
 #[derive(Debug, Subcommand)]

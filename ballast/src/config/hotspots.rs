@@ -1,10 +1,10 @@
 //! `[hotspots]`: when something is one, and what may be done about it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use ballast_cli::read_rules;
 use ballast_control_plane::hotspots::{self, HotspotSettings};
 use ballast_domain::bounds::LANES_MAX;
 use ballast_hotspot_detector::diagnose;
@@ -13,9 +13,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Human, Moves};
-
-/// A rules file larger than this is none.
-const RULES_BYTES_MAX: u64 = 1 << 20;
 
 /// When something is a hotspot, and what may be done about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -157,7 +154,7 @@ impl Hotspots {
                 Mode::Auto => hotspots::Mode::Auto,
             },
             rules,
-            diagnose: diagnose::Settings {
+            diagnose: diagnose::DiagnosisSettings {
                 level: self.level,
                 sure: self.sure,
                 fair_share: self.fair_share,
@@ -248,31 +245,6 @@ impl Hotspots {
     }
 }
 
-/// Reads a file of rules; all that is wrong is told at once, with its place.
-pub(crate) fn read_rules(file: &Path) -> anyhow::Result<Ruleset> {
-    let shown = file.display();
-    let size = std::fs::metadata(file).with_context(|| format!("{shown} cannot be read"))?;
-    anyhow::ensure!(
-        size.len() <= RULES_BYTES_MAX,
-        "{shown} is larger than {RULES_BYTES_MAX} bytes: that is no file of rules"
-    );
-    let text = std::fs::read_to_string(file).with_context(|| format!("{shown} cannot be read"))?;
-    let value: serde_json::Value = toml::from_str(&text).map_err(|error| {
-        let before = error.span().map_or(0, |span| span.start);
-        let line = text
-            .bytes()
-            .take(before)
-            .filter(|byte| *byte == b'\n')
-            .count()
-            + 1;
-        anyhow::anyhow!("{shown}:{line}: {}", error.message())
-    })?;
-    rules::read(&value).map_err(|problems| {
-        let lines = problems.0.iter().map(|it| format!("{shown}: {it}"));
-        anyhow::anyhow!("{}", lines.collect::<Vec<_>>().join("\n"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,7 +280,7 @@ mod tests {
         let usual = Hotspots::default().settings(&Moves::default()).unwrap();
         let known = HotspotSettings::default();
         assert!((usual.diagnose.aim - known.diagnose.aim).abs() < 1e-9);
-        let with_its = diagnose::Settings {
+        let with_its = diagnose::DiagnosisSettings {
             aim: known.diagnose.aim,
             ..usual.diagnose.clone()
         };

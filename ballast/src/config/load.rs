@@ -203,7 +203,7 @@ mod tests {
             archive_rows_min: 7,
             approval_above_rows: Some(5),
             maintenance: vec!["Sun 02:00-04:00".parse().unwrap()],
-            budget: ballast_migration_engine::budget::Budget {
+            budget: ballast_migration_engine::budget::ServiceBudget {
                 failed_share: Some(0.25),
                 p99_ms: None,
                 away_ms: Some(120_000),

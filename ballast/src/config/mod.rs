@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use calendar::Calendar;
 pub(crate) use command::{ConfigCommand, run};
 pub(crate) use duration::Human;
-pub(crate) use hotspots::{Hotspots, read_rules};
+pub(crate) use hotspots::Hotspots;
 pub(crate) use load::{load, parse};
 pub(crate) use load_settings::Load;
 pub(crate) use moves::Moves;
@@ -280,7 +280,7 @@ impl Default for Workflows {
     fn default() -> Self {
         Self {
             keep_ended: Human::hours(90 * 24),
-            tasks_max: ballast_state_machines::engine::Settings::default().tasks_max,
+            tasks_max: ballast_state_machines::engine::EngineSettings::default().tasks_max,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ballast_control_plane::migrations::MoveSettings;
 use ballast_domain::maintenance::{BadWindow, MaintenanceWindow};
-use ballast_migration_engine::budget::Budget;
+use ballast_migration_engine::budget::ServiceBudget;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,7 @@ impl Moves {
             approval_above_rows: self.approval_above_rows,
             // What is none was refused when the file was read.
             maintenance: self.windows().unwrap_or_default(),
-            budget: Budget {
+            budget: ServiceBudget {
                 failed_share: Some(self.reverse_failed_percent / 100.0)
                     .filter(|share| *share > 0.0),
                 p99_ms: Some(ms(self.reverse_latency)).filter(|ms| *ms > 0),

@@ -35,9 +35,8 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::failure::Verdict;
-use crate::cli::output::Screen;
 use api::Api;
+use ballast_cli::{Screen, Verdict};
 use chapters::Ended;
 use crowd::Crowd;
 use house::House;
@@ -59,7 +58,7 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     headless: bool,
     /// How long each calm passage lasts
-    #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = crate::cli::time::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = ballast_cli::parse_duration)]
     pace: Duration,
 }
 

@@ -14,8 +14,8 @@ use super::api::Api;
 use super::chapters::Ended;
 use super::count::{self, Found};
 use super::crowd::Crowd;
-use crate::cli::output::Screen;
 use crate::machine::SystemClock;
+use ballast_cli::Screen;
 
 /// How often the figures on the page are brought up to date.
 const EVERY: Duration = Duration::from_millis(500);

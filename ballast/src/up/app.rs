@@ -31,7 +31,7 @@ pub(crate) struct App(Arc<Inner>);
 
 struct Inner {
     paths: Router,
-    router: router::State,
+    router: router::RouterState,
     around: Arc<Around>,
     votes: Meter,
     posted_votes: Meter,
@@ -40,7 +40,7 @@ struct Inner {
 
 impl App {
     /// The application over its paths.
-    pub(super) fn new(paths: Router, router: router::State, around: Arc<Around>) -> Self {
+    pub(super) fn new(paths: Router, router: router::RouterState, around: Arc<Around>) -> Self {
         let (vote, resolve) = (router::VOTE_PATTERN, router::RESOLVE_PATTERN);
         let metrics = &around.metrics;
         Self(Arc::new(Inner {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use ballast_control_plane::migrations::notary::Notary;
+use ballast_control_plane::migrations::certificate_signer::CertificateSigner;
 use ballast_domain::Entropy;
 
 use super::key_file::KeyFile;
@@ -14,13 +14,13 @@ pub(crate) const FILE: &str = "certificate.key";
 
 /// Whoever signs with the key of this data directory; it is made if there is
 /// none.
-pub(crate) fn notary(data_dir: &Path, entropy: &dyn Entropy) -> anyhow::Result<Notary> {
+pub(crate) fn notary(data_dir: &Path, entropy: &dyn Entropy) -> anyhow::Result<CertificateSigner> {
     let key = KeyFile {
         name: FILE,
         renewed: "certificates signed so far are verified with the old public key",
     };
     let seed = key.seed(data_dir, entropy)?;
-    Notary::from_seed(&seed).with_context(|| format!("use {FILE}"))
+    CertificateSigner::from_seed(&seed).with_context(|| format!("use {FILE}"))
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use anyhow::{Context, bail};
 use ballast_control_plane::{ControlPlane, bootstrap};
 use ballast_domain::credential::{Credential, Purpose};
 
-use crate::cli::output::Screen;
 use crate::config::Config;
+use ballast_cli::Screen;
 
 /// What became of the admin token.
 pub(crate) enum Token {

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::first_start::Token;
 use super::listener::Serving;
 use super::parts::Parts;
-use crate::cli::output::Screen;
 use crate::config::Config;
+use ballast_cli::Screen;
 
 /// Says where everything is: one JSON line, or a few lines for people.
 pub(crate) fn ready(

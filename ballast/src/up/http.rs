@@ -173,7 +173,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 }
 
 /// What is looked at when somebody asks for the figures.
-type Measured = (Metrics, ControlPlane, Arc<LocalShards>, router::State);
+type Measured = (Metrics, ControlPlane, Arc<LocalShards>, router::RouterState);
 
 async fn exposed(State((metrics, plane, shards, router)): State<Measured>) -> Response {
     metrics.note_shards(&shards.usages().await);

@@ -14,11 +14,11 @@ use ballast_domain::sketch::Sketch;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, ShardId, Timestamp};
 use ballast_hotspot_detector::load::{
-    Flow, Interval, IoWait, ItemName, ItemSample, KeySample, MetricSource, Sample, ShardSample,
+    Flow, Interval, IoWait, ItemName, ItemSample, KeySample, LoadSample, MetricSource, ShardSample,
     SliceSample,
 };
 use ballast_router as router;
-use ballast_router::load::{Counts, ShardLoad};
+use ballast_router::load::{LoadCounts, RoutedLoad};
 use ballast_vote_shard::shard::Stalls;
 use ballast_vote_shard::{Shards, Usage, VoteShard};
 
@@ -36,7 +36,7 @@ const BYTES_PER_ROW: f64 = 120.0;
 /// Measures this process.
 pub(crate) struct InProcess {
     plane: ControlPlane,
-    router: router::State,
+    router: router::RouterState,
     shards: Arc<LocalShards>,
     /// When the last sample ended.
     since: Timestamp,
@@ -63,7 +63,7 @@ impl InProcess {
     /// Measures from now on.
     pub(crate) fn new(
         plane: ControlPlane,
-        router: router::State,
+        router: router::RouterState,
         shards: Arc<LocalShards>,
     ) -> Self {
         let since = plane.now();
@@ -84,7 +84,7 @@ impl InProcess {
         &mut self,
         record: &Shard,
         usage: &Usage,
-        load: ShardLoad,
+        load: RoutedLoad,
         ms: u64,
     ) -> ShardSample {
         let id = &record.shard_id;
@@ -117,7 +117,7 @@ impl InProcess {
     }
 
     /// The slices that did something, and a few more whose size is asked.
-    async fn slices(&mut self, id: &ShardId, load: &ShardLoad, ms: u64) -> Vec<SliceSample> {
+    async fn slices(&mut self, id: &ShardId, load: &RoutedLoad, ms: u64) -> Vec<SliceSample> {
         let mut samples: BTreeMap<SliceId, SliceSample> = BTreeMap::new();
         for (slice, used) in load.slices() {
             samples.insert(
@@ -159,7 +159,7 @@ impl InProcess {
 
     /// Which slices are where, for those that do nothing; and those that have
     /// left a shard, which are told once more, with nothing.
-    fn follow(&mut self, any_moved: bool, sample: &mut Sample) {
+    fn follow(&mut self, any_moved: bool, sample: &mut LoadSample) {
         let empty = BTreeSet::new();
         for shard in &mut sample.shards {
             let sizes = self.sizes.entry(shard.shard.clone()).or_default();
@@ -196,7 +196,7 @@ impl InProcess {
 
     /// The items with the most votes, with their lanes; and one item of each
     /// poll that has many lanes though nobody votes on it.
-    async fn items(&mut self, id: &ShardId, load: &ShardLoad) -> Vec<ItemSample> {
+    async fn items(&mut self, id: &ShardId, load: &RoutedLoad) -> Vec<ItemSample> {
         let Ok(shard) = self.shards.shard(id) else {
             return Vec::new();
         };
@@ -232,7 +232,7 @@ async fn size_of(shard: &dyn VoteShard, slice: &SliceId) -> Option<f64> {
     Some(digest.rows.rows as f64 * BYTES_PER_ROW)
 }
 
-fn flow(counts: &Counts) -> Flow {
+fn flow(counts: &LoadCounts) -> Flow {
     Flow {
         votes: counts.votes as f64,
         queries: counts.queries as f64,
@@ -247,7 +247,7 @@ fn at_a_time(busy_micros: u64, ms: u64) -> f64 {
     busy_micros as f64 / 1_000.0 / ms.max(1) as f64
 }
 
-fn keys(load: &ShardLoad) -> Vec<KeySample> {
+fn keys(load: &RoutedLoad) -> Vec<KeySample> {
     let top = load.keys.top(TOP).into_iter();
     top.map(|(name, calls)| KeySample {
         key: name.key,
@@ -260,7 +260,7 @@ fn keys(load: &ShardLoad) -> Vec<KeySample> {
 
 #[async_trait]
 impl MetricSource for InProcess {
-    async fn sample(&mut self, now: Timestamp) -> Option<Sample> {
+    async fn sample(&mut self, now: Timestamp) -> Option<LoadSample> {
         let ms = u64::try_from(now.unix_ms() - self.since.unix_ms()).ok();
         let ms = ms.filter(|ms| *ms > 0)?;
         let interval = Interval {
@@ -273,7 +273,7 @@ impl MetricSource for InProcess {
         let mut loads = self.router.drain_load();
         let usages: HashMap<_, _> = self.shards.usages().await.into_iter().collect();
         let snapshot = self.plane.fleet().snapshot();
-        let mut sample = Sample {
+        let mut sample = LoadSample {
             interval,
             shards: Vec::new(),
         };

@@ -246,7 +246,7 @@ impl Metrics {
     }
 
     /// Notes what the router counts itself.
-    pub(crate) fn note_router(&self, router: &ballast_router::State) {
+    pub(crate) fn note_router(&self, router: &ballast_router::RouterState) {
         self.moves.note(router);
     }
 

@@ -50,9 +50,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use ballast_console::Console;
 
-use crate::cli::failure::Verdict;
-use crate::cli::output::Screen;
 use crate::config::{self, Config};
+use ballast_cli::{Screen, Verdict};
 
 /// Runs until told to stop.
 pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdict> {

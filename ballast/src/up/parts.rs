@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use ballast_control_plane::hotspots::{self, Mind};
 use ballast_control_plane::load::{Load, LoadFiles, keep};
-use ballast_control_plane::migrations::watchman;
+use ballast_control_plane::migrations::reconciler;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::route_source::RegistryRoutes;
-use ballast_control_plane::{ControlPlane, Settings, calendar, keeper};
+use ballast_control_plane::{ControlPlane, ControlPlaneSettings, calendar, keeper};
 use ballast_domain::routes::RouteSource;
 use ballast_domain::shard::PressureThresholds;
 use ballast_router as router;
@@ -36,7 +36,7 @@ pub(crate) struct Parts {
     /// The control plane.
     pub(crate) plane: ControlPlane,
     /// The router.
-    pub(crate) router: router::State,
+    pub(crate) router: router::RouterState,
     public_url: String,
     /// The shards of this process.
     pub(crate) shards: Arc<LocalShards>,
@@ -60,9 +60,9 @@ impl Tasks {
 }
 
 /// The control plane's settings out of the configuration.
-pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
+pub(crate) fn settings(config: &Config) -> anyhow::Result<ControlPlaneSettings> {
     let overlap = config.keys.rotate_overlap.0.as_secs();
-    Ok(Settings {
+    Ok(ControlPlaneSettings {
         default_region: config.fleet.region.clone(),
         pressure: PressureThresholds {
             busy_at: config.placement.busy_at,
@@ -80,9 +80,9 @@ fn router_settings(
     config: &Config,
     key_places: router::KeyPlaces,
     public_url: &str,
-) -> router::Settings {
+) -> router::RouterSettings {
     let set = &config.router;
-    router::Settings {
+    router::RouterSettings {
         key_places,
         cache_entries: set.cache_entries,
         cache_ttl: set.cache_ttl.0,
@@ -140,7 +140,7 @@ impl Parts {
         ));
         // One for all: it keeps those apart who name and remove files.
         let archives = Arc::new(LocalArchives::new(data_dir.join(ARCHIVE)));
-        let ports = router::Ports {
+        let ports = router::RouterPorts {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             source: Arc::new(routes.clone()),
@@ -149,11 +149,11 @@ impl Parts {
             view: Arc::new(router::MemoryView::default()),
         };
         let settings = router_settings(config, router::KeyPlaces(places?), &public_url);
-        let router = router::State::new(settings, ports);
+        let router = router::RouterState::new(settings, ports);
         let files = LoadFiles::open(data_dir.join(LOAD), config.load.record_mib_max << 20)?;
         let spans = plane.settings().hotspots.rules.spans;
-        plane.keep_load(Arc::new(Load::open(files, spans)));
-        plane.keep_calendar(Arc::default());
+        plane.set_load(Arc::new(Load::open(files, spans)));
+        plane.set_calendar(Arc::default());
         Ok(Self {
             data_dir: data_dir.to_owned(),
             plane,
@@ -193,7 +193,8 @@ impl Parts {
                 .abort_handle(),
             tokio::spawn(router::follow(self.router.clone(), revision)).abort_handle(),
             tokio::spawn(forget).abort_handle(),
-            tokio::spawn(watchman::watch(self.plane.clone(), Arc::new(SystemClock))).abort_handle(),
+            tokio::spawn(reconciler::watch(self.plane.clone(), Arc::new(SystemClock)))
+                .abort_handle(),
         ]);
         if let Some(calendar) = self.plane.calendar().cloned() {
             let keeping = calendar::keep::keep(self.plane.clone(), calendar);
@@ -219,7 +220,7 @@ impl Parts {
         let source = Box::new(InProcess::new(plane.clone(), router, self.shards.clone()));
         let (taken, samples) = watch::channel(None);
         let mind = Arc::new(Mind::default());
-        plane.mind_hotspots(mind.clone());
+        plane.set_hotspot_state(mind.clone());
         let looking = hotspots::watch::watch(plane.clone(), mind, samples);
         let keeping = keep::keep(plane, load, source, taken);
         vec![

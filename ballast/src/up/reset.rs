@@ -9,9 +9,8 @@ use serde_json::json;
 use super::first_start::Draft;
 use super::lock::DataDir;
 use super::parts::open_plane;
-use crate::cli::failure::Verdict;
-use crate::cli::output::Screen;
 use crate::config;
+use ballast_cli::{Screen, Verdict};
 
 /// Makes a new admin token and ends the one that was lost.
 pub(crate) async fn reset_token(

@@ -60,8 +60,8 @@ impl RouterCounters {
     }
 
     /// Takes over what the router has counted.
-    pub(super) fn note(&self, router: &router::State) {
-        let held = router.held();
+    pub(super) fn note(&self, router: &router::RouterState) {
+        let held = router.held_counts();
         for (result, count) in [
             ("answered", held.answered),
             ("gaveUp", held.gave_up),
@@ -70,7 +70,7 @@ impl RouterCounters {
         ] {
             set(&self.held, result, count);
         }
-        let found = router.dual_reads_in_all();
+        let found = router.dual_read_totals();
         for (result, count) in [
             ("compared", found.compared),
             ("difference", found.differences),
@@ -81,7 +81,7 @@ impl RouterCounters {
             set(&self.dual_reads, result, count);
         }
         let ahead = self.epochs_ahead.inner();
-        ahead.store(router.found_ahead(), Ordering::Relaxed);
+        ahead.store(router.stale_registry_count(), Ordering::Relaxed);
         let seconds = std::time::Duration::from_millis(held.ms).as_secs_f64();
         let told = self.held_seconds.inner();
         told.store(seconds.to_bits(), Ordering::Relaxed);

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::known_shards::KnownShards;
 use ballast_control_plane::registry::typed;
-use ballast_domain::registry::{Kind, RecordQuery, Registry, StoreResult};
+use ballast_domain::registry::{RecordKind, RecordQuery, Registry, RegistryResult};
 use ballast_domain::shard::Shard;
 use ballast_domain::{Clock, Entropy, ShardId};
 use ballast_vote_shard::embedded::disk::RealDisk;
@@ -103,7 +103,7 @@ impl LocalShards {
         self: &Arc<Self>,
         registry: &Arc<dyn Registry>,
         revision: Option<u64>,
-    ) -> StoreResult<u64> {
+    ) -> RegistryResult<u64> {
         if let Some(revision) = revision {
             let change = registry.wait_past(revision);
             if let Ok(waited) = tokio::time::timeout(PATIENCE, change).await {
@@ -114,7 +114,7 @@ impl LocalShards {
         if revision == Some(seen) && !self.any_failed() {
             return Ok(seen);
         }
-        let query = RecordQuery::all(Kind::Shard, u32::MAX);
+        let query = RecordQuery::all(RecordKind::Shard, u32::MAX);
         let shards = typed::list::<Shard>(&**registry, &query).await?;
         let wanted: HashMap<_, _> = shards
             .into_iter()

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use ballast_control_plane::drains::tasks::with_drains;
 use ballast_control_plane::hotspots::tasks::with_plans;
-use ballast_control_plane::migrations::records::SliceRecords;
-use ballast_control_plane::migrations::{Kept, Movers};
+use ballast_control_plane::migrations::slice_records::SliceRecords;
+use ballast_control_plane::migrations::{MigrationBackends, MigrationRecords};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Workflows};
 use ballast_domain::Entropy;
 use ballast_domain::answers::AroundCutover;
 use ballast_domain::tenant::SliceId;
-use ballast_migration_engine::ports::{ReadCounts, Readers};
-use ballast_migration_engine::steps::Steps;
+use ballast_migration_engine::ports::{DualReadStats, ReadCounts};
+use ballast_migration_engine::steps::MigrationSteps;
 use ballast_router as router;
-use ballast_state_machines::engine::{Engine, Registry, Settings, SystemClock};
+use ballast_state_machines::engine::{Engine, HandlerRegistry, EngineSettings, SystemClock};
 use ballast_state_machines::store::SqliteStore;
 use ballast_vote_shard::Shards;
 use ballast_vote_shard::archive::Archives;
@@ -38,7 +38,7 @@ pub(crate) struct Reach {
     /// The files of their closed polls.
     pub(crate) archives: Arc<dyn Archives>,
     /// The router, which reads both sides while a window is open.
-    pub(crate) router: router::State,
+    pub(crate) router: router::RouterState,
 }
 
 /// The engine and the file it writes.
@@ -56,21 +56,21 @@ impl Running {
         config: &config::Workflows,
     ) -> anyhow::Result<Self> {
         let store = SqliteStore::open(&data_dir.join(FILE)).await?;
-        plane.move_slices(Movers {
+        plane.set_migration_backends(MigrationBackends {
             shards: Arc::clone(&reach.shards),
             archives: Arc::clone(&reach.archives),
-            notary: certificate_key::notary(data_dir, &SystemEntropy)?,
+            signer: certificate_key::notary(data_dir, &SystemEntropy)?,
         });
-        let registry = tasks::with_common(Registry::new());
+        let registry = tasks::with_common(HandlerRegistry::new());
         let registry = with_drains(steps(plane, reach).register(registry), plane);
         let registry = with_plans(registry, plane);
-        let settings = Settings {
+        let settings = EngineSettings {
             worker: "up".to_owned(),
             tasks_max: config.tasks_max,
             // Who stops a server does not wait long for it.
             grace_ms: 2_000,
             chance: Arc::new(chance),
-            ..Settings::default()
+            ..EngineSettings::default()
         };
         let engine = Engine::new(
             Arc::new(store.clone()),
@@ -80,7 +80,7 @@ impl Running {
         )
         .await?;
         definitions::deploy_own(&engine).await?;
-        plane.run_workflows(Workflows::new(engine.clone()));
+        plane.set_workflows(Workflows::new(engine.clone()));
         Ok(Self { store, engine })
     }
 
@@ -113,10 +113,10 @@ impl Running {
 }
 
 /// What moves do.
-fn steps(plane: &ControlPlane, reach: &Reach) -> Steps {
-    Steps::new(
+fn steps(plane: &ControlPlane, reach: &Reach) -> MigrationSteps {
+    MigrationSteps::new(
         Arc::new(SliceRecords::new(plane.clone())),
-        Arc::new(Kept::new(plane.clone())),
+        Arc::new(MigrationRecords::new(plane.clone())),
         Arc::clone(&reach.shards),
         Arc::clone(&reach.archives),
         Arc::new(OwnRouter(reach.router.clone())),
@@ -125,11 +125,11 @@ fn steps(plane: &ControlPlane, reach: &Reach) -> Steps {
 }
 
 /// The router of this process, which reads both sides while a window is open.
-struct OwnRouter(router::State);
+struct OwnRouter(router::RouterState);
 
-impl Readers for OwnRouter {
+impl DualReadStats for OwnRouter {
     fn counts(&self, slice: &SliceId) -> ReadCounts {
-        let counts = self.0.dual_reads(slice);
+        let counts = self.0.dual_read_counts(slice);
         ReadCounts {
             compared: counts.compared,
             differences: counts.differences,
@@ -138,7 +138,7 @@ impl Readers for OwnRouter {
     }
 
     fn around_cutover(&self, slice: &SliceId) -> AroundCutover {
-        self.0.around_cutover(slice)
+        self.0.cutover_call_stats(slice)
     }
 
     fn forget(&self, slice: &SliceId) {

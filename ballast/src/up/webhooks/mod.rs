@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use ballast_domain::registry::{Event, Registry};
+use ballast_domain::registry::{Registry, RegistryEvent};
 use ballast_domain::{Clock, Timestamp};
 use ring::hmac;
 
@@ -129,7 +129,7 @@ impl Hook {
         self.write_cursor(last)
     }
 
-    async fn deliver(&self, event: &Event, message: &Message) -> anyhow::Result<()> {
+    async fn deliver(&self, event: &RegistryEvent, message: &Message) -> anyhow::Result<()> {
         let now = self.clock.now();
         match self.post(event, message, now).await {
             Ok(()) => Ok(()),
@@ -146,7 +146,12 @@ impl Hook {
         }
     }
 
-    async fn post(&self, event: &Event, message: &Message, now: Timestamp) -> anyhow::Result<()> {
+    async fn post(
+        &self,
+        event: &RegistryEvent,
+        message: &Message,
+        now: Timestamp,
+    ) -> anyhow::Result<()> {
         let body = serde_json::to_string(message)?;
         let seconds = now.unix_ms() / 1_000;
         let signed = hmac::sign(&self.secret, format!("{seconds}.{body}").as_bytes());

@@ -1,7 +1,7 @@
 //! What is worth telling of an event: pure.
 
 use ballast_domain::Timestamp;
-use ballast_domain::registry::{Event, Kind};
+use ballast_domain::registry::{RecordKind, RegistryEvent};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,11 +24,11 @@ pub(super) struct Message {
 }
 
 /// What is to be told of an event, if it is worth it and asked for.
-pub(super) fn message(event: &Event, only: &[Told]) -> Option<Message> {
+pub(super) fn message(event: &RegistryEvent, only: &[Told]) -> Option<Message> {
     let told = match event.key.kind {
-        Kind::Hotspot => Told::Hotspot,
-        Kind::Plan => Told::Plan,
-        Kind::Migration => Told::Move,
+        RecordKind::Hotspot => Told::Hotspot,
+        RecordKind::Plan => Told::Plan,
+        RecordKind::Migration => Told::Move,
         _ => return None,
     };
     if !only.is_empty() && !only.contains(&told) {
@@ -139,8 +139,8 @@ mod tests {
 
     use super::*;
 
-    fn event(kind: Kind, action: &str, before: Value, after: Value) -> Event {
-        Event {
+    fn event(kind: RecordKind, action: &str, before: Value, after: Value) -> RegistryEvent {
+        RegistryEvent {
             sequence: 7,
             revision: 3,
             at: Timestamp::from_unix_ms(0),
@@ -156,10 +156,10 @@ mod tests {
 
     #[test]
     fn what_somebody_should_know_is_told_once() {
-        let told = |event: &Event, only: &[Told]| message(event, only).map(|it| it.event);
+        let told = |event: &RegistryEvent, only: &[Told]| message(event, only).map(|it| it.event);
         let plan = |before: &str, after: &str| {
             let (before, after) = (json!({"status": before}), json!({"status": after}));
-            event(Kind::Plan, "plan.x", before, after)
+            event(RecordKind::Plan, "plan.x", before, after)
         };
         assert_eq!(told(&plan("", "proposed"), &[]).unwrap(), "plan.proposed");
         assert_eq!(told(&plan("running", "running"), &[]), None);
@@ -167,39 +167,44 @@ mod tests {
         let waits = |why: &str| json!({ "waitingFor": why });
         let approval = "somebody to approve it (ballast migration approve)";
         let (turn, asked) = (waits("a turn"), waits(approval));
-        let wait = event(Kind::Migration, "migration.wait", turn, asked.clone());
+        let wait = event(RecordKind::Migration, "migration.wait", turn, asked.clone());
         assert_eq!(told(&wait, &[]).unwrap(), "move.awaits-approval");
-        let again = event(Kind::Migration, "migration.x", asked.clone(), asked);
+        let again = event(RecordKind::Migration, "migration.x", asked.clone(), asked);
         assert_eq!(told(&again, &[]), None);
         let asked = json!({"status": "running", "shardsNeeded": {"count": 2, "region": "eu"}});
         let approved = json!({"status": "approved"});
-        let request = event(Kind::Plan, "plan.request", approved, asked.clone());
+        let request = event(RecordKind::Plan, "plan.request", approved, asked.clone());
         let request = message(&request, &[]).unwrap();
         assert_eq!(request.event, "plan.shards-needed");
         assert!(request.text.contains("2 shards more"), "{}", request.text);
         let mut done = asked.clone();
         done["status"] = json!("judging");
-        let done = event(Kind::Plan, "plan.done", asked, done);
+        let done = event(RecordKind::Plan, "plan.done", asked, done);
         assert_eq!(told(&done, &[]).unwrap(), "plan.judging");
         let hot = json!({"shardIDs": ["shard-1"], "cause": "hot tenant", "cure": "move"});
-        let found = event(Kind::Hotspot, "hotspot.find", Value::Null, hot.clone());
+        let found = event(
+            RecordKind::Hotspot,
+            "hotspot.find",
+            Value::Null,
+            hot.clone(),
+        );
         assert_eq!(told(&found, &[]).unwrap(), "hotspot.found");
         assert_eq!(
             told(
-                &event(Kind::Hotspot, "hotspot.update", hot.clone(), hot),
+                &event(RecordKind::Hotspot, "hotspot.update", hot.clone(), hot),
                 &[]
             ),
             None
         );
         let ended = event(
-            Kind::Migration,
+            RecordKind::Migration,
             "x",
             json!({}),
             json!({"ended": {"status": "completed"}}),
         );
         assert_eq!(told(&ended, &[Told::Move]).unwrap(), "move.completed");
         assert_eq!(
-            told(&event(Kind::Tenant, "x", json!({}), json!({})), &[]),
+            told(&event(RecordKind::Tenant, "x", json!({}), json!({})), &[]),
             None
         );
     }

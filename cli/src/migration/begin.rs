@@ -1,0 +1,149 @@
+//! `tenant move`: a slice changes shard while it is being voted on.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::body::Migration;
+use super::follow::Following;
+use super::window::{Window, ms};
+use crate::Remote;
+use crate::args::{Creation, Fields};
+use crate::client::Request;
+use crate::execution::Patience;
+use crate::failure::{Failure, Verdict};
+use crate::view::{self, migrations};
+
+/// What is moved, and how.
+#[derive(Debug, Args)]
+pub(crate) struct MoveArgs {
+    /// The tenant
+    tenant: String,
+    /// The shard that it is to come to
+    #[arg(long, value_name = "SHARD")]
+    to: String,
+    /// The shard that you believe it to be on: it is moved only from there
+    #[arg(long, value_name = "SHARD")]
+    from: Option<String>,
+    /// Which of its slices; not needed when it has one only
+    #[arg(long, value_name = "N")]
+    slice: Option<u32>,
+    /// Only say what would be done, and what it would cost
+    #[arg(long)]
+    dry_run: bool,
+    /// How long nobody may be able to vote at the cutover, such as 50ms
+    #[arg(long, value_name = "TIME", value_parser = crate::time::parse_duration)]
+    #[arg(allow_hyphen_values = true)]
+    max_pause: Option<Duration>,
+    /// How long both sides are kept after the cutover, such as 2h; with `sync` or
+    /// `sync:2h` a vote counts only when both have it
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    window: Option<Window>,
+    /// Follow it until it is over; exit code 1 unless it completed
+    #[arg(long, conflicts_with = "dry_run")]
+    wait: bool,
+    #[command(flatten)]
+    creation: Creation,
+    #[command(flatten)]
+    patience: Patience,
+}
+
+impl MoveArgs {
+    fn fields(&self) -> Fields {
+        Fields::default()
+            .with("toShardID", Some(&self.to))
+            .with("fromShardID", self.from.as_ref())
+            .with("slice", self.slice)
+            .with("windowMs", self.window.and_then(Window::ms))
+            .with("sync", self.window.and_then(Window::sync))
+            .with("maxPauseMs", self.max_pause.map(ms))
+            .with("dryRun", self.dry_run.then_some(true))
+    }
+
+    /// Does it.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+        let (screen, client) = (&remote.screen, &remote.client);
+        let request = Request::post(&["tenants", &self.tenant, "move"]).body(self.fields().value());
+        let reply = client.send(request.creating(self.creation)).await?;
+        if self.dry_run {
+            view::show(screen, &reply, migrations::plan)?;
+            return Ok(Verdict::Done);
+        }
+        let begun: Migration = reply.read()?;
+        let id = begun.id().to_owned();
+        if self.wait {
+            let following = Following {
+                id,
+                final_only: screen.json,
+                patience: self.patience.patience,
+                met: true,
+            };
+            return following.run(remote).await;
+        }
+        view::show(screen, &reply, migrations::begun)?;
+        screen.hint(&screen.dim(&format!("watch it: ballast migration watch {id}")));
+        Ok(Verdict::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::tenant::TenantCommand;
+
+    fn body(args: &[&str]) -> String {
+        let typed = ["ballast", "tenant", "move", "acme", "--to", "shard-3"];
+        let cli = crate::TestCli::try_parse_from(typed.iter().chain(args));
+        let crate::Noun::Tenant(TenantCommand::Move(args)) = cli.unwrap().command else {
+            panic!("it is a move")
+        };
+        args.fields().value().to_string()
+    }
+
+    #[test]
+    fn a_window_is_a_time_or_sync_or_both() {
+        for bad in [
+            "",
+            "sync:",
+            "synchronous",
+            "sync2h",
+            "2 parsecs",
+            "sync:soon",
+        ] {
+            let typed = [
+                "ballast", "tenant", "move", "acme", "--to", "s", "--window", bad,
+            ];
+            let error = crate::TestCli::try_parse_from(typed)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("--window"), "{error}");
+        }
+    }
+
+    #[test]
+    fn flags_become_fields() {
+        assert_eq!(body(&[]), r#"{"toShardID":"shard-3"}"#);
+        assert_eq!(
+            body(&["--window", "2h", "--max-pause", "50ms", "--slice", "1"]),
+            r#"{"toShardID":"shard-3","slice":1,"windowMs":7200000,"maxPauseMs":50}"#
+        );
+        assert_eq!(
+            body(&["--from", "shard-1", "--window", "1s", "--dry-run"]),
+            r#"{"toShardID":"shard-3","fromShardID":"shard-1","windowMs":1000,"dryRun":true}"#
+        );
+        assert_eq!(
+            body(&["--window", "sync"]),
+            r#"{"toShardID":"shard-3","sync":true}"#
+        );
+        assert_eq!(
+            body(&["--window", "sync:1h"]),
+            r#"{"toShardID":"shard-3","windowMs":3600000,"sync":true}"#
+        );
+        // Less than a millisecond is not no pause at all, and no window is none.
+        assert_eq!(
+            body(&["--max-pause", "20us", "--window", "0s"]),
+            r#"{"toShardID":"shard-3","windowMs":0,"maxPauseMs":1}"#
+        );
+    }
+}

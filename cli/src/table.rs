@@ -1,0 +1,246 @@
+//! Tables and lists of facts, in text. On a terminal they fit its width; in a
+//! pipe every row is one line, whole.
+
+use ballast_domain::Timestamp;
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table as Comfy, presets};
+
+use super::output::Screen;
+use super::time;
+
+/// A table in the making.
+pub struct Table<'a> {
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+    screen: &'a Screen,
+}
+
+struct Column {
+    name: String,
+    right: bool,
+}
+
+struct Row {
+    cells: Vec<String>,
+    faint: bool,
+}
+
+/// Between two columns.
+const GAP: usize = 2;
+/// How short cells are cut before columns are left out: no id that Ballast
+/// makes is as long.
+const CELL_LONG: usize = 28;
+/// How short they are cut when that is not enough.
+const CELL_SHORT: usize = 14;
+/// Columns that are never left out.
+const COLUMNS_MIN: usize = 2;
+
+impl<'a> Table<'a> {
+    /// A table with these columns, the most important first; one whose name
+    /// begins with `#` holds numbers and is set to the right.
+    pub fn new(screen: &'a Screen, columns: &[&str]) -> Self {
+        let columns = columns.iter().map(|name| Column {
+            name: name.trim_start_matches('#').to_uppercase(),
+            right: name.starts_with('#'),
+        });
+        Self {
+            columns: columns.collect(),
+            rows: Vec::new(),
+            screen,
+        }
+    }
+
+    /// Adds a row.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.styled(cells, false);
+    }
+
+    /// Adds a row that is there but does not matter much.
+    pub(crate) fn faint<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.styled(cells, true);
+    }
+
+    fn styled<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>, faint: bool) {
+        let cells = cells.into_iter().map(|text| clean(&text.into())).collect();
+        self.rows.push(Row { cells, faint });
+    }
+
+    /// The table's text. In a pipe it is whole; on a terminal it fits: long
+    /// cells lose their middle, then the last columns are left out.
+    pub fn text(mut self) -> String {
+        let mut left_out = Vec::new();
+        if self.screen.terminal {
+            let room = self.screen.width;
+            if self.width() > room {
+                self.shorten(CELL_LONG);
+            }
+            while self.width() > room && self.columns.len() > COLUMNS_MIN {
+                left_out.extend(self.columns.pop().map(|column| column.name.to_lowercase()));
+            }
+            if self.width() > room {
+                self.shorten(CELL_SHORT);
+            }
+        }
+        let mut lines: Vec<String> = self.lines();
+        if !left_out.is_empty() {
+            left_out.reverse();
+            let told = format!("no room for {}: see --json", left_out.join(", "));
+            lines.push(self.screen.dim(&told));
+        }
+        lines.join("\n")
+    }
+
+    fn width(&self) -> usize {
+        let gaps = GAP * self.columns.len().saturating_sub(1);
+        gaps + (0..self.columns.len())
+            .map(|n| self.column_width(n))
+            .sum::<usize>()
+    }
+
+    fn column_width(&self, n: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.cells.get(n));
+        let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+        widest.max(self.columns[n].name.chars().count())
+    }
+
+    fn shorten(&mut self, most: usize) {
+        for cell in self.rows.iter_mut().flat_map(|row| &mut row.cells) {
+            let chars: Vec<char> = cell.chars().collect();
+            if chars.len() > most {
+                let tail = most / 3;
+                let head = most - tail - 1;
+                let kept = chars[..head].iter().chain(&['…']);
+                *cell = kept.chain(&chars[chars.len() - tail..]).collect();
+            }
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut table = Comfy::new();
+        table.load_style(presets::NOTHING);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        if self.screen.color {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        let names = self.columns.iter().map(|column| {
+            aligned(Cell::new(&column.name), column.right).add_attribute(Attribute::Dim)
+        });
+        table.set_header(names.collect::<Vec<_>>());
+        for row in &self.rows {
+            let cells = row.cells.iter().zip(&self.columns).map(|(text, column)| {
+                let cell = aligned(Cell::new(text), column.right);
+                if row.faint {
+                    cell.add_attribute(Attribute::Dim)
+                } else {
+                    cell
+                }
+            });
+            table.add_row(cells.collect::<Vec<_>>());
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        table
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    }
+}
+
+fn aligned(cell: Cell, right: bool) -> Cell {
+    if right {
+        cell.set_alignment(CellAlignment::Right)
+    } else {
+        cell
+    }
+}
+
+/// Text of others, fit for a terminal: no control characters in it.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+/// Names and values, one below the other; absent values are left out.
+pub(crate) fn facts(screen: &Screen, facts: &[(&str, Option<String>)]) -> String {
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = facts.iter().filter_map(|(name, value)| {
+        let value = clean(value.as_ref()?);
+        let label = format!("{name:width$}");
+        Some(format!("{}  {value}", screen.dim(&label)))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// So many of something: `1 poll`, `12,000 polls`.
+pub(crate) fn counted(n: u64, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", number(n))
+}
+
+/// `1234567` as `1,234,567`.
+pub fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A moment: how long ago for a person, exact for a pipe.
+pub(crate) fn moment(screen: &Screen, at: Timestamp) -> String {
+    if screen.terminal {
+        time::relative(at, screen.now)
+    } else {
+        at.to_string()
+    }
+}
+
+/// A moment, both ways.
+pub(crate) fn moment_long(screen: &Screen, at: Timestamp) -> String {
+    format!("{} ({})", time::exact(at), time::relative(at, screen.now))
+}
+
+/// Items with commas between, or a dash.
+pub(crate) fn listed<T: ToString>(items: &[T]) -> String {
+    if items.is_empty() {
+        return "–".to_owned();
+    }
+    let texts: Vec<String> = items.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_separators() {
+        let told: Vec<_> = [0, 999, 1_000, 1_234_567].map(number).into();
+        assert_eq!(told, ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(clean("a\x1b[31mb"), "a\u{fffd}[31mb");
+    }
+
+    #[test]
+    fn a_table_fits_its_terminal() {
+        let mut screen = Screen::plain();
+        let mut draw = |terminal| {
+            screen.terminal = terminal;
+            let mut table = Table::new(&screen, &["!id", "#slices", "name"]);
+            table.row(["acme", "1,000", &"very long ".repeat(20)]);
+            table.text()
+        };
+        assert!(draw(true).lines().all(|line| line.chars().count() <= 80));
+        assert_eq!(draw(false).lines().count(), 2, "a row in a pipe is a line");
+    }
+}

@@ -1,0 +1,102 @@
+//! What is told when the command line cannot be read, or asks for help.
+
+use std::process::ExitCode;
+
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::failure::Failure;
+
+/// Shows clap's word on the command line: help on stdout, errors on stderr,
+/// as a problem document when `--json` is among the arguments.
+pub fn report_usage_error(mut error: clap::Error, command: Command) -> ExitCode {
+    let words = std::env::args().skip(1);
+    as_usual(&mut error, command, words);
+    let error = &error;
+    let help = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    let json = std::env::args_os()
+        .take_while(|arg| arg != "--")
+        .any(|arg| arg == "--json");
+    if help || !json {
+        // Whoever read it may have gone.
+        let _ = error.print();
+        return ExitCode::from(if help { 0 } else { 2 });
+    }
+    let failure = document(error);
+    let _ = std::io::Write::write_all(
+        &mut std::io::stderr().lock(),
+        format!("{}\n", failure.document()).as_bytes(),
+    );
+    ExitCode::from(failure.exit())
+}
+
+/// Shows the usage of the command that was typed as its help has it. clap would
+/// list what was given, and takes what the environment gives for that: a command
+/// would seem to need `--url` because a variable is set.
+fn as_usual(error: &mut clap::Error, mut command: Command, words: impl Iterator<Item = String>) {
+    if error.get(ContextKind::Usage).is_none() {
+        return;
+    }
+    command.build();
+    for word in words {
+        if let Some(below) = command.find_subcommand(&word) {
+            command = below.clone();
+        }
+    }
+    let usage = ContextValue::StyledStr(command.render_usage());
+    error.insert(ContextKind::Usage, usage);
+}
+
+/// clap's word as a problem document.
+fn document(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let detail = match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a subcommand is missing",
+        _ => first.trim().trim_start_matches("error: "),
+    };
+    let lines: Vec<&str> = detail.lines().map(str::trim).collect();
+    Failure::usage(
+        lines.join(" "),
+        "--help after the command shows how it is used.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn usage_lists_nothing_that_only_the_environment_gives() {
+        // Given on the command line it counts as given, as from the environment.
+        let words = ["workflow", "check", "--url", "http://x"];
+        let typed = std::iter::once("ballast").chain(words);
+        let mut error = crate::TestCli::try_parse_from(typed).unwrap_err();
+        assert!(
+            error
+                .render()
+                .to_string()
+                .contains("--url <URL> <NAME|FILE>")
+        );
+        super::as_usual(
+            &mut error,
+            crate::TestCli::command(),
+            words.into_iter().map(str::to_owned),
+        );
+        let told = error.render().to_string();
+        let usage = "Usage: ballast workflow check [OPTIONS] <NAME|FILE>\n";
+        assert!(told.contains(usage), "{told}");
+    }
+
+    #[test]
+    fn a_bad_command_line_is_a_problem_document() {
+        let error = crate::TestCli::try_parse_from(["ballast", "tenant", "crate"]).unwrap_err();
+        let document: serde_json::Value =
+            serde_json::from_str(&super::document(&error).document()).unwrap();
+        assert_eq!(document["code"], "usage");
+        assert!(document["detail"].as_str().unwrap().contains("'crate'"));
+    }
+}

@@ -1,0 +1,125 @@
+//! What was changed, for people: who, when, why, and from what to what.
+
+use serde_json::Value;
+
+use crate::body::Event;
+use crate::output::Screen;
+use crate::table::{Table, moment};
+
+/// So much of a hash tells definitions apart.
+const HASH_CHARS: usize = 7;
+
+/// Many events.
+pub(crate) fn table(screen: &Screen, events: &[Event]) -> String {
+    let columns = ["#event", "when", "who", "action", "what", "why", "changed"];
+    let mut table = Table::new(screen, &columns);
+    for event in events {
+        table.row([
+            event.event_id.to_string(),
+            moment(screen, event.at),
+            event.actor.to_string(),
+            event.action.clone(),
+            what(event),
+            event.reason.clone().unwrap_or_default(),
+            told(event),
+        ]);
+    }
+    table.text()
+}
+
+/// What it happened to; there is only one fleet.
+fn what(event: &Event) -> String {
+    if event.kind == event.id {
+        event.kind.clone()
+    } else {
+        format!("{} {}", event.kind, event.id)
+    }
+}
+
+/// What it came to: how the thing differs now; but of what was asked of a
+/// workflow or an execution, the wish: it has nothing to do with the one before.
+fn told(event: &Event) -> String {
+    let text = |field: &str| event.after.get(field).and_then(Value::as_str);
+    match event.kind.as_str() {
+        "execution" => {
+            let words = [text("asked"), text("state")];
+            words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        }
+        "workflow" => {
+            let verb = event.action.rsplit('.').next().unwrap_or_default();
+            let hash = text("definitionHash").unwrap_or_default();
+            let short = hash.get(..HASH_CHARS).unwrap_or(hash);
+            format!("{verb} {short}").trim_end().to_owned()
+        }
+        _ => changed(&event.before, &event.after),
+    }
+}
+
+/// The fields that differ: `weight 1 → 2`, or only the name of a larger one.
+fn changed(before: &Value, after: &Value) -> String {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else {
+        return String::new();
+    };
+    let null = Value::Null;
+    let mut names: Vec<&String> = before.keys().collect();
+    names.extend(after.keys().filter(|name| !before.contains_key(*name)));
+    let told = names.into_iter().filter_map(|name| {
+        let old = before.get(name).unwrap_or(&null);
+        let new = after.get(name).unwrap_or(&null);
+        match (short(old), short(new)) {
+            _ if old == new => None,
+            (Some(old), Some(new)) => Some(format!("{name} {old} → {new}")),
+            _ => Some(name.clone()),
+        }
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// A value that fits a table.
+fn short(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => Some("none".to_owned()),
+        Value::String(text) if text.len() <= 24 => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_asked_is_told_for_itself() {
+        let event = |kind: &str, action: &str, after: Value| -> Event {
+            serde_json::from_value(json!({"eventID": 1, "at": "2026-11-16T09:30:00Z",
+                "actor": {"name": "ballast/up"}, "action": action, "kind": kind, "id": "x",
+                "before": {"asked": "cancel", "definitionHash": "ffffffffff"}, "after": after}))
+            .unwrap()
+        };
+        let pause = event("execution", "execution.pause", json!({"asked": "pause"}));
+        assert_eq!(told(&pause), "pause");
+        let after = json!({"asked": "signal", "state": "Approve"});
+        let signal = event("execution", "execution.signal", after);
+        assert_eq!(told(&signal), "signal Approve");
+        let after = json!({"definitionHash": "75f44cb01d"});
+        let deploy = event("workflow", "workflow.deploy", after);
+        assert_eq!(told(&deploy), "deploy 75f44cb");
+        let weight = json!({"asked": "cancel", "definitionHash": "ffffffffff", "weight": 2});
+        let shard = event("shard", "shard.update", weight);
+        assert_eq!(told(&shard), "weight none → 2");
+    }
+
+    #[test]
+    fn what_changed_is_told_in_few_words() {
+        let before = json!({"weight": 1.0, "zones": ["a"], "state": "active"});
+        let after = json!({"weight": 2.5, "zones": ["b"], "state": "active", "pin": "x"});
+        assert_eq!(
+            changed(&before, &after),
+            "weight 1.0 → 2.5, zones, pin none → x"
+        );
+        assert_eq!(changed(&Value::Null, &after), "");
+    }
+}

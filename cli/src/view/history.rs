@@ -1,0 +1,110 @@
+//! The history of an execution, for people.
+
+use ballast_domain::Timestamp;
+use serde_json::Value;
+
+use crate::execution::body::HistoryEvent;
+use crate::execution::story::Story;
+use crate::output::Screen;
+use crate::table::Table;
+
+/// How much of a detail is shown.
+const DETAIL_CHARS_MAX: usize = 60;
+
+/// Events, in the order given. On a terminal the times are those since the
+/// start.
+pub(crate) fn table(screen: &Screen, started: Timestamp, events: &[HistoryEvent]) -> String {
+    let mut in_order: Vec<&HistoryEvent> = events.iter().collect();
+    in_order.sort_by_key(|event| event.id);
+    let mut story = Story::default();
+    for event in in_order {
+        story.take(event);
+    }
+    let mut table = Table::new(screen, &["#event", "#when", "type", "state", "detail"]);
+    for event in events {
+        let named = event.detail("name").map(str::to_owned);
+        table.row([
+            event.id.to_string(),
+            when(screen, started, event.timestamp),
+            event.kind.clone(),
+            named.or_else(|| story.whose(event.id)).unwrap_or_default(),
+            cut(&detail(event)),
+        ]);
+    }
+    table.text()
+}
+
+/// `+1.234 s`.
+fn when(screen: &Screen, started: Timestamp, at: Timestamp) -> String {
+    if !screen.terminal {
+        return at.to_string();
+    }
+    let ms = at.unix_ms().saturating_sub(started.unix_ms()).max(0);
+    format!("+{}.{:03} s", ms / 1_000, ms % 1_000)
+}
+
+/// What matters most of its details.
+fn detail(event: &HistoryEvent) -> String {
+    let error = event.detail("error");
+    match (error, event.detail("cause")) {
+        (Some(error), Some(cause)) => return format!("{error}: {cause}"),
+        (Some(error), None) => return error.to_owned(),
+        (None, Some(cause)) => return cause.to_owned(),
+        (None, None) => {}
+    }
+    let index = event.details().and_then(|details| details.get("index"));
+    if let Some(index) = index.and_then(Value::as_u64) {
+        return format!("item {index}");
+    }
+    ["output", "input", "parameters", "resource"]
+        .iter()
+        .find_map(|name| event.detail(name))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= DETAIL_CHARS_MAX {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(DETAIL_CHARS_MAX - 1).collect();
+    format!("{kept}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::execution::story::tests::told;
+
+    #[test]
+    fn a_history_is_a_table_in_which_every_event_has_its_state() {
+        let mut events = told(&[
+            ("ExecutionStarted", 0, json!({"input": "{\"n\":1}"})),
+            (
+                "TaskStateEntered",
+                1,
+                json!({"name": "Copy", "input": "{}"}),
+            ),
+            ("TaskScheduled", 2, json!({"resource": "ballast:work"})),
+            ("TaskFailed", 3, json!({"error": "Disk", "cause": "full"})),
+            (
+                "TaskStateExited",
+                4,
+                json!({"name": "Copy", "output": "x".repeat(100)}),
+            ),
+            ("ExecutionSucceeded", 5, json!({"output": "{}"})),
+        ]);
+        let mut screen = Screen::plain();
+        let started = screen.now.plus_seconds(-2);
+        insta::assert_snapshot!("a_history_in_a_pipe", table(&screen, started, &events));
+        screen.terminal = true;
+        screen.width = 100;
+        events.reverse();
+        insta::assert_snapshot!(
+            "a_history_on_a_terminal_newest_first",
+            table(&screen, started, &events)
+        );
+    }
+}

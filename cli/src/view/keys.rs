@@ -1,0 +1,138 @@
+//! API keys, for people.
+
+use ballast_domain::key::KeyMode;
+
+use crate::body::{KeyBody, NewKeyBody};
+use crate::client::Reply;
+use crate::failure::Failure;
+use crate::output::Screen;
+use crate::table::{self, Table, clean, moment, moment_long};
+
+/// A new key: the secret alone on stdout, what there is to know beside it.
+pub(crate) fn secret(screen: &Screen, reply: &Reply) -> Result<(), Failure> {
+    if screen.json {
+        return screen.data(&reply.bytes);
+    }
+    let body: NewKeyBody = reply.read()?;
+    let mut about = format!(
+        "{} key {} of {}: {}",
+        body.mode,
+        body.key_id,
+        body.tenant_id,
+        body.scopes.join(", ")
+    );
+    if let Some(end) = body.expires_at {
+        about.push_str(&format!("; expires {}", moment_long(screen, end)));
+    }
+    screen.note(&about);
+    if let (Some(old), Some(end)) = (&body.replaces, body.overlap_ends_at) {
+        let end = moment_long(screen, end);
+        screen.note(&format!("it replaces {old}, which works until {end}"));
+    }
+    screen.note("");
+    screen.data(screen.bold(&clean(&body.key)).as_bytes())?;
+    screen.note("");
+    screen.note("Keep it now: it is not stored and is not shown again.");
+    Ok(())
+}
+
+fn scopes(body: &KeyBody) -> String {
+    let names: Vec<&str> = body.key.scopes.iter().map(|scope| scope.name()).collect();
+    names.join(", ")
+}
+
+fn mode(body: &KeyBody) -> &'static str {
+    match body.key.mode {
+        KeyMode::Live => "live",
+        KeyMode::Test => "test",
+    }
+}
+
+/// Many keys.
+pub(crate) fn table(screen: &Screen, keys: &[KeyBody]) -> String {
+    let columns = [
+        "key", "tenant", "status", "expires", "scopes", "used", "name", "hint",
+    ];
+    let mut table = Table::new(screen, &columns);
+    for body in keys {
+        let or_dash =
+            |at: Option<_>, none: &str| at.map_or_else(|| none.to_owned(), |at| moment(screen, at));
+        let row = [
+            body.key.key_id.to_string(),
+            body.key.tenant_id.to_string(),
+            body.status.clone(),
+            or_dash(body.key.expires_at, "never"),
+            scopes(body),
+            or_dash(body.last_used_at, "never"),
+            body.key.name.clone().unwrap_or_else(|| "–".to_owned()),
+            body.key.hint.clone(),
+        ];
+        if body.status == "active" {
+            table.row(row);
+        } else {
+            table.faint(row);
+        }
+    }
+    table.text()
+}
+
+/// How often it is let through, while that is held back.
+fn throttled(screen: &Screen, body: &KeyBody) -> Option<String> {
+    let throttle = body.key.throttle.as_ref()?;
+    let often = throttle.at(screen.now)?;
+    let until = moment_long(screen, throttle.until);
+    Some(format!(
+        "{often} calls a second until {until}: it flooded its shard"
+    ))
+}
+
+/// All about one key.
+pub(crate) fn facts(screen: &Screen, body: &KeyBody) -> String {
+    let at = |at: Option<_>| at.map(|at| moment_long(screen, at));
+    let key = &body.key;
+    let never = || Some("never".to_owned());
+    table::facts(
+        screen,
+        &[
+            ("key", Some(key.key_id.to_string())),
+            ("tenant", Some(key.tenant_id.to_string())),
+            ("name", key.name.clone()),
+            ("status", Some(body.status.clone())),
+            ("throttled", throttled(screen, body)),
+            ("mode", Some(mode(body).to_owned())),
+            ("scopes", Some(scopes(body))),
+            ("begins with", Some(key.hint.clone())),
+            ("created", at(Some(key.created_at))),
+            ("last used", at(body.last_used_at).or_else(never)),
+            ("expires", at(key.expires_at).or_else(never)),
+            ("revoked", at(key.revoked_at)),
+            (
+                "replaced by",
+                key.replaced_by.as_ref().map(ToString::to_string),
+            ),
+            ("version", Some(body.version.to_string())),
+        ],
+    )
+}
+
+/// One line on a key that was ended.
+pub(crate) fn revoked(_: &Screen, body: &KeyBody) -> String {
+    format!(
+        "key {} of {} is revoked",
+        body.key.key_id, body.key.tenant_id
+    )
+}
+
+/// Whose a secret is, then all about it.
+pub(crate) fn identified(screen: &Screen, body: &KeyBody) -> String {
+    let verdict = if body.status == "active" {
+        screen.green("it works")
+    } else {
+        screen.red(&format!("it does not work: {}", body.status))
+    };
+    let tenant = &body.key.tenant_id;
+    format!(
+        "This is a key of {tenant}, and {verdict}.\n\n{}",
+        facts(screen, body)
+    )
+}

@@ -1,0 +1,353 @@
+//! What is used, for people.
+
+use ballast_domain::Timestamp;
+use serde::Deserialize;
+
+use crate::output::Screen;
+use crate::table::{Table, clean, moment};
+
+/// As `GET /load` answers.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Load {
+    at: Option<Timestamp>,
+    window_ms: u64,
+    shards: Vec<Shard>,
+    tenants: Vec<Tenant>,
+    tenants_total: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Rates {
+    heat: f64,
+    votes_per_second: f64,
+    queries_per_second: f64,
+    bytes_per_second: f64,
+    storage_bytes: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shard {
+    #[serde(rename = "shardID")]
+    shard_id: String,
+    #[serde(flatten)]
+    rates: Rates,
+    fullest: Option<String>,
+    vote_latency: Option<Latency>,
+    query_latency: Option<Latency>,
+    slices: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tenant {
+    #[serde(rename = "tenantID")]
+    tenant_id: String,
+    #[serde(flatten)]
+    rates: Rates,
+    latency: Option<Latency>,
+    slices: Vec<Slice>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Slice {
+    #[serde(rename = "shardID")]
+    shard_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Latency {
+    p99: f64,
+}
+
+/// What is used now.
+pub(crate) fn now(screen: &Screen, load: &Load) -> String {
+    let Some(at) = load.at else {
+        return "Nothing was measured yet: look again in a few seconds.".to_owned();
+    };
+    let mut shards = Table::new(
+        screen,
+        &[
+            "shard",
+            "#heat",
+            "fullest",
+            "#votes/s",
+            "#queries/s",
+            "#vote p99",
+            "#query p99",
+            "#stored",
+            "#bytes/s",
+            "#slices",
+        ],
+    );
+    for shard in &load.shards {
+        let rates = &shard.rates;
+        shards.row([
+            shard.shard_id.clone(),
+            percent(rates.heat),
+            shard.fullest.clone().unwrap_or_default(),
+            rate(rates.votes_per_second),
+            rate(rates.queries_per_second),
+            latency(shard.vote_latency.as_ref()),
+            latency(shard.query_latency.as_ref()),
+            rates.storage_bytes.map_or_else(String::new, bytes),
+            bytes(rates.bytes_per_second),
+            shard.slices.to_string(),
+        ]);
+    }
+    let mut tenants = Table::new(
+        screen,
+        &[
+            "tenant",
+            "#heat",
+            "on",
+            "#votes/s",
+            "#queries/s",
+            "#p99",
+            "#stored",
+        ],
+    );
+    for tenant in &load.tenants {
+        let rates = &tenant.rates;
+        let on: Vec<_> = tenant
+            .slices
+            .iter()
+            .map(|it| it.shard_id.as_str())
+            .collect();
+        tenants.row([
+            tenant.tenant_id.clone(),
+            percent(rates.heat),
+            on.join(" "),
+            rate(rates.votes_per_second),
+            rate(rates.queries_per_second),
+            latency(tenant.latency.as_ref()),
+            rates.storage_bytes.map_or_else(String::new, bytes),
+        ]);
+    }
+    let window = load.window_ms / 1_000;
+    let head = format!("{} (over {window} s)", moment(screen, at));
+    let mut text = format!("{}\n\n{}", screen.dim(&head), shards.text());
+    if !load.tenants.is_empty() {
+        let shown = load.tenants.len() as u64;
+        text.push_str(&format!("\n\n{}", tenants.text()));
+        if shown < load.tenants_total {
+            let more = format!(
+                "{shown} of {} tenants, the hottest first",
+                load.tenants_total
+            );
+            text.push_str(&format!("\n{}", screen.dim(&more)));
+        }
+    }
+    text
+}
+
+/// What tenants used.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Usage {
+    rows: Vec<UsageRow>,
+    more: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UsageRow {
+    day: String,
+    #[serde(rename = "tenantID")]
+    tenant_id: String,
+    votes: f64,
+    queries: f64,
+    byte_hours: f64,
+    bytes_moved: f64,
+    cost: f64,
+}
+
+/// What tenants used, day by day.
+pub(crate) fn usage(screen: &Screen, usage: &Usage) -> String {
+    let columns = [
+        "day",
+        "tenant",
+        "#votes",
+        "#queries",
+        "#stored (mean)",
+        "#moved",
+        "#cost",
+    ];
+    let mut table = Table::new(screen, &columns);
+    for row in &usage.rows {
+        table.row([
+            row.day.clone(),
+            row.tenant_id.clone(),
+            format!("{:.0}", row.votes),
+            format!("{:.0}", row.queries),
+            bytes(row.byte_hours / 24.0),
+            bytes(row.bytes_moved),
+            format!("{:.4}", row.cost),
+        ]);
+    }
+    let mut text = table.text();
+    if usage.more {
+        text.push_str(&format!(
+            "\n{}",
+            screen.dim("… and more: ask for fewer days")
+        ));
+    }
+    text
+}
+
+/// How full shards will be.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Forecast {
+    days: u32,
+    outlooks: Vec<Outlook>,
+    #[serde(default)]
+    needed: Vec<Needed>,
+    unknown: Vec<Unknown>,
+    too_little: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Needed {
+    #[serde(rename = "regionID")]
+    region_id: String,
+    dimension: String,
+    have: usize,
+    expected: usize,
+    at_most: usize,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outlook {
+    #[serde(rename = "shardID")]
+    shard_id: String,
+    dimension: String,
+    share: f64,
+    full_in: Option<Days>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Days {
+    earliest: f64,
+    expected: Option<f64>,
+    latest: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Unknown {
+    #[serde(rename = "shardID")]
+    shard_id: String,
+    dimension: String,
+    because: String,
+}
+
+/// In how many days shards are over their limits.
+pub(crate) fn forecast(screen: &Screen, forecast: &Forecast) -> String {
+    if let Some(too_little) = &forecast.too_little {
+        let next = "It is recorded while Ballast runs: look again then, or see what is used now \
+                    (ballast load show).";
+        return format!("{}\n{}", clean(too_little), screen.dim(next));
+    }
+    let mut table = Table::new(screen, &["shard", "of", "#now", "over its limit in"]);
+    let days = |days: Option<f64>| {
+        let further = format!("more than {}", forecast.days);
+        days.map_or(further, |days| format!("{days:.0}"))
+    };
+    for outlook in &forecast.outlooks {
+        let when = match &outlook.full_in {
+            None => format!("more than {} days", forecast.days),
+            Some(full) => format!(
+                "{} days ({:.0} to {})",
+                days(full.expected),
+                full.earliest,
+                days(full.latest)
+            ),
+        };
+        let now = percent(outlook.share);
+        table.row([
+            outlook.shard_id.clone(),
+            outlook.dimension.clone(),
+            now,
+            when,
+        ]);
+    }
+    for it in &forecast.unknown {
+        let because = it.because.clone();
+        table.faint([
+            it.shard_id.clone(),
+            it.dimension.clone(),
+            String::new(),
+            because,
+        ]);
+    }
+    let mut text = table.text();
+    for needed in &forecast.needed {
+        let line = format!(
+            "{} has {} shards and needs {} in {} days, {} at the most ({})",
+            needed.region_id,
+            needed.have,
+            needed.expected,
+            forecast.days,
+            needed.at_most,
+            needed.dimension
+        );
+        text.push_str(&format!("\n{}", clean(&line)));
+    }
+    text
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn rate(rate: f64) -> String {
+    match rate {
+        rate if rate <= 0.0 => "0".to_owned(),
+        rate if rate < 10.0 => format!("{rate:.1}"),
+        rate => format!("{rate:.0}"),
+    }
+}
+
+fn latency(latency: Option<&Latency>) -> String {
+    latency.map_or_else(String::new, |latency| match latency.p99 {
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms if ms < 10_000.0 => format!("{ms:.0} ms"),
+        ms => format!("{:.0} s", ms / 1_000.0),
+    })
+}
+
+/// `1.2 GiB`.
+pub(crate) fn bytes(bytes: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut amount = bytes;
+    let mut unit = 0;
+    while amount >= 1_024.0 && unit + 1 < units.len() {
+        amount /= 1_024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{amount:.0} B"),
+        _ => format!("{amount:.1} {}", units[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_told_in_few_characters() {
+        assert_eq!(bytes(512.0), "512 B");
+        assert_eq!(bytes(1_536.0), "1.5 KiB");
+        assert_eq!(bytes(3.0 * (1_u64 << 30) as f64), "3.0 GiB");
+        assert_eq!(
+            (rate(0.0), rate(1.25), rate(1234.4)),
+            ("0".into(), "1.2".into(), "1234".into())
+        );
+        assert_eq!(percent(0.874), "87 %");
+    }
+}

@@ -1,0 +1,536 @@
+//! Moves, for people.
+
+use ballast_domain::certificate::GivenUp;
+use ballast_domain::migration::{
+    BackHow, LeftBehind, Migration as Record, Price, Stage, Status, Terms,
+};
+use ballast_domain::moving::Phase;
+use ballast_domain::tenant::Slice;
+
+use super::certificate::{times, took};
+use super::moving::told::found;
+use super::watch::bar::percent;
+use crate::migration::body::{Migration, Plan};
+use crate::output::Screen;
+use crate::table::{self, Table, clean, counted, moment, moment_long, number};
+
+/// `acme`, or `slice 1 of acme`.
+fn subject(tenant: &str, slice: u32) -> String {
+    match slice {
+        0 => tenant.to_owned(),
+        slice => format!("slice {slice} of {tenant}"),
+    }
+}
+
+fn status(screen: &Screen, status: Status) -> String {
+    let name = status.name();
+    match status {
+        Status::Running => screen.cyan(name),
+        Status::Waiting => screen.yellow(name),
+        Status::Completed => screen.green(name),
+        Status::RolledBack | Status::Reversed | Status::Cancelled => screen.yellow(name),
+        Status::Failed => screen.red(name),
+    }
+}
+
+/// One line on a move.
+pub(crate) fn line(screen: &Screen, migration: &Migration) -> String {
+    let record = &migration.record;
+    let what = subject(record.tenant_id.as_str(), record.slice);
+    let mut line = format!(
+        "{}: {what} from {} to {} is {}",
+        clean(migration.id()),
+        record.from,
+        record.to,
+        status(screen, migration.status)
+    );
+    match &record.ended {
+        Some(ended) => {
+            let why = ended.why.as_ref().map(|why| format!(": {}", clean(why)));
+            line.push_str(&why.unwrap_or_default());
+        }
+        None => line.push_str(&format!(", in {}", clean(&migration.phase))),
+    }
+    if let Some(why) = &record.waiting_for {
+        line.push_str(&format!(", waiting for {}", clean(why)));
+    }
+    line
+}
+
+/// One line on a move that was begun.
+pub(crate) fn begun(screen: &Screen, migration: &Migration) -> String {
+    let price = migration.record.price.as_ref();
+    let price = price.map(|price| format!("\n{}", priced(price)));
+    format!("{}{}", line(screen, migration), price.unwrap_or_default())
+}
+
+/// One line on a move that something was asked of.
+pub(crate) fn asked(screen: &Screen, migration: &Migration) -> String {
+    let asked = &migration.record.asked;
+    let mut text = line(screen, migration);
+    if migration.record.is_over() {
+        return text;
+    }
+    if let Some(back) = &asked.back {
+        text.push_str(match back.how {
+            BackHow::Cancel => "; it is being called off",
+            BackHow::Reverse if asked.accept_loss.is_some() => {
+                "; it is being brought back, without what only its target has if need be"
+            }
+            BackHow::Reverse => "; it is being brought back",
+        });
+    } else if asked.paused.is_some() {
+        text.push_str("; it is paused");
+    } else if asked.complete.is_some() {
+        text.push_str("; its window ends");
+    }
+    text
+}
+
+/// Many moves.
+pub(crate) fn table(screen: &Screen, migrations: &[Migration]) -> String {
+    let columns = [
+        "move",
+        "tenant",
+        "from",
+        "to",
+        "status",
+        "phase",
+        "#progress",
+        "#pause",
+        "requested",
+    ];
+    let mut table = Table::new(screen, &columns);
+    for migration in migrations {
+        let record = &migration.record;
+        let tenant = match record.slice {
+            0 => record.tenant_id.to_string(),
+            slice => format!("{}/{slice}", record.tenant_id),
+        };
+        let row = [
+            migration.id().to_owned(),
+            tenant,
+            record.from.to_string(),
+            record.to.to_string(),
+            migration.status.name().to_owned(),
+            migration.phase.clone(),
+            far(migration),
+            migration
+                .pause_ms
+                .map_or_else(|| "–".to_owned(), |ms| format!("{ms} ms")),
+            moment(screen, record.requested_at),
+        ];
+        if record.is_over() {
+            table.faint(row);
+        } else {
+            table.row(row);
+        }
+    }
+    table.text()
+}
+
+/// How far a move's phase is.
+fn far(migration: &Migration) -> String {
+    let progress = &migration.progress;
+    match progress.total.filter(|total| *total > 0) {
+        _ if !is_telling(migration) => "–".to_owned(),
+        Some(total) => percent((progress.done as f64 / total as f64).min(1.0))
+            .trim_start()
+            .to_owned(),
+        None => number(progress.done),
+    }
+}
+
+/// What a move is expected to cost.
+fn priced(price: &Price) -> String {
+    let from = match price.from_moves {
+        0 => "as of a new installation".to_owned(),
+        moves => format!("from {}", counted(moves, "past move")),
+    };
+    format!(
+        "expected: {}, {}, about {}; {} until the cutover, {} ms without votes ({from}); {}",
+        counted(price.polls, "poll"),
+        counted(price.rows, "row"),
+        counted(price.bytes, "byte"),
+        took(price.duration_ms),
+        number(price.pause_ms),
+        counted(price.neighbours, "neighbour")
+    )
+}
+
+fn terms(terms: &Terms) -> String {
+    let pause = match terms.max_pause_ms {
+        Some(most) => format!("a pause of at most {most} ms"),
+        None => "a pause of any length".to_owned(),
+    };
+    let approval = if terms.needs_approval {
+        ", once it is approved"
+    } else {
+        ""
+    };
+    let sync = match terms.sync {
+        true => " in which votes count when both sides have them",
+        false => "",
+    };
+    format!(
+        "a window of {}{sync}, {pause}{approval}",
+        took(terms.window_ms)
+    )
+}
+
+/// What a move would do.
+pub(crate) fn plan(screen: &Screen, plan: &Plan) -> String {
+    let what = subject(&plan.tenant_id, plan.slice);
+    let headline = format!("would move {what} from {} to {}:", plan.from, plan.to);
+    let width = plan
+        .actions
+        .iter()
+        .map(|one| one.phase.len())
+        .max()
+        .unwrap_or(0);
+    let mut lines = vec![screen.bold(&clean(&headline))];
+    for (number, one) in plan.actions.iter().enumerate() {
+        let phase = screen.dim(&format!("{:width$}", clean(&one.phase)));
+        lines.push(format!(
+            "{:>3}. {phase}  {}",
+            number + 1,
+            clean(&one.action)
+        ));
+    }
+    lines.push(format!("terms: {}", terms(&plan.terms)));
+    lines.push(priced(&plan.price));
+    lines.push(screen.dim("nothing was done; without --dry-run it is"));
+    lines.join("\n")
+}
+
+/// All about one move.
+pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
+    let record = &migration.record;
+    let figures = &record.figures;
+    let word = |word: &ballast_domain::migration::Word| {
+        let reason = word.reason.as_ref().map(|reason| format!(" ({reason})"));
+        let when = moment_long(screen, word.at);
+        format!("by {}{}, {when}", word.actor, reason.unwrap_or_default())
+    };
+    let back = record.asked.back.as_ref().map(|back| {
+        let how = match back.how {
+            BackHow::Cancel => "to be called off",
+            BackHow::Reverse => "to be brought back",
+        };
+        format!("{how} {}", word(&back.word))
+    });
+    let accepted = record.asked.accept_loss.as_ref();
+    let accepted = accepted.map(|said| format!("accepted {}", word(said)));
+    let ended = record.ended.as_ref().map(|ended| {
+        let why = ended.why.as_ref().map(|why| format!(": {why}"));
+        format!(
+            "{}{}",
+            moment_long(screen, ended.at),
+            why.unwrap_or_default()
+        )
+    });
+    let compared = (figures.compared > 0).then(|| {
+        let differences = counted(figures.differences, "difference");
+        format!("both sides {}, {differences}", times(figures.compared))
+    });
+    let rows = [
+        ("move", Some(migration.id().to_owned())),
+        (
+            "tenant",
+            Some(subject(record.tenant_id.as_str(), record.slice)),
+        ),
+        ("from", Some(record.from.to_string())),
+        ("to", Some(record.to.to_string())),
+        ("status", Some(migration.status.name().to_owned())),
+        ("phase", Some(migration.phase.clone())),
+        (
+            "progress",
+            is_telling(migration).then(|| progress(migration)),
+        ),
+        ("waiting for", record.waiting_for.clone()),
+        ("requested", Some(moment_long(screen, record.requested_at))),
+        ("by", Some(record.actor.to_string())),
+        ("reason", record.reason.clone()),
+        ("terms", Some(terms(&record.terms))),
+        (
+            "price",
+            record
+                .price
+                .as_ref()
+                .map(|price| priced(price).replace("expected: ", "")),
+        ),
+        ("paused", record.asked.paused.as_ref().map(word)),
+        ("approved", record.asked.approved.as_ref().map(word)),
+        ("asked", back),
+        ("loss", accepted),
+        ("complete", record.asked.complete.as_ref().map(word)),
+        (
+            "carried",
+            (figures.rows > 0).then(|| {
+                format!(
+                    "{} rows, {} bytes",
+                    number(figures.rows),
+                    number(figures.bytes)
+                )
+            }),
+        ),
+        (
+            "cut over",
+            figures.cut_over_at.map(|at| moment_long(screen, at)),
+        ),
+        (
+            "pause",
+            migration
+                .pause_ms
+                .map(|ms| format!("{ms} ms without votes")),
+        ),
+        (
+            "put off",
+            (figures.put_off > 0).then(|| times(u64::from(figures.put_off))),
+        ),
+        (
+            "repaired",
+            (figures.repaired > 0).then(|| format!("{} rows", number(figures.repaired))),
+        ),
+        ("compared", compared),
+        (
+            "window ends",
+            window_ends(migration).map(|at| moment_long(screen, at)),
+        ),
+        (
+            "alone",
+            figures.alone_since.map(|since| {
+                let since = moment_long(screen, since);
+                format!("{} alone acknowledges since {since}", record.to)
+            }),
+        ),
+        ("given up", lost(record, false)),
+        ("without", lost(record, true)),
+        ("left behind", left_behind(record)),
+        ("ended", ended),
+        (
+            "certificate",
+            record
+                .certificate
+                .as_ref()
+                .map(|_| format!("ballast migration certificate {}", migration.id())),
+        ),
+        ("version", Some(migration.version.to_string())),
+    ];
+    let findings = record.findings.iter();
+    let findings = findings.map(|one| ("found", Some(found(one))));
+    let rows: Vec<_> = rows.into_iter().chain(findings).collect();
+    table::facts(screen, &rows)
+}
+
+/// What a move left behind, if that was acknowledged, or was not.
+fn lost(record: &Record, synced: bool) -> Option<String> {
+    let lost = record
+        .given_up
+        .as_ref()
+        .filter(|lost| lost.synced == synced);
+    lost.map(GivenUp::told)
+}
+
+/// What has become of a copy that was given up.
+fn left_behind(record: &Record) -> Option<String> {
+    let to = record.copy_left().map_or(&record.to, |(shard, _)| shard);
+    let goes = match record.may_remove_copy() {
+        true => ", which is to be removed",
+        false => "",
+    };
+    Some(match record.left_behind? {
+        LeftBehind::Away => format!("{to} has not answered since; it may have a copy{goes}"),
+        LeftBehind::Kept => format!("{to} takes no votes of it, and still has its copy{goes}"),
+        LeftBehind::Gone => format!("{to} has nothing of it any more"),
+    })
+}
+
+/// When the window ends, while it is open.
+fn window_ends(migration: &Migration) -> Option<ballast_domain::Timestamp> {
+    let record = &migration.record;
+    let at = record
+        .figures
+        .cut_over_at
+        .filter(|_| record.stage == Stage::CutOver)?;
+    let ms = i64::try_from(record.terms.window_ms).ok()?;
+    Some(ballast_domain::Timestamp::from_unix_ms(
+        at.unix_ms().saturating_add(ms),
+    ))
+}
+
+/// Whether how far it is says something of the phase that it is in: in those
+/// that copy nothing, only what they tell themselves does.
+pub(crate) fn is_telling(migration: &Migration) -> bool {
+    let told = &migration.progress;
+    let copies = ["WaitForSync", "VerifyConsistency"].contains(&migration.phase.as_str());
+    !migration.record.is_over() && (copies || told.note.is_some() || told.per_second.is_some())
+}
+
+/// How far a phase is, in words.
+pub(crate) fn progress(migration: &Migration) -> String {
+    let it = &migration.progress;
+    let total = it.total.map(|total| format!("of {}", number(total)));
+    let rate = it.per_second;
+    let counts = [
+        Some(number(it.done)),
+        total,
+        Some(it.unit.clone()),
+        rate.map(|rate| format!("at {} per second", number(rate))),
+    ];
+    let counts: Vec<String> = counts.into_iter().flatten().collect();
+    let mut told = counts.join(" ").trim_end().to_owned();
+    if let Some(left) = it.eta_seconds {
+        told += &format!(", {} left", took(left * 1_000));
+    }
+    if let Some(note) = &it.note {
+        told += &format!(" ({note})");
+    }
+    told
+}
+
+/// What a move makes of a slice, in few words.
+pub(crate) fn moving(slice: &Slice) -> Option<String> {
+    let moving = slice.moving.as_ref()?;
+    let how = match moving.phase {
+        Phase::Copying => format!("is moving to {}", moving.to),
+        Phase::Sealing { .. } => format!("is moving to {}: cutting over", moving.to),
+        Phase::Aborting => format!("stays, was to move to {}: tidying up", moving.to),
+        Phase::Window => format!("came from {}: in its window", moving.from),
+        Phase::Cleaning => format!("came from {}: tidying up", moving.from),
+    };
+    Some(format!("{how} ({})", moving.move_id))
+}
+
+/// How a slice's last move ended, in few words.
+pub(crate) fn last_move(slice: &Slice) -> Option<String> {
+    let last = slice.last_move.as_ref()?;
+    // The way back is a move of its own, named after the one it undoes.
+    let (id, back) = match last.move_id.0.strip_suffix("-back") {
+        Some(id) => (id, true),
+        None => (last.move_id.0.as_str(), false),
+    };
+    let how = match (last.moved, back) {
+        (true, false) => "was moved here",
+        (true, true) => "was brought back here",
+        (false, _) => "stayed here, a move was undone",
+    };
+    Some(format!("{how} ({id})"))
+}
+
+#[cfg(test)]
+pub(crate) fn example(changes: serde_json::Value) -> Migration {
+    let mut body = serde_json::json!({
+        "migrationID": "mv-1k6tq8zr4-0a1bc", "tenantID": "acme", "slice": 0,
+        "fromShardID": "shard-1", "toShardID": "shard-3", "regions": ["local"],
+        "actor": {"type": "token", "name": "ops", "tokenID": "tok-1"}, "reason": "shard-1 is hot",
+        "requestedAt": "2026-11-16T09:29:30Z",
+        "terms": {"windowMs": 7_200_000, "maxPauseMs": 50, "needsApproval": false},
+        "stage": "admitted", "run": 0,
+        "price": {"polls": 4, "rows": 12_000, "bytes": 1_440_000, "durationMs": 320,
+            "pauseMs": 14, "fromMoves": 7, "neighbours": 21},
+        "figures": {"rows": 4_920, "bytes": 590_400, "copyingSince": "2026-11-16T09:29:31Z",
+            "putOff": 0, "repaired": 0, "compared": 0, "differences": 0},
+        "version": 4, "status": "running", "phase": "WaitForSync", "pauseMs": null,
+        "progress": {"done": 4_920, "total": 12_000, "unit": "rows", "perSecond": 2_460,
+            "etaSeconds": 3},
+        "executionID": "move-tenant:mv-1k6tq8zr4-0a1bc", "fromANewerServer": true,
+    });
+    for (name, value) in changes.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    serde_json::from_value(body).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn waiting() -> Migration {
+        example(json!({
+            "stage": "asked", "status": "waiting", "phase": "PlanMove", "slice": 1,
+            "waitingFor": "the maintenance window Sun 02:00-04:00",
+            "asked": {"paused": {"actor": {"type": "token", "name": "ops", "tokenID": "tok-1"},
+                "reason": "lunch", "at": "2026-11-16T09:29:40Z"}},
+        }))
+    }
+
+    pub(crate) fn completed() -> Migration {
+        example(json!({
+            "stage": "ended", "status": "completed", "phase": "CleanupOldShard", "pauseMs": 12,
+            "figures": {"rows": 12_310, "bytes": 1_440_211, "copyingSince": "2026-11-16T09:00:00Z",
+                "cutOverAt": "2026-11-16T09:00:03Z", "pauseMs": 12, "putOff": 1, "repaired": 0,
+                "compared": 720, "differences": 0},
+            "ended": {"status": "completed", "phase": "CleanupOldShard",
+                "at": "2026-11-16T11:00:03Z"},
+            "certificate": serde_json::to_value(
+                ballast_control_plane::migrations::notary::Notary::from_seed(&[7; 32]).unwrap()
+                    .sign(crate::view::certificate::example())).unwrap(),
+        }))
+    }
+
+    fn given_up() -> Migration {
+        let ann = json!({"type": "token", "name": "ann", "tokenID": "tok-2"});
+        example(json!({
+            "stage": "ended", "status": "reversed", "phase": "Rollback", "pauseMs": 12,
+            "asked": {
+                "back": {"how": "reverse", "actor": ann, "reason": "its disk is dead",
+                    "at": "2026-11-16T09:29:50Z"},
+                "acceptLoss": {"actor": ann, "reason": "its disk is dead",
+                    "at": "2026-11-16T09:29:50Z"},
+            },
+            "givenUp": {"shardID": "shard-3", "actor": ann, "reason": "its disk is dead",
+                "acceptedAt": "2026-11-16T09:29:50Z", "at": "2026-11-16T09:29:58Z", "epoch": 5,
+                "afterPosition": 812, "after": "2026-11-16T09:29:44Z", "present": 12_003},
+            "leftBehind": "kept",
+            "ended": {"status": "reversed", "phase": "Rollback", "at": "2026-11-16T09:29:59Z"},
+        }))
+    }
+
+    fn reversed() -> Migration {
+        example(json!({
+            "stage": "ended", "status": "reversed", "phase": "Rollback", "pauseMs": 12,
+            "ended": {"status": "reversed", "phase": "Rollback", "at": "2026-11-16T09:29:59Z",
+                "why": "operators asked for it"},
+        }))
+    }
+
+    #[test]
+    fn many_moves() {
+        let all = [example(json!({})), waiting(), completed(), reversed()];
+        insta::assert_snapshot!(table(&Screen::plain(), &all));
+    }
+
+    #[test]
+    fn all_about_moves() {
+        let screen = Screen::plain();
+        let all = [example(json!({})), waiting(), completed(), given_up()];
+        let told = all.map(|one| facts(&screen, &one)).join("\n\n");
+        insta::assert_snapshot!(told);
+    }
+
+    #[test]
+    fn one_line_each() {
+        let screen = Screen::plain();
+        let all = [example(json!({})), waiting(), completed(), reversed()];
+        let mut told = all.map(|one| asked(&screen, &one)).join("\n");
+        told.push_str(&format!("\n\n{}", begun(&screen, &example(json!({})))));
+        insta::assert_snapshot!(told);
+    }
+
+    #[test]
+    fn what_would_be_done() {
+        let body = json!({
+            "dryRun": true, "tenantID": "acme", "slice": 0, "fromShardID": "shard-1",
+            "toShardID": "shard-3", "terms": {"windowMs": 7_200_000, "needsApproval": true},
+            "price": {"polls": 4, "rows": 12_000, "bytes": 1_440_000, "durationMs": 320,
+                "pauseMs": 20, "fromMoves": 0, "neighbours": 21},
+            "actions": [{"phase": "PlanMove", "action": "claim acme/0 on shard-1"},
+                {"phase": "WaitForSync", "action": "copy 4 polls and 12000 rows"}],
+        });
+        let body: Plan = serde_json::from_value(body).unwrap();
+        insta::assert_snapshot!(plan(&Screen::plain(), &body));
+    }
+}

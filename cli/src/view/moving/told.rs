@@ -1,0 +1,165 @@
+//! A move told line by line, for a pipe or a log: each change once, with its
+//! time. Pure: what is heard goes in, lines come out.
+
+use ballast_domain::Timestamp;
+
+use crate::migration::body::Migration;
+use crate::table::{clean, number};
+use crate::time::span;
+use crate::view::certificate::times;
+use crate::view::migrations::{is_telling, progress};
+
+/// Progress is told again after so much of the whole, or so long.
+const SHARE_STEP: f64 = 0.05;
+const STEP_MS: i64 = 10_000;
+
+/// Whoever tells, with what was told.
+#[derive(Debug, Default)]
+pub(crate) struct Teller {
+    before: Option<Migration>,
+    lost: Option<Timestamp>,
+    /// The share that was told last, and when.
+    share: f64,
+    at_ms: i64,
+}
+
+impl Teller {
+    /// The lines for what was heard.
+    pub(crate) fn tell(&mut self, migration: &Migration, now: Timestamp) -> Vec<String> {
+        let mut told = Vec::new();
+        let before = self.before.replace(migration.clone());
+        if let Some(since) = self.lost.take() {
+            let away = span(now.unix_ms() - since.unix_ms());
+            told.push(format!(
+                "connected again after {away}, in {}",
+                migration.phase
+            ));
+        }
+        let Some(before) = before else {
+            let record = &migration.record;
+            told.push(format!(
+                "{} of {} from {} to {} is {}, in {}",
+                migration.id(),
+                record.slice_id(),
+                record.from,
+                record.to,
+                migration.status,
+                migration.phase
+            ));
+            told.extend(changes(None, migration));
+            told.extend(self.progress(migration, true, now));
+            return lines(now, &told);
+        };
+        let entered = before.phase != migration.phase;
+        if entered && !migration.record.is_over() {
+            told.push(format!("entered {}", migration.phase));
+        }
+        told.extend(changes(Some(&before), migration));
+        told.extend(self.progress(migration, entered, now));
+        if before.status != migration.status {
+            told.push(format!("is {}", migration.status));
+        }
+        lines(now, &told)
+    }
+
+    /// The line for a connection that is lost.
+    pub(crate) fn lost(&mut self, now: Timestamp) -> String {
+        self.lost.get_or_insert(now);
+        format!("{now} connection lost, trying again…")
+    }
+
+    fn progress(&mut self, migration: &Migration, fresh: bool, now: Timestamp) -> Option<String> {
+        let it = &migration.progress;
+        if !is_telling(migration) || migration.record.waiting_for.is_some() {
+            return None;
+        }
+        let total = it.total.filter(|total| *total > 0);
+        let share = total.map_or(0.0, |total| (it.done as f64 / total as f64).min(1.0));
+        let due = match share >= 1.0 {
+            true => self.share < 1.0,
+            false => share - self.share >= SHARE_STEP || now.unix_ms() - self.at_ms >= STEP_MS,
+        };
+        if !fresh && !due {
+            return None;
+        }
+        (self.share, self.at_ms) = (share, now.unix_ms());
+        Some(format!("{}: {}", migration.phase, progress(migration)))
+    }
+}
+
+/// What changed in a move's record.
+fn changes(before: Option<&Migration>, now: &Migration) -> Vec<String> {
+    let mut told = Vec::new();
+    let old = before.map(|before| &before.record);
+    let new = &now.record;
+    let waited = old.and_then(|old| old.waiting_for.as_ref());
+    match &new.waiting_for {
+        Some(why) if waited != Some(why) => told.push(format!("waiting for {why}")),
+        None if waited.is_some() => told.push("waits no longer".to_owned()),
+        _ => {}
+    }
+    let paused = old.is_some_and(|old| old.asked.paused.is_some());
+    match &new.asked.paused {
+        Some(word) if !paused => told.push(format!("paused by {}", word.actor)),
+        None if paused => told.push("resumed".to_owned()),
+        _ => {}
+    }
+    let was_asked = |pick: fn(&ballast_domain::migration::Asked) -> bool| {
+        pick(&new.asked) && !old.is_some_and(|old| pick(&old.asked))
+    };
+    if was_asked(|asked| asked.approved.is_some()) {
+        told.push("approved".to_owned());
+    }
+    if was_asked(|asked| asked.back.is_some()) {
+        told.push("is to go back".to_owned());
+    }
+    if was_asked(|asked| asked.complete.is_some()) {
+        told.push("its window is to end".to_owned());
+    }
+    let pause = before.and_then(|before| before.pause_ms);
+    if let Some(ms) = now.pause_ms.filter(|_| pause != now.pause_ms) {
+        told.push(format!("pause {ms} ms"));
+    }
+    if let Some(differences) = difference(old, new) {
+        told.push(differences);
+    }
+    let known = old.map_or(&[][..], |old| &old.findings[..]);
+    let news = new.findings.iter().filter(|one| !known.contains(one));
+    told.extend(news.map(found));
+    let was_over = old.is_some_and(|old| old.ended.is_some());
+    let ended = new.ended.as_ref().filter(|_| !was_over);
+    if let Some(why) = ended.and_then(|ended| ended.why.as_ref()) {
+        told.push(format!("ended: {why}"));
+    }
+    told
+}
+
+/// What was found to be wrong, in one line.
+pub(crate) fn found(finding: &ballast_domain::migration::Finding) -> String {
+    let ballast_domain::migration::Finding {
+        shard, what, then, ..
+    } = finding;
+    format!("{shard} is wrong: {what} ({then})")
+}
+
+/// What both sides said, when they began to differ.
+fn difference(
+    old: Option<&ballast_domain::migration::Migration>,
+    new: &ballast_domain::migration::Migration,
+) -> Option<String> {
+    let before = old.map_or(0, |old| old.figures.differences);
+    let now = &new.figures;
+    (now.differences > before).then(|| {
+        format!(
+            "both sides differed {} in {} comparisons",
+            times(now.differences),
+            number(now.compared)
+        )
+    })
+}
+
+fn lines(now: Timestamp, told: &[String]) -> Vec<String> {
+    told.iter()
+        .map(|text| clean(&format!("{now} {text}")))
+        .collect()
+}

@@ -1,0 +1,57 @@
+//! Where a tenant is, for people.
+
+use super::migrations::{last_move, moving};
+use crate::body::{Placement, Versioned};
+use crate::output::Screen;
+use crate::table::{Table, clean, moment, moment_long};
+
+/// Where it is, where it belongs, and its slices.
+pub(crate) fn facts(screen: &Screen, body: &Versioned<Placement>) -> String {
+    let Placement {
+        tenant_id,
+        shard_id,
+        preferred_shard_id,
+        slices,
+        pin,
+    } = &body.value;
+    let headline = match preferred_shard_id {
+        Some(preferred) if preferred == shard_id => {
+            format!("{tenant_id} is on {shard_id}, and belongs there.")
+        }
+        Some(preferred) => {
+            format!("{tenant_id} is on {shard_id}, but belongs on {preferred}: a move is due.")
+        }
+        None => format!("{tenant_id} is on {shard_id}, and no shard may hold it."),
+    };
+    let mut text = screen.bold(&headline);
+    if let Some(pin) = pin {
+        let reason = pin.reason.as_ref();
+        let reason = reason
+            .map(|reason| format!(" ({reason})"))
+            .unwrap_or_default();
+        let when = moment_long(screen, pin.at);
+        let line = format!(
+            "Pinned to {} by {}{reason}, {when}.",
+            pin.shard_id, pin.actor
+        );
+        text.push_str(&format!("\n{}", clean(&line)));
+    }
+    let columns = ["#slice", "shard", "#epoch", "since", "move"];
+    // Who has never moved needs no column for it.
+    let told = |slice| moving(slice).or_else(|| last_move(slice));
+    let some = slices.iter().any(|slice| told(slice).is_some());
+    let columns = if some { &columns[..] } else { &columns[..4] };
+    let mut table = Table::new(screen, columns);
+    for slice in slices {
+        let mut row = vec![
+            slice.slice.to_string(),
+            slice.shard_id.to_string(),
+            slice.epoch.0.to_string(),
+            moment(screen, slice.placed_at),
+        ];
+        row.extend(some.then(|| told(slice).unwrap_or_default()));
+        table.row(row);
+    }
+    text.push_str(&format!("\n\n{}", table.text()));
+    text
+}

@@ -1,0 +1,196 @@
+//! Polls, for people.
+
+use ballast_domain::Timestamp;
+use ballast_domain::poll::PollPhase;
+use ballast_domain::poll::lanes::{Cause, Spread, Verdict};
+use serde::Deserialize;
+
+use crate::output::Screen;
+use crate::table::{Table, moment_long, number};
+
+/// A poll as the API shows it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Poll {
+    #[serde(rename = "pollID")]
+    poll_id: String,
+    title: Option<String>,
+    items: Vec<serde_json::Value>,
+    state: PollPhase,
+    expiration_time: Timestamp,
+}
+
+/// Results as the API shows them.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Results {
+    state: PollPhase,
+    items: Vec<ItemResult>,
+    total: u64,
+    voters: u64,
+    as_of: Timestamp,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ItemResult {
+    item_name: String,
+    votes_count: u64,
+}
+
+/// Lanes as the API shows them.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Lanes {
+    #[serde(rename = "pollID")]
+    poll_id: String,
+    lanes: u16,
+    pub(crate) items: Vec<ItemLanes>,
+    pub(crate) total: u64,
+}
+
+/// The lanes of an item.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ItemLanes {
+    #[serde(rename = "itemID")]
+    pub(crate) item_id: String,
+    pub(crate) item_name: String,
+    pub(crate) votes_count: u64,
+    #[serde(flatten)]
+    pub(crate) spread: Spread,
+}
+
+fn state(phase: PollPhase) -> &'static str {
+    match phase {
+        PollPhase::Scheduled => "scheduled",
+        PollPhase::Open => "open",
+        PollPhase::Closed => "closed",
+    }
+}
+
+/// The ID of a poll that was made: what a script needs.
+pub(crate) fn created(_: &Screen, poll: &Poll) -> String {
+    poll.poll_id.clone()
+}
+
+/// A poll that was closed.
+pub(crate) fn closed(_: &Screen, poll: &Poll) -> String {
+    format!("{} is closed", poll.poll_id)
+}
+
+/// Many polls.
+pub(crate) fn table(screen: &Screen, polls: &[Poll]) -> String {
+    let mut table = Table::new(screen, &["poll", "title", "state", "#items", "ends"]);
+    for poll in polls {
+        let row = [
+            poll.poll_id.clone(),
+            poll.title.clone().unwrap_or_default(),
+            state(poll.state).to_owned(),
+            number(poll.items.len() as u64),
+            moment_long(screen, poll.expiration_time),
+        ];
+        if poll.state == PollPhase::Open {
+            table.row(row);
+        } else {
+            table.faint(row);
+        }
+    }
+    table.text()
+}
+
+/// How a poll stands.
+pub(crate) fn results(screen: &Screen, results: &Results) -> String {
+    let mut table = Table::new(screen, &["item", "#votes", "#share", ""]);
+    let most = results.items.first().map_or(0, |item| item.votes_count);
+    for item in &results.items {
+        let share = item.votes_count as f64 * 100.0 / results.total.max(1) as f64;
+        let bar = (item.votes_count * 30).checked_div(most).unwrap_or(0);
+        table.row([
+            item.item_name.clone(),
+            number(item.votes_count),
+            format!("{share:.1} %"),
+            "█".repeat(usize::try_from(bar).unwrap_or(0)),
+        ]);
+    }
+    format!(
+        "{}\n\n{} votes of {} voters; {} as of {}",
+        table.text(),
+        number(results.total),
+        number(results.voters),
+        state(results.state),
+        results.as_of
+    )
+}
+
+/// How evenly votes lie on lanes.
+pub(crate) fn lanes(screen: &Screen, report: &Lanes) -> String {
+    let columns = [
+        "item",
+        "#votes",
+        "#fewest",
+        "#most",
+        "#deviation",
+        "verdict",
+    ];
+    let mut table = Table::new(screen, &columns);
+    for item in &report.items {
+        let spread = &item.spread;
+        table.row([
+            item.item_name.clone(),
+            number(item.votes_count),
+            number(spread.lanes.iter().min().copied().unwrap_or(0)),
+            number(spread.lanes.iter().max().copied().unwrap_or(0)),
+            format!("{:.1} %", spread.deviation_percent),
+            verdict(spread),
+        ]);
+    }
+    format!(
+        "{}\n\n{}: {} votes on {} lanes per item; within 10 % of the mean is even, beyond 30 % skewed",
+        table.text(),
+        report.poll_id,
+        number(report.total),
+        report.lanes
+    )
+}
+
+fn verdict(spread: &Spread) -> String {
+    let verdict = match spread.verdict {
+        Verdict::Even => "even",
+        Verdict::Uneven => "uneven",
+        Verdict::Skewed => "skewed",
+    };
+    match spread.cause {
+        None => verdict.to_owned(),
+        Some(Cause::TooFewVotes) => format!("{verdict} (too few votes to tell)"),
+        Some(Cause::LanesAdded) => format!("{verdict}: lanes were added and are filling"),
+        Some(Cause::Unknown) => format!("{verdict}: voters are not spread evenly"),
+    }
+}
+
+/// What became of an import.
+pub(crate) fn imported(
+    screen: &Screen,
+    report: &Lanes,
+    [counted, already, carried]: [u64; 3],
+    problems: &[String],
+) -> String {
+    let mut text = lanes(screen, report);
+    text.push_str(&format!(
+        "\n{} votes of voters were counted, {} were there already; {} came as sums",
+        number(counted),
+        number(already),
+        number(carried),
+    ));
+    for problem in problems {
+        text.push_str(&format!("\n{} {problem}", screen.red("problem:")));
+    }
+    if problems.is_empty() {
+        let told = format!(
+            "the totals were read back and are right: {}",
+            report.poll_id
+        );
+        text.push_str(&format!("\n{}", screen.green(&told)));
+    }
+    text
+}

@@ -1,0 +1,193 @@
+//! Who would move, for people: one sentence, what each shard wins and loses,
+//! and the first of the moves.
+
+use crate::body::{Preview, Traffic};
+use crate::output::Screen;
+use crate::table::{Table, number};
+
+/// How many shards are listed before the rest is counted.
+const SHARDS_SHOWN: usize = 30;
+
+/// What was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// Who would move after a change.
+    Preview,
+    /// Who is due to move now.
+    Drift,
+}
+
+/// The whole answer.
+pub(crate) fn text(screen: &Screen, told: &Preview, question: Question) -> String {
+    let mut parts = vec![screen.bold(&headline(told, question))];
+    let homeless = told.moves_total - gains(told).min(told.moves_total);
+    if homeless > 0 {
+        let words = match (homeless, told.moves_total) {
+            (1, 1) => "It would fit nowhere: no shard may hold it.".to_owned(),
+            (all, moves) if all == moves => "No shard may hold them.".to_owned(),
+            (some, _) => format!("{} of them would fit nowhere.", number(some)),
+        };
+        parts.push(screen.red(&words));
+    }
+    if told.moves_total > 0 {
+        parts.push(traffic(screen, told));
+    }
+    if !told.items.is_empty() {
+        parts.push(moves(screen, told));
+    }
+    if question == Question::Preview {
+        parts.push(screen.dim("This is a preview: nothing was changed."));
+    }
+    parts.join("\n\n")
+}
+
+fn gains(told: &Preview) -> u64 {
+    told.shards.iter().map(|shard| shard.gains).sum()
+}
+
+fn headline(told: &Preview, question: Question) -> String {
+    let (moves, slices) = (told.moves_total, told.slices_total);
+    let are = if slices == 1 { "slice" } else { "slices" };
+    if moves == 0 {
+        return match question {
+            _ if slices == 0 => "There are no tenants yet, so nothing would move.".to_owned(),
+            Question::Preview if slices == 1 => "The one slice would stay where it is.".to_owned(),
+            Question::Preview => format!("None of the {} {are} would move.", number(slices)),
+            Question::Drift if slices == 1 => "The one slice is where it belongs.".to_owned(),
+            Question::Drift => format!("All {} {are} are where they belong.", number(slices)),
+        };
+    }
+    let percent = moves as f64 * 100.0 / slices.max(1) as f64;
+    let verb = match question {
+        Question::Preview => "would move",
+        Question::Drift if moves == 1 => "is due to move",
+        Question::Drift => "are due to move",
+    };
+    let only = |side: fn(&Traffic) -> u64, word: &str| {
+        let mut shards = told.shards.iter().filter(|shard| side(shard) > 0);
+        match (shards.next(), shards.next()) {
+            (Some(one), None) if side(one) == moves && moves > 1 => {
+                format!(", all {word} {}", one.shard_id)
+            }
+            (Some(one), None) if side(one) == moves => format!(", {word} {}", one.shard_id),
+            _ => String::new(),
+        }
+    };
+    format!(
+        "{} of {} {are} {verb} ({percent:.1} %){}{}.",
+        number(moves),
+        number(slices),
+        only(|shard| shard.losses, "from"),
+        only(|shard| shard.gains, "to"),
+    )
+}
+
+fn traffic(screen: &Screen, told: &Preview) -> String {
+    let mut touched: Vec<&Traffic> = told
+        .shards
+        .iter()
+        .filter(|shard| shard.gains + shard.losses > 0)
+        .collect();
+    touched.sort_by_key(|shard| std::cmp::Reverse(shard.gains + shard.losses));
+    let mut table = Table::new(
+        screen,
+        &["shard", "#gains", "#loses", "#would hold", "#limit"],
+    );
+    let signed = |sign: &str, n: u64| match n {
+        0 => "–".to_owned(),
+        n => format!("{sign}{}", number(n)),
+    };
+    for shard in touched.iter().take(SHARDS_SHOWN) {
+        table.row([
+            shard.shard_id.clone(),
+            signed("+", shard.gains),
+            signed("−", shard.losses),
+            number(shard.slices_after),
+            number(shard.max_slices),
+        ]);
+    }
+    let mut text = table.text();
+    if touched.len() > SHARDS_SHOWN {
+        let rest = touched.len() - SHARDS_SHOWN;
+        text.push_str(&format!("\n… and {rest} more shards"));
+    }
+    text
+}
+
+fn moves(screen: &Screen, told: &Preview) -> String {
+    let sliced = told.items.iter().any(|item| item.slice > 0);
+    let due = told.items.iter().any(|item| item.already_due);
+    let mut columns = vec!["tenant"];
+    columns.extend(sliced.then_some("#slice"));
+    columns.extend(["from", "to"]);
+    columns.extend(due.then_some(""));
+    let mut table = Table::new(screen, &columns);
+    for item in &told.items {
+        let mut row = vec![item.tenant_id.clone()];
+        row.extend(sliced.then(|| item.slice.to_string()));
+        row.push(item.from_shard_id.clone());
+        row.push(
+            item.to_shard_id
+                .clone()
+                .unwrap_or_else(|| "nowhere".to_owned()),
+        );
+        row.extend(due.then(|| if item.already_due { "due already" } else { "" }.to_owned()));
+        table.row(row);
+    }
+    let mut text = table.text();
+    let rest = told.moves_total.saturating_sub(told.items.len() as u64);
+    if rest > 0 {
+        let more = format!("… and {} more; --all lists them", number(rest));
+        text.push_str(&format!("\n{}", screen.dim(&more)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn drawn(body: serde_json::Value, question: Question) -> String {
+        text(
+            &Screen::plain(),
+            &serde_json::from_value(body).unwrap(),
+            question,
+        )
+    }
+
+    #[test]
+    fn a_fifth_shard() {
+        let body = json!({
+            "items": [
+                {"tenantID": "acme", "slice": 0, "fromShardID": "shard-1", "toShardID": "shard-5", "alreadyDue": false},
+                {"tenantID": "bolt", "slice": 0, "fromShardID": "shard-2", "toShardID": "shard-5", "alreadyDue": false},
+            ],
+            "nextCursor": "c1.bolt", "slicesTotal": 10_000, "movesTotal": 2_013,
+            "shards": [
+                {"shardID": "shard-1", "gains": 0, "losses": 1_001, "slicesAfter": 4_003, "maxSlices": 1_000_000},
+                {"shardID": "shard-2", "gains": 0, "losses": 1_012, "slicesAfter": 3_984, "maxSlices": 1_000_000},
+                {"shardID": "shard-3", "gains": 0, "losses": 0, "slicesAfter": 0, "maxSlices": 1_000_000},
+                {"shardID": "shard-5", "gains": 2_013, "losses": 0, "slicesAfter": 2_013, "maxSlices": 1_000_000},
+            ],
+        });
+        insta::assert_snapshot!(drawn(body, Question::Preview));
+    }
+
+    #[test]
+    fn the_last_shard_gone() {
+        let body = json!({
+            "items": [{"tenantID": "acme", "slice": 0, "fromShardID": "shard-1", "toShardID": null, "alreadyDue": true}],
+            "nextCursor": null, "slicesTotal": 1, "movesTotal": 1,
+            "shards": [{"shardID": "shard-1", "gains": 0, "losses": 1, "slicesAfter": 0, "maxSlices": 10}],
+        });
+        insta::assert_snapshot!(drawn(body, Question::Preview));
+    }
+
+    #[test]
+    fn nothing_to_move() {
+        let body = json!({"items": [], "nextCursor": null, "slicesTotal": 12_345, "movesTotal": 0, "shards": []});
+        insta::assert_snapshot!(drawn(body, Question::Drift), @"All 12,345 slices are where they belong.");
+    }
+}

@@ -1,0 +1,78 @@
+//! Tenants that are cut, for people.
+
+use ballast_control_plane::slicing::ask::{PlannedCut, PlannedMove};
+use ballast_domain::tenant::Tenant;
+use serde::Deserialize;
+
+use crate::body::Versioned;
+use crate::output::Screen;
+use crate::table::counted;
+
+/// What would be done.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Plan {
+    #[serde(rename = "tenantID")]
+    tenant_id: String,
+    slices: u32,
+    into: u32,
+    cuts: Vec<PlannedCut>,
+    moves: Vec<PlannedMove>,
+}
+
+fn numbers(slices: &[u32]) -> String {
+    let texts: Vec<String> = slices.iter().map(ToString::to_string).collect();
+    match texts.as_slice() {
+        [only] => format!("slice {only}"),
+        _ => format!("slices {}", texts.join(", ")),
+    }
+}
+
+/// What would be done, line by line.
+pub(crate) fn plan(_: &Screen, plan: &Plan) -> String {
+    let mut lines = vec![format!(
+        "would cut {} from {} into {}:",
+        plan.tenant_id,
+        counted(plan.slices.into(), "slice"),
+        counted(plan.into.into(), "slice"),
+    )];
+    let cuts = plan.cuts.iter().map(|cut| {
+        let (parents, children) = (numbers(&cut.parents), numbers(&cut.children));
+        format!("{parents} becomes {children}, in place on {}", cut.shard_id)
+    });
+    let moves = plan
+        .moves
+        .iter()
+        .map(|it| format!("move slice {} from {} to {}", it.slice, it.from, it.to));
+    for (number, action) in (1..).zip(cuts.chain(moves)) {
+        lines.push(format!("  {number}. {action}"));
+    }
+    if plan.moves.is_empty() && plan.into > plan.slices {
+        lines.push("no slice would be moved".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// How it stands with a tenant that was to be cut.
+pub(crate) fn done(_: &Screen, tenant: &Versioned<Tenant>) -> String {
+    let tenant = &tenant.value;
+    let id = &tenant.tenant_id;
+    if let Some(slicing) = &tenant.slicing {
+        return format!("{id} is being cut into {} slices", slicing.into);
+    }
+    if let Some(why) = tenant.last_slicing.as_ref().and_then(|it| it.why.as_ref()) {
+        return format!("{id} has {} slices: {why}", tenant.slices.len());
+    }
+    let slices = tenant.slices.iter().map(|slice| {
+        let moving = slice.moving.as_ref();
+        let to = moving.filter(|moving| moving.to != slice.shard_id);
+        let to = to.map_or_else(String::new, |moving| format!(" → {}", moving.to));
+        format!("{} on {}{to}", slice.slice, slice.shard_id)
+    });
+    let slices: Vec<String> = slices.collect();
+    let noun = match slices.len() {
+        1 => "slice",
+        _ => "slices",
+    };
+    format!("{id} has {} {noun}: {}", slices.len(), slices.join(", "))
+}

@@ -1,0 +1,88 @@
+//! A task's progress on one line: as much of it as there is room for.
+
+use ballast_domain::Timestamp;
+
+use super::line::{Line, Paint};
+use super::pace::{left_ms, rate};
+use crate::execution::body::Progress;
+use crate::table::number;
+use crate::time::span;
+
+/// The widest bar, in columns.
+const BAR_MAX: usize = 28;
+const BAR_MIN: usize = 8;
+
+/// How far a task is, after an indentation.
+pub(crate) fn progress(told: &Progress, indent: &str, columns: usize, now: Timestamp) -> Line {
+    let mut line = Line::of(Paint::Plain, indent);
+    // What is left out first comes last.
+    let mut parts: Vec<(Paint, String)> = Vec::new();
+    if let Some(total) = told.total.filter(|total| *total > 0) {
+        let share = (told.done as f64 / total as f64).clamp(0.0, 1.0);
+        let width = (columns / 4).clamp(BAR_MIN, BAR_MAX);
+        let (full, rest) = bar(share, width);
+        line = line.with(Paint::Cyan, &full).with(Paint::Dim, &rest);
+        parts.push((Paint::Bold, percent(share)));
+        // As wide at the beginning as at the end, so that nothing jumps.
+        let (done, total) = (number(told.done), number(total));
+        let counts = format!("{done:>width$} of {total}", width = total.len());
+        parts.push((Paint::Plain, united(counts, &told.unit)));
+    } else {
+        line = line.with(Paint::Plain, &united(number(told.done), &told.unit));
+    }
+    if let Some(per_second) = told.per_second {
+        if let Some(left) = left_ms(told, per_second, now) {
+            parts.push((Paint::Plain, format!("{} left", span(left))));
+        }
+        parts.push((Paint::Dim, rate(per_second, &told.unit)));
+    }
+    for (paint, text) in parts {
+        if line.width() + 2 + text.chars().count() <= columns {
+            line = line.then(paint, &text);
+        }
+    }
+    line
+}
+
+fn united(count: String, unit: &str) -> String {
+    if unit.is_empty() {
+        count
+    } else {
+        format!("{count} {unit}")
+    }
+}
+
+/// ` 41 %`, rounded down: only what is done is done.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:>3} %", (share * 100.0 + 1e-9).floor())
+}
+
+/// The filled part, in eighths of a column, and the rest.
+fn bar(share: f64, width: usize) -> (String, String) {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share * (width * 8) as f64).floor() as usize;
+    let part = EIGHTHS.get(eighths % 8).copied().unwrap_or_default();
+    let full = format!("{}{part}", "█".repeat(eighths / 8));
+    let rest = "░".repeat(width - eighths.div_ceil(8));
+    (full, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_it_should_be() {
+        for share in [0.0, 0.01, 0.33, 0.5, 0.999, 1.0] {
+            let (full, rest) = bar(share, 12);
+            assert_eq!(full.chars().count() + rest.chars().count(), 12, "{share}");
+        }
+        assert_eq!(bar(0.5, 4), ("██".to_owned(), "░░".to_owned()));
+        assert_eq!(bar(0.45, 4).0, "█▊");
+        assert_eq!(
+            (percent(0.999), percent(1.0)),
+            (" 99 %".to_owned(), "100 %".to_owned())
+        );
+        assert_eq!(percent(0.29), " 29 %");
+    }
+}

@@ -1,0 +1,127 @@
+//! A line of the live view: pieces of text with their paints. It is cut to a
+//! width before it is painted, so that no paint is ever cut.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::output::Screen;
+use crate::table::clean;
+
+/// How a piece is painted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    Plain,
+    Bold,
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+/// A line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Line(Vec<(Paint, String)>);
+
+impl Line {
+    /// A line of one piece.
+    pub(crate) fn of(paint: Paint, text: &str) -> Self {
+        Self::default().with(paint, text)
+    }
+
+    /// With a further piece; what would move the cursor is taken out.
+    #[must_use]
+    pub(crate) fn with(mut self, paint: Paint, text: &str) -> Self {
+        self.0.push((paint, clean(text)));
+        self
+    }
+
+    /// With a further piece, two columns on; an empty one is left out.
+    #[must_use]
+    pub(crate) fn then(self, paint: Paint, text: &str) -> Self {
+        if text.is_empty() {
+            return self;
+        }
+        self.with(Paint::Plain, "  ").with(paint, text)
+    }
+
+    /// How many columns it takes.
+    pub(crate) fn width(&self) -> usize {
+        self.0.iter().map(|(_, text)| text.width()).sum()
+    }
+
+    /// Whether a piece of it is painted so.
+    pub(crate) fn has(&self, paint: Paint) -> bool {
+        self.0.iter().any(|(other, _)| *other == paint)
+    }
+
+    /// Its text alone.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        self.0.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// The line in at most so many columns.
+    #[must_use]
+    pub(crate) fn cut(self, columns: usize) -> Self {
+        if self.width() <= columns {
+            return self;
+        }
+        let mut room = columns.saturating_sub(1);
+        let mut kept = Self::default();
+        for (paint, text) in self.0 {
+            let fits = |c: &char| {
+                let width = c.width().unwrap_or(0);
+                let fits = width <= room;
+                room = room.saturating_sub(width);
+                fits
+            };
+            let piece: String = text.chars().take_while(fits).collect();
+            let cut = piece.len() < text.len();
+            let piece = if cut { format!("{piece}…") } else { piece };
+            kept.0.push((paint, piece));
+            if cut {
+                break;
+            }
+        }
+        kept
+    }
+
+    /// The line as it is written to a terminal.
+    pub(crate) fn painted(&self, screen: &Screen) -> String {
+        let piece = |(paint, text): &(Paint, String)| match paint {
+            Paint::Plain => text.clone(),
+            Paint::Bold => screen.bold(text),
+            Paint::Dim => screen.dim(text),
+            Paint::Red => screen.red(text),
+            Paint::Green => screen.green(text),
+            Paint::Yellow => screen.yellow(text),
+            Paint::Cyan => screen.cyan(text),
+        };
+        self.0.iter().map(piece).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_and_never_its_paint() {
+        let line = Line::of(Paint::Bold, "copy").then(Paint::Dim, "for 12 s");
+        assert_eq!(line.width(), 14);
+        let mut screen = Screen::plain();
+        assert_eq!(line.clone().cut(14).painted(&screen), "copy  for 12 s");
+        assert_eq!(line.clone().cut(8).painted(&screen), "copy  f…");
+        screen.color = true;
+        let cut = line.cut(3);
+        assert_eq!(
+            (cut.width(), cut.painted(&screen).as_str()),
+            (3, "\x1b[1mco…\x1b[0m")
+        );
+        let wide = Line::of(Paint::Plain, "複製する");
+        assert_eq!(wide.width(), 8, "each takes two columns");
+        assert_eq!(wide.cut(6).text(), "複製…");
+        let sly = Line::of(Paint::Plain, "a\x1b[2Jb");
+        assert!(!sly.painted(&screen).contains('\x1b'));
+    }
+}

@@ -1,0 +1,181 @@
+//! Workflow definitions, for people.
+
+use ballast_domain::Timestamp;
+use ballast_state_machines::definitions::BuiltIn;
+use ballast_state_machines::language::{Definition, Problem};
+use serde::Deserialize;
+
+use crate::output::Screen;
+use crate::table::{self, Table, clean, moment, moment_long};
+
+/// A workflow of a running instance.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Workflow {
+    workflow: String,
+    #[serde(default)]
+    built_in: bool,
+    comment: Option<String>,
+    start_at: String,
+    definition_hash: String,
+    deployed_at: Option<Timestamp>,
+    #[serde(default)]
+    missing_handlers: Vec<String>,
+}
+
+/// A workflow that was deployed, with what is likely a mistake in it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Deployed {
+    #[serde(flatten)]
+    workflow: Workflow,
+    #[serde(default)]
+    problems: Vec<Remark>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Remark {
+    path: String,
+    code: String,
+    message: String,
+}
+
+/// Whether it can be started, in few words.
+fn readiness(workflow: &Workflow) -> String {
+    match workflow.missing_handlers.as_slice() {
+        [] => "yes".to_owned(),
+        [one] => format!("no: nothing does {one}"),
+        [one, rest @ ..] => format!("no: nothing does {one} and {} more", rest.len()),
+    }
+}
+
+/// The workflows of a running instance.
+pub(crate) fn table(screen: &Screen, workflows: &[Workflow]) -> String {
+    let columns = ["workflow", "can start", "deployed", "what it does"];
+    let mut table = Table::new(screen, &columns);
+    for workflow in workflows {
+        let deployed = match workflow.deployed_at {
+            _ if workflow.built_in => "built in".to_owned(),
+            Some(at) => moment(screen, at),
+            None => "–".to_owned(),
+        };
+        let row = [
+            workflow.workflow.clone(),
+            readiness(workflow),
+            deployed,
+            workflow.comment.clone().unwrap_or_default(),
+        ];
+        if workflow.missing_handlers.is_empty() {
+            table.row(row);
+        } else {
+            table.faint(row);
+        }
+    }
+    table.text()
+}
+
+/// All about one of them.
+pub(crate) fn facts(screen: &Screen, workflow: &Workflow) -> String {
+    let lacking = &workflow.missing_handlers;
+    let from = if workflow.built_in {
+        "Ballast itself"
+    } else {
+        "a deployed file"
+    };
+    table::facts(
+        screen,
+        &[
+            ("workflow", Some(workflow.workflow.clone())),
+            ("what it does", workflow.comment.clone()),
+            ("comes from", Some(from.to_owned())),
+            ("can start", Some(readiness(workflow))),
+            ("lacking", (!lacking.is_empty()).then(|| lacking.join(", "))),
+            ("begins with", Some(workflow.start_at.clone())),
+            (
+                "deployed",
+                workflow.deployed_at.map(|at| moment_long(screen, at)),
+            ),
+            ("definition", Some(workflow.definition_hash.clone())),
+        ],
+    )
+}
+
+/// One line on a workflow that was deployed.
+pub(crate) fn deployed(_: &Screen, body: &Deployed) -> String {
+    let workflow = &body.workflow;
+    format!(
+        "deployed workflow {}; it begins with {}",
+        clean(&workflow.workflow),
+        clean(&workflow.start_at)
+    )
+}
+
+/// What is likely a mistake.
+pub(crate) fn warnings(screen: &Screen, body: &Deployed) -> Vec<String> {
+    let told = |remark: &Remark| {
+        let Remark {
+            path,
+            code,
+            message,
+        } = remark;
+        let told = clean(&format!("{path}: {message} [{code}]"));
+        format!("{} {told}", screen.bold("warning:"))
+    };
+    body.problems.iter().map(told).collect()
+}
+
+/// The workflows that come with Ballast.
+pub(crate) fn built_in(screen: &Screen, known: &[(BuiltIn, Definition)]) -> String {
+    let mut table = Table::new(screen, &["workflow", "what it does"]);
+    for (known, definition) in known {
+        let comment = definition.comment().unwrap_or_default();
+        table.row([known.name.to_owned(), comment.to_owned()]);
+    }
+    table.text()
+}
+
+/// What is wrong with a definition.
+pub(crate) fn problems(screen: &Screen, file: &str, valid: bool, problems: &[Problem]) -> String {
+    let mut lines = Vec::new();
+    for problem in problems {
+        let kind = if problem.is_error() {
+            screen.red("error:")
+        } else {
+            screen.bold("warning:")
+        };
+        lines.push(format!("{kind} {problem} [{}]", problem.code.as_str()));
+    }
+    let verdict = if valid {
+        screen.green("valid")
+    } else {
+        screen.red("not valid")
+    };
+    lines.push(format!("{file}: {verdict}"));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_can_be_started_is_told() {
+        let workflows: Vec<Workflow> = serde_json::from_value(json!([
+            {"workflow": "copy", "builtIn": false, "startAt": "Copy", "definitionHash": "ab",
+             "deployedAt": "2026-11-16T09:29:00Z", "missingHandlers": []},
+            {"workflow": "move-tenant", "builtIn": true, "comment": "Moves a tenant",
+             "startAt": "DetectHotspot", "definitionHash": "cd",
+             "missingHandlers": ["ballast:detect", "ballast:plan"]},
+        ]))
+        .unwrap();
+        insta::assert_snapshot!(
+            "workflows_of_an_instance",
+            table(&Screen::plain(), &workflows)
+        );
+        insta::assert_snapshot!(
+            "a_workflow_that_cannot_start",
+            facts(&Screen::plain(), &workflows[1])
+        );
+    }
+}

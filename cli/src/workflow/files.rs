@@ -1,0 +1,53 @@
+//! Files that are read, and JSON that is written, by commands that need no
+//! running instance.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::Screen;
+
+/// More than any definition or file of cases has any use for.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Prints JSON: for a person with line breaks, for a program on one line.
+pub(crate) fn tell(screen: &Screen, answer: &impl Serialize) -> Result<(), Failure> {
+    let json = if screen.terminal {
+        serde_json::to_vec_pretty(answer)
+    } else {
+        serde_json::to_vec(answer)
+    };
+    screen.data(&json.map_err(|error| Failure::local(error.to_string()))?)
+}
+
+/// The text of a file, or of the standard input.
+pub(crate) fn read(file: &Path) -> Result<String, String> {
+    let cannot = |error: std::io::Error| format!("{} cannot be read: {error}", file.display());
+    let mut bytes = Vec::new();
+    let read = if file == Path::new("-") {
+        let input = std::io::stdin().lock();
+        input.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else {
+        let opened = std::fs::File::open(file).map_err(cannot)?;
+        opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+    };
+    read.map_err(cannot)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        let shown = file.display();
+        return Err(format!(
+            "{shown} has more than {} MiB",
+            FILE_BYTES_MAX >> 20
+        ));
+    }
+    // Editors on Windows put it there; no program that reads JSON wants it.
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    // What is not UTF-8 is not JSON either, and is told so with its place.
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned()))
+}
