@@ -1,8 +1,8 @@
-//! The first start: a fleet of embedded shards and the first admin token, in
-//! one commit, so that a crash leaves either nothing or all of it.
+//! The first start: creates embedded shards and the first admin token in one
+//! commit, so that a crash leaves either nothing or everything.
 
 use ballast_domain::credential::Credential;
-use ballast_domain::registry::{CommitError, Kind, Write};
+use ballast_domain::registry::{CommitError, RecordKind, RecordWrite};
 use ballast_domain::{Error, ErrorCode, Result};
 
 use crate::change::commit_failed;
@@ -10,20 +10,23 @@ use crate::fleet::FleetSnapshot;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
-use crate::shards::{NewShard, described};
+use crate::shards::{NewShard, build_shard};
 use crate::tokens;
 
 /// Whether this registry has never been started.
 pub async fn is_needed(plane: &ControlPlane) -> Result<bool> {
     let snapshot = FleetSnapshot::read(plane.registry()).await?;
-    Ok(snapshot.is_new() && !tokens::any(plane).await?)
+    Ok(snapshot.is_new() && !tokens::any_exists(plane).await?)
 }
 
-/// Makes `count` embedded shards in the default region, and `secret` the
-/// first admin token.
+/// Creates `count` embedded shards in the default region, and makes `secret`
+/// the first admin token.
 pub async fn run(plane: &ControlPlane, count: u32, secret: &Credential) -> Result<()> {
     let snapshot = FleetSnapshot::read(plane.registry()).await?;
-    let mut writes: Vec<Write> = vec![snapshot.touched(), tokens::first(plane, secret)?];
+    let mut writes: Vec<RecordWrite> = vec![
+        snapshot.touched(),
+        tokens::first_token_write(plane, secret)?,
+    ];
     for number in 1..=count {
         let shard_id = format!("shard-{number}")
             .parse()
@@ -36,7 +39,7 @@ pub async fn run(plane: &ControlPlane, count: u32, secret: &Credential) -> Resul
             weight: None,
             max_slices: None,
         };
-        writes.push(typed::create(&described(plane, &shard)?, Vec::new())?);
+        writes.push(typed::create(&build_shard(plane, &shard)?, Vec::new())?);
     }
     let commit = Intent::ballast("up", "first start").commit("fleet.create", writes, Vec::new());
     match plane.registry().commit(commit).await {
@@ -44,7 +47,7 @@ pub async fn run(plane: &ControlPlane, count: u32, secret: &Credential) -> Resul
             plane.fleet().refresh(plane.registry()).await?;
             Ok(())
         }
-        Err(CommitError::Conflict { key, .. }) if key.kind == Kind::Fleet => Err(Error::new(
+        Err(CommitError::Conflict { key, .. }) if key.kind == RecordKind::Fleet => Err(Error::new(
             ErrorCode::Busy,
             "another process has just started this fleet",
         )),

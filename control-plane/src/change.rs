@@ -1,26 +1,26 @@
-//! Reading, changing and writing back by compare-and-swap.
+//! Read-modify-write of records by compare-and-swap.
 
-use ballast_domain::registry::{CommitError, Expect, Write};
+use ballast_domain::registry::{CommitError, Precondition, RecordWrite};
 use ballast_domain::{Error, ErrorCode, Result};
 
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 
-/// How often a change without `If-Match` is made anew to what is there.
+/// How often a change without `If-Match` is retried after a conflict.
 const ATTEMPTS: usize = 16;
 
-/// Which versions the caller is willing to change: its `If-Match` header.
+/// Which versions the caller accepts: its `If-Match` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IfMatch {
-    /// Whatever is there.
+    /// Any version.
     Any,
-    /// Only one of these.
+    /// One of these versions.
     Versions(Vec<u64>),
 }
 
 impl IfMatch {
-    /// Refuses a version that the caller did not name.
+    /// Rejects a version that the caller did not name.
     pub fn check(&self, version: u64) -> Result<()> {
         match self {
             Self::Versions(versions) if !versions.contains(&version) => Err(Error::new(
@@ -32,21 +32,20 @@ impl IfMatch {
     }
 }
 
-/// What a change makes of a record.
+/// The result of editing a record.
 pub(crate) struct Edit<T> {
     /// The version that was read.
     pub(crate) old: u64,
     /// The record's new value.
     pub(crate) value: T,
-    /// The writes, the record's own first; none when nothing changes.
-    pub(crate) writes: Vec<Write>,
-    /// What else must hold.
-    pub(crate) expects: Vec<Expect>,
+    /// The writes, the record's own first; empty when nothing changes.
+    pub(crate) writes: Vec<RecordWrite>,
+    /// Further preconditions of the commit.
+    pub(crate) expects: Vec<Precondition>,
 }
 
-/// A change that is made anew when the record changed in between: a caller
-/// that named its version is told so, for one that did not the loop reads and
-/// edits again.
+/// Retries a change after a conflict. A caller that named a version gets the
+/// error; for a caller that did not, the loop reads and edits again.
 ///
 /// ```text
 ///   loop { read, edit, if let Some(done) = attempts.commit(edit)? { return done } }
@@ -75,7 +74,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Commits an edit; `None` when it has to be made anew.
+    /// Commits an edit; `None` when the caller must read and edit again.
     pub(crate) async fn commit<T>(&mut self, edit: Edit<T>) -> Result<Option<Versioned<T>>> {
         let Edit {
             old,
@@ -96,8 +95,7 @@ impl<'a> Attempts<'a> {
                 value,
                 version: old + 1,
             })),
-            // The next edit looks again and says what is in its way, if
-            // anything.
+            // The next attempt reads again and reports the cause, if any.
             Err(CommitError::Conflict { .. } | CommitError::LimitReached { .. })
                 if self.left > 0 =>
             {
@@ -109,7 +107,7 @@ impl<'a> Attempts<'a> {
     }
 }
 
-/// A commit failed in a way that the caller can do nothing about.
+/// Converts a commit error that the caller cannot retry.
 pub(crate) fn commit_failed(error: CommitError) -> Error {
     match error {
         CommitError::Store(source) => source.into(),

@@ -1,42 +1,41 @@
 //! The audit log: every change with who, when, why, before and after.
 
-use ballast_domain::registry::{Event, EventQuery, Kind};
+use ballast_domain::registry::{EventQuery, RecordKind, RegistryEvent};
 use ballast_domain::{Actor, Result, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::plane::ControlPlane;
 
-/// One change of one thing.
+/// One change of one record.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventBody {
-    /// Its place in the order of all events.
+    /// Position in the order of all events.
     #[serde(rename = "eventID")]
     pub event_id: u64,
-    /// The commit it belongs to; several events of one commit happened at
-    /// once.
+    /// The commit it belongs to. Events of one commit happened atomically.
     pub revision: u64,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// Who.
+    /// Who made the change.
     pub actor: Actor,
     /// What was done.
     #[schema(example = "tenant.create")]
     pub action: String,
-    /// Why, if that was said.
+    /// Why, if a reason was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What it was done to: tenant, shard, key, token, fleet, workflow or
+    /// Kind of the changed record: tenant, shard, key, token, fleet, workflow or
     /// execution.
     pub kind: String,
-    /// Which one.
+    /// Id of the changed record.
     pub id: String,
     /// Its version after the change.
     pub version: u64,
-    /// What it was before; `null` when it was created.
+    /// The record before the change; `null` when it was created.
     pub before: Value,
-    /// What it is after; `null` when it was removed.
+    /// The record after the change; `null` when it was removed.
     pub after: Value,
 }
 
@@ -46,7 +45,7 @@ pub async fn list(plane: &ControlPlane, query: &EventQuery) -> Result<Vec<EventB
     Ok(events.into_iter().map(body).collect())
 }
 
-fn body(event: Event) -> EventBody {
+fn body(event: RegistryEvent) -> EventBody {
     let read = |body: Option<String>| {
         body.and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or(Value::Null)
@@ -68,5 +67,5 @@ fn body(event: Event) -> EventBody {
 
 /// The kinds that a caller may filter by.
 pub fn kind_names() -> Vec<&'static str> {
-    Kind::ALL.iter().map(|kind| kind.name()).collect()
+    RecordKind::ALL.iter().map(|kind| kind.name()).collect()
 }

@@ -1,19 +1,20 @@
-//! The fleet as this process knows it, and the record that guards it.
+//! The fleet cache, and the fleet record that guards it.
 //!
-//! Placement decides from a snapshot in memory; its commit then demands that
-//! the registry's *fleet record* still has the version the snapshot was read
-//! at. Every change of a shard changes that record. So a stale snapshot costs
-//! a retry, never a wrong placement, whichever process made the change.
+//! Placement decides from an in-memory snapshot. Its commit then requires that
+//! the registry's *fleet record* still has the version of that snapshot. Every
+//! change of a shard updates the record, so a stale snapshot costs a retry and
+//! never a wrong placement, whichever process made the change.
 //!
-//! The counts of slices in a snapshot may lag behind: they steer, while the
-//! density limit itself is checked in the commit.
+//! Slice counts in a snapshot may lag. They only steer the choice: the commit
+//! checks the density limit itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ballast_domain::placement::Fleet;
+use ballast_domain::placement::PlacementFleet;
 use ballast_domain::registry::{
-    ABSENT, Entity, Expect, Kind, RecordKey, RecordQuery, Registry, StoreResult, Write, slices_on,
+    ABSENT, Entity, Precondition, RecordKey, RecordKind, RecordQuery, RecordWrite, Registry,
+    RegistryResult, slices_on,
 };
 use ballast_domain::shard::Shard;
 use ballast_domain::{RegionId, ShardId, ZoneId};
@@ -25,49 +26,49 @@ use crate::registry::typed::{self, Versioned};
 pub struct FleetSnapshot {
     version: u64,
     shards: Vec<Versioned<Shard>>,
-    /// The same shards as placement sees them.
-    pub fleet: Fleet,
+    /// The same shards in the form that placement uses.
+    pub fleet: PlacementFleet,
 }
 
-/// The newest snapshot.
+/// Cache of the newest snapshot.
 pub struct FleetCache {
     snapshot: RwLock<Arc<FleetSnapshot>>,
 }
 
 fn fleet_key() -> RecordKey {
-    RecordKey::new(Kind::Fleet, "fleet")
+    RecordKey::new(RecordKind::Fleet, "fleet")
 }
 
 impl FleetSnapshot {
     /// Reads the fleet from the registry.
-    pub async fn read(registry: &dyn Registry) -> StoreResult<Self> {
-        // The guard is read before the shards: should a change come between,
-        // the version is too old, and the commit that relies on it is refused.
+    pub async fn read(registry: &dyn Registry) -> RegistryResult<Self> {
+        // Read the guard before the shards: if a change comes between, the version
+        // is too old and the dependent commit fails.
         let version = registry
             .get(&fleet_key())
             .await?
             .map_or(ABSENT, |record| record.version);
         let shards = read_shards(registry).await?;
-        let tallies = registry.tallies(Kind::Tenant, &slices_on("")).await?;
+        let tallies = registry.tallies(RecordKind::Tenant, &slices_on("")).await?;
         Ok(Self {
             version,
-            fleet: Fleet::from_records(shards.iter().map(|shard| &shard.value), &tallies),
+            fleet: PlacementFleet::from_records(shards.iter().map(|shard| &shard.value), &tallies),
             shards,
         })
     }
 
     /// The fleet as it was at a revision.
-    pub async fn read_at(registry: &dyn Registry, revision: u64) -> StoreResult<Fleet> {
+    pub async fn read_at(registry: &dyn Registry, revision: u64) -> RegistryResult<PlacementFleet> {
         let shards: Vec<Versioned<Shard>> = registry
-            .list_at(Kind::Shard, revision)
+            .list_at(RecordKind::Shard, revision)
             .await?
             .iter()
             .map(typed::decode)
-            .collect::<StoreResult<_>>()?;
+            .collect::<RegistryResult<_>>()?;
         let tallies = registry
-            .tallies_at(Kind::Tenant, &slices_on(""), revision)
+            .tallies_at(RecordKind::Tenant, &slices_on(""), revision)
             .await?;
-        Ok(Fleet::from_records(
+        Ok(PlacementFleet::from_records(
             shards.iter().map(|shard| &shard.value),
             &tallies,
         ))
@@ -83,14 +84,14 @@ impl FleetSnapshot {
         self.shards.iter().find(|shard| shard.value.shard_id == *id)
     }
 
-    /// What a placement made from this snapshot demands of its commit.
-    pub fn unchanged(&self) -> Expect {
-        Expect::Version(fleet_key(), self.version)
+    /// The precondition for committing a placement made from this snapshot.
+    pub fn unchanged(&self) -> Precondition {
+        Precondition::Version(fleet_key(), self.version)
     }
 
-    /// The write that goes with every change of a shard.
-    pub fn touched(&self) -> Write {
-        Write {
+    /// The write that accompanies every change of a shard.
+    pub fn touched(&self) -> RecordWrite {
+        RecordWrite {
             key: fleet_key(),
             expected: self.version,
             body: Some("{}".to_owned()),
@@ -99,12 +100,12 @@ impl FleetSnapshot {
         }
     }
 
-    /// Whether there has never been a fleet here.
+    /// Whether the registry has never had a fleet.
     pub fn is_new(&self) -> bool {
         self.version == ABSENT
     }
 
-    /// The regions that shards stand in.
+    /// The regions that contain shards.
     pub fn regions(&self) -> BTreeSet<RegionId> {
         self.shards
             .iter()
@@ -112,7 +113,7 @@ impl FleetSnapshot {
             .collect()
     }
 
-    /// The zones that shards carry.
+    /// The zone tags in use.
     pub fn zones(&self) -> BTreeSet<ZoneId> {
         self.shards
             .iter()
@@ -121,7 +122,7 @@ impl FleetSnapshot {
     }
 }
 
-async fn read_shards(registry: &dyn Registry) -> StoreResult<Vec<Versioned<Shard>>> {
+async fn read_shards(registry: &dyn Registry) -> RegistryResult<Vec<Versioned<Shard>>> {
     const PAGE: u32 = 1_000;
     let mut shards: Vec<Versioned<Shard>> = Vec::new();
     loop {
@@ -129,7 +130,7 @@ async fn read_shards(registry: &dyn Registry) -> StoreResult<Vec<Versioned<Shard
             after: shards
                 .last()
                 .map(|shard| shard.value.record_id().to_owned()),
-            ..RecordQuery::all(Kind::Shard, PAGE)
+            ..RecordQuery::all(RecordKind::Shard, PAGE)
         };
         let page = typed::list(registry, &query).await?;
         let last = page.len() < PAGE as usize;
@@ -142,7 +143,7 @@ async fn read_shards(registry: &dyn Registry) -> StoreResult<Vec<Versioned<Shard
 
 impl FleetCache {
     /// Reads the fleet for the first time.
-    pub async fn load(registry: &dyn Registry) -> StoreResult<Self> {
+    pub async fn load(registry: &dyn Registry) -> RegistryResult<Self> {
         let snapshot = FleetSnapshot::read(registry).await?;
         Ok(Self {
             snapshot: RwLock::new(Arc::new(snapshot)),
@@ -158,27 +159,28 @@ impl FleetCache {
     }
 
     /// Reads the fleet again.
-    pub async fn refresh(&self, registry: &dyn Registry) -> StoreResult<Arc<FleetSnapshot>> {
+    pub async fn refresh(&self, registry: &dyn Registry) -> RegistryResult<Arc<FleetSnapshot>> {
         let fresh = Arc::new(FleetSnapshot::read(registry).await?);
         let mut held = self
             .snapshot
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        // Two refreshes may overtake each other; the newer one stays.
+        // Refreshes may overtake each other: keep the newer one.
         if fresh.version >= held.version {
             *held = fresh.clone();
         }
         Ok(held.clone())
     }
 
-    /// Takes new counts of slices in.
+    /// Applies new slice counts.
     pub fn recount(&self, tallies: &BTreeMap<String, u64>) {
         let mut held = self
             .snapshot
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         let mut next = FleetSnapshot::clone(&held);
-        next.fleet = Fleet::from_records(next.shards.iter().map(|shard| &shard.value), tallies);
+        next.fleet =
+            PlacementFleet::from_records(next.shards.iter().map(|shard| &shard.value), tallies);
         *held = Arc::new(next);
     }
 }

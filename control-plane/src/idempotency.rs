@@ -1,18 +1,18 @@
-//! `Idempotency-Key`: a create that is sent twice happens once and is
-//! answered twice with the same body.
+//! `Idempotency-Key`: a create that is sent twice happens once and gets the same
+//! reply twice.
 //!
-//! The answer is written in the commit of the create itself, so there is no
-//! moment at which one exists without the other. An answer may hold a secret
-//! that is shown once (a new API key), and the store must not be able to read
-//! it: so it is sealed under a key made from the caller's own token, of which
-//! the store has only a hash. Whoever repeats the request brings the token,
-//! and with it the key.
+//! The commit of the create also writes the reply, so neither ever exists
+//! without the other. A reply may contain a secret that is shown once (a new
+//! API key), which the store must not be able to read. It is therefore sealed
+//! under a key derived from the caller's own token, of which the store only has
+//! a hash. A caller that repeats the request sends the token, and with it the
+//! key.
 
 use std::fmt;
 
 use ballast_domain::bounds::IDEMPOTENCY_HOURS;
 use ballast_domain::credential::Credential;
-use ballast_domain::registry::Reply;
+use ballast_domain::registry::RememberedReply;
 use ballast_domain::{Error, ErrorCode, Result, TokenId};
 use chacha20poly1305::aead::{Aead, KeyInit};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -24,7 +24,7 @@ use crate::plane::ControlPlane;
 
 const NONCE_BYTES: usize = 24;
 
-/// One request that is to be answered once.
+/// The identity of one idempotent request.
 #[derive(Clone)]
 pub struct Idempotency {
     id: String,
@@ -32,7 +32,7 @@ pub struct Idempotency {
     fingerprint: String,
 }
 
-/// What is sealed.
+/// The plaintext of a sealed reply.
 #[derive(Serialize, Deserialize)]
 struct Sealed<'a> {
     fingerprint: String,
@@ -60,17 +60,17 @@ impl Idempotency {
         }
     }
 
-    /// What names the request, whatever it says.
+    /// The id under which the reply is stored; independent of the request's body.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The answer given before, if there was one.
+    /// The reply to an earlier identical request, if there was one.
     pub async fn replay(&self, plane: &ControlPlane) -> Result<Option<Box<RawValue>>> {
         let Some(reply) = plane.registry().reply(&self.id, plane.now()).await? else {
             return Ok(None);
         };
-        let unreadable = || Error::internal("read a remembered reply", "it does not open");
+        let unreadable = || Error::internal("read a remembered reply", "it cannot be decrypted");
         if reply.sealed.len() < NONCE_BYTES {
             return Err(unreadable());
         }
@@ -91,8 +91,8 @@ impl Idempotency {
         Ok(Some(body.to_owned()))
     }
 
-    /// Seals an answer.
-    pub fn seal<T: Serialize>(&self, plane: &ControlPlane, answer: &T) -> Result<Reply> {
+    /// Seals a reply.
+    pub fn seal<T: Serialize>(&self, plane: &ControlPlane, answer: &T) -> Result<RememberedReply> {
         let failed = |source| Error::internal("remember the reply", source);
         let body = serde_json::value::to_raw_value(answer).map_err(failed)?;
         let clear = serde_json::to_vec(&Sealed {
@@ -103,13 +103,13 @@ impl Idempotency {
         let mut sealed = vec![0; NONCE_BYTES];
         plane.entropy().fill(&mut sealed);
         let nonce = XNonce::try_from(&sealed[..])
-            .map_err(|_| Error::internal("remember the reply", "the nonce has a wrong length"))?;
+            .map_err(|_| Error::internal("remember the reply", "wrong nonce length"))?;
         let closed = self
             .cipher()
             .encrypt(&nonce, &clear[..])
             .map_err(|_| Error::internal("remember the reply", "the cipher refused"))?;
         sealed.extend(closed);
-        Ok(Reply {
+        Ok(RememberedReply {
             id: self.id.clone(),
             sealed,
             expires_at: plane.now().plus_seconds(IDEMPOTENCY_HOURS * 3_600),
@@ -127,8 +127,8 @@ impl fmt::Debug for Idempotency {
     }
 }
 
-/// The hash of several parts, each preceded by its length, so that no two
-/// lists of parts are hashed alike.
+/// Hashes several parts, each preceded by its length, so that different lists
+/// of parts never hash alike.
 fn digest(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_the_files_cannot_read_the_secret() {
+    async fn stored_replies_do_not_reveal_the_secret() {
         let (directory, plane, token) = testing::plane().await;
         let secret = with_key(&token, &plane).await;
         for file in std::fs::read_dir(directory.path()).unwrap() {
@@ -193,7 +193,7 @@ mod tests {
                 assert!(!found, "a secret is on disk in clear");
             }
         }
-        // Another token under the same name of the request opens nothing.
+        // Another token with the same idempotency key cannot decrypt it.
         let stranger = Credential::generate(Purpose::AdminToken, plane.entropy());
         assert!(request(&stranger, "{}").replay(&plane).await.is_err());
     }

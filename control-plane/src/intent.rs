@@ -1,25 +1,25 @@
-//! Who wants a change, why, and whether the answer is to be remembered.
+//! Who requests a change, why, and whether to remember the reply.
 
-use ballast_domain::registry::{Commit, Expect, Write};
+use ballast_domain::registry::{Precondition, RecordWrite, RegistryCommit};
 use ballast_domain::{Actor, Result};
 use serde::Serialize;
 
 use crate::idempotency::Idempotency;
 use crate::plane::ControlPlane;
 
-/// Who wants a change and why.
+/// Who requests a change, and why.
 #[derive(Debug, Clone)]
 pub struct Intent {
-    /// Who.
+    /// Who requests it.
     pub actor: Actor,
-    /// Why, if that was said.
+    /// Why, if the caller gave a reason.
     pub reason: Option<String>,
-    /// How the answer is remembered, if the caller asked for that.
+    /// How to remember the reply, if the caller sent an idempotency key.
     pub idempotency: Option<Idempotency>,
 }
 
 impl Intent {
-    /// Ballast itself wants it.
+    /// A change requested by Ballast itself.
     pub fn ballast(part: &str, reason: &str) -> Self {
         Self {
             actor: Actor::ballast(part),
@@ -28,9 +28,14 @@ impl Intent {
         }
     }
 
-    /// The commit of these writes.
-    pub fn commit(&self, action: &'static str, writes: Vec<Write>, expects: Vec<Expect>) -> Commit {
-        Commit {
+    /// Builds the commit of these writes.
+    pub fn commit(
+        &self,
+        action: &'static str,
+        writes: Vec<RecordWrite>,
+        expects: Vec<Precondition>,
+    ) -> RegistryCommit {
+        RegistryCommit {
             actor: self.actor.clone(),
             action,
             reason: self.reason.clone(),
@@ -40,16 +45,16 @@ impl Intent {
         }
     }
 
-    /// The commit of a create, with its answer remembered if the caller asked
-    /// for that.
+    /// Builds the commit of a create, including the remembered reply if the caller
+    /// sent an idempotency key.
     pub fn create<T: Serialize>(
         &self,
         plane: &ControlPlane,
         action: &'static str,
-        writes: Vec<Write>,
-        expects: Vec<Expect>,
+        writes: Vec<RecordWrite>,
+        expects: Vec<Precondition>,
         answer: &T,
-    ) -> Result<Commit> {
+    ) -> Result<RegistryCommit> {
         let mut commit = self.commit(action, writes, expects);
         if let Some(idempotency) = &self.idempotency {
             commit.reply = Some(idempotency.seal(plane, answer)?);

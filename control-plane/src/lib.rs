@@ -1,21 +1,24 @@
-//! The control plane: who the tenants are, where they are, and who may ask.
+//! The control plane: stores tenants, shards and placements, and authorises
+//! operators.
 //!
 //! ```text
 //!   api/ ──► tenants, keys, shards, placements, tokens, events ──► registry
-//!            (what an operator can ask for, one file each)
-//!   keeper ── follows the registry's change feed: keeps the fleet in memory,
-//!             notes which shards are filling up, forgets old replies
-//!   route_source ── what routers read
-//!   workflows ── what is deployed and what runs, on the engine of state-machines
-//!   migrations, drains ── moves of slices, one by one and many at once
-//!   load ── what every shard and tenant uses, now and in the past
-//!   hotspots ── what is hot, why, and what is done about it
-//!   calendar ── polls that expect many voters, prepared for and left alone
-//!   shares ── links to a poll's results; reloads ── settings read again
-//!   slicing ── tenants cut into more slices, and joined again
+//!            (operator requests, one file each)
+//!   reconcile ── the shared loop of the reconcilers:
+//!     fleet_reconciler ──── follows the registry's change feed: refreshes the fleet
+//!                           cache, records shard pressure, deletes expired replies
+//!     migrations::reconciler ── restarts migrations that no execution works on
+//!   route_source ── serves routes to routers
+//!   workflows ── deployed definitions and their executions, on the state-machines engine
+//!   migrations, drains ── moving slices one at a time, and many at once
+//!   load ── the load of every shard and tenant, now and in the past
+//!   hotspots ── detection, diagnosis and cures
+//!   calendar ── polls that expect many voters: preparation and move freezes
+//!   shares ── links to a poll's results; reloads ── audit of settings reloads
+//!   slicing ── splitting tenants into more slices, and merging them
 //! ```
-//! The API writes intent into the registry; whatever follows from it is found
-//! there by those who follow its feed. Nothing here calls a router.
+//! The API only writes intent to the registry. Reconcilers read it from there
+//! and act on it. Nothing here calls a router.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -26,15 +29,16 @@ pub mod change;
 pub mod drains;
 pub mod events;
 pub mod fleet;
+pub mod fleet_reconciler;
 pub mod hotspots;
 pub mod idempotency;
 pub mod intent;
-pub mod keeper;
 pub mod keys;
 pub mod load;
 pub mod migrations;
 pub mod placements;
 pub mod plane;
+pub mod reconcile;
 pub mod registry;
 pub mod reloads;
 pub mod route_source;
@@ -48,5 +52,5 @@ pub mod tokens;
 pub mod validate;
 pub mod workflows;
 
-pub use plane::{ControlPlane, Settings};
+pub use plane::{ControlPlane, ControlPlaneSettings};
 pub use workflows::Workflows;

@@ -1,9 +1,9 @@
-//! What every part of the control plane works with.
+//! State shared by every part of the control plane.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use ballast_domain::registry::{Registry, StoreResult};
+use ballast_domain::registry::{Registry, RegistryResult};
 use ballast_domain::shard::PressureThresholds;
 use ballast_domain::{Clock, Entropy, RegionId, Timestamp};
 
@@ -12,86 +12,85 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use crate::calendar::{Calendar, CalendarSettings};
 use crate::fleet::FleetCache;
 use crate::hotspots::{HotspotSettings, Mind};
-use crate::load::{Load, LoadSettings};
-use crate::migrations::{MoveSettings, Movers};
+use crate::load::{LoadMonitor, LoadSettings};
+use crate::migrations::{MigrationBackends, MigrationSettings};
 use crate::workflows::Workflows;
 
-/// Changes that may be made at the same time, at the most.
-const LANES: usize = 64;
-/// Previews that may run at the same time.
+/// Number of locks that serialise changes; subjects are hashed onto them.
+const LOCKS: usize = 64;
+/// Previews that may run concurrently.
 const PREVIEWS: usize = 2;
 
-/// The registry, the clock, chance, and the fleet as it is known. Cheap to
-/// clone.
+/// The registry, clock, source of randomness and fleet cache. Cheap to clone.
 #[derive(Clone)]
 pub struct ControlPlane {
-    parts: Arc<Parts>,
+    inner: Arc<PlaneInner>,
 }
 
-struct Parts {
+struct PlaneInner {
     registry: Arc<dyn Registry>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     fleet: FleetCache,
-    settings: RwLock<Arc<Settings>>,
-    fleet_lane: Mutex<()>,
-    lanes: [Mutex<()>; LANES],
+    settings: RwLock<Arc<ControlPlaneSettings>>,
+    fleet_lock: Mutex<()>,
+    locks: [Mutex<()>; LOCKS],
     previews: Semaphore,
     workflows: OnceLock<Workflows>,
-    movers: OnceLock<Movers>,
-    load: OnceLock<Arc<Load>>,
-    mind: OnceLock<Arc<Mind>>,
+    migration_backends: OnceLock<MigrationBackends>,
+    load_monitor: OnceLock<Arc<LoadMonitor>>,
+    hotspot_state: OnceLock<Arc<Mind>>,
     calendar: OnceLock<Arc<Calendar>>,
 }
 
-/// What an operator may set, and may change while it runs.
+/// Settings that an operator may change while the process runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
-    /// The home of tenants that name none, and the region of such shards.
+pub struct ControlPlaneSettings {
+    /// Home region of tenants, and region of shards, that name none.
     pub default_region: RegionId,
-    /// When a shard is called busy.
+    /// Thresholds at which a shard counts as busy.
     pub pressure: PressureThresholds,
-    /// How long a rotated key works beside its successor, unless said.
+    /// How long a rotated key keeps working next to its successor, by default.
     pub rotate_overlap_seconds: i64,
-    /// About moves.
-    pub moves: MoveSettings,
-    /// About load.
+    /// Settings of migrations.
+    pub moves: MigrationSettings,
+    /// Settings of load measurement.
     pub load: LoadSettings,
-    /// About hotspots.
+    /// Settings of hotspots.
     pub hotspots: HotspotSettings,
-    /// About polls that expect many voters.
+    /// Settings of the calendar of polls that expect many voters.
     pub calendar: CalendarSettings,
 }
 
-fn hash_of(text: &str) -> u64 {
+fn hash_text(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()
 }
 
 impl ControlPlane {
-    /// A control plane over a registry.
+    /// Opens a control plane over a registry.
     pub async fn open(
         registry: Arc<dyn Registry>,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
-        settings: Settings,
-    ) -> StoreResult<Self> {
+        settings: ControlPlaneSettings,
+    ) -> RegistryResult<Self> {
         let fleet = FleetCache::load(&*registry).await?;
         Ok(Self {
-            parts: Arc::new(Parts {
+            inner: Arc::new(PlaneInner {
                 registry,
                 clock,
                 entropy,
                 fleet,
                 settings: RwLock::new(Arc::new(settings)),
-                fleet_lane: Mutex::new(()),
-                lanes: [const { Mutex::const_new(()) }; LANES],
+                fleet_lock: Mutex::new(()),
+                locks: [const { Mutex::const_new(()) }; LOCKS],
                 previews: Semaphore::new(PREVIEWS),
                 workflows: OnceLock::new(),
-                movers: OnceLock::new(),
-                load: OnceLock::new(),
-                mind: OnceLock::new(),
+                migration_backends: OnceLock::new(),
+                load_monitor: OnceLock::new(),
+                hotspot_state: OnceLock::new(),
                 calendar: OnceLock::new(),
             }),
         })
@@ -99,112 +98,111 @@ impl ControlPlane {
 
     /// The registry.
     pub fn registry(&self) -> &dyn Registry {
-        &*self.parts.registry
+        &*self.inner.registry
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
-        self.parts.clock.now()
+        self.inner.clock.now()
     }
 
     /// The clock.
     pub fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.parts.clock)
+        Arc::clone(&self.inner.clock)
     }
 
-    /// Chance.
+    /// The source of randomness.
     pub fn entropy(&self) -> &dyn Entropy {
-        &*self.parts.entropy
+        &*self.inner.entropy
     }
 
-    /// The fleet as it is known.
+    /// The fleet cache.
     pub fn fleet(&self) -> &FleetCache {
-        &self.parts.fleet
+        &self.inner.fleet
     }
 
-    /// Has workflows run from now on; the first time counts.
-    pub fn run_workflows(&self, workflows: Workflows) {
-        let _ = self.parts.workflows.set(workflows);
+    /// Attaches the workflow engine; only the first call has an effect.
+    pub fn set_workflows(&self, workflows: Workflows) {
+        let _ = self.inner.workflows.set(workflows);
     }
 
-    /// The workflows, once they run.
+    /// The workflow engine, once attached.
     pub fn workflows(&self) -> Option<&Workflows> {
-        self.parts.workflows.get()
+        self.inner.workflows.get()
     }
 
-    /// Has slices moved from now on; the first time counts.
-    pub fn move_slices(&self, movers: Movers) {
-        let _ = self.parts.movers.set(movers);
+    /// Attaches the backends of migrations; only the first call has an effect.
+    pub fn set_migration_backends(&self, migration_backends: MigrationBackends) {
+        let _ = self.inner.migration_backends.set(migration_backends);
     }
 
-    /// What moves need, once they are possible.
-    pub fn movers(&self) -> Option<&Movers> {
-        self.parts.movers.get()
+    /// The backends of migrations, once attached.
+    pub fn migration_backends(&self) -> Option<&MigrationBackends> {
+        self.inner.migration_backends.get()
     }
 
-    /// Has load kept from now on; the first time counts.
-    pub fn keep_load(&self, load: Arc<Load>) {
-        let _ = self.parts.load.set(load);
+    /// Attaches the load recorder; only the first call has an effect.
+    pub fn set_load_monitor(&self, load: Arc<LoadMonitor>) {
+        let _ = self.inner.load_monitor.set(load);
     }
 
-    /// The load, once it is measured.
-    pub fn load(&self) -> Option<&Arc<Load>> {
-        self.parts.load.get()
+    /// The load recorder, once attached.
+    pub fn load_monitor(&self) -> Option<&Arc<LoadMonitor>> {
+        self.inner.load_monitor.get()
     }
 
-    /// Has hotspots looked after from now on; the first time counts.
-    pub fn mind_hotspots(&self, mind: Arc<Mind>) {
-        let _ = self.parts.mind.set(mind);
+    /// Attaches the hotspot state; only the first call has an effect.
+    pub fn set_hotspot_state(&self, hotspot_state: Arc<Mind>) {
+        let _ = self.inner.hotspot_state.set(hotspot_state);
     }
 
-    /// What is known of hotspots, once somebody looks after them.
-    pub fn mind(&self) -> Option<&Arc<Mind>> {
-        self.parts.mind.get()
+    /// The hotspot state, once the hotspot reconciler runs.
+    pub fn hotspot_state(&self) -> Option<&Arc<Mind>> {
+        self.inner.hotspot_state.get()
     }
 
-    /// Has a calendar of polls kept from now on; the first time counts.
-    pub fn keep_calendar(&self, calendar: Arc<Calendar>) {
-        let _ = self.parts.calendar.set(calendar);
+    /// Attaches the calendar of polls; only the first call has an effect.
+    pub fn set_calendar(&self, calendar: Arc<Calendar>) {
+        let _ = self.inner.calendar.set(calendar);
     }
 
-    /// The calendar of polls, once somebody keeps it.
+    /// The calendar of polls, once attached.
     pub fn calendar(&self) -> Option<&Arc<Calendar>> {
-        self.parts.calendar.get()
+        self.inner.calendar.get()
     }
 
-    /// Waits for one's turn to change this subject. Changes of the same thing
-    /// made in this process go one after the other instead of running into
-    /// each other's compare-and-swap, which still guards them against other
-    /// processes.
-    pub(crate) async fn turn(&self, subject: &str) -> MutexGuard<'_, ()> {
-        let lane = hash_of(subject) % LANES as u64;
-        self.parts.lanes[usize::try_from(lane).unwrap_or(0)]
+    /// Locks a subject for a change. Changes of the same subject in this process
+    /// run one after the other instead of conflicting in compare-and-swap, which
+    /// still guards them against other processes.
+    pub(crate) async fn lock_subject(&self, subject: &str) -> MutexGuard<'_, ()> {
+        let slot = hash_text(subject) % LOCKS as u64;
+        self.inner.locks[usize::try_from(slot).unwrap_or(0)]
             .lock()
             .await
     }
 
-    /// The same for changes of shards, each of which changes the fleet record.
-    /// Whoever needs both turns takes this one first.
-    pub(crate) async fn fleet_turn(&self) -> MutexGuard<'_, ()> {
-        self.parts.fleet_lane.lock().await
+    /// Locks the fleet record, which every change of a shard updates. Callers that
+    /// need both locks take this one first.
+    pub(crate) async fn lock_fleet(&self) -> MutexGuard<'_, ()> {
+        self.inner.fleet_lock.lock().await
     }
 
-    /// Waits until a preview may run: each looks at every tenant.
+    /// Waits for a permit to run a preview. A preview reads every tenant.
     pub(crate) async fn preview_permit(&self) -> Option<SemaphorePermit<'_>> {
-        self.parts.previews.acquire().await.ok()
+        self.inner.previews.acquire().await.ok()
     }
 
-    /// The settings in force.
-    pub fn settings(&self) -> Arc<Settings> {
-        self.parts
+    /// The current settings.
+    pub fn settings(&self) -> Arc<ControlPlaneSettings> {
+        self.inner
             .settings
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// Puts other settings in force.
-    pub fn set_settings(&self, settings: Settings) {
+    /// Replaces the settings.
+    pub fn set_settings(&self, settings: ControlPlaneSettings) {
         *self
             .parts
             .settings

@@ -1,8 +1,8 @@
-//! The settings that are in force, as they were last read again: in the audit
-//! log it can be seen who had them read, when, and what was different.
+//! Audit record of settings reloads: who reloaded the settings, when, and what
+//! changed.
 
 use ballast_domain::Result;
-use ballast_domain::registry::{Entity, Kind};
+use ballast_domain::registry::{Entity, RecordKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,16 +11,16 @@ use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
 
-/// The one record of them.
+/// Id of the single settings record.
 const CONFIGURATION: &str = "configuration";
 
-/// The settings, section by section. They hold no secret.
+/// The settings, section by section. They contain no secret.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
-struct Settings(Value);
+struct ReloadedSettings(Value);
 
-impl Entity for Settings {
-    const KIND: Kind = Kind::Settings;
+impl Entity for ReloadedSettings {
+    const KIND: RecordKind = RecordKind::Settings;
     fn record_id(&self) -> &str {
         CONFIGURATION
     }
@@ -29,10 +29,10 @@ impl Entity for Settings {
     }
 }
 
-/// Writes down that the settings were read again, and what they are now.
-pub async fn note(plane: &ControlPlane, intent: &Intent, settings: Value) -> Result<()> {
-    let before = typed::get::<Settings>(plane.registry(), CONFIGURATION).await?;
-    let settings = Settings(settings);
+/// Records that the settings were reloaded, with their new values.
+pub async fn record_reload(plane: &ControlPlane, intent: &Intent, settings: Value) -> Result<()> {
+    let before = typed::get::<ReloadedSettings>(plane.registry(), CONFIGURATION).await?;
+    let settings = ReloadedSettings(settings);
     let write = match before {
         Some(before) => typed::update(before.version, &settings)?,
         None => typed::create(&settings, Vec::new())?,

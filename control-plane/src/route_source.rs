@@ -1,4 +1,4 @@
-//! What routers read: the registry through the [`RouteSource`] port.
+//! The [`RouteSource`] port over the registry: what routers read.
 
 use std::sync::Arc;
 
@@ -6,26 +6,28 @@ use async_trait::async_trait;
 use ballast_domain::credential::CredentialHash;
 use ballast_domain::key::ApiKey;
 use ballast_domain::migration::Migration;
-use ballast_domain::moving::MoveId;
-use ballast_domain::registry::{Kind, Registry, StoreError, StoreResult, hash_term};
-use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, Streamed, TenantRoute};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::registry::{RecordKind, Registry, RegistryError, RegistryResult, hash_term};
+use ballast_domain::routes::{
+    Grant, RouteInvalidation, RouteSource, ShardRoute, Streamed, TenantRoute,
+};
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::Tenant;
 use ballast_domain::{KeyId, ShardId, TenantId, Timestamp};
 
 use crate::registry::typed;
 
-/// How many changes are looked at in one go.
+/// Changes read per call.
 const FEED_PAGE: u32 = 1_000;
 
-/// Routes straight from a registry.
+/// Serves routes straight from a registry.
 #[derive(Clone)]
 pub struct RegistryRoutes {
     registry: Arc<dyn Registry>,
 }
 
 impl RegistryRoutes {
-    /// Routes from this registry.
+    /// Serves routes from this registry.
     pub fn new(registry: Arc<dyn Registry>) -> Self {
         Self { registry }
     }
@@ -33,12 +35,12 @@ impl RegistryRoutes {
 
 #[async_trait]
 impl RouteSource for RegistryRoutes {
-    async fn grant(&self, hash: &CredentialHash) -> StoreResult<Option<Grant>> {
+    async fn grant(&self, hash: &CredentialHash) -> RegistryResult<Option<Grant>> {
         let found = typed::find::<ApiKey>(&*self.registry, hash_term(hash)).await?;
         Ok(found.map(|key| Grant::new(*hash, &key.value)))
     }
 
-    async fn tenant(&self, id: &TenantId) -> StoreResult<Option<Arc<TenantRoute>>> {
+    async fn tenant(&self, id: &TenantId) -> RegistryResult<Option<Arc<TenantRoute>>> {
         let found = typed::get::<Tenant>(&*self.registry, id.as_str()).await?;
         Ok(found.map(|tenant| {
             let Tenant {
@@ -61,7 +63,7 @@ impl RouteSource for RegistryRoutes {
         }))
     }
 
-    async fn shard(&self, id: &ShardId) -> StoreResult<Option<ShardRoute>> {
+    async fn shard(&self, id: &ShardId) -> RegistryResult<Option<ShardRoute>> {
         let found = typed::get::<Shard>(&*self.registry, id.as_str()).await?;
         Ok(found.map(|shard| {
             let Shard { region, state, .. } = shard.value;
@@ -69,50 +71,50 @@ impl RouteSource for RegistryRoutes {
         }))
     }
 
-    async fn streamed_back(&self, id: &MoveId) -> StoreResult<Streamed> {
+    async fn streamed_back(&self, id: &MigrationId) -> RegistryResult<Streamed> {
         let found = typed::get::<Migration>(&*self.registry, &id.0).await?;
         Ok(match found.map(|found| found.value.figures.streamed_back) {
             Some(Some(back)) => Streamed::UpTo(back.position),
-            // While something is made anew there, or the cutover is just written down.
+            // A copy is being rebuilt there, or the cutover has only just been recorded.
             Some(None) => Streamed::NotYet,
             None => Streamed::Unknown,
         })
     }
 
-    async fn stale_since(&self, revision: u64) -> StoreResult<(u64, Vec<Stale>)> {
+    async fn stale_since(&self, revision: u64) -> RegistryResult<(u64, Vec<RouteInvalidation>)> {
         self.registry.wait_past(revision).await?;
         let events = self.registry.changes(revision, FEED_PAGE).await?;
         let next = events.last().map_or(revision, |event| event.revision);
-        let bad = |source| StoreError::new("read a changed id", source);
+        let bad = |source| RegistryError::new("read a changed id", source);
         let stale = events.into_iter().filter_map(|event| {
             let id = &event.key.id;
             match event.key.kind {
-                Kind::Key => Some(id.parse().map(Stale::Key)),
-                Kind::Tenant => Some(id.parse().map(Stale::Tenant)),
-                Kind::Shard => Some(id.parse().map(Stale::Shard)),
-                Kind::Token
-                | Kind::Fleet
-                | Kind::Workflow
-                | Kind::Execution
-                | Kind::Migration
-                | Kind::Hotspot
-                | Kind::Plan
-                | Kind::Settings
-                | Kind::Share => None,
+                RecordKind::Key => Some(id.parse().map(RouteInvalidation::Key)),
+                RecordKind::Tenant => Some(id.parse().map(RouteInvalidation::Tenant)),
+                RecordKind::Shard => Some(id.parse().map(RouteInvalidation::Shard)),
+                RecordKind::Token
+                | RecordKind::Fleet
+                | RecordKind::Workflow
+                | RecordKind::Execution
+                | RecordKind::Migration
+                | RecordKind::Hotspot
+                | RecordKind::Plan
+                | RecordKind::Settings
+                | RecordKind::Share => None,
             }
         });
         Ok((next, stale.collect::<Result<_, _>>().map_err(bad)?))
     }
 
-    async fn revision(&self) -> StoreResult<u64> {
+    async fn revision(&self) -> RegistryResult<u64> {
         self.registry.revision().await
     }
 
-    async fn keys_used(&self, uses: Vec<(KeyId, Timestamp)>) -> StoreResult<()> {
+    async fn keys_used(&self, uses: Vec<(KeyId, Timestamp)>) -> RegistryResult<()> {
         let uses: Vec<_> = uses
             .into_iter()
             .map(|(id, at)| (id.to_string(), at))
             .collect();
-        self.registry.mark_used(Kind::Key, &uses).await
+        self.registry.mark_used(RecordKind::Key, &uses).await
     }
 }

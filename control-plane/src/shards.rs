@@ -1,12 +1,12 @@
 //! Shards: add, read, change weight, zones, density and state, remove.
 //!
-//! Every change here also changes the fleet record, so that no placement is
-//! ever committed from a fleet that is no longer so.
+//! Every change here also updates the fleet record, so that no placement
+//! commits from a stale fleet.
 
 use ballast_domain::bounds::{SHARDS_MAX, SLICES_PER_SHARD_DEFAULT, ZONES_MAX};
 use ballast_domain::error::{ErrorCode, did_you_mean};
 use ballast_domain::migration::open_on;
-use ballast_domain::registry::{CommitError, Expect, Kind, pinned_to, slices_on};
+use ballast_domain::registry::{CommitError, Precondition, RecordKind, pinned_to, slices_on};
 use ballast_domain::shard::{Pressure, Shard, ShardState};
 use ballast_domain::{Error, RegionId, Result, ShardId, ZoneId};
 use serde::{Deserialize, Serialize};
@@ -17,52 +17,51 @@ use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::validate;
 
-/// How often one is made anew because another process changed the fleet.
+/// Retries after another process changed the fleet.
 const ATTEMPTS: usize = 64;
 
-/// What a caller says of a new shard.
+/// A request to add a shard.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewShard {
-    /// Its name.
+    /// Its id.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Where its data is; an embedded shard under the data directory when
-    /// absent.
+    /// Where its data is; an embedded shard under the data directory when absent.
     #[schema(max_length = 500, example = "file:shards/shard-5")]
     pub url: Option<String>,
-    /// The region it stands in; the default region when absent.
+    /// Its region; the default region when absent.
     pub region: Option<RegionId>,
-    /// Its tags.
+    /// Its zone tags.
     #[serde(default)]
     #[schema(max_items = 32)]
     pub zones: Vec<ZoneId>,
-    /// Its capacity beside the others'; 1 when absent.
+    /// Its capacity relative to other shards; 1 when absent.
     #[schema(minimum = 0.001, maximum = 1_000_000)]
     pub weight: Option<f64>,
-    /// The most slices it may hold.
+    /// Maximum number of slices it may hold.
     #[schema(minimum = 1, maximum = 100_000_000)]
     pub max_slices: Option<u64>,
 }
 
-/// What a caller wants changed; absent fields stay as they are.
+/// Fields to change; absent fields stay as they are.
 #[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ShardPatch {
-    /// Its capacity beside the others'.
+    /// Its capacity relative to other shards.
     #[schema(minimum = 0.001, maximum = 1_000_000)]
     pub weight: Option<f64>,
-    /// Its tags.
+    /// Its zone tags.
     #[schema(max_items = 32)]
     pub zones: Option<Vec<ZoneId>>,
-    /// Whether it takes slices.
+    /// Whether it accepts slices.
     pub state: Option<ShardState>,
-    /// The most slices it may hold.
+    /// Maximum number of slices it may hold.
     #[schema(minimum = 1, maximum = 100_000_000)]
     pub max_slices: Option<u64>,
 }
 
-/// A shard with what is known of it now.
+/// A shard and its current slice count.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct ShardBody {
     /// The shard.
@@ -72,8 +71,8 @@ pub struct ShardBody {
     pub slices: u64,
 }
 
-/// The shard that a caller describes, checked.
-pub fn described(plane: &ControlPlane, new: &NewShard) -> Result<Shard> {
+/// Builds and checks the shard that a caller describes.
+pub fn build_shard(plane: &ControlPlane, new: &NewShard) -> Result<Shard> {
     let shard = Shard {
         shard_id: new.shard_id.clone(),
         url: new
@@ -102,8 +101,8 @@ fn check(shard: &Shard) -> Result<()> {
     validate::distinct("/zones", &shard.zones, ZONES_MAX)
 }
 
-/// A shard is a URL. Only engines that this build can open are taken, and no
-/// secret may be in it.
+/// Checks a shard's URL. Only engines that this build can open are accepted, and
+/// the URL may not contain credentials.
 fn check_url(url: &str) -> Result<()> {
     let bad = |message: &str| Err(Error::invalid_field("/url", message));
     validate::text("/url", url, 500)?;
@@ -111,22 +110,22 @@ fn check_url(url: &str) -> Result<()> {
         return bad("this build opens file:… shards only, e.g. file:shards/shard-5");
     };
     if path.is_empty() || path.contains(['?', '#', '@']) {
-        return bad("a file: URL is a path: it is not empty and has none of ?, # and @ in it");
+        return bad("a file: URL is a path: it must not be empty or contain ?, # or @");
     }
-    // One place has one spelling, so that no two shards share a directory.
+    // Each directory has one spelling, so that no two shards share it.
     let relative = path.strip_prefix('/').unwrap_or(path);
     if relative
         .split('/')
         .any(|part| matches!(part, "" | "." | ".."))
     {
-        return bad("write the path without ., .. and empty parts, and without a slash at its end");
+        return bad("write the path without ., .., empty parts or a trailing slash");
     }
     Ok(())
 }
 
-/// Adds a shard. Nobody moves: who would is told by a preview.
+/// Adds a shard. No slice moves; a preview lists the slices that would.
 pub async fn add(plane: &ControlPlane, intent: &Intent, new: &NewShard) -> Result<ShardBody> {
-    let shard = described(plane, new)?;
+    let shard = build_shard(plane, new)?;
     let body = ShardBody {
         shard: Versioned {
             value: shard.clone(),
@@ -134,7 +133,7 @@ pub async fn add(plane: &ControlPlane, intent: &Intent, new: &NewShard) -> Resul
         },
         slices: 0,
     };
-    let _turn = plane.fleet_turn().await;
+    let _turn = plane.lock_fleet().await;
     for _ in 0..ATTEMPTS {
         let snapshot = plane.fleet().refresh(plane.registry()).await?;
         if snapshot.shard(&shard.shard_id).is_some() {
@@ -147,7 +146,7 @@ pub async fn add(plane: &ControlPlane, intent: &Intent, new: &NewShard) -> Resul
             .find(|other| other.value.url == shard.url)
         {
             let detail = format!(
-                "shard {} stores its data at {}",
+                "shard {} already stores its data at {}",
                 other.value.shard_id, shard.url
             );
             return Err(Error::new(ErrorCode::ShardUrlTaken, detail));
@@ -170,12 +169,12 @@ pub async fn add(plane: &ControlPlane, intent: &Intent, new: &NewShard) -> Resul
     Err(Error::new(ErrorCode::Busy, "the fleet kept changing").retry_after(1))
 }
 
-/// Every shard, in the order of their ids, with counts as of now.
+/// Every shard, ordered by id, with current slice counts.
 pub async fn list(plane: &ControlPlane) -> Result<Vec<ShardBody>> {
     let snapshot = plane.fleet().snapshot();
     let tallies = plane
         .registry()
-        .tallies(Kind::Tenant, &slices_on(""))
+        .tallies(RecordKind::Tenant, &slices_on(""))
         .await?;
     let bodies = snapshot.shards().iter().map(|shard| ShardBody {
         slices: tallies
@@ -192,16 +191,16 @@ pub async fn get(plane: &ControlPlane, id: &ShardId) -> Result<ShardBody> {
     let Some(shard) = typed::get(plane.registry(), id.as_str()).await? else {
         return Err(not_found(plane, id));
     };
-    let slices = slices_of(plane, id).await?;
+    let slices = count_slices(plane, id).await?;
     Ok(ShardBody { shard, slices })
 }
 
-async fn slices_of(plane: &ControlPlane, id: &ShardId) -> Result<u64> {
-    tally(plane, slices_on(id.as_str())).await
+async fn count_slices(plane: &ControlPlane, id: &ShardId) -> Result<u64> {
+    read_tally(plane, slices_on(id.as_str())).await
 }
 
-async fn tally(plane: &ControlPlane, tally: String) -> Result<u64> {
-    let tallies = plane.registry().tallies(Kind::Tenant, &tally).await?;
+async fn read_tally(plane: &ControlPlane, tally: String) -> Result<u64> {
+    let tallies = plane.registry().tallies(RecordKind::Tenant, &tally).await?;
     Ok(tallies.get(&tally).copied().unwrap_or(0))
 }
 
@@ -241,7 +240,7 @@ pub async fn update(
         } => "shard.weight",
         _ => "shard.update",
     };
-    let shard = edit(plane, intent, id, if_match, action, |shard| {
+    let shard = edit_shard(plane, intent, id, if_match, action, |shard| {
         shard.weight = patch.weight.unwrap_or(shard.weight);
         shard.zones = patch.zones.clone().unwrap_or_else(|| shard.zones.clone());
         shard.state = patch.state.unwrap_or(shard.state);
@@ -249,13 +248,13 @@ pub async fn update(
         check(shard)
     })
     .await?;
-    let slices = slices_of(plane, id).await?;
+    let slices = count_slices(plane, id).await?;
     Ok(ShardBody { shard, slices })
 }
 
-/// Changes a shard's record and the fleet record with it; an edit that
-/// changes nothing writes nothing.
-pub(crate) async fn edit(
+/// Changes a shard's record together with the fleet record. An edit that changes
+/// nothing writes nothing.
+pub(crate) async fn edit_shard(
     plane: &ControlPlane,
     intent: &Intent,
     id: &ShardId,
@@ -263,7 +262,7 @@ pub(crate) async fn edit(
     action: &'static str,
     mut edit: impl FnMut(&mut Shard) -> Result<()>,
 ) -> Result<Versioned<Shard>> {
-    let _turn = plane.fleet_turn().await;
+    let _turn = plane.lock_fleet().await;
     let mut attempts = Attempts::new(plane, intent, action, if_match);
     loop {
         let snapshot = plane.fleet().refresh(plane.registry()).await?;
@@ -271,7 +270,7 @@ pub(crate) async fn edit(
             return Err(not_found(plane, id));
         };
         let mut value = old.value.clone();
-        edit(&mut value)?;
+        edit_shard(&mut value)?;
         let writes = if value == old.value {
             Vec::new()
         } else {
@@ -290,48 +289,48 @@ pub(crate) async fn edit(
     }
 }
 
-/// Takes an empty shard out of the fleet.
+/// Removes an empty shard from the fleet.
 pub async fn remove(
     plane: &ControlPlane,
     intent: &Intent,
     id: &ShardId,
     if_match: &IfMatch,
 ) -> Result<()> {
-    let _turn = plane.fleet_turn().await;
+    let _turn = plane.lock_fleet().await;
     let mut attempts = Attempts::new(plane, intent, "shard.remove", if_match);
     loop {
         let snapshot = plane.fleet().refresh(plane.registry()).await?;
         let Some(old) = snapshot.shard(id) else {
             return Err(not_found(plane, id));
         };
-        let slices = slices_of(plane, id).await?;
+        let slices = count_slices(plane, id).await?;
         if slices > 0 {
             let detail = format!("shard {id} still holds {slices} slices");
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail));
         }
-        let pins = tally(plane, pinned_to(id.as_str())).await?;
+        let pins = read_tally(plane, pinned_to(id.as_str())).await?;
         if pins > 0 {
             let detail = format!("{pins} tenants are pinned to shard {id}");
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail)
-                .next("Take the pins away first (placement unpin)."));
+                .next("Remove the pins first (placement unpin)."));
         }
         let open = plane
             .registry()
-            .tallies(Kind::Migration, &open_on(id))
+            .tallies(RecordKind::Migration, &open_on(id))
             .await?;
         if let Some(moves) = open.get(&open_on(id)) {
-            let detail = format!("{moves} moves from or to shard {id} are not over");
+            let detail = format!("{moves} migrations from or to shard {id} are still running");
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail)
                 .next("Wait for them, or end their windows (migration list, complete)."));
         }
-        // A slice placed here meanwhile makes the tally 1 and this commit fail;
-        // one placed from now on finds the fleet record changed.
+        // A slice placed here meanwhile makes the tally 1, so this commit fails;
+        // a slice placed later conflicts on the fleet record.
         let writes = vec![typed::remove(old.version, &old.value), snapshot.touched()];
-        let none = |tally| Expect::TallyBelow(Kind::Tenant, tally, 1);
+        let none = |tally| Precondition::TallyBelow(RecordKind::Tenant, tally, 1);
         let unused = vec![
             none(slices_on(id.as_str())),
             none(pinned_to(id.as_str())),
-            Expect::TallyBelow(Kind::Migration, open_on(id), 1),
+            Precondition::TallyBelow(RecordKind::Migration, open_on(id), 1),
         ];
         let edit = Edit {
             old: old.version,

@@ -1,4 +1,4 @@
-//! Stand-ins for time and chance in this room's tests.
+//! Deterministic clock and randomness for this crate's tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -9,16 +9,16 @@ use ballast_domain::{Clock, Entropy, Timestamp};
 
 use crate::registry::sqlite::SqliteRegistry;
 
-/// A clock that moves only when told to.
+/// A clock that only moves when a test advances it.
 pub(crate) struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// A clock that stands at a fixed moment in 2026.
+    /// A clock set to a fixed moment in 2026.
     pub(crate) fn new() -> Self {
         Self(AtomicI64::new(1_794_821_400_000))
     }
 
-    /// Moves the clock; backwards too.
+    /// Advances the clock; negative values set it back.
     pub(crate) fn advance_ms(&self, ms: i64) {
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
@@ -30,11 +30,11 @@ impl Clock for ManualClock {
     }
 }
 
-/// Chance from one seed: the same run draws the same bytes.
+/// Seeded randomness: the same seed draws the same bytes.
 pub(crate) struct SeededEntropy(AtomicU64);
 
 impl SeededEntropy {
-    /// Chance that begins with this seed.
+    /// Randomness from this seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
@@ -51,23 +51,23 @@ impl Entropy for SeededEntropy {
     }
 }
 
-/// A control plane over a fresh registry, with three shards and a token.
+/// A control plane over a new registry, with three shards and a token.
 pub(crate) async fn plane() -> (tempfile::TempDir, crate::ControlPlane, Credential) {
     plane_at(Arc::new(ManualClock::new())).await
 }
 
-/// The same, at the time of this clock.
+/// The same, using this clock.
 pub(crate) async fn plane_at(
     clock: Arc<ManualClock>,
 ) -> (tempfile::TempDir, crate::ControlPlane, Credential) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("registry.db");
     let registry = SqliteRegistry::open(&file, clock.clone()).await.unwrap();
-    let settings = crate::Settings {
+    let settings = crate::ControlPlaneSettings {
         default_region: "local".parse().unwrap(),
         pressure: PressureThresholds::default(),
         rotate_overlap_seconds: 86_400,
-        moves: crate::migrations::MoveSettings::default(),
+        moves: crate::migrations::MigrationSettings::default(),
         load: crate::load::LoadSettings::default(),
         hotspots: crate::hotspots::HotspotSettings::default(),
         calendar: crate::calendar::CalendarSettings::default(),

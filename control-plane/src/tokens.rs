@@ -1,13 +1,15 @@
-//! Admin tokens: who may use the admin API, and as what.
+//! Admin tokens: who may use the admin API, and with which role.
 //!
-//! The first start makes one with the role admin. When it is lost, a stopped
-//! instance is given another ([`reset`]).
+//! The first start creates one with the role admin. If it is lost, an operator
+//! creates a new one on the stopped instance ([`reset`]).
 
 use ballast_domain::bounds::TOKENS_MAX;
 use ballast_domain::credential::{Credential, Purpose, inspect};
 use ballast_domain::error::ErrorCode;
-use ballast_domain::registry::{Expect, Kind, RecordQuery, TOKENS, Write, hash_term};
-use ballast_domain::token::{AdminToken, Role};
+use ballast_domain::registry::{
+    Precondition, RecordKind, RecordQuery, RecordWrite, TOKENS, hash_term,
+};
+use ballast_domain::token::{AdminRole, AdminToken};
 use ballast_domain::{Actor, Error, Result, Timestamp, TokenId};
 use serde::{Deserialize, Serialize};
 
@@ -17,52 +19,52 @@ use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::validate;
 
-/// The name of the token that the first start or a reset makes.
+/// Name of the token that the first start or a reset creates.
 const FIRST_NAME: &str = "first-admin";
 
-/// What a caller says of a new token.
+/// A request to create a token.
 #[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewToken {
     /// Who or what will use it.
     #[schema(min_length = 1, max_length = 200)]
     pub name: String,
-    /// What it may do.
-    pub role: Role,
-    /// When it stops working; never when absent.
+    /// Its role.
+    pub role: AdminRole,
+    /// When it expires; never when absent.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
-    /// After how many seconds it stops working, instead of `expiresAt`.
+    /// After how many seconds it expires, instead of `expiresAt`.
     #[schema(minimum = 1, maximum = 3_153_600_000_i64)]
     pub expires_in_seconds: Option<i64>,
 }
 
-/// A new token, with the secret that is shown this once.
+/// A new token, with the secret that is shown only once.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct NewTokenBody {
     /// The secret. It is not stored and cannot be shown again.
     #[schema(example = "bl_admin_…")]
     pub token: String,
-    /// What is known of it.
+    /// The token's record.
     #[serde(flatten)]
     pub body: Versioned<AdminToken>,
 }
 
-/// Creates a token and returns the secret, this once.
+/// Creates a token and returns its secret, which is shown only once.
 pub async fn create(plane: &ControlPlane, intent: &Intent, new: &NewToken) -> Result<NewTokenBody> {
     validate::name("/name", &new.name)?;
     if new.name.starts_with("ballast/") {
-        // So the audit log calls what Ballast does by itself.
+        // The audit log uses this prefix for actions of Ballast itself.
         return Err(Error::invalid_field(
             "/name",
-            "names that begin with ballast/ are Ballast's own",
+            "names that begin with ballast/ are reserved",
         ));
     }
     let expires_at = validate::expiry(new.expires_at, new.expires_in_seconds, plane.now())?;
     let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
-    let (body, write) = minted(plane, &secret, &new.name, new.role, expires_at)?;
-    let expects = vec![Expect::TallyBelow(
-        Kind::Token,
+    let (body, write) = build_token(plane, &secret, &new.name, new.role, expires_at)?;
+    let expects = vec![Precondition::TallyBelow(
+        RecordKind::Token,
         TOKENS.to_owned(),
         TOKENS_MAX,
     )];
@@ -75,13 +77,13 @@ pub async fn create(plane: &ControlPlane, intent: &Intent, new: &NewToken) -> Re
     Ok(body)
 }
 
-fn minted(
+fn build_token(
     plane: &ControlPlane,
     secret: &Credential,
     name: &str,
-    role: Role,
+    role: AdminRole,
     expires_at: Option<Timestamp>,
-) -> Result<(NewTokenBody, Write)> {
+) -> Result<(NewTokenBody, RecordWrite)> {
     let token = AdminToken {
         token_id: TokenId::random(plane.entropy()),
         name: name.to_owned(),
@@ -103,7 +105,7 @@ fn minted(
     Ok((body, write))
 }
 
-/// A page of tokens, in the order of their ids.
+/// A page of tokens, ordered by id.
 pub async fn list(
     plane: &ControlPlane,
     after: Option<String>,
@@ -111,12 +113,12 @@ pub async fn list(
 ) -> Result<Vec<Versioned<AdminToken>>> {
     let query = RecordQuery {
         after,
-        ..RecordQuery::all(Kind::Token, limit)
+        ..RecordQuery::all(RecordKind::Token, limit)
     };
     Ok(typed::list(plane.registry(), &query).await?)
 }
 
-/// Ends a token now; the last admin token that works for ever is kept.
+/// Revokes a token. The last admin token that never expires cannot be revoked.
 pub async fn revoke(
     plane: &ControlPlane,
     intent: &Intent,
@@ -136,8 +138,8 @@ pub async fn revoke(
         } else {
             vec![typed::update_keeping_terms(old.version, &value)?]
         };
-        let expects = if old.value.works(plane.now()) && old.value.role == Role::Admin {
-            vec![another_admin(plane, id).await?]
+        let expects = if old.value.works(plane.now()) && old.value.role == AdminRole::Admin {
+            vec![expect_another_admin(plane, id).await?]
         } else {
             Vec::new()
         };
@@ -153,23 +155,22 @@ pub async fn revoke(
     }
 }
 
-/// Another admin token that works and does not expire: it must still be as it
-/// is when this one is revoked, so that two admins who revoke each other do
-/// not leave nobody.
-async fn another_admin(plane: &ControlPlane, id: &TokenId) -> Result<Expect> {
+/// Expects that another active, non-expiring admin token stays unchanged, so
+/// that two admins who revoke each other cannot leave the instance without one.
+async fn expect_another_admin(plane: &ControlPlane, id: &TokenId) -> Result<Precondition> {
     let mut after = None;
     loop {
         let query = RecordQuery {
             terms: vec!["role:admin".to_owned()],
             after,
-            ..RecordQuery::all(Kind::Token, 500)
+            ..RecordQuery::all(RecordKind::Token, 500)
         };
         let page = plane.registry().list(&query).await?;
         for record in &page {
             let token: Versioned<AdminToken> = typed::decode(record)?;
             let lasting = token.value.works(plane.now()) && token.value.expires_at.is_none();
             if token.value.token_id != *id && lasting {
-                return Ok(Expect::Version(record.key.clone(), record.version));
+                return Ok(Precondition::Version(record.key.clone(), record.version));
             }
         }
         after = page.last().map(|record| record.key.id.clone());
@@ -180,7 +181,7 @@ async fn another_admin(plane: &ControlPlane, id: &TokenId) -> Result<Expect> {
     }
 }
 
-/// The token that was shown, if it works: the way into the admin API.
+/// The token with this secret, if it is active: authenticates the admin API.
 pub async fn authenticate(
     plane: &ControlPlane,
     shown: &str,
@@ -193,20 +194,20 @@ pub async fn authenticate(
     Ok(found.filter(|token| token.value.works(plane.now())))
 }
 
-/// The token of this id, if it works: for those who have shown it before.
-pub async fn working(plane: &ControlPlane, id: &TokenId) -> Result<Option<AdminToken>> {
+/// The token with this id, if it is active: for sessions authenticated before.
+pub async fn find_active(plane: &ControlPlane, id: &TokenId) -> Result<Option<AdminToken>> {
     let found = typed::get::<AdminToken>(plane.registry(), id.as_str()).await?;
     let works = found.filter(|token| token.value.works(plane.now()));
     Ok(works.map(|token| token.value))
 }
 
-/// Refuses a token whose role is below `least`.
-pub fn at_least(token: &AdminToken, least: Role) -> Result<()> {
+/// Rejects a token whose role is below `least`.
+pub fn require_role(token: &AdminToken, least: AdminRole) -> Result<()> {
     if token.role >= least {
         return Ok(());
     }
     let detail = format!(
-        "this takes the role {}; token {:?} has the role {}",
+        "this requires the role {}; token {:?} has the role {}",
         least.name(),
         token.name,
         token.role.name()
@@ -214,18 +215,18 @@ pub fn at_least(token: &AdminToken, least: Role) -> Result<()> {
     Err(Error::new(ErrorCode::MissingRole, detail))
 }
 
-/// Whether any token was ever made here.
-pub async fn any(plane: &ControlPlane) -> Result<bool> {
+/// Whether any token exists.
+pub async fn any_exists(plane: &ControlPlane) -> Result<bool> {
     Ok(!plane
         .registry()
-        .list(&RecordQuery::all(Kind::Token, 1))
+        .list(&RecordQuery::all(RecordKind::Token, 1))
         .await?
         .is_empty())
 }
 
 /// The write that makes `secret` the first admin token.
-pub(crate) fn first(plane: &ControlPlane, secret: &Credential) -> Result<Write> {
-    let (made, _) = minted(plane, secret, FIRST_NAME, Role::Admin, None)?;
+pub(crate) fn first_token_write(plane: &ControlPlane, secret: &Credential) -> Result<RecordWrite> {
+    let (made, _) = build_token(plane, secret, FIRST_NAME, AdminRole::Admin, None)?;
     let token = AdminToken {
         first: true,
         ..made.body.value
@@ -233,10 +234,10 @@ pub(crate) fn first(plane: &ControlPlane, secret: &Credential) -> Result<Write> 
     Ok(typed::create(&token, vec![hash_term(&secret.hash())])?)
 }
 
-/// Makes `secret` the new first admin token and ends those made so before: what is lost
-/// may be in the wrong hands. Tokens that people made stay.
+/// Makes `secret` the new first admin token and revokes earlier first tokens: a
+/// lost token may be in the wrong hands. Tokens that operators created stay.
 pub async fn reset(plane: &ControlPlane, secret: &Credential) -> Result<()> {
-    let mut writes = vec![first(plane, secret)?];
+    let mut writes = vec![first_token_write(plane, secret)?];
     let mut after = None;
     loop {
         let page = list(plane, after, 500).await?;

@@ -1,4 +1,4 @@
-//! Checks of what a caller sent, each with the place and the reason.
+//! Checks of request fields; errors carry the field's pointer and the reason.
 
 use ballast_domain::bounds::{
     CONCURRENT_QUERIES_MAX, EXPIRES_IN_SECONDS_MAX, NAME_CHARS_MAX, ORIGIN_CHARS_MAX, ORIGINS_MAX,
@@ -6,13 +6,13 @@ use ballast_domain::bounds::{
     WEIGHT_MAX, WEIGHT_MIN, ZONES_MAX,
 };
 use ballast_domain::error::did_you_mean;
-use ballast_domain::limits::Limits;
+use ballast_domain::limits::TenantLimits;
 use ballast_domain::residency::Residency;
 use ballast_domain::{Error, ErrorCode, RegionId, Result, Timestamp, ZoneId};
 
 use crate::fleet::FleetSnapshot;
 
-/// A text that people read: not empty, not long, no control characters.
+/// Text for people: not empty, not too long, no control characters.
 pub fn text(pointer: &str, value: &str, chars_max: usize) -> Result<()> {
     if value.trim().is_empty() {
         Err(Error::invalid_field(pointer, "it is empty"))
@@ -24,21 +24,20 @@ pub fn text(pointer: &str, value: &str, chars_max: usize) -> Result<()> {
     } else if value.chars().any(is_unprintable) {
         Err(Error::invalid_field(
             pointer,
-            "it has control characters in it",
+            "it contains control characters",
         ))
     } else {
         Ok(())
     }
 }
 
-/// Control characters, and those that turn the direction of the text around
-/// them or hide in it.
+/// Control characters, bidirectional overrides and invisible characters.
 fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A text of a program: any, but not long.
+/// Text for programs: any characters, but not too long.
 pub fn length(pointer: &str, value: &str, chars_max: usize) -> Result<()> {
     if value.chars().count() > chars_max {
         let message = format!("it is longer than {chars_max} characters");
@@ -59,12 +58,12 @@ pub fn weight(pointer: &str, value: f64) -> Result<()> {
     } else {
         Err(Error::invalid_field(
             pointer,
-            format!("{value} is no weight: it must be a number from {WEIGHT_MIN} to {WEIGHT_MAX}"),
+            format!("{value} is not a weight: use a number from {WEIGHT_MIN} to {WEIGHT_MAX}"),
         ))
     }
 }
 
-/// A number that must be in 1..=max.
+/// A number in `1..=max`.
 pub fn count(pointer: &str, value: u64, max: u64) -> Result<()> {
     if (1..=max).contains(&value) {
         Ok(())
@@ -82,7 +81,7 @@ pub fn max_slices(pointer: &str, value: u64) -> Result<()> {
 }
 
 /// A tenant's limits.
-pub fn limits(limits: &Limits) -> Result<()> {
+pub fn limits(limits: &TenantLimits) -> Result<()> {
     let checks = [
         (
             "/limits/votesPerSecond",
@@ -106,7 +105,7 @@ pub fn limits(limits: &Limits) -> Result<()> {
         .try_for_each(|(pointer, value, max)| count(pointer, value, max))
 }
 
-/// A list without repeats and not too long.
+/// A list without duplicates and not too long.
 pub fn distinct<T: PartialEq + std::fmt::Display>(
     pointer: &str,
     list: &[T],
@@ -122,7 +121,7 @@ pub fn distinct<T: PartialEq + std::fmt::Display>(
         if list[..place].contains(value) {
             return Err(Error::invalid_field(
                 &format!("{pointer}/{place}"),
-                format!("{value} is in it twice"),
+                format!("{value} is listed twice"),
             ));
         }
     }
@@ -136,7 +135,9 @@ pub fn origins(origins: &[String]) -> Result<()> {
         if !is_origin(origin) {
             return Err(Error::invalid_field(
                 &format!("/corsOrigins/{place}"),
-                format!("{origin:?} is no origin: write https://vote.example.com, or * for all"),
+                format!(
+                    "{origin:?} is not an origin: write https://vote.example.com, or * for all"
+                ),
             ));
         }
     }
@@ -153,25 +154,25 @@ fn is_origin(origin: &str) -> bool {
                 .is_some_and(|host| !host.is_empty() && host.chars().all(plain)))
 }
 
-/// A region that at least one shard stands in.
+/// A region that contains at least one shard.
 pub fn known_region(pointer: &str, region: &RegionId, fleet: &FleetSnapshot) -> Result<()> {
     let regions = fleet.regions();
     if regions.contains(region) {
         return Ok(());
     }
     let near = did_you_mean(region.as_str(), regions.iter().map(RegionId::as_str));
-    let message = format!("no shard stands in region {:?}{near}", region.as_str());
+    let message = format!("there is no shard in region {:?}{near}", region.as_str());
     Err(Error::new(ErrorCode::UnknownRegion, message.clone()).at(pointer, message))
 }
 
-/// Zones of which each is carried by at least one shard.
+/// Zones that at least one shard carries each.
 pub fn known_zones(pointer: &str, zones: &[ZoneId], fleet: &FleetSnapshot) -> Result<()> {
     distinct(pointer, zones, ZONES_MAX)?;
     let known = fleet.zones();
     for (place, zone) in zones.iter().enumerate() {
         if !known.contains(zone) {
             let near = did_you_mean(zone.as_str(), known.iter().map(ZoneId::as_str));
-            let message = format!("no shard carries zone {:?}{near}", zone.as_str());
+            let message = format!("no shard has zone {:?}{near}", zone.as_str());
             return Err(Error::new(ErrorCode::UnknownZone, message.clone())
                 .at(&format!("{pointer}/{place}"), message));
         }
@@ -197,7 +198,7 @@ pub fn residency(residency: &Residency, home: &RegionId, fleet: &FleetSnapshot) 
     Ok(())
 }
 
-/// When something ends: at a moment ahead, or after so many seconds.
+/// An expiry time, given as a moment or as a number of seconds from now.
 pub fn expiry(
     at: Option<Timestamp>,
     in_seconds: Option<i64>,
@@ -220,7 +221,7 @@ pub fn expiry(
     }
 }
 
-/// A moment that lies ahead.
+/// A moment in the future.
 pub fn future(pointer: &str, moment: Timestamp, now: Timestamp) -> Result<()> {
     if moment > now {
         Ok(())

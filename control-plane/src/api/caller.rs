@@ -1,4 +1,4 @@
-//! Who asks: the bearer token, its role, the address.
+//! The caller: its bearer token, role and address.
 
 use std::net::IpAddr;
 
@@ -6,19 +6,19 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use ballast_domain::credential::{BadCredential, Credential, Purpose};
-use ballast_domain::token::{AdminToken, Role};
+use ballast_domain::token::{AdminRole, AdminToken};
 use ballast_domain::{Actor, Error, ErrorCode, Result};
 use ballast_web::ApiError;
 
 use crate::plane::ControlPlane;
 use crate::tokens;
 
-/// The address a request came from, put into its extensions by whoever
-/// accepts connections and knows which proxies to trust.
+/// The client's address, put into the request's extensions by the listener, which
+/// knows the trusted proxies.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientAddress(pub IpAddr);
 
-/// Whoever holds a token that works.
+/// A caller with an active token.
 pub(super) struct Caller {
     pub(super) token: AdminToken,
     pub(super) secret: Credential,
@@ -34,22 +34,23 @@ impl Caller {
         }
     }
 
-    /// Refuses a caller whose role is below `least`.
-    pub(super) fn at_least(self, least: Role) -> Result<Self> {
-        tokens::at_least(&self.token, least)?;
+    /// Rejects a caller whose role is below `least`.
+    pub(super) fn require_role(self, least: AdminRole) -> Result<Self> {
+        tokens::require_role(&self.token, least)?;
         Ok(self)
     }
 
     pub(super) async fn identify(parts: &Parts, plane: &ControlPlane) -> Result<Self> {
-        let shown = bearer(&parts.headers)?;
-        let secret = Credential::parse(shown).map_err(unreadable)?;
+        let shown = bearer_token(&parts.headers)?;
+        let secret = Credential::parse(shown).map_err(to_error)?;
         if secret.purpose() != Purpose::AdminToken {
-            let detail = "this is a tenant's API key; the admin API takes a token (bl_admin_…)";
+            let detail =
+                "this is a tenant's API key; the admin API requires an admin token (bl_admin_…)";
             return Err(Error::new(ErrorCode::BadCredential, detail));
         }
         let Some(token) = tokens::authenticate(plane, shown).await? else {
             let detail =
-                "the token is well formed but does not work here: unknown, expired or revoked";
+                "the token is well formed but not active here: unknown, expired or revoked";
             return Err(Error::new(ErrorCode::BadCredential, detail));
         };
         Ok(Self {
@@ -63,7 +64,7 @@ impl Caller {
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Result<&str> {
+fn bearer_token(headers: &HeaderMap) -> Result<&str> {
     let missing = |detail: &str| {
         Error::new(ErrorCode::BadCredential, detail)
             .next("Send the header Authorization: Bearer <token>; the CLI takes it from BALLAST_TOKEN or --token-file.")
@@ -80,7 +81,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str> {
         .ok_or_else(|| missing("the Authorization header is not of the form Bearer <token>"))
 }
 
-fn unreadable(bad: BadCredential) -> Error {
+fn to_error(bad: BadCredential) -> Error {
     match bad {
         BadCredential::Mistyped => Error::new(
             ErrorCode::MistypedCredential,
@@ -88,12 +89,12 @@ fn unreadable(bad: BadCredential) -> Error {
         ),
         _ => Error::new(
             ErrorCode::BadCredential,
-            format!("this is no admin token: {bad}"),
+            format!("this is not an admin token: {bad}"),
         ),
     }
 }
 
-/// A caller who may look: any token.
+/// A caller with any role.
 pub(super) struct Viewer;
 
 impl FromRequestParts<ControlPlane> for Viewer {

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use ballast_domain::error::did_you_mean;
-use ballast_domain::registry::{EventQuery, Kind};
+use ballast_domain::registry::{EventQuery, RecordKind};
 use ballast_domain::{Error, Result, Timestamp};
 use ballast_web::ApiError;
 use ballast_web::head::Params;
@@ -17,41 +17,41 @@ use crate::plane::ControlPlane;
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Filter {
+pub(super) struct EventFilter {
     /// Only events of this kind: tenant, shard, key, token, fleet, workflow,
     /// execution, migration, hotspot, plan, settings or share.
     kind: Option<String>,
-    /// Only events of this one (with `kind`).
+    /// Only events of this record (requires `kind`).
     #[param(max_length = 63)]
     id: Option<String>,
     /// Only at or after this moment.
     since: Option<Timestamp>,
     /// Only at or before this moment.
     until: Option<Timestamp>,
-    /// How many at the most; 100 when absent.
+    /// Maximum number of results; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// List what was changed, newest first: who, when, why, before and after.
-#[utoipa::path(get, path = "/events", tag = "events", params(Filter),
+/// List changes, newest first: who, when, why, before and after.
+#[utoipa::path(get, path = "/events", tag = "events", params(EventFilter),
     responses((status = 200, body = Page<EventBody>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
-    Params(filter): Params<Filter>,
+    Params(filter): Params<EventFilter>,
 ) -> Result<Json<Page<EventBody>>, ApiError> {
     let limit = page::limit(filter.limit)?;
     let kind = filter.kind.as_deref().map(kind).transpose()?;
     if filter.id.is_some() && kind.is_none() {
-        return Err(Error::invalid_field("?id", "it goes with kind").into());
+        return Err(Error::invalid_field("?id", "requires kind").into());
     }
     let before = page::after(filter.cursor.as_deref())?;
     let query = EventQuery {
-        // The fleet's guard changes with every shard: shown when asked for.
-        hidden: kind.is_none().then_some(Kind::Fleet),
+        // The fleet record changes with every shard: hide it unless requested.
+        hidden: kind.is_none().then_some(RecordKind::Fleet),
         kind,
         id: filter.id,
         before,
@@ -65,10 +65,10 @@ pub(super) async fn list(
     })))
 }
 
-fn kind(name: &str) -> Result<Kind> {
-    Kind::from_name(name).ok_or_else(|| {
+fn kind(name: &str) -> Result<RecordKind> {
+    RecordKind::from_name(name).ok_or_else(|| {
         let near = did_you_mean(name, kind_names());
         let kinds = kind_names().join(", ");
-        Error::invalid_field("?kind", format!("{name:?} is none of {kinds}{near}"))
+        Error::invalid_field("?kind", format!("{name:?} is not one of {kinds}{near}"))
     })
 }

@@ -5,44 +5,45 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use ballast_state_machines::store::limits::PAYLOAD_BYTES_MAX;
-use ballast_state_machines::store::{self, HistoryQuery, Query};
+use ballast_state_machines::store::{self, ExecutionQuery, HistoryQuery};
 use ballast_web::ApiError;
 use ballast_web::body::Nothing;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
-use super::answer::Answer as Answered;
 use super::caller::Viewer;
 use super::request::{Change, Id, IdempotencyHeader, Payload, Reason};
+use super::response::ApiResponse as Answered;
 use crate::plane::ControlPlane;
 use crate::validate;
-use crate::workflows::ask::{self, Answer, Cancellation, SignOfLife};
 use crate::workflows::body::{ExecutionBody, ExecutionSummary};
+use crate::workflows::commands::{self, Cancellation, HeartbeatRequest, SignalRequest};
 use crate::workflows::executions::{self, DefinitionBody, HistoryBody, NewExecution};
 
-/// The longest name of a workflow.
+/// Maximum length of a workflow's name.
 const WORKFLOW_CHARS_MAX: usize = 80;
-/// The payload, and what is around it.
+/// The payload and its envelope.
 const BYTES_MAX: usize = PAYLOAD_BYTES_MAX + 4_096;
 
 impl Payload for NewExecution {
     const BYTES_MAX: usize = BYTES_MAX;
 }
-impl Payload for Answer {
+impl Payload for SignalRequest {
     const BYTES_MAX: usize = BYTES_MAX;
 }
 impl Payload for Cancellation {
     const REQUIRED: bool = false;
 }
-impl Payload for SignOfLife {
+impl Payload for HeartbeatRequest {
     const REQUIRED: bool = false;
 }
 
-/// How an execution stands.
+/// The status of an execution.
 #[derive(Debug, Clone, Copy, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub(super) enum Status {
+#[schema(as = Status)]
+pub(super) enum ExecutionStatus {
     Running,
     Succeeded,
     Failed,
@@ -50,14 +51,14 @@ pub(super) enum Status {
     Aborted,
 }
 
-impl From<Status> for store::Status {
-    fn from(status: Status) -> Self {
+impl From<ExecutionStatus> for store::StoredStatus {
+    fn from(status: ExecutionStatus) -> Self {
         match status {
-            Status::Running => Self::Running,
-            Status::Succeeded => Self::Succeeded,
-            Status::Failed => Self::Failed,
-            Status::TimedOut => Self::TimedOut,
-            Status::Aborted => Self::Aborted,
+            ExecutionStatus::Running => Self::Running,
+            ExecutionStatus::Succeeded => Self::Succeeded,
+            ExecutionStatus::Failed => Self::Failed,
+            ExecutionStatus::TimedOut => Self::TimedOut,
+            ExecutionStatus::Aborted => Self::Aborted,
         }
     }
 }
@@ -65,37 +66,37 @@ impl From<Status> for store::Status {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Filter {
-    /// Only those of this workflow.
+pub(super) struct ExecutionFilter {
+    /// Only executions of this workflow.
     #[param(max_length = 80)]
     workflow: Option<String>,
-    /// Only those that stand so.
+    /// Only executions with this status.
     #[param(inline)]
-    status: Option<Status>,
-    /// How many at the most; 100 when absent.
+    status: Option<ExecutionStatus>,
+    /// Maximum number of results; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// List executions, the newest first.
-#[utoipa::path(get, path = "/executions", tag = "executions", params(Filter),
+/// List executions, newest first.
+#[utoipa::path(get, path = "/executions", tag = "executions", params(ExecutionFilter),
     responses((status = 200, body = Page<ExecutionSummary>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
-    Params(filter): Params<Filter>,
+    Params(filter): Params<ExecutionFilter>,
 ) -> Result<Json<Page<ExecutionSummary>>, ApiError> {
     let limit = page::limit(filter.limit)?;
     if let Some(workflow) = &filter.workflow {
         validate::length("?workflow", workflow, WORKFLOW_CHARS_MAX)?;
     }
-    let query = Query {
+    let query = ExecutionQuery {
         workflow: filter.workflow,
         status: filter.status.map(Into::into),
         before: page::after(filter.cursor.as_deref())?,
-        // One more says whether there are more.
+        // Request one more to learn whether there is another page.
         limit: limit as usize + 1,
     };
     let found = executions::list(&plane, &query).await?;
@@ -104,7 +105,7 @@ pub(super) async fn list(
 }
 
 /// Start an execution of a workflow. The same workflow, name and input are the
-/// same execution: it is answered with 200 as it stands.
+/// same execution; then the response is 200 with its current state.
 #[utoipa::path(post, path = "/executions", tag = "executions",
     params(Reason, IdempotencyHeader), request_body = NewExecution,
     responses((status = 201, body = ExecutionBody), (status = 200, body = ExecutionBody)))]
@@ -120,7 +121,7 @@ pub(super) async fn start(
     Ok((status, Json(started.body)).into_response())
 }
 
-/// Show an execution: where it stands, how far its tasks are, what came of it.
+/// Show an execution: its position, the progress of its tasks, its result.
 #[utoipa::path(get, path = "/executions/{executionID}", tag = "executions",
     params(("executionID" = String, Path)), responses((status = 200, body = ExecutionBody)))]
 pub(super) async fn show(
@@ -146,16 +147,16 @@ pub(super) async fn definition(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct HistoryFilter {
-    /// The newest first.
+    /// Newest first.
     newest_first: Option<bool>,
-    /// How many at the most; 100 when absent.
+    /// Maximum number of results; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `nextToken` of the part before.
+    /// The `nextToken` of the previous page.
     cursor: Option<String>,
 }
 
-/// Show what happened in an execution, in the shape of Step Functions'
+/// Show the history of an execution, in the format of Step Functions'
 /// `GetExecutionHistory`.
 #[utoipa::path(get, path = "/executions/{executionID}/history", tag = "executions",
     params(("executionID" = String, Path), HistoryFilter),
@@ -174,7 +175,7 @@ pub(super) async fn history(
     Ok(Json(executions::history(&plane, &id, &query).await?))
 }
 
-/// Have an execution begin nothing new. What its tasks answer is kept.
+/// Pause an execution: it begins nothing new. Results of running tasks are kept.
 #[utoipa::path(post, path = "/executions/{executionID}/pause", tag = "executions",
     params(("executionID" = String, Path), Reason), responses((status = 200, body = ExecutionBody)))]
 pub(super) async fn pause(
@@ -182,10 +183,10 @@ pub(super) async fn pause(
     Id(id): Id<String>,
     change: Change<Nothing>,
 ) -> Result<Json<ExecutionBody>, ApiError> {
-    Ok(Json(ask::pause(&plane, &change.intent, &id).await?))
+    Ok(Json(commands::pause(&plane, &change.intent, &id).await?))
 }
 
-/// Have a paused execution go on.
+/// Resume a paused execution.
 #[utoipa::path(post, path = "/executions/{executionID}/resume", tag = "executions",
     params(("executionID" = String, Path), Reason), responses((status = 200, body = ExecutionBody)))]
 pub(super) async fn resume(
@@ -193,10 +194,10 @@ pub(super) async fn resume(
     Id(id): Id<String>,
     change: Change<Nothing>,
 ) -> Result<Json<ExecutionBody>, ApiError> {
-    Ok(Json(ask::resume(&plane, &change.intent, &id).await?))
+    Ok(Json(commands::resume(&plane, &change.intent, &id).await?))
 }
 
-/// End an execution. Its tasks are stopped.
+/// Cancel an execution. Its tasks are stopped.
 #[utoipa::path(post, path = "/executions/{executionID}/cancel", tag = "executions",
     params(("executionID" = String, Path), Reason), request_body = Option<Cancellation>,
     responses((status = 200, body = ExecutionBody)))]
@@ -206,30 +207,32 @@ pub(super) async fn cancel(
     change: Change<Cancellation>,
 ) -> Result<Json<ExecutionBody>, ApiError> {
     let Change { intent, body, .. } = change;
-    Ok(Json(ask::cancel(&plane, &intent, &id, body).await?))
+    Ok(Json(commands::cancel(&plane, &intent, &id, body).await?))
 }
 
-/// Answer for a task that waits for a signal.
+/// Send the result of a task that waits for a signal.
 #[utoipa::path(post, path = "/executions/{executionID}/signal", tag = "executions",
-    params(("executionID" = String, Path), Reason), request_body = Answer,
+    params(("executionID" = String, Path), Reason), request_body = SignalRequest,
     responses((status = 200, body = ExecutionBody)))]
 pub(super) async fn signal(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,
-    change: Change<Answer>,
+    change: Change<SignalRequest>,
 ) -> Result<Json<ExecutionBody>, ApiError> {
     let Change { intent, body, .. } = change;
-    Ok(Json(ask::signal(&plane, &intent, &id, &body).await?))
+    Ok(Json(
+        commands::to_signal(&plane, &intent, &id, &body).await?,
+    ))
 }
 
-/// Tell that a task which waits for a signal is alive, and how far it is.
+/// Send a heartbeat, with progress, for a task that waits for a signal.
 #[utoipa::path(post, path = "/executions/{executionID}/heartbeat", tag = "executions",
-    params(("executionID" = String, Path), Reason), request_body = Option<SignOfLife>,
+    params(("executionID" = String, Path), Reason), request_body = Option<HeartbeatRequest>,
     responses((status = 200, body = ExecutionBody)))]
 pub(super) async fn heartbeat(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,
-    change: Change<SignOfLife>,
+    change: Change<HeartbeatRequest>,
 ) -> Result<Json<ExecutionBody>, ApiError> {
-    Ok(Json(ask::heartbeat(&plane, &id, change.body).await?))
+    Ok(Json(commands::heartbeat(&plane, &id, change.body).await?))
 }

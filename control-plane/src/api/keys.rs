@@ -9,40 +9,41 @@ use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
-use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
-use super::request::{Ask, Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
+use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Payload, ReadRequest, Reason};
+use super::response::{ApiResponse, replay_created, reply_created, with_etag};
 use crate::keys::{self, KeyBody, KeyPatch, NewKey, NewKeyBody, Rotation};
 use crate::plane::ControlPlane;
 
 impl Payload for NewKey {}
 impl Payload for KeyPatch {}
 impl Payload for Rotation {}
-impl Payload for Shown {}
+impl Payload for KeyToIdentify {}
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Filter {
+pub(super) struct KeyFilter {
     /// Only keys of this tenant.
     tenant: Option<TenantId>,
-    /// How many at the most; 100 when absent.
+    /// Maximum number of results; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// A key that someone shows.
+/// A key to identify.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Shown {
+#[schema(as = Shown)]
+pub(super) struct KeyToIdentify {
     /// The secret.
     #[schema(max_length = 200)]
     key: String,
 }
 
-/// Create a key for a tenant. The secret is in this answer and nowhere else.
+/// Create a key for a tenant. Only this response contains the secret.
 #[utoipa::path(post, path = "/tenants/{tenantID}/keys", tag = "keys",
     params(("tenantID" = TenantId, Path), Reason, IdempotencyHeader),
     request_body = NewKey, responses((status = 201, body = NewKeyBody)))]
@@ -50,22 +51,22 @@ pub(super) async fn create(
     State(plane): State<ControlPlane>,
     Id(tenant): Id<TenantId>,
     change: Change<NewKey>,
-) -> Answer {
+) -> ApiResponse {
     let Change { intent, body, .. } = change;
-    if let Some(answer) = replayed(&plane, &intent).await? {
+    if let Some(answer) = replay_created(&plane, &intent).await? {
         return Ok(answer);
     }
     let made = keys::create(&plane, &intent, &tenant, &body).await;
-    created(&plane, &intent, made).await
+    reply_created(&plane, &intent, made).await
 }
 
 /// List keys, without their secrets.
-#[utoipa::path(get, path = "/keys", tag = "keys", params(Filter),
+#[utoipa::path(get, path = "/keys", tag = "keys", params(KeyFilter),
     responses((status = 200, body = Page<KeyBody>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
-    Params(filter): Params<Filter>,
+    Params(filter): Params<KeyFilter>,
 ) -> Result<Json<Page<KeyBody>>, ApiError> {
     let limit = page::limit(filter.limit)?;
     let after = page::after(filter.cursor.as_deref())?;
@@ -82,9 +83,9 @@ pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
     Id(id): Id<KeyId>,
-) -> Answer {
+) -> ApiResponse {
     let body = keys::get(&plane, &id).await?;
-    Ok(tagged(body.key.version, &body))
+    Ok(with_etag(body.key.version, &body))
 }
 
 /// Change a key's name or scopes.
@@ -95,12 +96,12 @@ pub(super) async fn update(
     State(plane): State<ControlPlane>,
     Id(id): Id<KeyId>,
     change: Change<KeyPatch>,
-) -> Answer {
+) -> ApiResponse {
     let body = keys::update(&plane, &change.intent, &id, &change.if_match, &change.body).await?;
-    Ok(tagged(body.key.version, &body))
+    Ok(with_etag(body.key.version, &body))
 }
 
-/// Make a successor; the old key works beside it until the overlap ends.
+/// Rotate a key: create a successor; the old key keeps working until the overlap ends.
 #[utoipa::path(post, path = "/keys/{keyID}/rotate", tag = "keys",
     params(("keyID" = KeyId, Path), Reason, IfMatchHeader, IdempotencyHeader),
     request_body = Rotation, responses((status = 201, body = NewKeyBody)))]
@@ -108,21 +109,21 @@ pub(super) async fn rotate(
     State(plane): State<ControlPlane>,
     Id(id): Id<KeyId>,
     change: Change<Rotation>,
-) -> Answer {
+) -> ApiResponse {
     let Change {
         intent,
         if_match,
         body,
         ..
     } = change;
-    if let Some(answer) = replayed(&plane, &intent).await? {
+    if let Some(answer) = replay_created(&plane, &intent).await? {
         return Ok(answer);
     }
     let made = keys::rotate(&plane, &intent, &id, &if_match, &body).await;
-    created(&plane, &intent, made).await
+    reply_created(&plane, &intent, made).await
 }
 
-/// End a key now.
+/// Revoke a key now.
 #[utoipa::path(post, path = "/keys/{keyID}/revoke", tag = "keys",
     params(("keyID" = KeyId, Path), Reason, IfMatchHeader),
     responses((status = 200, body = KeyBody)))]
@@ -130,15 +131,18 @@ pub(super) async fn revoke(
     State(plane): State<ControlPlane>,
     Id(id): Id<KeyId>,
     change: Change<Nothing>,
-) -> Answer {
+) -> ApiResponse {
     let body = keys::revoke(&plane, &change.intent, &id, &change.if_match).await?;
-    Ok(tagged(body.key.version, &body))
+    Ok(with_etag(body.key.version, &body))
 }
 
-/// Say whose key this is and whether it works. Nothing is changed.
-#[utoipa::path(post, path = "/keys/identify", tag = "keys", request_body = Shown,
+/// Identify a key: its tenant and status. Changes nothing.
+#[utoipa::path(post, path = "/keys/identify", tag = "keys", request_body = KeyToIdentify,
     responses((status = 200, body = KeyBody)))]
-pub(super) async fn identify(State(plane): State<ControlPlane>, Ask(shown): Ask<Shown>) -> Answer {
+pub(super) async fn identify(
+    State(plane): State<ControlPlane>,
+    ReadRequest(shown): ReadRequest<KeyToIdentify>,
+) -> ApiResponse {
     let body = keys::identify(&plane, &shown.key).await?;
-    Ok(tagged(body.key.version, &body))
+    Ok(with_etag(body.key.version, &body))
 }

@@ -3,12 +3,11 @@
 //!
 //! ```text
 //!   request ──► caller (token → role) ──► request (body, If-Match, reason,
-//!               Idempotency-Key) ──► one function of a noun ──► answer
+//!               Idempotency-Key) ──► one function of a module ──► response
 //! ```
-//! Handlers hold no logic: each checks who asks, calls one function of the
-//! noun's module, and dresses the answer. One file per noun.
+//! Handlers contain no logic: each checks the caller, calls one function of the
+//! module it serves, and builds the response. One file per resource.
 
-mod answer;
 mod caller;
 mod drains;
 mod events;
@@ -21,6 +20,7 @@ mod migrations;
 mod openapi;
 mod placement;
 mod request;
+mod response;
 mod shards;
 mod slicing;
 mod tenants;
@@ -41,22 +41,22 @@ pub use openapi::document;
 
 use crate::plane::ControlPlane;
 
-/// Where the admin API stands.
+/// The path prefix of the admin API.
 pub const PREFIX: &str = "/admin/v1";
 
 /// The admin API, to be mounted at the root.
 pub fn router(plane: ControlPlane) -> Router {
-    let (router, document) = described().split_for_parts();
+    let (router, document) = documented_routes().split_for_parts();
     let document = openapi::finish(document);
     router
         .merge(pages(PREFIX, document))
-        .fallback(async || ApiError::from(Error::new(ErrorCode::NotFound, "there is no such path")))
+        .fallback(async || ApiError::from(Error::new(ErrorCode::NotFound, "no such path")))
         .method_not_allowed_fallback(wrong_method)
         .with_state(plane)
 }
 
-/// Every path with its description.
-fn described() -> OpenApiRouter<ControlPlane> {
+/// Every path with its OpenAPI description.
+fn documented_routes() -> OpenApiRouter<ControlPlane> {
     let nouns = OpenApiRouter::new()
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::show, tenants::update))

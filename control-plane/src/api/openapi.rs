@@ -1,4 +1,4 @@
-//! The OpenAPI document of the admin API: what only it says.
+//! The OpenAPI document of the admin API: its own parts.
 
 use ballast_web::openapi::{Edge, finished, has_parameter};
 use utoipa::OpenApi as _;
@@ -6,31 +6,31 @@ use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr, Schema};
 
-use super::described;
+use super::documented_routes;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
         title = "Ballast admin API",
-        description = "Tenants, keys, shards, placement, moves, load, hotspots, workflows, events and tokens of a Ballast fleet. \
+        description = "Tenants, keys, shards, placement, migrations, load, hotspots, workflows, events and tokens of a Ballast fleet. \
             Errors are problem documents (RFC 9457) with a stable `code`. Updates take `If-Match`, \
             creates take `Idempotency-Key`, every change takes `?reason=`.",
         license(name = "Apache-2.0")
     ),
-    components(schemas(ballast_domain::error::Problem)),
+    components(schemas(ballast_domain::error::ProblemDocument)),
     security(("token" = [])),
     tags(
-        (name = "tenants", description = "Who is served."),
-        (name = "keys", description = "What tenants' applications identify themselves with."),
-        (name = "shards", description = "Where votes are stored."),
-        (name = "placement", description = "Which tenant is where, why, and who would move."),
-        (name = "migrations", description = "Slices that change shard, and what that proved."),
-        (name = "hotspots", description = "What is hot, why, what helps, and what was planned and done."),
-        (name = "load", description = "What every shard and tenant uses, now and in the past."),
-        (name = "workflows", description = "What can be run."),
-        (name = "executions", description = "What runs, and what came of it."),
-        (name = "events", description = "What was changed, by whom and why."),
-        (name = "tokens", description = "Who may use this API.")
+        (name = "tenants", description = "The customers of this fleet."),
+        (name = "keys", description = "API keys of tenants' applications."),
+        (name = "shards", description = "Stores of votes."),
+        (name = "placement", description = "Where tenants are, why, and what would move."),
+        (name = "migrations", description = "Slices that move to another shard, and their certificates."),
+        (name = "hotspots", description = "Overloaded shards and items: causes, cures and plans."),
+        (name = "load", description = "Load of every shard and tenant, now and in the past."),
+        (name = "workflows", description = "Deployed workflow definitions."),
+        (name = "executions", description = "Executions of workflows, and their results."),
+        (name = "events", description = "The audit log: what changed, by whom and why."),
+        (name = "tokens", description = "Credentials for this API.")
     )
 )]
 struct Base;
@@ -41,14 +41,15 @@ pub(super) fn base() -> OpenApi {
 
 /// The whole document.
 pub fn document() -> OpenApi {
-    finish(described().into_openapi())
+    finish(documented_routes().into_openapi())
 }
 
-/// The document with what all of its operations have in common.
+/// Adds what all operations have in common.
 pub(super) fn finish(document: OpenApi) -> OpenApi {
     let mut document = finished(document, edge());
-    // A certificate is refused with members that it does not have, but it is
-    // shown together with its signature: as a part it must leave room for that.
+    // A certificate with unknown members is rejected. As part of a signed
+    // certificate, however, it appears next to the signature, so its schema must
+    // allow further members.
     let components = document.components.get_or_insert_default();
     if let Some(RefOr::T(Schema::Object(part))) = components.schemas.get_mut("Certificate") {
         part.additional_properties = None;
@@ -56,7 +57,7 @@ pub(super) fn finish(document: OpenApi) -> OpenApi {
     document
 }
 
-/// What only this API's document says.
+/// The parts that only this API's document has.
 fn edge() -> Edge {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
@@ -72,7 +73,7 @@ fn edge() -> Edge {
     }
 }
 
-/// Whether an operation names something: in its path, as `?tenant=`, in its body.
+/// Whether an operation refers to a resource: by path, `?tenant=` or body.
 fn names_something(operation: &Operation) -> bool {
     operation.request_body.is_some()
         || has_parameter(operation, |it| {

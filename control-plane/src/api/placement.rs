@@ -11,10 +11,10 @@ use ballast_web::head::Params;
 use ballast_web::page;
 use serde::Deserialize;
 
-use super::answer::{Answer, tagged};
 use super::caller::Viewer;
-use super::request::{Ask, Change, Id, IfMatchHeader, Payload, Reason};
-use crate::placements::{self, FleetChange, Placement, Preview};
+use super::request::{Change, Id, IfMatchHeader, Payload, ReadRequest, Reason};
+use super::response::{ApiResponse, with_etag};
+use crate::placements::{self, FleetChange, Preview, TenantPlacement};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 
@@ -23,58 +23,59 @@ impl Payload for FleetChange {}
 
 /// Show where a tenant is and where it belongs.
 #[utoipa::path(get, path = "/tenants/{tenantID}/placement", tag = "placement",
-    params(("tenantID" = TenantId, Path)), responses((status = 200, body = Versioned<Placement>)))]
+    params(("tenantID" = TenantId, Path)), responses((status = 200, body = Versioned<TenantPlacement>)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
-) -> Answer {
+) -> ApiResponse {
     let placement = placements::show(&plane, &id).await?;
-    Ok(tagged(placement.version, &placement))
+    Ok(with_etag(placement.version, &placement))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct ExplainFilter {
     /// Which of the tenant's slices; 0 when absent.
     slice: Option<u32>,
-    /// Explain it as it was at this moment.
+    /// Explain the placement at this moment in the past.
     at: Option<Timestamp>,
 }
 
-/// Explain why a tenant is where it is: every shard with its score, what
-/// vetoed it, who pinned it, by how much the winner won, what would move it.
+/// Explain why a tenant is where it is: every shard's score and vetoes, the pin,
+/// the winner's margin, and what would move it.
 #[utoipa::path(get, path = "/tenants/{tenantID}/placement/explain", tag = "placement",
-    params(("tenantID" = TenantId, Path), Which), responses((status = 200, body = Explanation)))]
+    params(("tenantID" = TenantId, Path), ExplainFilter), responses((status = 200, body = Explanation)))]
 pub(super) async fn explain(
     _: Viewer,
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
-    Params(which): Params<Which>,
+    Params(which): Params<ExplainFilter>,
 ) -> Result<Json<Explanation>, ApiError> {
-    let told = placements::explained(&plane, &id, which.slice.unwrap_or(0), which.at).await?;
-    Ok(Json(told))
+    let explanation =
+        placements::explain_placement(&plane, &id, which.slice.unwrap_or(0), which.at).await?;
+    Ok(Json(explanation))
 }
 
 /// The shard to pin a tenant to.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewPin {
-    /// Which shard.
+    /// The shard.
     #[serde(rename = "shardID")]
     shard_id: ShardId,
 }
 
-/// Pin a tenant to a shard. It moves there later, by a move.
+/// Pin a tenant to a shard. Its slices move there later.
 #[utoipa::path(put, path = "/tenants/{tenantID}/placement/pin", tag = "placement",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
-    request_body = NewPin, responses((status = 200, body = Versioned<Placement>)))]
+    request_body = NewPin, responses((status = 200, body = Versioned<TenantPlacement>)))]
 pub(super) async fn pin(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
     change: Change<NewPin>,
-) -> Answer {
+) -> ApiResponse {
     let placement = placements::pin(
         &plane,
         &change.intent,
@@ -83,60 +84,60 @@ pub(super) async fn pin(
         &change.body.shard_id,
     )
     .await?;
-    Ok(tagged(placement.version, &placement))
+    Ok(with_etag(placement.version, &placement))
 }
 
-/// Take a pin away.
+/// Remove a pin.
 #[utoipa::path(delete, path = "/tenants/{tenantID}/placement/pin", tag = "placement",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = Versioned<Placement>)))]
+    responses((status = 200, body = Versioned<TenantPlacement>)))]
 pub(super) async fn unpin(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
     change: Change<Nothing>,
-) -> Answer {
+) -> ApiResponse {
     let placement = placements::unpin(&plane, &change.intent, &id, &change.if_match).await?;
-    Ok(tagged(placement.version, &placement))
+    Ok(with_etag(placement.version, &placement))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Paging {
-    /// How many at the most; 10,000 when absent.
+pub(super) struct PreviewPaging {
+    /// Maximum number of results; 10,000 when absent.
     #[param(minimum = 1, maximum = 100_000)]
     limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Say who would move if a shard were added, removed or given another weight.
-/// Nothing is changed.
-#[utoipa::path(post, path = "/placement/preview", tag = "placement", params(Paging),
+/// Preview which slices would move if a shard were added, removed or given another
+/// weight. Changes nothing.
+#[utoipa::path(post, path = "/placement/preview", tag = "placement", params(PreviewPaging),
     request_body = FleetChange, responses((status = 200, body = Preview)))]
 pub(super) async fn preview(
     State(plane): State<ControlPlane>,
-    Params(paging): Params<Paging>,
-    Ask(change): Ask<FleetChange>,
+    Params(paging): Params<PreviewPaging>,
+    ReadRequest(change): ReadRequest<FleetChange>,
 ) -> Result<Json<Preview>, ApiError> {
-    previewed(&plane, Some(&change), paging).await
+    run_preview(&plane, Some(&change), paging).await
 }
 
 /// List the slices that are not where they belong.
-#[utoipa::path(get, path = "/placement/drift", tag = "placement", params(Paging),
+#[utoipa::path(get, path = "/placement/drift", tag = "placement", params(PreviewPaging),
     responses((status = 200, body = Preview)))]
 pub(super) async fn drift(
     _: Viewer,
     State(plane): State<ControlPlane>,
-    Params(paging): Params<Paging>,
+    Params(paging): Params<PreviewPaging>,
 ) -> Result<Json<Preview>, ApiError> {
-    previewed(&plane, None, paging).await
+    run_preview(&plane, None, paging).await
 }
 
-async fn previewed(
+async fn run_preview(
     plane: &ControlPlane,
     change: Option<&FleetChange>,
-    paging: Paging,
+    paging: PreviewPaging,
 ) -> Result<Json<Preview>, ApiError> {
     let limit = page::bounded(paging.limit, PREVIEW_ITEMS_DEFAULT, PREVIEW_ITEMS_MAX)?;
     let after: Option<String> = page::after(paging.cursor.as_deref())?;

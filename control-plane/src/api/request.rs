@@ -1,5 +1,5 @@
-//! What a request asks for: who, why, to which version (`If-Match`), and what
-//! — each refused with the place and the reason.
+//! Request extractors: caller, reason, `If-Match`, idempotency key and body. Errors
+//! carry the field and the reason.
 
 use std::marker::PhantomData;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use ballast_domain::bounds::{ADMIN_BODY_BYTES_MAX, REASON_CHARS_MAX};
-use ballast_domain::token::Role;
+use ballast_domain::token::AdminRole;
 use ballast_domain::{Error, ErrorCode, Result};
 use ballast_web::ApiError;
 use ballast_web::body::{Nothing, decode, read};
@@ -24,7 +24,7 @@ use crate::plane::ControlPlane;
 use crate::tokens;
 use crate::validate;
 
-/// The one identifier in a path.
+/// The single id in a path.
 pub(super) struct Id<T>(pub(super) T);
 
 impl<T, S> FromRequestParts<S> for Id<T>
@@ -44,58 +44,58 @@ where
     }
 }
 
-/// The query parameter that every change takes.
+/// The query parameter that every change accepts.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Reason {
-    /// Why: kept with the change in the audit log.
+    /// Why; recorded in the audit log.
     #[param(min_length = 1, max_length = 500)]
     reason: Option<String>,
 }
 
-/// The header that every update takes.
+/// The header that every update accepts.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
-#[allow(dead_code, reason = "it only describes the header")]
+#[allow(dead_code, reason = "documents the header only")]
 pub(super) struct IfMatchHeader {
-    /// The ETag that was read; the change is refused with 412 if it has
-    /// changed since. Without it, the change is made to whatever is there.
+    /// The ETag that was read. The change is rejected with 412 if the resource has
+    /// changed since. Without it, the change applies to any version.
     #[param(rename = "If-Match")]
     if_match: Option<String>,
 }
 
-/// The header that every create takes.
+/// The header that every create accepts.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
-#[allow(dead_code, reason = "it only describes the header")]
+#[allow(dead_code, reason = "documents the header only")]
 pub(super) struct IdempotencyHeader {
-    /// A text of your choice: repeated with it within 24 hours, the request
-    /// happens once and is answered as the first time.
+    /// A text of your choice. A request repeated with it within 24 hours is executed
+    /// once and gets the same response.
     #[param(rename = "Idempotency-Key", min_length = 1, max_length = 200)]
     idempotency_key: Option<String>,
 }
 
-/// Who may make a change.
-pub(super) trait Least {
-    const ROLE: Role;
+/// The role that a change requires.
+pub(super) trait MinimumRole {
+    const ROLE: AdminRole;
 }
-/// For what may turn out to be a mere question: what the body says decides
-/// ([`Payload::needs`]).
+/// For requests that may only read, depending on the body
+/// ([`Payload::required_role`]).
 pub(super) struct AsViewer;
-impl Least for AsViewer {
-    const ROLE: Role = Role::Viewer;
+impl MinimumRole for AsViewer {
+    const ROLE: AdminRole = AdminRole::Viewer;
 }
 pub(super) struct AsOperator;
-impl Least for AsOperator {
-    const ROLE: Role = Role::Operator;
+impl MinimumRole for AsOperator {
+    const ROLE: AdminRole = AdminRole::Operator;
 }
 pub(super) struct AsAdmin;
-impl Least for AsAdmin {
-    const ROLE: Role = Role::Admin;
+impl MinimumRole for AsAdmin {
+    const ROLE: AdminRole = AdminRole::Admin;
 }
 
-/// A request to change something: who, why, to which version, and what.
+/// A request to change something.
 pub(super) struct Change<T, R = AsOperator> {
     pub(super) intent: Intent,
     pub(super) if_match: IfMatch,
@@ -103,15 +103,14 @@ pub(super) struct Change<T, R = AsOperator> {
     pub(super) role: PhantomData<R>,
 }
 
-/// What a body may say.
+/// A request body.
 pub(super) trait Payload: DeserializeOwned {
-    /// Whether there must be a body at all.
+    /// Whether a body is required.
     const REQUIRED: bool = true;
-    /// How large it may be.
+    /// Its maximum size.
     const BYTES_MAX: usize = ADMIN_BODY_BYTES_MAX;
-    /// The role that what it says needs, if it is more than that of the
-    /// operation.
-    fn needs(&self) -> Option<Role> {
+    /// The role that this body requires, if higher than that of the operation.
+    fn required_role(&self) -> Option<AdminRole> {
         None
     }
 }
@@ -120,24 +119,26 @@ impl Payload for Nothing {
     const REQUIRED: bool = false;
 }
 
-impl<T: Payload, R: Least> FromRequest<ControlPlane> for Change<T, R> {
+impl<T: Payload, R: MinimumRole> FromRequest<ControlPlane> for Change<T, R> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, plane: &ControlPlane) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        // Who asks comes first: a stranger learns nothing about the rest.
-        let caller = Caller::identify(&parts, plane).await?.at_least(R::ROLE)?;
+        // Authenticate first: unauthenticated callers learn nothing about the rest.
+        let caller = Caller::identify(&parts, plane)
+            .await?
+            .require_role(R::ROLE)?;
         let Reason { reason } = query(&parts.uri)?;
         if let Some(reason) = &reason {
             validate::text("?reason", reason, REASON_CHARS_MAX)?;
         }
         let if_match = if_match(&parts.headers)?;
         let key = idempotency_key(&parts.headers)?;
-        // Who serves the API gives up on a request that takes too long.
+        // The server times out slow requests.
         let bytes = read(body, T::BYTES_MAX).await?;
         let body: T = decode(&parts.headers, &bytes, T::REQUIRED)?;
-        if let Some(role) = body.needs() {
-            tokens::at_least(&caller.token, role)?;
+        if let Some(role) = body.required_role() {
+            tokens::require_role(&caller.token, role)?;
         }
         let idempotency = key.map(|key| {
             let request: [&[u8]; 3] = [
@@ -161,10 +162,10 @@ impl<T: Payload, R: Least> FromRequest<ControlPlane> for Change<T, R> {
     }
 }
 
-/// A question that needs a body.
-pub(super) struct Ask<T>(pub(super) T);
+/// A read-only request with a body.
+pub(super) struct ReadRequest<T>(pub(super) T);
 
-impl<T: Payload> FromRequest<ControlPlane> for Ask<T> {
+impl<T: Payload> FromRequest<ControlPlane> for ReadRequest<T> {
     type Rejection = ApiError;
     async fn from_request(request: Request, plane: &ControlPlane) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
@@ -181,7 +182,7 @@ fn if_match(headers: &HeaderMap) -> Result<IfMatch> {
             if tag == "*" {
                 return Ok(IfMatch::Any);
             }
-            // A tag that is none of ours matches nothing.
+            // A tag in another format matches no version.
             let version = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
             versions.push(version.and_then(|text| text.parse().ok()).unwrap_or(0));
         }

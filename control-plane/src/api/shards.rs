@@ -10,9 +10,9 @@ use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
-use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
 use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
+use super::response::{ApiResponse, replay_created, reply_created, with_etag};
 use crate::plane::ControlPlane;
 use crate::shards::{self, NewShard, ShardBody, ShardPatch};
 
@@ -22,21 +22,21 @@ impl Payload for ShardPatch {}
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Filter {
-    /// How many at the most; 100 when absent.
+pub(super) struct ShardFilter {
+    /// Maximum number of results; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// List shards with the number of slices on each.
-#[utoipa::path(get, path = "/shards", tag = "shards", params(Filter),
+/// List shards with their slice counts.
+#[utoipa::path(get, path = "/shards", tag = "shards", params(ShardFilter),
     responses((status = 200, body = Page<ShardBody>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
-    Params(filter): Params<Filter>,
+    Params(filter): Params<ShardFilter>,
 ) -> Result<Json<Page<ShardBody>>, ApiError> {
     let limit = page::limit(filter.limit)?;
     let after: String = page::after(filter.cursor.as_deref())?.unwrap_or_default();
@@ -49,16 +49,19 @@ pub(super) async fn list(
     Ok(Json(Page::of(rest.collect(), limit, id)))
 }
 
-/// Add a shard. Nobody moves; a preview says who would.
+/// Add a shard. No slice moves; a preview lists the slices that would.
 #[utoipa::path(post, path = "/shards", tag = "shards", params(Reason, IdempotencyHeader),
     request_body = NewShard, responses((status = 201, body = ShardBody)))]
-pub(super) async fn add(State(plane): State<ControlPlane>, change: Change<NewShard>) -> Answer {
+pub(super) async fn add(
+    State(plane): State<ControlPlane>,
+    change: Change<NewShard>,
+) -> ApiResponse {
     let Change { intent, body, .. } = change;
-    if let Some(answer) = replayed(&plane, &intent).await? {
+    if let Some(answer) = replay_created(&plane, &intent).await? {
         return Ok(answer);
     }
     let made = shards::add(&plane, &intent, &body).await;
-    created(&plane, &intent, made).await
+    reply_created(&plane, &intent, made).await
 }
 
 /// Show a shard.
@@ -68,9 +71,9 @@ pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
     Id(id): Id<ShardId>,
-) -> Answer {
+) -> ApiResponse {
     let body = shards::get(&plane, &id).await?;
-    Ok(tagged(body.shard.version, &body))
+    Ok(with_etag(body.shard.version, &body))
 }
 
 /// Change a shard's weight, zones, density limit or state.
@@ -81,12 +84,12 @@ pub(super) async fn update(
     State(plane): State<ControlPlane>,
     Id(id): Id<ShardId>,
     change: Change<ShardPatch>,
-) -> Answer {
+) -> ApiResponse {
     let body = shards::update(&plane, &change.intent, &id, &change.if_match, &change.body).await?;
-    Ok(tagged(body.shard.version, &body))
+    Ok(with_etag(body.shard.version, &body))
 }
 
-/// Take an empty shard out of the fleet.
+/// Remove an empty shard from the fleet.
 #[utoipa::path(delete, path = "/shards/{shardID}", tag = "shards",
     params(("shardID" = ShardId, Path), Reason, IfMatchHeader), responses((status = 204)))]
 pub(super) async fn remove(

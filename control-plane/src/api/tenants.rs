@@ -11,9 +11,9 @@ use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
-use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Viewer;
 use super::request::{Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
+use super::response::{ApiResponse, replay_created, reply_created, with_etag};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 use crate::tenants::{self, NewTenant, TenantFilter, TenantPatch};
@@ -24,31 +24,31 @@ impl Payload for TenantPatch {}
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Filter {
-    /// Only tenants whose ID begins so.
+pub(super) struct TenantQuery {
+    /// Only tenants whose ID has this prefix.
     #[param(max_length = 63)]
     prefix: Option<String>,
-    /// Only tenants of this status.
+    /// Only tenants with this status.
     #[param(inline)]
     status: Option<TenantStatus>,
-    /// Only tenants whose home is this region.
+    /// Only tenants with this home region.
     region: Option<RegionId>,
     /// Only tenants with a slice on this shard.
     shard: Option<ShardId>,
-    /// How many at the most; 100 when absent.
+    /// Maximum number of results; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// List tenants, in the order of their IDs.
-#[utoipa::path(get, path = "/tenants", tag = "tenants", params(Filter),
+/// List tenants, ordered by ID.
+#[utoipa::path(get, path = "/tenants", tag = "tenants", params(TenantQuery),
     responses((status = 200, body = Page<Versioned<Tenant>>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
-    Params(filter): Params<Filter>,
+    Params(filter): Params<TenantQuery>,
 ) -> Result<Json<Page<Versioned<Tenant>>>, ApiError> {
     let limit = page::limit(filter.limit)?;
     let after = page::after(filter.cursor.as_deref())?;
@@ -72,13 +72,16 @@ pub(super) async fn list(
 /// Create a tenant and place it on a shard.
 #[utoipa::path(post, path = "/tenants", tag = "tenants", params(Reason, IdempotencyHeader),
     request_body = NewTenant, responses((status = 201, body = Versioned<Tenant>)))]
-pub(super) async fn create(State(plane): State<ControlPlane>, change: Change<NewTenant>) -> Answer {
+pub(super) async fn create(
+    State(plane): State<ControlPlane>,
+    change: Change<NewTenant>,
+) -> ApiResponse {
     let Change { intent, body, .. } = change;
-    if let Some(answer) = replayed(&plane, &intent).await? {
+    if let Some(answer) = replay_created(&plane, &intent).await? {
         return Ok(answer);
     }
     let made = tenants::create(&plane, &intent, body).await;
-    created(&plane, &intent, made).await
+    reply_created(&plane, &intent, made).await
 }
 
 /// Show a tenant.
@@ -88,12 +91,12 @@ pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
-) -> Answer {
+) -> ApiResponse {
     let tenant = tenants::get(&plane, &id).await?;
-    Ok(tagged(tenant.version, &tenant))
+    Ok(with_etag(tenant.version, &tenant))
 }
 
-/// Change a tenant's names, home, residency, zones, limits or origins.
+/// Change a tenant's names, home region, residency, zones, limits or origins.
 #[utoipa::path(patch, path = "/tenants/{tenantID}", tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
     request_body = TenantPatch, responses((status = 200, body = Versioned<Tenant>)))]
@@ -101,13 +104,13 @@ pub(super) async fn update(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
     change: Change<TenantPatch>,
-) -> Answer {
+) -> ApiResponse {
     let tenant =
         tenants::update(&plane, &change.intent, &id, &change.if_match, &change.body).await?;
-    Ok(tagged(tenant.version, &tenant))
+    Ok(with_etag(tenant.version, &tenant))
 }
 
-/// Refuse a tenant's keys until it is resumed. Its data stays.
+/// Suspend a tenant: its keys are rejected until it is resumed. Its data stays.
 #[utoipa::path(post, path = "/tenants/{tenantID}/suspend", tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
     responses((status = 200, body = Versioned<Tenant>)))]
@@ -115,11 +118,11 @@ pub(super) async fn suspend(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
     change: Change<Nothing>,
-) -> Answer {
-    set(&plane, &change, &id, TenantStatus::Suspended).await
+) -> ApiResponse {
+    set_status(&plane, &change, &id, TenantStatus::Suspended).await
 }
 
-/// Serve a suspended tenant again.
+/// Resume a suspended tenant.
 #[utoipa::path(post, path = "/tenants/{tenantID}/resume", tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
     responses((status = 200, body = Versioned<Tenant>)))]
@@ -127,11 +130,11 @@ pub(super) async fn resume(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
     change: Change<Nothing>,
-) -> Answer {
-    set(&plane, &change, &id, TenantStatus::Active).await
+) -> ApiResponse {
+    set_status(&plane, &change, &id, TenantStatus::Active).await
 }
 
-/// Close a tenant for ever. Its ID is never given again.
+/// Close a tenant permanently. Its ID is never reused.
 #[utoipa::path(post, path = "/tenants/{tenantID}/close", tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
     responses((status = 200, body = Versioned<Tenant>)))]
@@ -139,19 +142,19 @@ pub(super) async fn close(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
     change: Change<Nothing>,
-) -> Answer {
-    set(&plane, &change, &id, TenantStatus::Closed).await
+) -> ApiResponse {
+    set_status(&plane, &change, &id, TenantStatus::Closed).await
 }
 
-async fn set(
+async fn set_status(
     plane: &ControlPlane,
     change: &Change<Nothing>,
     id: &TenantId,
     status: TenantStatus,
-) -> Answer {
+) -> ApiResponse {
     let Change {
         intent, if_match, ..
     } = change;
     let tenant = tenants::set_status(plane, intent, id, if_match, status).await?;
-    Ok(tagged(tenant.version, &tenant))
+    Ok(with_etag(tenant.version, &tenant))
 }

@@ -3,16 +3,16 @@
 use axum::Json;
 use axum::extract::State;
 use ballast_domain::TokenId;
-use ballast_domain::token::{AdminToken, Role};
+use ballast_domain::token::{AdminRole, AdminToken};
 use ballast_web::ApiError;
 use ballast_web::body::Nothing;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
 
-use super::answer::{Answer, created, replayed, tagged};
 use super::caller::Caller;
 use super::request::{AsAdmin, Change, Id, IdempotencyHeader, IfMatchHeader, Payload, Reason};
+use super::response::{ApiResponse, replay_created, reply_created, with_etag};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 use crate::tokens::{self, NewToken, NewTokenBody};
@@ -22,23 +22,23 @@ impl Payload for NewToken {}
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Paging {
-    /// How many at the most; 100 when absent.
+pub(super) struct TokenPaging {
+    /// Maximum number of results; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// List tokens, without their secrets. Takes the role admin.
-#[utoipa::path(get, path = "/tokens", tag = "tokens", params(Paging),
+/// List tokens, without their secrets. Requires the role admin.
+#[utoipa::path(get, path = "/tokens", tag = "tokens", params(TokenPaging),
     responses((status = 200, body = Page<Versioned<AdminToken>>)))]
 pub(super) async fn list(
     caller: Caller,
     State(plane): State<ControlPlane>,
-    Params(paging): Params<Paging>,
+    Params(paging): Params<TokenPaging>,
 ) -> Result<Json<Page<Versioned<AdminToken>>>, ApiError> {
-    caller.at_least(Role::Admin)?;
+    caller.require_role(AdminRole::Admin)?;
     let limit = page::limit(paging.limit)?;
     let after = page::after(paging.cursor.as_deref())?;
     let found = tokens::list(&plane, after, limit + 1).await?;
@@ -47,23 +47,23 @@ pub(super) async fn list(
     })))
 }
 
-/// Create a token. The secret is in this answer and nowhere else. Takes the
-/// role admin.
+/// Create a token. Only this response contains the secret. Requires the role
+/// admin.
 #[utoipa::path(post, path = "/tokens", tag = "tokens", params(Reason, IdempotencyHeader),
     request_body = NewToken, responses((status = 201, body = NewTokenBody)))]
 pub(super) async fn create(
     State(plane): State<ControlPlane>,
     change: Change<NewToken, AsAdmin>,
-) -> Answer {
+) -> ApiResponse {
     let Change { intent, body, .. } = change;
-    if let Some(answer) = replayed(&plane, &intent).await? {
+    if let Some(answer) = replay_created(&plane, &intent).await? {
         return Ok(answer);
     }
     let made = tokens::create(&plane, &intent, &body).await;
-    created(&plane, &intent, made).await
+    reply_created(&plane, &intent, made).await
 }
 
-/// End a token now. Takes the role admin.
+/// Revoke a token now. Requires the role admin.
 #[utoipa::path(post, path = "/tokens/{tokenID}/revoke", tag = "tokens",
     params(("tokenID" = TokenId, Path), Reason, IfMatchHeader),
     responses((status = 200, body = Versioned<AdminToken>)))]
@@ -71,12 +71,12 @@ pub(super) async fn revoke(
     State(plane): State<ControlPlane>,
     Id(id): Id<TokenId>,
     change: Change<Nothing, AsAdmin>,
-) -> Answer {
+) -> ApiResponse {
     let token = tokens::revoke(&plane, &change.intent, &id, &change.if_match).await?;
-    Ok(tagged(token.version, &token))
+    Ok(with_etag(token.version, &token))
 }
 
-/// Say whose token this is and what it may do.
+/// Show the token in use: its name and role.
 #[utoipa::path(get, path = "/whoami", tag = "tokens", responses((status = 200, body = AdminToken)))]
 pub(super) async fn whoami(caller: Caller) -> Json<AdminToken> {
     Json(caller.token)

@@ -1,5 +1,4 @@
-//! `/executions/{executionID}/watch`: an execution as it changes, as
-//! server-sent events.
+//! `/executions/{executionID}/watch`: an execution's changes as server-sent events.
 
 use std::time::Duration;
 
@@ -7,7 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use ballast_state_machines::engine::{Description, Watch};
+use ballast_state_machines::engine::{ExecutionDetails, ExecutionWatch};
 use ballast_web::ApiError;
 use futures::stream;
 use serde::Serialize;
@@ -18,21 +17,20 @@ use super::request::Id;
 use crate::plane::ControlPlane;
 use crate::tokens;
 use crate::workflows::body::ExecutionBody;
-use crate::workflows::{executions, running};
+use crate::workflows::{executions, workflows};
 
-/// Changes that follow each other quickly are told as one.
-pub(super) const BREATH: Duration = Duration::from_millis(100);
-/// How often something is sent even when there is nothing to say, and it is
-/// looked whether the token still works.
-pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
-/// A comment, as server-sent events have it.
-pub(super) const STILL_HERE: &[u8] = b": still here\n\n";
+/// Changes in quick succession are sent as one event.
+pub(super) const BATCH_DELAY: Duration = Duration::from_millis(100);
+/// Interval of keepalives. Each also checks whether the token is still active.
+pub(super) const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// A comment in the server-sent events format.
+pub(super) const KEEPALIVE: &[u8] = b": still here\n\n";
 
 /// Watch an execution.
 ///
-/// An event `execution` comes at once and whenever it has changed, a few times
-/// a second at the most; its data is what `GET /executions/{executionID}`
-/// answers. The event `end` is the last one.
+/// Sends an event `execution` immediately and after every change, at most a few
+/// times a second. The data is the response of `GET /executions/{executionID}`.
+/// The last event is `end`.
 #[utoipa::path(get, path = "/executions/{executionID}/watch", tag = "executions",
     params(("executionID" = String, Path)),
     responses((status = 200, body = String, content_type = "text/event-stream")))]
@@ -41,11 +39,11 @@ pub(super) async fn watch(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,
 ) -> Result<Response, ApiError> {
-    // It is refused before anything is sent if there is none.
+    // Return an error for an unknown id before the stream begins.
     executions::get(&plane, &id).await?;
-    let workflows = running(&plane)?;
-    let (place, ending) = workflows.watcher()?;
-    let watcher = Watcher {
+    let workflows = workflows(&plane)?;
+    let (place, ending) = workflows.subscribe()?;
+    let watcher = ExecutionWatcher {
         watch: workflows.engine().watch(&id),
         last: None,
         plane: plane.clone(),
@@ -54,12 +52,12 @@ pub(super) async fn watch(
         first: true,
         _place: place,
     };
-    Ok(streamed(watcher, Watcher::next))
+    Ok(stream_events(watcher, ExecutionWatcher::next_event))
 }
 
-/// An answer that is told event by event: each comes with whoever tells the
-/// one after it.
-pub(super) fn streamed<W, F>(watcher: W, next: impl Fn(W) -> F + Send + 'static) -> Response
+/// A response of server-sent events. `next` returns each event and the state for
+/// the one after it.
+pub(super) fn stream_events<W, F>(watcher: W, next: impl Fn(W) -> F + Send + 'static) -> Response
 where
     W: Send + 'static,
     F: Future<Output = Option<(Bytes, Option<W>)>> + Send + 'static,
@@ -75,10 +73,10 @@ where
     (headers, Body::from_stream(events)).into_response()
 }
 
-/// Somebody who watches.
-struct Watcher {
-    watch: Watch,
-    last: Option<Description>,
+/// A client that watches an execution.
+struct ExecutionWatcher {
+    watch: ExecutionWatch,
+    last: Option<ExecutionDetails>,
     plane: ControlPlane,
     secret: String,
     ending: watch::Receiver<bool>,
@@ -86,44 +84,44 @@ struct Watcher {
     _place: OwnedSemaphorePermit,
 }
 
-impl Watcher {
-    /// The next event, and whoever waits for the one after it.
-    async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
+impl ExecutionWatcher {
+    /// The next event, and the watcher for the one after it.
+    async fn next_event(mut self) -> Option<(Bytes, Option<Self>)> {
         if let Some(last) = self.last.take_if(|last| last.is_ended()) {
-            return Some((event("end", &ExecutionBody::from(last)), None));
+            return Some((format_event("end", &ExecutionBody::from(last)), None));
         }
         if !std::mem::take(&mut self.first) {
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(BATCH_DELAY).await;
         }
         let mut ending = self.ending.clone();
         tokio::select! {
             changed = self.watch.next() => {
-                // Whoever asks again is told why it cannot be read.
+                // On errors, end the stream: a new request returns the reason.
                 let now = changed.ok()??;
                 self.last = Some(now.clone());
-                Some((event("execution", &ExecutionBody::from(now)), Some(self)))
+                Some((format_event("execution", &ExecutionBody::from(now)), Some(self)))
             }
-            () = tokio::time::sleep(SIGN_OF_LIFE) => {
+            () = tokio::time::sleep(KEEPALIVE_INTERVAL) => {
                 let known = tokens::authenticate(&self.plane, &self.secret).await;
-                // That it cannot be judged right now is no reason to go.
+                // A failed check does not end the stream; an inactive token does.
                 if matches!(known, Ok(None)) {
                     return None;
                 }
-                Some((Bytes::from_static(STILL_HERE), Some(self)))
+                Some((Bytes::from_static(KEEPALIVE), Some(self)))
             }
-            () = told_to_go(&mut ending) => None,
+            () = shutdown_requested(&mut ending) => None,
         }
     }
 }
 
-pub(super) async fn told_to_go(ending: &mut watch::Receiver<bool>) {
-    // Whoever would tell is gone: then it is time too.
+pub(super) async fn shutdown_requested(ending: &mut watch::Receiver<bool>) {
+    // A dropped sender means shutdown as well.
     let _ = ending.wait_for(|ending| *ending).await;
 }
 
-/// An event of this name.
-pub(super) fn event<T: Serialize>(name: &str, body: &T) -> Bytes {
-    // It has no keys that are no text, so it can always be written.
+/// Formats an event.
+pub(super) fn format_event<T: Serialize>(name: &str, body: &T) -> Bytes {
+    // The body has string keys only, so serialisation cannot fail.
     let data = serde_json::to_string(body).unwrap_or_default();
     format!("event: {name}\ndata: {data}\n\n").into()
 }

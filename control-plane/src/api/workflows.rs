@@ -18,32 +18,32 @@ use crate::workflows::definitions::{self, WorkflowBody, WorkflowDeployed, Workfl
 
 /// A definition in the Amazon States Language.
 #[derive(Deserialize, utoipa::ToSchema)]
-#[schema(value_type = Object)]
+#[schema(as = Document, value_type = Object)]
 #[serde(transparent)]
-pub(super) struct Document(Map<String, Value>);
+pub(super) struct DefinitionDocument(Map<String, Value>);
 
-impl Payload for Document {
+impl Payload for DefinitionDocument {
     const BYTES_MAX: usize = DEFINITION_BYTES_MAX;
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Filter {
-    /// How many at the most; 100 when absent.
+pub(super) struct WorkflowFilter {
+    /// Maximum number of results; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// List workflows: those that come with Ballast, and those that were deployed.
-#[utoipa::path(get, path = "/workflows", tag = "workflows", params(Filter),
+/// List workflows: built-in and deployed ones.
+#[utoipa::path(get, path = "/workflows", tag = "workflows", params(WorkflowFilter),
     responses((status = 200, body = Page<WorkflowBody>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
-    Params(filter): Params<Filter>,
+    Params(filter): Params<WorkflowFilter>,
 ) -> Result<Json<Page<WorkflowBody>>, ApiError> {
     let limit = page::limit(filter.limit)?;
     let after: String = page::after(filter.cursor.as_deref())?.unwrap_or_default();
@@ -67,15 +67,15 @@ pub(super) async fn show(
     Ok(Json(definitions::get(&plane, &name).await?))
 }
 
-/// Deploy a definition under a name. Executions that are on their way keep the
-/// one they began with.
+/// Deploy a definition under a name. Running executions keep the definition they
+/// began with.
 #[utoipa::path(put, path = "/workflows/{workflow}", tag = "workflows",
-    params(("workflow" = String, Path), Reason), request_body = Document,
+    params(("workflow" = String, Path), Reason), request_body = DefinitionDocument,
     responses((status = 200, body = WorkflowDeployed)))]
 pub(super) async fn deploy(
     State(plane): State<ControlPlane>,
     Id(name): Id<String>,
-    change: Change<Document>,
+    change: Change<DefinitionDocument>,
 ) -> Result<Json<WorkflowDeployed>, ApiError> {
     let Change { intent, body, .. } = change;
     let document = Value::Object(body.0);
@@ -83,8 +83,7 @@ pub(super) async fn deploy(
     Ok(Json(deployed))
 }
 
-/// Take a workflow away: nothing is started under its name any more.
-/// Executions that are on their way go on.
+/// Remove a workflow: no further executions start. Running ones continue.
 #[utoipa::path(delete, path = "/workflows/{workflow}", tag = "workflows",
     params(("workflow" = String, Path), Reason), responses((status = 204)))]
 pub(super) async fn remove(

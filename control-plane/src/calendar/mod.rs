@@ -1,15 +1,15 @@
-//! The calendar of polls: which will have many voters, when their tenants are
-//! left alone, and which lanes are made before they open.
+//! The calendar of polls: which polls expect many voters, when their tenants may
+//! not be moved, and which lanes are added before they open.
 //!
 //! ```text
-//!   keep     asks every shard which polls expect many voters
-//!   prepare  lanes for them become plans, before they open
-//!   (here)   what is known, and whether a tenant is left alone now
+//!   poller   polls every shard for polls that expect many voters
+//!   prepare  plans lanes for them before they open
+//!   (here)   the reports, and whether a tenant is frozen now
 //! ```
-//! When and how many is decided in `hotspot-detector`'s forecast. Shards tell
-//! what they know; while one is away, what it told last holds.
+//! The forecast in `hotspot-detector` decides when and how many. While a shard is
+//! unreachable, its last report stays valid.
 
-pub mod keep;
+pub mod poller;
 pub(crate) mod prepare;
 
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ use ballast_domain::{ItemId, PollId, ShardId, TenantId, Timestamp};
 use ballast_hotspot_detector::forecast::{Event, Readiness, freezes, preparations};
 use ballast_hotspot_detector::plan::Span;
 
-/// What an operator may set about the calendar.
+/// Settings of the calendar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CalendarSettings {
-    /// Polls that expect fewer voters are nothing out of the ordinary.
+    /// Polls that expect fewer voters are ignored.
     pub audience_min: u64,
     /// How polls are prepared for.
     pub ready: Readiness,
@@ -41,19 +41,19 @@ impl Default for CalendarSettings {
 
 /// A poll that expects many voters.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Awaited {
-    /// Whose, when, and how many.
+pub struct ExpectedPoll {
+    /// Its tenant, times and expected voters.
     pub event: Event,
-    /// The slice that has it.
+    /// The slice that contains it.
     pub slice: SliceId,
-    /// Its first item: all share its lanes.
+    /// Its first item; all items share its lanes.
     pub item: ItemId,
-    /// The lanes it has.
+    /// Its number of lanes.
     pub lanes: u16,
 }
 
-impl Awaited {
-    fn of(slice: SliceId, poll: &Poll) -> Self {
+impl ExpectedPoll {
+    fn from_poll(slice: SliceId, poll: &Poll) -> Self {
         Self {
             event: Event {
                 tenant_id: slice.tenant_id.clone(),
@@ -70,32 +70,32 @@ impl Awaited {
     }
 }
 
-/// What is known of polls that expect many voters.
+/// The polls that expect many voters.
 #[derive(Debug, Default)]
 pub struct Calendar {
-    known: RwLock<Known>,
+    state: RwLock<CalendarState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// By the shard that told of them.
-    told: BTreeMap<ShardId, Vec<Awaited>>,
+struct CalendarState {
+    /// Reports by shard.
+    reports: BTreeMap<ShardId, Vec<ExpectedPoll>>,
     ready: Readiness,
     freezes: BTreeMap<TenantId, Vec<Span>>,
 }
 
-/// Why a tenant is left alone now.
+/// Why a tenant may not be moved now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frozen {
-    /// The poll for which it is.
+pub struct Freeze {
+    /// The poll that causes the freeze.
     pub poll: PollId,
-    /// How many voters it expects.
+    /// Its expected number of voters.
     pub audience: u64,
-    /// Until when.
+    /// End of the freeze.
     pub until: Timestamp,
 }
 
-impl std::fmt::Display for Frozen {
+impl std::fmt::Display for Freeze {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             poll,
@@ -110,82 +110,88 @@ impl std::fmt::Display for Frozen {
 }
 
 impl Calendar {
-    fn known(&self) -> std::sync::RwLockReadGuard<'_, Known> {
-        // It is put in place as a whole: there is nothing half done in it.
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::RwLockReadGuard<'_, CalendarState> {
+        // It is replaced as a whole, so a poisoned lock never guards a partial update.
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what shards tell. One of which nothing is said keeps what it
-    /// told last, unless it is not in the fleet any more.
-    fn take(&self, told: Vec<(ShardId, Option<Vec<Awaited>>)>, ready: Readiness) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let mut before = std::mem::take(&mut known.told);
-        let told: BTreeMap<_, _> = told
+    /// Applies shards' reports. A shard without a new report keeps its last one,
+    /// unless it left the fleet.
+    fn apply_reports(&self, reports: Vec<(ShardId, Option<Vec<ExpectedPoll>>)>, ready: Readiness) {
+        let mut known = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut known.reports);
+        let reports: BTreeMap<_, _> = reports
             .into_iter()
-            .filter_map(|(shard, told)| {
-                let told = told.or_else(|| before.remove(&shard))?;
-                Some((shard, told))
+            .filter_map(|(shard, reports)| {
+                let reports = reports.or_else(|| before.remove(&shard))?;
+                Some((shard, reports))
             })
             .collect();
-        let events: Vec<_> = told.values().flatten().map(|it| it.event.clone()).collect();
+        let events: Vec<_> = reports
+            .values()
+            .flatten()
+            .map(|it| it.event.clone())
+            .collect();
         known.freezes = freezes(&events, &ready);
         known.ready = ready;
-        known.told = told;
+        known.reports = reports;
     }
 
-    /// Whether a shard has told of its polls since the process was started.
+    /// Whether a shard has reported since the process started.
     #[must_use]
-    pub fn knows(&self, shard: &ShardId) -> bool {
-        self.known().told.contains_key(shard)
+    pub fn has_report_from(&self, shard: &ShardId) -> bool {
+        self.lock().reports.contains_key(shard)
     }
 
-    /// When tenants are to be left alone.
+    /// The move freezes of all tenants.
     #[must_use]
     pub fn freezes(&self) -> BTreeMap<TenantId, Vec<Span>> {
-        self.known().freezes.clone()
+        self.lock().freezes.clone()
     }
 
-    /// Why a tenant is left alone at this moment, if it is.
+    /// Why a tenant may not be moved at this moment, if so.
     #[must_use]
-    pub fn frozen(&self, tenant: &TenantId, at: Timestamp) -> Option<Frozen> {
-        let known = self.known();
+    pub fn freeze_for(&self, tenant: &TenantId, at: Timestamp) -> Option<Freeze> {
+        let known = self.lock();
         let until = known.freezes.get(tenant)?.iter();
-        let until = until.filter(|span| span.has(at)).map(|it| it.until).max()?;
-        let awaited = known.told.values().flatten();
+        let until = until
+            .filter(|span| span.contains(at))
+            .map(|it| it.until)
+            .max()?;
+        let awaited = known.reports.values().flatten();
         let mut its = awaited.filter(|it| it.event.tenant_id == *tenant);
         let poll = its.find(|it| {
             let own = freezes(std::slice::from_ref(&it.event), &known.ready);
-            own.values().flatten().any(|span| span.has(at))
+            own.values().flatten().any(|span| span.contains(at))
         })?;
-        Some(Frozen {
+        Some(Freeze {
             poll: poll.event.poll_id,
             audience: poll.event.audience,
             until,
         })
     }
 
-    /// The tenants that are left alone at this moment, of those with polls on a
-    /// shard.
+    /// The tenants with polls on a shard that are frozen at this moment.
     #[must_use]
-    pub fn frozen_on(&self, shard: &ShardId, at: Timestamp) -> Vec<(TenantId, Frozen)> {
+    pub fn frozen_tenants(&self, shard: &ShardId, at: Timestamp) -> Vec<(TenantId, Freeze)> {
         let tenants: std::collections::BTreeSet<TenantId> = {
-            let known = self.known();
-            let told = known.told.get(shard);
-            let tenants = told.into_iter().flatten();
+            let known = self.lock();
+            let reports = known.reports.get(shard);
+            let tenants = reports.into_iter().flatten();
             tenants.map(|it| it.event.tenant_id.clone()).collect()
         };
         let frozen = tenants.into_iter().filter_map(|tenant| {
-            let frozen = self.frozen(&tenant, at)?;
+            let frozen = self.freeze_for(&tenant, at)?;
             Some((tenant, frozen))
         });
         frozen.collect()
     }
 
-    /// The lanes that a poll is to keep for its voters, until it has closed.
+    /// The number of lanes that a poll must keep for its voters until it closes.
     #[must_use]
-    pub fn lanes_kept(&self, poll: PollId, at: Timestamp) -> Option<u16> {
-        let known = self.known();
-        let awaited = known.told.values().flatten();
+    pub fn required_lanes(&self, poll: PollId, at: Timestamp) -> Option<u16> {
+        let known = self.lock();
+        let awaited = known.reports.values().flatten();
         let events: Vec<_> = awaited
             .filter(|it| it.event.poll_id == poll)
             .map(|it| it.event.clone())
@@ -194,13 +200,14 @@ impl Calendar {
         prepared.first().map(|it| it.lanes)
     }
 
-    /// All that are known, with the shard that has each.
+    /// All expected polls, with their shards.
     #[must_use]
-    pub fn awaited(&self) -> Vec<(ShardId, Awaited)> {
-        let known = self.known();
-        let told = known.told.iter();
-        let told = told.flat_map(|(shard, told)| told.iter().map(|it| (shard.clone(), it.clone())));
-        told.collect()
+    pub fn expected_polls(&self) -> Vec<(ShardId, ExpectedPoll)> {
+        let known = self.lock();
+        let reports = known.reports.iter();
+        let reports = reports
+            .flat_map(|(shard, reports)| reports.iter().map(|it| (shard.clone(), it.clone())));
+        reports.collect()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Lanes for polls that expect many voters become plans before they open: like
-//! any other cure they are shown, and done by whoever may.
+//! Plans lanes for polls that expect many voters, before they open. These plans
+//! are shown and approved like any other cure.
 
 use std::collections::BTreeMap;
 
@@ -8,62 +8,63 @@ use ballast_hotspot_detector::diagnose::Cure;
 use ballast_hotspot_detector::forecast::{Preparation, preparation_letter, preparations};
 use ballast_hotspot_detector::load::ItemName;
 
-use super::{Awaited, Calendar};
-use crate::drains::Manner;
-use crate::hotspots::Mode;
-use crate::hotspots::plans::{self, Content, NewPlan};
+use super::{Calendar, ExpectedPoll};
+use crate::drains::MigrationOptions;
+use crate::hotspots::HotspotMode;
+use crate::hotspots::plans::{self, NewPlan, PlanContent};
 use crate::hotspots::records::PlanRecord;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 
-/// Polls for which a plan was made: one each, whatever became of it. With the
-/// time at which each closes, once a shard has told it: until then a poll of a
-/// plan of before is not forgotten, else it would be planned for again.
+/// Polls that a plan was made for, with their closing time. Each poll gets one plan,
+/// whatever its outcome. The closing time is unknown until a shard reports it; a
+/// poll restored from an earlier plan is kept until then, so that it is not planned
+/// for twice.
 #[derive(Debug, Default)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedPolls {
     polls: BTreeMap<PollId, Option<Timestamp>>,
 }
 
-impl Prepared {
-    /// Remembers a plan of before.
+impl PreparedPolls {
+    /// Restores a poll from an earlier plan.
     pub(crate) fn remember(&mut self, plan: &PlanRecord) {
         if let (None, Some(Cure::Lanes { item, .. })) = (&plan.hotspot_id, &plan.cure) {
             self.polls.insert(item.poll, None);
         }
     }
 
-    /// Makes plans for the polls that are near and have too few lanes.
-    pub(crate) async fn round(&mut self, plane: &ControlPlane) -> Result<()> {
+    /// Makes plans for polls that open soon and have too few lanes.
+    pub(crate) async fn plan_due_polls(&mut self, plane: &ControlPlane) -> Result<()> {
         let Some(calendar) = plane.calendar() else {
             return Ok(());
         };
         let settings = plane.settings();
         let approved = match settings.hotspots.mode {
-            Mode::Off | Mode::Observe => return Ok(()),
-            Mode::Propose => false,
-            Mode::Auto => true,
+            HotspotMode::Off | HotspotMode::Observe => return Ok(()),
+            HotspotMode::Propose => false,
+            HotspotMode::Auto => true,
         };
         let now = plane.now();
-        for (shard, awaited, prepared) in due(calendar, &settings.calendar.ready, now) {
+        for (shard, awaited, prepared) in due_polls(calendar, &settings.calendar.ready, now) {
             let poll = awaited.event.poll_id;
             if !self.polls.contains_key(&poll) {
-                plan(plane, shard, &awaited, &prepared, approved).await?;
+                create_plan(plane, shard, &awaited, &prepared, approved).await?;
             }
             self.polls.insert(poll, Some(awaited.event.closes_at));
         }
-        // What has closed is not due again.
+        // Closed polls are never due again.
         let is_open = |closes: &Option<Timestamp>| closes.is_none_or(|closes| closes > now);
         self.polls.retain(|_, closes| is_open(closes));
         Ok(())
     }
 }
 
-fn due(
+fn due_polls(
     calendar: &Calendar,
     ready: &ballast_hotspot_detector::forecast::Readiness,
     now: Timestamp,
-) -> Vec<(ShardId, Awaited, Preparation)> {
-    let awaited = calendar.awaited().into_iter();
+) -> Vec<(ShardId, ExpectedPoll, Preparation)> {
+    let awaited = calendar.expected_polls().into_iter();
     let due = awaited.filter_map(|(shard, awaited)| {
         let prepared = preparations(std::slice::from_ref(&awaited.event), ready, now);
         let prepared = prepared.into_iter().next()?;
@@ -73,10 +74,10 @@ fn due(
     due.collect()
 }
 
-async fn plan(
+async fn create_plan(
     plane: &ControlPlane,
     shard: ShardId,
-    awaited: &Awaited,
+    awaited: &ExpectedPoll,
     prepared: &Preparation,
     approved: bool,
 ) -> Result<()> {
@@ -98,10 +99,10 @@ async fn plan(
     let new = NewPlan {
         hotspot_id: None,
         shards: vec![shard],
-        content: Content::Cure(cure, Vec::new(), words),
-        manner: Manner::default(),
+        content: PlanContent::Cure(cure, Vec::new(), words),
+        options: MigrationOptions::default(),
         approved,
     };
-    plans::make(plane, &Intent::ballast("calendar", &why), new).await?;
+    plans::create(plane, &Intent::ballast("calendar", &why), new).await?;
     Ok(())
 }

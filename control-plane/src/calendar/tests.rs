@@ -1,4 +1,4 @@
-//! What must hold of the calendar.
+//! Tests of the calendar.
 
 use super::*;
 use crate::hotspots::plans;
@@ -11,10 +11,10 @@ fn shard(name: &str) -> ShardId {
     name.parse().unwrap()
 }
 
-fn awaited(tenant: &str, poll: u128, opens: i64, closes: i64) -> Awaited {
+fn awaited(tenant: &str, poll: u128, opens: i64, closes: i64) -> ExpectedPoll {
     let poll_id = PollId::from_number(poll);
     let tenant_id: TenantId = tenant.parse().unwrap();
-    Awaited {
+    ExpectedPoll {
         event: Event {
             tenant_id: tenant_id.clone(),
             poll_id,
@@ -33,17 +33,17 @@ fn awaited(tenant: &str, poll: u128, opens: i64, closes: i64) -> Awaited {
 }
 
 #[test]
-fn a_tenant_is_left_alone_around_its_poll_and_told_for_which() {
+fn a_tenant_is_frozen_around_its_poll() {
     let calendar = Calendar::default();
-    assert!(!calendar.knows(&shard("shard-1")));
+    assert!(!calendar.has_report_from(&shard("shard-1")));
     let (day, hour) = (86_400, 3_600);
     let polls = vec![
         awaited("acme", 1, day, 2 * day),
         awaited("acme", 2, 9 * day, 10 * day),
     ];
-    calendar.take(vec![(shard("shard-1"), Some(polls))], Readiness::default());
-    assert!(calendar.knows(&shard("shard-1")));
-    let frozen = |tenant: &str, seconds| calendar.frozen(&tenant.parse().unwrap(), at(seconds));
+    calendar.apply_reports(vec![(shard("shard-1"), Some(polls))], Readiness::default());
+    assert!(calendar.has_report_from(&shard("shard-1")));
+    let frozen = |tenant: &str, seconds| calendar.freeze_for(&tenant.parse().unwrap(), at(seconds));
     assert_eq!(frozen("acme", day - hour - 1), None);
     let first = frozen("acme", day - hour).unwrap();
     assert_eq!(first.poll, PollId::from_number(1));
@@ -55,50 +55,50 @@ fn a_tenant_is_left_alone_around_its_poll_and_told_for_which() {
         PollId::from_number(2)
     );
     assert_eq!(frozen("other", day), None);
-    let on = |name: &str, seconds| calendar.frozen_on(&shard(name), at(seconds)).len();
+    let on = |name: &str, seconds| calendar.frozen_tenants(&shard(name), at(seconds)).len();
     assert_eq!((on("shard-1", day), on("shard-2", day)), (1, 0));
 }
 
 #[test]
-fn a_shard_that_says_nothing_keeps_what_it_told() {
+fn a_silent_shard_keeps_its_last_report() {
     let calendar = Calendar::default();
     let poll = PollId::from_number(1);
-    let told = vec![awaited("acme", 1, 10_000, 20_000)];
+    let polls = vec![awaited("acme", 1, 10_000, 20_000)];
     let ready = Readiness::default();
-    calendar.take(vec![(shard("shard-1"), Some(told))], ready);
-    calendar.take(vec![(shard("shard-1"), None)], ready);
-    assert_eq!(calendar.awaited().len(), 1);
-    // 1,000,000 x 30 % in 10 min are 500 a second: one lane, and never fewer
-    // than any poll has.
-    assert_eq!(calendar.lanes_kept(poll, at(0)), Some(10));
-    assert_eq!(calendar.lanes_kept(poll, at(20_000)), None);
-    calendar.take(vec![(shard("shard-2"), Some(Vec::new()))], ready);
-    assert!(calendar.awaited().is_empty());
+    calendar.apply_reports(vec![(shard("shard-1"), Some(polls))], ready);
+    calendar.apply_reports(vec![(shard("shard-1"), None)], ready);
+    assert_eq!(calendar.expected_polls().len(), 1);
+    // 30 % of 1,000,000 voters in 10 minutes are 500 per second: one lane would
+    // do, but polls never have fewer than the default.
+    assert_eq!(calendar.required_lanes(poll, at(0)), Some(10));
+    assert_eq!(calendar.required_lanes(poll, at(20_000)), None);
+    calendar.apply_reports(vec![(shard("shard-2"), Some(Vec::new()))], ready);
+    assert!(calendar.expected_polls().is_empty());
 }
 
 #[tokio::test]
-async fn a_poll_is_planned_for_once_though_the_process_is_started_again() {
+async fn a_poll_is_planned_for_once_across_restarts() {
     let (_directory, plane, _) = crate::testing::plane().await;
     let calendar = std::sync::Arc::new(Calendar::default());
-    plane.keep_calendar(calendar.clone());
+    plane.set_calendar(calendar.clone());
     let now = plane.now().unix_ms() / 1_000;
-    let mut told = awaited("acme", 1, now + 60, now + 86_400);
-    told.event.audience = 100_000_000;
-    let told = || vec![(shard("shard-1"), Some(vec![told.clone()]))];
-    calendar.take(told(), Readiness::default());
+    let mut poll = awaited("acme", 1, now + 60, now + 86_400);
+    poll.event.audience = 100_000_000;
+    let report = || vec![(shard("shard-1"), Some(vec![poll.clone()]))];
+    calendar.apply_reports(report(), Readiness::default());
     let mut prepared = prepare::Prepared::default();
-    prepared.round(&plane).await.unwrap();
-    prepared.round(&plane).await.unwrap();
+    prepared.plan_due_polls(&plane).await.unwrap();
+    prepared.plan_due_polls(&plane).await.unwrap();
     let made = || async { plans::list(&plane, None, None, 10).await.unwrap() };
     let plan = made().await;
     assert_eq!(plan.len(), 1);
 
-    // Started again: the plan is remembered, and no shard has told anything yet.
-    calendar.take(Vec::new(), Readiness::default());
+    // After a restart: the plan is restored, and no shard has reported yet.
+    calendar.apply_reports(Vec::new(), Readiness::default());
     let mut again = prepare::Prepared::default();
     again.remember(&plan[0].value);
-    again.round(&plane).await.unwrap();
-    calendar.take(told(), Readiness::default());
-    again.round(&plane).await.unwrap();
+    again.plan_due_polls(&plane).await.unwrap();
+    calendar.apply_reports(report(), Readiness::default());
+    again.plan_due_polls(&plane).await.unwrap();
     assert_eq!(made().await.len(), 1);
 }

@@ -1,5 +1,5 @@
-//! A shard is emptied: it takes nothing new, and its slices move away, a few
-//! at a time.
+//! Draining a shard: it accepts no slices, and its slices move away, a few at a
+//! time.
 
 use ballast_domain::error::ErrorCode;
 use ballast_domain::shard::ShardState;
@@ -8,74 +8,74 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::plan::{self, FleetPlan};
-use super::{Manner, running};
+use super::{MigrationOptions, find_running};
 use crate::change::IfMatch;
 use crate::intent::Intent;
-use crate::migrations::begin::fresh;
+use crate::migrations::begin::new_migration_id;
 use crate::plane::ControlPlane;
 use crate::shards::{self, ShardPatch};
 use crate::workflows::executions::{self, NewExecution};
 
-/// The workflow that empties a shard.
+/// The workflow that drains a shard.
 pub const WORKFLOW: &str = "drain-shard";
-/// Slices that are named in a plan, at the most.
-const NAMED_MAX: usize = 1_000;
+/// Maximum number of slices listed in a plan.
+const SLICES_LISTED_MAX: usize = 1_000;
 
-/// How the emptying of a shard stands.
+/// The state of a drain.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DrainBody {
-    /// Which shard.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// How it stands.
+    /// The drain's status.
     pub status: DrainStatus,
-    /// The execution that plans the moves, while there is one.
+    /// The execution that starts the migrations, while it runs.
     #[serde(rename = "executionID", skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<String>,
-    /// Slices that it owns.
+    /// Slices that the shard still owns.
     pub slices_left: u64,
-    /// Moves away from it that are not over: until then it holds copies.
+    /// Running migrations away from it. Until they end, it holds copies.
     pub leaving: u64,
-    /// Which of its slices would go where.
+    /// Which of its slices would move where.
     pub plan: FleetPlan,
 }
 
-/// How the emptying of a shard stands.
+/// The status of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DrainStatus {
-    /// It is not being emptied.
+    /// The shard is not draining.
     No,
-    /// Its slices are moved away.
+    /// Its slices are being moved away.
     Running,
-    /// It was called off: no further moves begin, those under way go on.
+    /// The drain was cancelled: no further migrations begin; running ones continue.
     Stopping,
-    /// It takes nothing new, but nobody moves its slices away.
+    /// It accepts no slices, but no execution moves its slices away.
     Idle,
-    /// It is empty, and takes nothing new.
+    /// It is empty and accepts no slices.
     Empty,
 }
 
-/// How the emptying of a shard stands.
+/// The state of a drain, without its plan.
 #[derive(Debug, Clone)]
-pub struct Standing {
-    /// How it stands.
+pub struct DrainState {
+    /// The drain's status.
     pub status: DrainStatus,
-    /// The execution that plans the moves, while there is one.
+    /// The execution that starts the migrations, while it runs.
     pub execution_id: Option<String>,
-    /// Slices that it owns.
+    /// Slices that the shard still owns.
     pub slices_left: u64,
-    /// Moves away from it that are not over.
+    /// Running migrations away from it.
     pub leaving: u64,
 }
 
-/// How the emptying of a shard stands, without what would still go where: to
-/// say that takes long of a shard with very many slices.
-pub async fn standing(plane: &ControlPlane, id: &ShardId) -> Result<Standing> {
+/// The state of a drain, without the plan of what still has to move, which takes
+/// long to compute for a shard with very many slices.
+pub async fn drain_state(plane: &ControlPlane, id: &ShardId) -> Result<DrainState> {
     let shard = shards::get(plane, id).await?;
-    let execution_id = running(plane, WORKFLOW, &prefix(id)).await?;
-    let leaving = plan::leaving(plane, id).await? as u64;
+    let execution_id = find_running(plane, WORKFLOW, &execution_prefix(id)).await?;
+    let leaving = plan::count_leaving(plane, id).await? as u64;
     let draining = shard.shard.value.state == ShardState::Draining;
     let status = match (draining, execution_id.is_some()) {
         (true, true) => DrainStatus::Running,
@@ -84,7 +84,7 @@ pub async fn standing(plane: &ControlPlane, id: &ShardId) -> Result<Standing> {
         (true, false) => DrainStatus::Idle,
         (false, false) => DrainStatus::No,
     };
-    Ok(Standing {
+    Ok(DrainState {
         status,
         execution_id,
         slices_left: shard.slices,
@@ -92,39 +92,39 @@ pub async fn standing(plane: &ControlPlane, id: &ShardId) -> Result<Standing> {
     })
 }
 
-/// What emptying a shard would do, or has still to do.
-pub async fn planned(plane: &ControlPlane, id: &ShardId) -> Result<FleetPlan> {
+/// What draining a shard would do, or still has to do.
+pub async fn plan_drain(plane: &ControlPlane, id: &ShardId) -> Result<FleetPlan> {
     shards::get(plane, id).await?;
-    let plan = plan::slices(plane, id, NAMED_MAX).await?;
-    plan::priced(plane, plan).await
+    let plan = plan::plan_slices(plane, id, SLICES_LISTED_MAX).await?;
+    plan::add_price(plane, plan).await
 }
 
-/// How the emptying of a shard stands, and what is still to be done.
+/// The state of a drain, and what still has to move.
 pub async fn show(plane: &ControlPlane, id: &ShardId) -> Result<DrainBody> {
-    let standing = standing(plane, id).await?;
+    let standing = drain_state(plane, id).await?;
     Ok(DrainBody {
         shard_id: id.clone(),
         status: standing.status,
         execution_id: standing.execution_id,
         slices_left: standing.slices_left,
         leaving: standing.leaving,
-        plan: planned(plane, id).await?,
+        plan: plan_drain(plane, id).await?,
     })
 }
 
-/// What the names of the executions that empty a shard begin with.
-pub(super) fn prefix(id: &ShardId) -> String {
+/// Name prefix of the executions that drain a shard.
+pub(super) fn execution_prefix(id: &ShardId) -> String {
     format!("{id}.")
 }
 
-/// Has a shard emptied.
+/// Drains a shard.
 pub async fn begin(
     plane: &ControlPlane,
     intent: &Intent,
     id: &ShardId,
-    manner: &Manner,
+    options: &MigrationOptions,
 ) -> Result<DrainBody> {
-    manner.check()?;
+    options.check()?;
     let shard = shards::get(plane, id).await?;
     if shard.shard.value.state == ShardState::Down {
         let detail = format!("shard {id} is down: nothing can be copied from it");
@@ -132,14 +132,14 @@ pub async fn begin(
         return Err(error.next("Bring it back first (shard state active)."));
     }
     set_state(plane, intent, id, ShardState::Draining).await?;
-    // One that still runs, called off or not, begins no further moves once
-    // there is a later one: the last terms hold.
-    let name = format!("{}{}", prefix(id), fresh(plane));
+    // An earlier execution, even a cancelled one, begins no further migrations once
+    // a later one runs: the latest options apply.
+    let name = format!("{}{}", execution_prefix(id), new_migration_id(plane));
     let input = json!({
         "shardID": id,
-        "concurrency": manner.concurrency,
-        "windowMs": manner.window_ms,
-        "sync": manner.sync,
+        "concurrency": options.concurrency,
+        "windowMs": options.window_ms,
+        "sync": options.sync,
         "reason": intent.reason,
     });
     let new = NewExecution {
@@ -151,8 +151,8 @@ pub async fn begin(
     show(plane, id).await
 }
 
-/// Calls it off: the shard takes slices again, and no further moves begin.
-/// Those under way go on to their end.
+/// Cancels a drain: the shard accepts slices again, and no further migrations
+/// begin. Running ones continue to their end.
 pub async fn cancel(plane: &ControlPlane, intent: &Intent, id: &ShardId) -> Result<DrainBody> {
     let shard = shards::get(plane, id).await?;
     if shard.shard.value.state == ShardState::Draining {

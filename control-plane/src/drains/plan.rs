@@ -1,61 +1,65 @@
-//! Which slices go where, and what that costs. Nothing is done.
+//! Dry run of a drain: which slices would move where, at what cost.
 
-use ballast_domain::migration::{Migration, OPEN, Price};
-use ballast_domain::placement::{Fleet, Subject, decide};
-use ballast_domain::registry::{Kind, RecordQuery, slices_on};
+use ballast_domain::migration::{Migration, MigrationEstimate, OPEN};
+use ballast_domain::placement::{PlacementFleet, PlacementSubject, decide};
+use ballast_domain::registry::{RecordKind, RecordQuery, slices_on};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 use ballast_domain::{Result, ShardId, TenantId};
 use serde::Serialize;
 
-use crate::migrations::price::Pricer;
+use crate::migrations::price::PriceEstimator;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
 
-/// Tenants read at a time.
+/// Tenants read per page.
 const PAGE: u32 = 500;
-/// Slices that are priced one by one; what is beyond is reckoned from these.
+/// Number of slices to price individually; others are extrapolated.
 const PRICED: usize = 200;
 
-/// A slice that would move, or that would have to and cannot.
+/// A slice that would move, or that has to move and cannot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedSlice {
-    /// Whose.
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Which of its slices.
+    /// Its slice.
     pub slice: u32,
-    /// Where it is.
+    /// The shard it is on.
     #[serde(rename = "fromShardID")]
     pub from: ShardId,
-    /// Where it would go.
+    /// The shard it would move to.
     #[serde(rename = "toShardID", skip_serializing_if = "Option::is_none")]
     pub to: Option<ShardId>,
-    /// Why it stays, if it does.
+    /// Why it cannot move, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stays: Option<String>,
 }
 
-/// Which slices would go where.
+/// Which slices would move where.
 #[derive(Debug, Clone, Default, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FleetPlan {
-    /// The slices, in the order of their tenants.
+    /// The slices, ordered by tenant.
     pub slices: Vec<PlannedSlice>,
     /// How many would move.
     pub moves_total: u64,
-    /// How many would have to, and cannot.
+    /// How many have to move and cannot.
     pub stuck_total: u64,
-    /// How many are moving at this moment.
+    /// How many are moving now.
     pub moving_total: u64,
-    /// Whether there are more than are named here.
+    /// Whether slices were left out of the list.
     pub more: bool,
-    /// What all of it is expected to cost.
-    pub price: Price,
+    /// The estimated total cost.
+    pub price: MigrationEstimate,
 }
 
-/// Where the slices of a shard go, as if it were not there; at the most `limit`.
-pub(super) async fn slices(plane: &ControlPlane, id: &ShardId, limit: usize) -> Result<FleetPlan> {
+/// Plans where up to `limit` slices of a shard would move if it were removed.
+pub(super) async fn plan_slices(
+    plane: &ControlPlane,
+    id: &ShardId,
+    limit: usize,
+) -> Result<FleetPlan> {
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
     let terms = vec![slices_on(id.as_str())];
     let mut then = snapshot.fleet.clone().without(id);
@@ -65,20 +69,26 @@ pub(super) async fn slices(plane: &ControlPlane, id: &ShardId, limit: usize) -> 
         let query = RecordQuery {
             terms: terms.clone(),
             after: after.take(),
-            ..RecordQuery::all(Kind::Tenant, PAGE)
+            ..RecordQuery::all(RecordKind::Tenant, PAGE)
         };
         let page = typed::list::<Tenant>(plane.registry(), &query).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.value.tenant_id.to_string());
         for tenant in &page {
-            add(&mut plan, &mut then, &tenant.value, id, limit);
+            plan_tenant(&mut plan, &mut then, &tenant.value, id, limit);
         }
         tokio::task::yield_now().await;
     }
     Ok(plan)
 }
 
-fn add(plan: &mut FleetPlan, then: &mut Fleet, tenant: &Tenant, id: &ShardId, limit: usize) {
+fn plan_tenant(
+    plan: &mut FleetPlan,
+    then: &mut PlacementFleet,
+    tenant: &Tenant,
+    id: &ShardId,
+    limit: usize,
+) {
     for slice in &tenant.slices {
         if slice.shard_id != *id {
             continue;
@@ -87,7 +97,7 @@ fn add(plan: &mut FleetPlan, then: &mut Fleet, tenant: &Tenant, id: &ShardId, li
             plan.moving_total += 1;
             continue;
         }
-        let Some(subject) = Subject::of(tenant, slice.slice) else {
+        let Some(subject) = PlacementSubject::of(tenant, slice.slice) else {
             continue;
         };
         let (to, stays) = match decide(then, &subject).shard_id {
@@ -108,7 +118,7 @@ fn add(plan: &mut FleetPlan, then: &mut Fleet, tenant: &Tenant, id: &ShardId, li
         match &to {
             Some(to) => {
                 plan.moves_total += 1;
-                // The next one finds less room there.
+                // The next slice finds less room there.
                 if let Some(shard) = then.get_mut(to) {
                     shard.slices += 1;
                 }
@@ -129,11 +139,11 @@ fn add(plan: &mut FleetPlan, then: &mut Fleet, tenant: &Tenant, id: &ShardId, li
     }
 }
 
-/// Adds what it is expected to cost. Of very many slices the first are asked,
-/// and the others taken to be like them.
-pub(super) async fn priced(plane: &ControlPlane, mut plan: FleetPlan) -> Result<FleetPlan> {
-    let pricer = Pricer::new(plane).await?;
-    let mut sum = Price::default();
+/// Adds the estimated cost. Of very many slices, only the first are priced, and the
+/// rest are extrapolated.
+pub(super) async fn add_price(plane: &ControlPlane, mut plan: FleetPlan) -> Result<FleetPlan> {
+    let pricer = PriceEstimator::new(plane).await?;
+    let mut sum = MigrationEstimate::default();
     let mut asked = 0_u64;
     let moves = plan.slices.iter().filter(|slice| slice.to.is_some());
     for slice in moves.take(PRICED) {
@@ -164,11 +174,11 @@ pub(super) async fn priced(plane: &ControlPlane, mut plan: FleetPlan) -> Result<
     Ok(plan)
 }
 
-/// Moves that leave a shard and are not over: it holds copies of their slices.
-pub(super) async fn leaving(plane: &ControlPlane, id: &ShardId) -> Result<usize> {
+/// Counts running migrations away from a shard. It holds copies of their slices.
+pub(super) async fn count_leaving(plane: &ControlPlane, id: &ShardId) -> Result<usize> {
     let query = RecordQuery {
         terms: vec![format!("from:{id}"), OPEN.to_owned()],
-        ..RecordQuery::all(Kind::Migration, 10_000)
+        ..RecordQuery::all(RecordKind::Migration, 10_000)
     };
     let open = typed::list::<Migration>(plane.registry(), &query).await?;
     Ok(open.len())

@@ -1,12 +1,12 @@
-//! Every shard is brought under its limits, and every slice where it belongs:
-//! the planner's word, over all shards, carried out when somebody asks for it.
+//! Rebalancing: brings every shard under its limits and every slice where it
+//! belongs, following the planner, on an operator's request.
 
 use ballast_domain::Result;
 use ballast_hotspot_detector::plan::Plan;
 use serde::Serialize;
 
-use super::Manner;
-use crate::hotspots::plans::{self, Content, NewPlan, relieved};
+use super::MigrationOptions;
+use crate::hotspots::plans::{self, NewPlan, PlanContent, relieved_shards};
 use crate::hotspots::records::{PlanRecord, PlanStatus};
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
@@ -15,23 +15,22 @@ use crate::plane::ControlPlane;
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RebalanceBody {
-    /// The plan that is being carried out, while there is one.
+    /// The plan that is being carried out, if any.
     #[serde(rename = "planID", skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
-    /// The execution that moves them, while there is one.
+    /// Its execution, if any.
     #[serde(rename = "executionID", skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<String>,
-    /// What would be moved now: the moves with price, schedule and predicted
-    /// effect.
+    /// What would be moved now: the moves, with price, schedule and predicted effect.
     #[schema(value_type = Object)]
     pub plan: Plan,
-    /// The same as a letter.
+    /// The same as text.
     pub letter: String,
 }
 
 /// What would be moved now.
 pub async fn show(plane: &ControlPlane) -> Result<RebalanceBody> {
-    let open = under_way(plane).await?;
+    let open = find_running_plan(plane).await?;
     let plan = plans::draft_all(plane).await?;
     Ok(RebalanceBody {
         execution_id: open.as_ref().and_then(|open| open.execution_id.clone()),
@@ -41,9 +40,12 @@ pub async fn show(plane: &ControlPlane) -> Result<RebalanceBody> {
     })
 }
 
-/// The plan that somebody asked for and that is not over.
-async fn under_way(plane: &ControlPlane) -> Result<Option<PlanRecord>> {
-    let open = plans::open(plane).await?.into_iter().map(|plan| plan.value);
+/// The requested plan that is still being carried out, if any.
+async fn find_running_plan(plane: &ControlPlane) -> Result<Option<PlanRecord>> {
+    let open = plans::list_open(plane)
+        .await?
+        .into_iter()
+        .map(|plan| plan.value);
     let mut asked = open.filter(|plan| {
         let moves = matches!(plan.status, PlanStatus::Approved | PlanStatus::Running);
         plan.hotspot_id.is_none() && moves
@@ -51,14 +53,14 @@ async fn under_way(plane: &ControlPlane) -> Result<Option<PlanRecord>> {
     Ok(asked.next())
 }
 
-/// Has it carried out.
+/// Carries out a rebalance.
 pub async fn begin(
     plane: &ControlPlane,
     intent: &Intent,
-    manner: &Manner,
+    options: &MigrationOptions,
 ) -> Result<RebalanceBody> {
-    manner.check()?;
-    if under_way(plane).await?.is_some() {
+    options.check()?;
+    if find_running_plan(plane).await?.is_some() {
         return show(plane).await;
     }
     let plan = plans::draft_all(plane).await?;
@@ -67,14 +69,14 @@ pub async fn begin(
     }
     let new = NewPlan {
         hotspot_id: None,
-        shards: relieved(&plan),
-        content: Content::Moves(plan.clone()),
-        manner: manner.clone(),
+        shards: relieved_shards(&plan),
+        content: PlanContent::Moves(plan.clone()),
+        options: options.clone(),
         approved: true,
     };
-    let made = plans::make(plane, intent, new).await?.value;
+    let made = plans::create(plane, intent, new).await?.value;
     Ok(RebalanceBody {
-        execution_id: Some(plans::execution(&made.plan_id)),
+        execution_id: Some(plans::execution_id(&made.plan_id)),
         plan_id: Some(made.plan_id),
         letter: plan.to_string(),
         plan,

@@ -1,35 +1,35 @@
-//! What the workflow `drain-shard` has done: which moves are to be made next, and
-//! afterwards how things stand.
+//! Tasks of the workflow `drain-shard`: plans the next migrations, and reports the
+//! result.
 
 use std::time::Duration;
 
-use ballast_domain::error::Kind;
+use ballast_domain::error::ErrorCategory;
 use ballast_domain::shard::ShardState;
 use ballast_domain::{Error, ErrorCode, ShardId};
-use ballast_state_machines::engine::{Progress, Registry, TaskContext, TaskError};
+use ballast_state_machines::engine::{HandlerRegistry, ProgressReport, TaskContext, TaskError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::drain::{WORKFLOW, prefix};
+use super::drain::{WORKFLOW, execution_prefix};
 use super::plan::{self, FleetPlan};
-use super::{Manner, running};
-use crate::migrations::begin::fresh;
+use super::{MigrationOptions, find_running};
+use crate::migrations::begin::new_migration_id;
 use crate::plane::ControlPlane;
 use crate::shards;
 
-/// What may pass: it is tried again.
+/// Name of errors that are retried.
 const UNAVAILABLE: &str = "Ballast.Unavailable";
 const REFUSED: &str = "Ballast.Refused";
-/// When there is nothing to move now, it is looked again after so long.
-const ASK_AGAIN_SECONDS: u64 = 5;
+/// Retry interval while there is nothing to move.
+const RETRY_SECONDS: u64 = 5;
 
-/// It waits for so long at a time within its state, which may take 300 s.
-const STAY_MS: i64 = 240_000;
+/// How long one task waits; its state times out after 300 s.
+const TASK_WAIT_MS: i64 = 240_000;
 
-/// What the workflow is given.
+/// The workflow's input.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct DrainInput {
     #[serde(rename = "shardID")]
     shard_id: Option<ShardId>,
     concurrency: Option<u64>,
@@ -39,34 +39,34 @@ struct Given {
     reason: Option<String>,
 }
 
-impl Given {
-    fn at_once(&self, plane: &ControlPlane) -> u64 {
-        let manner = Manner {
+impl DrainInput {
+    fn concurrency(&self, plane: &ControlPlane) -> u64 {
+        let options = MigrationOptions {
             concurrency: self.concurrency,
             window_ms: self.window_ms,
             sync: self.sync,
         };
-        manner.at_once(plane)
+        options.concurrency_or_default(plane)
     }
 
     fn shard(&self) -> Result<&ShardId, TaskError> {
-        let missing = || TaskError::new(REFUSED, "the input names no shardID".to_owned());
+        let missing = || TaskError::new(REFUSED, "the input has no shardID".to_owned());
         self.shard_id.as_ref().ok_or_else(missing)
     }
 }
 
-type Done = Result<Value, TaskError>;
+type TaskResult = Result<Value, TaskError>;
 
-/// With handlers for this workflow.
+/// Registers the tasks of this workflow.
 #[must_use]
-pub fn with_drains(registry: Registry, plane: &ControlPlane) -> Registry {
+pub fn with_drains(registry: HandlerRegistry, plane: &ControlPlane) -> HandlerRegistry {
     macro_rules! tasks {
         ($registry:expr, $($resource:literal $task:ident)*) => {
             $registry$(.function($resource, {
                 let plane = plane.clone();
-                move |given: Given, context: TaskContext| {
+                move |input: DrainInput, context: TaskContext| {
                     let plane = plane.clone();
-                    async move { $task(&plane, &given, &context).await }
+                    async move { $task(&plane, &input, &context).await }
                 }
             }))*
         };
@@ -76,91 +76,106 @@ pub fn with_drains(registry: Registry, plane: &ControlPlane) -> Registry {
         "FinishDrain" finish_drain)
 }
 
-fn failed(error: Error) -> TaskError {
+fn to_task_error(error: Error) -> TaskError {
     let name = match error.code().kind() {
-        Kind::Unavailable | Kind::Internal | Kind::TooMany => UNAVAILABLE,
+        ErrorCategory::Unavailable | ErrorCategory::Internal | ErrorCategory::TooMany => {
+            UNAVAILABLE
+        }
         _ => REFUSED,
     };
     TaskError::new(name, error.to_string())
 }
 
-/// The moves of a plan, as the workflow starts them.
-fn moves(plane: &ControlPlane, plan: &FleetPlan, given: &Given, most: usize) -> Vec<Value> {
-    let window_ms = given.window_ms;
+/// The inputs of the next migrations, in the form that the workflow starts them.
+fn migration_inputs(
+    plane: &ControlPlane,
+    plan: &FleetPlan,
+    input: &DrainInput,
+    most: usize,
+) -> Vec<Value> {
+    let window_ms = input.window_ms;
     let window_ms = window_ms.unwrap_or_else(|| plane.settings().moves.window_ms);
     let moving = plan.slices.iter().filter(|slice| slice.to.is_some());
     let asked = moving.take(most).map(|slice| {
         json!({
-            "name": fresh(plane),
+            "name": new_migration_id(plane),
             "input": {
                 "tenantID": slice.tenant_id,
                 "slice": slice.slice,
                 "fromShardID": slice.from,
                 "toShardID": slice.to,
                 "windowMs": window_ms,
-                "bothAcknowledge": given.sync,
-                "reason": given.reason,
+                "bothAcknowledge": input.sync,
+                "reason": input.reason,
             },
         })
     });
     asked.collect()
 }
 
-/// Plans, and waits here as long as there is nothing to do: a drain that waits for
-/// days is no history of very many entries.
-async fn await_drain(plane: &ControlPlane, given: &Given, context: &TaskContext) -> Done {
-    let until = plane.now().unix_ms() + STAY_MS;
+/// Plans the next migrations, and waits here while there is nothing to do: this keeps
+/// the history of a drain that takes days short.
+async fn await_drain(
+    plane: &ControlPlane,
+    input: &DrainInput,
+    context: &TaskContext,
+) -> TaskResult {
+    let until = plane.now().unix_ms() + TASK_WAIT_MS;
     loop {
-        let planned = plan_drain(plane, given, context).await?;
+        let planned = plan_drain(plane, input, context).await?;
         let waits = planned["empty"] == false && planned["moves"] == json!([]);
         if !waits || plane.now().unix_ms() >= until {
             return Ok(planned);
         }
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_secs(ASK_AGAIN_SECONDS)) => {}
+            () = tokio::time::sleep(Duration::from_secs(RETRY_SECONDS)) => {}
             () = context.cancelled() => return Ok(planned),
         }
-        context.alive();
+        context.keep_alive();
     }
 }
 
-async fn plan_drain(plane: &ControlPlane, given: &Given, context: &TaskContext) -> Done {
-    let id = given.shard()?;
+async fn plan_drain(plane: &ControlPlane, input: &DrainInput, context: &TaskContext) -> TaskResult {
+    let id = input.shard()?;
     let shard = match shards::get(plane, id).await {
         Ok(shard) => shard,
-        // It is gone, so it is empty.
-        Err(error) if error.code() == ErrorCode::ShardNotFound => return Ok(over()),
-        Err(error) => return Err(failed(error)),
+        // The shard is gone, and therefore empty.
+        Err(error) if error.code() == ErrorCode::ShardNotFound => return Ok(drained_reply()),
+        Err(error) => return Err(to_task_error(error)),
     };
-    // Somebody called it off, or wants it on other terms.
-    let last = running(plane, WORKFLOW, &prefix(id)).await;
+    // The drain was cancelled, or restarted with other options.
+    let last = find_running(plane, WORKFLOW, &execution_prefix(id)).await;
     let is_last = last
-        .map_err(failed)?
+        .map_err(to_task_error)?
         .is_none_or(|last| last == context.execution());
     if shard.shard.value.state != ShardState::Draining || !is_last {
-        return Ok(over());
+        return Ok(drained_reply());
     }
-    let leaving = plan::leaving(plane, id).await.map_err(failed)?;
+    let leaving = plan::count_leaving(plane, id)
+        .await
+        .map_err(to_task_error)?;
     if shard.slices == 0 && leaving == 0 {
-        return Ok(over());
+        return Ok(drained_reply());
     }
-    let at_once = given.at_once(plane);
+    let at_once = input.concurrency(plane);
     let most = usize::try_from(at_once).unwrap_or(1);
-    let plan = plan::slices(plane, id, most).await.map_err(failed)?;
-    let moves = moves(plane, &plan, given, most);
+    let plan = plan::plan_slices(plane, id, most)
+        .await
+        .map_err(to_task_error)?;
+    let moves = migration_inputs(plane, &plan, input, most);
     let left = shard.slices;
-    context.heartbeat(Progress {
+    context.heartbeat(ProgressReport {
         done: 0,
         total: None,
         unit: "slices".to_owned(),
         note: Some(format!(
-            "{left} slices left, {leaving} moves not over, {} stuck",
+            "{left} slices left, {leaving} migrations running, {} stuck",
             plan.stuck_total
         )),
     });
     Ok(json!({
         "empty": false,
-        "askAgainSeconds": if moves.is_empty() { ASK_AGAIN_SECONDS } else { 1 },
+        "askAgainSeconds": if moves.is_empty() { RETRY_SECONDS } else { 1 },
         "moves": moves,
         "atOnce": at_once,
         "left": left,
@@ -168,12 +183,12 @@ async fn plan_drain(plane: &ControlPlane, given: &Given, context: &TaskContext) 
     }))
 }
 
-fn over() -> Value {
+fn drained_reply() -> Value {
     json!({"empty": true, "moves": [], "atOnce": 1, "askAgainSeconds": 1})
 }
 
-async fn finish_drain(plane: &ControlPlane, given: &Given, _: &TaskContext) -> Done {
-    let id = given.shard()?;
+async fn finish_drain(plane: &ControlPlane, input: &DrainInput, _: &TaskContext) -> TaskResult {
+    let id = input.shard()?;
     match shards::get(plane, id).await {
         Ok(shard) => Ok(json!({
             "drained": shard.slices == 0 && shard.shard.value.state == ShardState::Draining,
@@ -183,6 +198,6 @@ async fn finish_drain(plane: &ControlPlane, given: &Given, _: &TaskContext) -> D
         Err(error) if error.code() == ErrorCode::ShardNotFound => {
             Ok(json!({"drained": true, "slices": 0, "state": "gone"}))
         }
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(to_task_error(error)),
     }
 }

@@ -1,41 +1,41 @@
-//! Whether something is done about a finding: pure.
+//! Decides whether to act on a finding. Pure.
 
 use ballast_domain::Timestamp;
 use ballast_hotspot_detector::diagnose::Finding;
 
-use super::records::{PlanRecord, PlanStatus, WhyNot};
-use super::settings::Mode;
+use super::records::{NoActionReason, PlanRecord, PlanStatus};
+use super::settings::HotspotMode;
 
-/// What failed is tried again after so long.
+/// Retry interval after a failed plan.
 const FAILED_MS: u64 = 60_000;
 
-/// What is done about a finding.
+/// What to do about a finding.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Decision {
-    /// Nothing, because of this; a cure that is no act says itself why.
-    Nothing(Option<WhyNot>),
-    /// A plan is written down, and somebody is asked.
+    /// Nothing, for this reason; a cure that is no action explains itself.
+    Nothing(Option<NoActionReason>),
+    /// Record a plan and ask for approval.
     Propose,
-    /// A plan is written down and carried out.
+    /// Record a plan and carry it out.
     Do,
 }
 
-/// Decides. `plan` is the one that is open for it, or for one of its shards;
-/// `awaits` is what the calendar of polls has against it.
+/// Decides. `plan` is an open plan for the finding or for one of its shards;
+/// `awaits` is the calendar's objection.
 pub(crate) fn decide(
-    mode: Mode,
+    mode: HotspotMode,
     finding: &Finding,
     plan: Option<&PlanRecord>,
-    awaits: Option<WhyNot>,
+    awaits: Option<NoActionReason>,
 ) -> Decision {
     if !finding.cure.acts() {
         return Decision::Nothing(None);
     }
     if let Some(plan) = plan {
-        return Decision::Nothing(Some(WhyNot::new(stands(plan))));
+        return Decision::Nothing(Some(NoActionReason::new(describe_plan(plan))));
     }
     if let Some(why_not) = &finding.why_not {
-        return Decision::Nothing(Some(WhyNot {
+        return Decision::Nothing(Some(NoActionReason {
             because: why_not.because.clone(),
             until: why_not.until,
         }));
@@ -44,26 +44,26 @@ pub(crate) fn decide(
         return Decision::Nothing(awaits);
     }
     match mode {
-        Mode::Off | Mode::Observe => {
+        HotspotMode::Off | HotspotMode::Observe => {
             let because = format!(
                 "hotspots are only observed (hotspots.mode is {}): nothing is proposed or done",
                 mode.name()
             );
-            Decision::Nothing(Some(WhyNot::new(because)))
+            Decision::Nothing(Some(NoActionReason::new(because)))
         }
-        Mode::Propose => Decision::Propose,
-        Mode::Auto => Decision::Do,
+        HotspotMode::Propose => Decision::Propose,
+        HotspotMode::Auto => Decision::Do,
     }
 }
 
-/// Why a plan like the last one for a hotspot is not made again for now: somebody
-/// rejected it, or nothing came of it.
-pub(crate) fn declined(
+/// Why a plan like the last one is not made again for now: an operator rejected
+/// it, or it failed.
+pub(crate) fn repeat_refusal(
     last: &PlanRecord,
     finding: &Finding,
     rest_ms: u64,
     now: Timestamp,
-) -> Option<WhyNot> {
+) -> Option<NoActionReason> {
     let id = &last.plan_id;
     let after = |at: Timestamp, ms: u64| {
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
@@ -80,39 +80,39 @@ pub(crate) fn declined(
             )
         }
         (PlanStatus::Failed, _) => {
-            let why = last.note.as_deref().unwrap_or("nobody knows why");
+            let why = last.note.as_deref().unwrap_or("unknown reason");
             let at = last.done_at.unwrap_or(last.made_at);
             (format!("{id} failed: {why}"), after(at, FAILED_MS))
         }
         _ => return None,
     };
     let is_same = last.does == finding.cure.name();
-    (is_same && now < until).then_some(WhyNot {
+    (is_same && now < until).then_some(NoActionReason {
         because,
         until: Some(until),
     })
 }
 
-/// What a plan waits for.
-pub(crate) fn stands(plan: &PlanRecord) -> String {
+/// Describes an open plan's status.
+pub(crate) fn describe_plan(plan: &PlanRecord) -> String {
     let id = &plan.plan_id;
     match plan.status {
         PlanStatus::Proposed => {
-            format!("{id} waits for somebody's word (ballast plan approve {id})")
+            format!("{id} waits for approval (ballast plan approve {id})")
         }
-        PlanStatus::Approved => format!("{id} is approved and begins"),
+        PlanStatus::Approved => format!("{id} is approved and about to start"),
         PlanStatus::Running => match &plan.shards_needed {
             Some(needed) => format!("{id} waits for {needed}"),
             None => format!("{id} is being carried out"),
         },
-        PlanStatus::Judging => format!("{id} was carried out, and it is watched whether it helped"),
+        PlanStatus::Judging => format!("{id} was carried out; its effect is being measured"),
         ended => format!("{id} is {}", ended.name()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ballast_hotspot_detector::diagnose::{self, Cause, Cure};
+    use ballast_hotspot_detector::diagnose::{self, Cure, HotspotCause};
 
     use super::*;
 
@@ -121,13 +121,13 @@ mod tests {
             at: Timestamp::from_unix_ms(0),
             shards: vec!["shard-1".parse().unwrap()],
             hotspots: Vec::new(),
-            cause: Cause::Unexplained,
+            cause: HotspotCause::Unexplained,
             evidence: Vec::new(),
             cure,
             expected: Vec::new(),
             otherwise: String::new(),
             rejected: Vec::new(),
-            why_not: why_not.map(|because| diagnose::WhyNot {
+            why_not: why_not.map(|because| diagnose::CureDeferral {
                 because: because.to_owned(),
                 until: None,
             }),
@@ -141,27 +141,27 @@ mod tests {
             count: 1,
         };
         let decided = |mode, why_not| decide(mode, &finding(add(), why_not), None, None);
-        assert_eq!(decided(Mode::Auto, None), Decision::Do);
-        assert_eq!(decided(Mode::Propose, None), Decision::Propose);
+        assert_eq!(decided(HotspotMode::Auto, None), Decision::Do);
+        assert_eq!(decided(HotspotMode::Propose, None), Decision::Propose);
         for (mode, why_not, said) in [
-            (Mode::Observe, None, "observe"),
-            (Mode::Auto, Some("it is judged"), "it is judged"),
-            (Mode::Propose, Some("it is judged"), "it is judged"),
+            (HotspotMode::Observe, None, "observe"),
+            (HotspotMode::Auto, Some("it is judged"), "it is judged"),
+            (HotspotMode::Propose, Some("it is judged"), "it is judged"),
         ] {
             match decided(mode, why_not) {
                 Decision::Nothing(Some(why)) => assert!(why.because.contains(said), "{why:?}"),
                 other => panic!("{other:?}"),
             }
         }
-        let awaits = WhyNot::new("a poll opens");
+        let awaits = NoActionReason::new("a poll opens");
         let awaited = decide(
-            Mode::Auto,
+            HotspotMode::Auto,
             &finding(add(), None),
             None,
             Some(awaits.clone()),
         );
         assert_eq!(awaited, Decision::Nothing(Some(awaits)));
-        let nothing = decide(Mode::Auto, &finding(Cure::Nothing, None), None, None);
+        let nothing = decide(HotspotMode::Auto, &finding(Cure::Nothing, None), None, None);
         assert_eq!(nothing, Decision::Nothing(None));
     }
 }

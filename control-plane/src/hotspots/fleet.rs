@@ -1,32 +1,32 @@
-//! The fleet as the planner sees it: the registry's shards and slices with the
-//! load that was measured on them.
+//! The planner's view of the fleet: the registry's shards and slices, with their
+//! measured load.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ballast_domain::registry::{Kind, RecordQuery};
+use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 use ballast_domain::{Result, ShardId};
-use ballast_hotspot_detector::load::{Book, ShardView, Window};
+use ballast_hotspot_detector::load::{LoadHistory, ShardWindow, Window};
 use ballast_hotspot_detector::plan::{self, Approval, Dial, Pace, Prices, Terms};
 use ballast_hotspot_detector::resources::Resources;
 
 use crate::plane::ControlPlane;
 use crate::registry::typed;
 
-/// Tenants read at a time.
+/// Tenants read per page.
 const PAGE: u32 = 1_000;
 
-/// Which slices a plan is for.
+/// The scope of a plan.
 #[derive(Debug, Clone)]
-pub enum Of {
-    /// All of them.
+pub enum PlanScope {
+    /// All slices.
     All,
-    /// Those on these shards; the others are left where they are.
+    /// Slices on these shards; others stay where they are.
     Shards(BTreeSet<ShardId>),
 }
 
-impl Of {
-    fn has(&self, shard: &ShardId) -> bool {
+impl PlanScope {
+    fn contains(&self, shard: &ShardId) -> bool {
         match self {
             Self::All => true,
             Self::Shards(shards) => shards.contains(shard),
@@ -34,27 +34,30 @@ impl Of {
     }
 }
 
-/// The fleet at this moment.
-pub async fn read(plane: &ControlPlane, of: &Of) -> Result<plan::Fleet> {
-    // Without load there are still places where slices belong.
-    let book = plane.load().map(|load| load.book()).unwrap_or_default();
+/// Reads the fleet as it is now.
+pub async fn read(plane: &ControlPlane, of: &PlanScope) -> Result<plan::FleetSnapshot> {
+    // Without measured load, the planner can still place slices.
+    let book = plane
+        .load_monitor()
+        .map(|load| load.book())
+        .unwrap_or_default();
     let registry = plane.registry();
     let revision = registry.revision().await?;
     let snapshot = plane.fleet().refresh(registry).await?;
     let settings = plane.settings();
-    let known = Known::of(&book);
+    let known = MeasuredLoad::from_book(&book);
     let mut slices = Vec::new();
     let mut after = None;
     loop {
         let query = RecordQuery {
             after: after.take(),
-            ..RecordQuery::all(Kind::Tenant, PAGE)
+            ..RecordQuery::all(RecordKind::Tenant, PAGE)
         };
         let page = typed::list::<Tenant>(registry, &query).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.value.tenant_id.to_string());
         for tenant in &page {
-            slices.extend(parts(&tenant.value, &known, of));
+            slices.extend(planner_slices(&tenant.value, &known, of));
         }
         tokio::task::yield_now().await;
     }
@@ -65,14 +68,14 @@ pub async fn read(plane: &ControlPlane, of: &Of) -> Result<plan::Fleet> {
             Some(measured) => measured.capacity,
             None => settings.load.capacity.times(record.weight),
         };
-        let mut shard = plan::Shard::new(record.clone(), capacity);
+        let mut shard = plan::PlanShard::new(record.clone(), capacity);
         (shard.limit, shard.goal) = (settings.hotspots.limit, settings.hotspots.goal);
         if let Some(measured) = measured {
-            shard.overhead = overhead(&record.shard_id, &measured.used, &slices);
+            shard.overhead = unattributed_load(&record.shard_id, &measured.used, &slices);
         }
         shards.push(shard);
     }
-    Ok(plan::Fleet {
+    Ok(plan::FleetSnapshot {
         revision,
         at: plane.now(),
         shards,
@@ -80,14 +83,14 @@ pub async fn read(plane: &ControlPlane, of: &Of) -> Result<plan::Fleet> {
     })
 }
 
-/// What was measured, over the long window where there is one.
-struct Known {
-    shards: BTreeMap<ShardId, ShardView>,
+/// Measured load, over the long window where possible.
+struct MeasuredLoad {
+    shards: BTreeMap<ShardId, ShardWindow>,
     slices: BTreeMap<(ShardId, SliceId), Resources>,
 }
 
-impl Known {
-    fn of(book: &Book) -> Self {
+impl MeasuredLoad {
+    fn from_book(book: &LoadHistory) -> Self {
         let mut known = Self {
             shards: BTreeMap::new(),
             slices: BTreeMap::new(),
@@ -109,11 +112,11 @@ impl Known {
     }
 }
 
-fn parts<'a>(
+fn planner_slices<'a>(
     tenant: &'a Tenant,
-    known: &'a Known,
-    of: &'a Of,
-) -> impl Iterator<Item = plan::Slice> + 'a {
+    known: &'a MeasuredLoad,
+    of: &'a PlanScope,
+) -> impl Iterator<Item = plan::PlanSlice> + 'a {
     tenant.slices.iter().map(move |slice| {
         let id = SliceId {
             tenant_id: tenant.tenant_id.clone(),
@@ -121,7 +124,7 @@ fn parts<'a>(
         };
         let place = (slice.shard_id.clone(), id.clone());
         let demand = known.slices.get(&place).copied().unwrap_or_default();
-        plan::Slice {
+        plan::PlanSlice {
             id,
             shard_id: slice.shard_id.clone(),
             bytes: demand.storage.max(0.0) as u64,
@@ -130,9 +133,9 @@ fn parts<'a>(
             residency: tenant.residency.clone(),
             zones: tenant.zones.clone(),
             pin: tenant.pin.clone().map(Box::new),
-            dial: match of.has(&slice.shard_id) {
+            dial: match of.contains(&slice.shard_id) {
                 true => tenant.dial,
-                // What is on other shards is not this plan's.
+                // Slices on other shards are out of scope.
                 false => Dial::Pause,
             },
             placed_at: slice.placed_at,
@@ -143,9 +146,9 @@ fn parts<'a>(
     })
 }
 
-/// What a shard uses for no slice in particular. Storage is told of files and
-/// of rows in different ways: what is not a slice's may be freed at any time.
-fn overhead(shard: &ShardId, used: &Resources, slices: &[plan::Slice]) -> Resources {
+/// The part of a shard's use that belongs to no slice. Storage is measured
+/// differently for files and rows; the difference may be freed at any time.
+fn unattributed_load(shard: &ShardId, used: &Resources, slices: &[plan::PlanSlice]) -> Resources {
     let mut sum = Resources::default();
     for slice in slices.iter().filter(|slice| slice.shard_id == *shard) {
         sum += slice.demand;
@@ -160,8 +163,8 @@ fn overhead(shard: &ShardId, used: &Resources, slices: &[plan::Slice]) -> Resour
     }
 }
 
-/// The terms of a plan.
-pub fn terms(plane: &ControlPlane) -> Terms {
+/// The planner's terms.
+pub fn plan_terms(plane: &ControlPlane) -> Terms {
     let settings = plane.settings();
     let (moves, hotspots) = (&settings.moves, &settings.hotspots);
     let usual = Pace::default();

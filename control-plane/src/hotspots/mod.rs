@@ -1,35 +1,36 @@
-//! Hotspots: what is hot, why, and what is done about it.
+//! Hotspots: detection, diagnosis and cures.
 //!
 //! ```text
-//!   watch     after every sample: rules, diagnosis, records, plans
-//!   mind      where rules stand, and what was done before, in memory
-//!   findings  what is found becomes a record, from its beginning to its end
-//!   decide    whether something is done about it, or why not: pure
-//!   fleet     the fleet as the planner sees it
-//!   plans     plans made, approved, rejected
-//!   follow    plans under way: begun, followed, judged
-//!   act       cures that are no moves
-//!   tasks     what the workflow `rebalance` has done
-//!   ask       what operators ask about hotspots
-//!   terms     what all of it goes by, for who does the same elsewhere
+//!   reconciler     after every sample: rules, diagnosis, records, plans
+//!   state          state of the rules and past cures, in memory
+//!   findings       one record per hotspot, from detection to its end
+//!   matching       which finding continues which hotspot: pure
+//!   decide         whether to act on a finding: pure
+//!   fleet          the fleet as the planner sees it
+//!   plans          plans: created, approved, rejected
+//!   plan_progress  advances open plans: begun, followed, judged
+//!   cures          applies cures other than moving slices
+//!   tasks          tasks of the workflow `rebalance`
+//!   queries        operators' questions about hotspots
+//!   terms          rules and terms, for evaluation elsewhere
 //! ```
-//! The pure half (rules, detection, diagnosis, planner) is the room
+//! The pure half (rules, detection, diagnosis, planner) is the crate
 //! `hotspot-detector`.
 
-pub(crate) mod act;
-pub mod ask;
+pub(crate) mod cures;
 mod decide;
 mod findings;
 pub mod fleet;
-mod follow;
-pub mod mind;
+mod matching;
+mod plan_progress;
 pub mod plans;
+pub mod queries;
+pub mod reconciler;
 pub mod records;
-mod same;
 pub mod settings;
+pub mod state;
 pub mod tasks;
 pub mod terms;
-pub mod watch;
 
-pub use mind::Mind;
-pub use settings::{HotspotSettings, Mode};
+pub use settings::{HotspotMode, HotspotSettings};
+pub use state::HotspotState;

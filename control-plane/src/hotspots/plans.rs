@@ -1,82 +1,82 @@
-//! Plans: made, approved, rejected, listed.
+//! Plans: create, approve, reject, list.
 
 use std::collections::BTreeSet;
 
-use ballast_domain::registry::{CommitError, Kind, RecordQuery};
+use ballast_domain::registry::{CommitError, RecordKind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
-use ballast_hotspot_detector::diagnose::{Cure, Effect, Finding, letter::cure_in_words};
-use ballast_hotspot_detector::plan::{Fleet, Measure, Plan, Terms, plan};
+use ballast_hotspot_detector::diagnose::{Cure, ExpectedEffect, Finding, letter::describe_cure};
+use ballast_hotspot_detector::plan::{FleetSnapshot, Measure, Plan, Terms, plan};
 use ballast_hotspot_detector::resources::Dimension;
 use serde_json::json;
 
-use super::fleet::{self, Of};
-use super::records::{Decided, OPEN, PlanRecord, PlanStatus};
+use super::fleet::{self, PlanScope};
+use super::records::{OPEN, PlanDecision, PlanRecord, PlanStatus};
 use crate::change::{Attempts, Edit, IfMatch, commit_failed};
-use crate::drains::Manner;
+use crate::drains::MigrationOptions;
 use crate::intent::Intent;
-use crate::migrations::begin::fresh_of;
+use crate::migrations::begin::new_record_id;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
-use crate::workflows::{away, engine};
+use crate::workflows::{engine, store_unavailable};
 
 /// The workflow that carries out plans of moves.
 pub const WORKFLOW: &str = "rebalance";
-/// Moves of a plan that somebody asked for, at the most.
-const ASKED_MAX: usize = 1_000;
-/// Moves of a plan that are named in its reason.
-const MOVES_NAMED: usize = 3;
-/// Plans that are looked at in a round.
+/// Maximum number of moves in a plan that an operator requested.
+const REQUESTED_MOVES_MAX: usize = 1_000;
+/// Number of moves listed in a plan's reason.
+const MOVES_IN_SUMMARY: usize = 3;
+/// Open plans read per round.
 const OPEN_MAX: u32 = 1_000;
 
-/// Plans for these slices; nothing is done.
-pub async fn draft(plane: &ControlPlane, of: &Of) -> Result<Plan> {
+/// Drafts a plan for these slices; changes nothing.
+pub async fn draft(plane: &ControlPlane, of: &PlanScope) -> Result<Plan> {
     let _turn = plane.preview_permit().await;
     let fleet = fleet::read(plane, of).await?;
-    planned(fleet, fleet::terms(plane)).await
+    run_planner(fleet, fleet::plan_terms(plane)).await
 }
 
-/// Plans for all slices, on somebody's word: also for what placement would have
-/// elsewhere now, and for slices that were placed a short time ago.
+/// Drafts a plan for all slices on an operator's request. Also moves slices that
+/// placement now prefers elsewhere, and slices that were placed recently.
 pub async fn draft_all(plane: &ControlPlane) -> Result<Plan> {
     let _turn = plane.preview_permit().await;
-    let fleet = fleet::read(plane, &Of::All).await?;
-    let mut terms = fleet::terms(plane);
+    let fleet = fleet::read(plane, &PlanScope::All).await?;
+    let mut terms = fleet::plan_terms(plane);
     terms.settle_seconds = 0;
     terms.follow_weights = true;
-    terms.moves_max = ASKED_MAX;
-    planned(fleet, terms).await
+    terms.moves_max = REQUESTED_MOVES_MAX;
+    run_planner(fleet, terms).await
 }
 
-async fn planned(fleet: Fleet, terms: Terms) -> Result<Plan> {
+async fn run_planner(fleet: FleetSnapshot, terms: Terms) -> Result<Plan> {
     let made = tokio::task::spawn_blocking(move || plan(&fleet, &terms)).await;
-    made.map_err(|_| Error::new(ErrorCode::Unavailable, "planning was cut short").retry_after(1))
+    made.map_err(|_| Error::new(ErrorCode::Unavailable, "planning was interrupted").retry_after(1))
 }
 
-/// What a plan is made of.
+/// A plan to create.
 pub(crate) struct NewPlan {
     pub(crate) hotspot_id: Option<String>,
     pub(crate) shards: Vec<ShardId>,
-    pub(crate) content: Content,
-    pub(crate) manner: Manner,
+    pub(crate) content: PlanContent,
+    pub(crate) options: MigrationOptions,
     /// Whether it may be carried out at once.
     pub(crate) approved: bool,
 }
 
-/// What is to be done.
-pub(crate) enum Content {
+/// What the plan does.
+pub(crate) enum PlanContent {
     Moves(Plan),
-    Cure(Cure, Vec<Effect>, String),
+    Cure(Cure, Vec<ExpectedEffect>, String),
 }
 
-impl Content {
-    /// What it is, in a sentence. The planner weighs all tenants anew and may
-    /// prefer others than the diagnosis named: what is planned is told.
-    pub(crate) fn told(&self) -> String {
+impl PlanContent {
+    /// Describes the plan in a sentence. The planner reconsiders all tenants and may
+    /// choose others than the diagnosis named, so this describes the plan itself.
+    pub(crate) fn summarize(&self) -> String {
         let plan = match self {
             Self::Moves(plan) => plan,
-            Self::Cure(cure, ..) => return cure_in_words(cure),
+            Self::Cure(cure, ..) => return describe_cure(cure),
         };
-        let named = plan.moves.iter().take(MOVES_NAMED);
+        let named = plan.moves.iter().take(MOVES_IN_SUMMARY);
         let named: Vec<_> = named
             .map(|it| format!("{} to {}", it.slice, it.to))
             .collect();
@@ -87,27 +87,29 @@ impl Content {
     }
 }
 
-/// Writes a plan down, and has its moves made once it is approved.
-pub(crate) async fn make(
+/// Records a plan and starts its execution.
+pub(crate) async fn create(
     plane: &ControlPlane,
     intent: &Intent,
     new: NewPlan,
 ) -> Result<Versioned<PlanRecord>> {
     let now = plane.now();
-    let decided = new.approved.then(|| Decided {
+    let decided = new.approved.then(|| PlanDecision {
         actor: intent.actor.clone(),
         at: now,
         reason: intent.reason.clone(),
     });
     let (does, cure, expected, moves, letter) = match new.content {
-        Content::Moves(plan) => {
+        PlanContent::Moves(plan) => {
             let letter = plan.to_string();
             ("move", None, Vec::new(), Some(plan), letter)
         }
-        Content::Cure(cure, expected, letter) => (cure.name(), Some(cure), expected, None, letter),
+        PlanContent::Cure(cure, expected, letter) => {
+            (cure.name(), Some(cure), expected, None, letter)
+        }
     };
     let record = PlanRecord {
-        plan_id: fresh_of(plane, "plan").0,
+        plan_id: new_record_id(plane, "plan").0,
         status: match new.approved {
             true => PlanStatus::Approved,
             false => PlanStatus::Proposed,
@@ -124,9 +126,9 @@ pub(crate) async fn make(
         aim: None,
         shards_needed: None,
         letter,
-        concurrency: new.manner.concurrency,
-        window_ms: new.manner.window_ms,
-        sync: new.manner.sync,
+        concurrency: new.options.concurrency,
+        window_ms: new.options.window_ms,
+        sync: new.options.sync,
         decided,
         execution_id: None,
         migrations: Vec::new(),
@@ -143,35 +145,38 @@ pub(crate) async fn make(
         Err(other) => return Err(commit_failed(other)),
     }
     if record.plan.is_some() {
-        start(plane, &record.plan_id).await;
+        start_execution(plane, &record.plan_id).await;
     }
     get(plane, &record.plan_id).await
 }
 
-/// Has a plan of moves carried out: the execution waits until it is approved.
-/// What fails here is made good by the next round.
-pub(crate) async fn start(plane: &ControlPlane, id: &str) {
+/// Starts the execution of a plan of moves; it waits for the approval. If this
+/// fails, the next round retries it.
+pub(crate) async fn start_execution(plane: &ControlPlane, id: &str) {
     let input = json!({ "planID": id });
     let started = match engine(plane) {
         Ok(engine) => engine.start(WORKFLOW, id, input).await.map(drop),
         Err(error) => {
-            tracing::warn!(id, %error, "a plan could not be started, and will be");
+            tracing::warn!(id, %error, "failed to start a plan; will retry");
             return;
         }
     };
     if let Err(error) = started {
-        tracing::warn!(id, %error, "a plan could not be started, and will be");
+        tracing::warn!(id, %error, "failed to start a plan; will retry");
     }
 }
 
-/// Whether an execution works on a plan.
-pub(crate) async fn is_worked_on(plane: &ControlPlane, id: &str) -> Result<bool> {
-    let found = engine(plane)?.get(&execution(id)).await.map_err(away)?;
+/// Whether an execution for the plan exists.
+pub(crate) async fn has_execution(plane: &ControlPlane, id: &str) -> Result<bool> {
+    let found = engine(plane)?
+        .get(&execution_id(id))
+        .await
+        .map_err(store_unavailable)?;
     Ok(found.is_some())
 }
 
-/// The execution that carries a plan out.
-pub(crate) fn execution(id: &str) -> String {
+/// The id of the execution that carries out a plan.
+pub(crate) fn execution_id(id: &str) -> String {
     format!("{WORKFLOW}:{id}")
 }
 
@@ -180,11 +185,11 @@ pub async fn get(plane: &ControlPlane, id: &str) -> Result<Versioned<PlanRecord>
     let found = typed::get::<PlanRecord>(plane.registry(), id).await?;
     found.ok_or_else(|| {
         let error = Error::new(ErrorCode::PlanNotFound, format!("there is no plan {id:?}"));
-        error.next("See which there are (plan list).")
+        error.next("List plans with: plan list.")
     })
 }
 
-/// Plans, the newest first.
+/// Plans, newest first.
 pub async fn list(
     plane: &ControlPlane,
     open: Option<bool>,
@@ -193,7 +198,7 @@ pub async fn list(
 ) -> Result<Vec<Versioned<PlanRecord>>> {
     let mut found = Vec::new();
     let mut after = after;
-    // Those that are over have no term of their own: they are left out here.
+    // Ended plans have no index term: filter them here.
     loop {
         let query = RecordQuery {
             terms: (open == Some(true))
@@ -202,7 +207,7 @@ pub async fn list(
                 .collect(),
             after: after.take(),
             descending: true,
-            ..RecordQuery::all(Kind::Plan, limit)
+            ..RecordQuery::all(RecordKind::Plan, limit)
         };
         let page = typed::list::<PlanRecord>(plane.registry(), &query).await?;
         let is_last = page.len() < limit as usize;
@@ -219,12 +224,12 @@ pub async fn list(
     }
 }
 
-/// Every plan that is not over.
-pub(crate) async fn open(plane: &ControlPlane) -> Result<Vec<Versioned<PlanRecord>>> {
+/// Every open plan.
+pub(crate) async fn list_open(plane: &ControlPlane) -> Result<Vec<Versioned<PlanRecord>>> {
     list(plane, Some(true), None, OPEN_MAX).await
 }
 
-/// Says yes or no to a plan that waits for it.
+/// Approves or rejects a proposed plan.
 pub async fn decide(
     plane: &ControlPlane,
     intent: &Intent,
@@ -245,13 +250,13 @@ pub async fn decide(
         }
         if plan.status != PlanStatus::Proposed {
             let detail = format!(
-                "plan {id} is {}: nobody is asked any more",
+                "plan {id} is {}: it no longer waits for approval",
                 plan.status.name()
             );
             return Err(Error::new(ErrorCode::WrongPhase, detail));
         }
         plan.status = wanted;
-        plan.decided = Some(Decided {
+        plan.decided = Some(PlanDecision {
             actor: intent.actor.clone(),
             at,
             reason: intent.reason.clone(),
@@ -291,19 +296,19 @@ pub(crate) async fn change(
     }
 }
 
-/// The shards that a plan of moves empties.
-pub(crate) fn relieved(plan: &Plan) -> Vec<ShardId> {
+/// The shards that a plan moves slices away from.
+pub(crate) fn relieved_shards(plan: &Plan) -> Vec<ShardId> {
     let from: BTreeSet<_> = plan.moves.iter().map(|it| it.from.clone()).collect();
     from.into_iter().collect()
 }
 
-/// What a plan is expected to do to the first shard that it relieves: its fill
+/// The promised effect of a plan on the first shard that it relieves: its fill
 /// before and after.
-pub(crate) fn promised(record: &PlanRecord) -> Option<(f64, f64)> {
+pub(crate) fn promised_effect(record: &PlanRecord) -> Option<(f64, f64)> {
     let first = record.shards.first()?;
     if let Some(cure) = &record.cure {
         let effect = match cure {
-            // That of the whole region.
+            // The effect on the whole region.
             Cure::AddShards { .. } => record.expected.first()?,
             _ => record.expected.iter().find(|it| it.shard == *first)?,
         };
@@ -314,15 +319,15 @@ pub(crate) fn promised(record: &PlanRecord) -> Option<(f64, f64)> {
     Some((shard.before.share, shard.after.share))
 }
 
-/// The cure that a plan is, as it is remembered.
-pub(crate) fn cure_of(record: &PlanRecord) -> Option<Cure> {
-    use ballast_hotspot_detector::diagnose::Placed;
+/// The plan as a cure, for the memory of past cures.
+pub(crate) fn to_cure(record: &PlanRecord) -> Option<Cure> {
+    use ballast_hotspot_detector::diagnose::SlicePlacement;
     if let Some(cure) = &record.cure {
         return Some(cure.clone());
     }
     let plan = record.plan.as_ref()?;
     let from = record.shards.first()?.clone();
-    let slices = plan.moves.iter().map(|it| Placed {
+    let slices = plan.moves.iter().map(|it| SlicePlacement {
         slice: it.slice.clone(),
         to: it.to.clone(),
     });
@@ -337,24 +342,24 @@ pub(crate) fn cure_of(record: &PlanRecord) -> Option<Cure> {
     })
 }
 
-/// A finding with what the planner made of it. It may know better what to move
-/// than the diagnosis thought at first.
-pub(crate) fn as_planned(finding: &Finding, record: &PlanRecord) -> Finding {
-    let mut told = finding.clone();
-    if let (Some(cure), Some(plan)) = (cure_of(record), &record.plan) {
+/// Replaces a finding's cure by what the planner decided, which may differ from
+/// the first diagnosis.
+pub(crate) fn apply_plan(finding: &Finding, record: &PlanRecord) -> Finding {
+    let mut planned = finding.clone();
+    if let (Some(cure), Some(plan)) = (to_cure(record), &record.plan) {
         let ends = |shard: &ShardId| {
             plan.moves
                 .iter()
                 .any(|it| [&it.from, &it.to].contains(&shard))
         };
         let shards = plan.shards.iter().filter(|it| ends(&it.shard_id));
-        told.cure = cure;
-        told.expected = shards
+        planned.cure = cure;
+        planned.expected = shards
             .filter_map(|it| {
-                // What it was fullest of, then and now.
-                let dimension = dimension(it.before.measure)?;
+                // The dimension that was fullest, before and after.
+                let dimension = to_dimension(it.before.measure)?;
                 let same = it.after.measure == it.before.measure;
-                same.then(|| Effect {
+                same.then(|| ExpectedEffect {
                     shard: it.shard_id.clone(),
                     dimension: Some(dimension),
                     before: it.before.share,
@@ -363,10 +368,10 @@ pub(crate) fn as_planned(finding: &Finding, record: &PlanRecord) -> Finding {
             })
             .collect();
     }
-    told
+    planned
 }
 
-fn dimension(measure: Measure) -> Option<Dimension> {
+fn to_dimension(measure: Measure) -> Option<Dimension> {
     match measure {
         Measure::Votes => Some(Dimension::Votes),
         Measure::Queries => Some(Dimension::Queries),
@@ -377,7 +382,7 @@ fn dimension(measure: Measure) -> Option<Dimension> {
     }
 }
 
-/// Whether a plan has waited for too long.
+/// Whether a proposed plan has expired.
 pub(crate) fn is_overdue(plane: &ControlPlane, record: &PlanRecord, now: Timestamp) -> bool {
     let most = i64::try_from(plane.settings().hotspots.expire_ms).unwrap_or(i64::MAX);
     record.status == PlanStatus::Proposed

@@ -1,5 +1,5 @@
-//! What is kept of hotspots and plans, in the registry: so that what was found
-//! and done last Tuesday is still known.
+//! Records of hotspots and plans in the registry, for operators and for the
+//! history.
 //!
 //! ```text
 //!   hotspot   open ──► over
@@ -7,55 +7,56 @@
 //!                 └──► rejected, expired                └─────► failed
 //! ```
 
-use ballast_domain::registry::{Entity, Kind};
+use ballast_domain::registry::{Entity, RecordKind};
 use ballast_domain::{Actor, RegionId, ShardId, Timestamp};
-use ballast_hotspot_detector::diagnose::{Cure, Effect, PastCure};
+use ballast_hotspot_detector::diagnose::{Cure, CureRecord, ExpectedEffect};
 use ballast_hotspot_detector::plan::Plan;
 use ballast_hotspot_detector::whatif::Outcome;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The term of what is not over.
+/// The index term of open records.
 pub const OPEN: &str = "open";
 
 /// A hotspot: what is hot, why, and what helps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Hotspot {
-    /// Its name.
+#[schema(as = Hotspot)]
+pub struct HotspotRecord {
+    /// Its ID.
     #[serde(rename = "hotspotID")]
     pub hotspot_id: String,
     /// Whether it is over.
     pub status: HotspotStatus,
-    /// Since when its condition has held.
+    /// When its condition began to hold.
     pub since: Timestamp,
-    /// When it was found.
+    /// When it was detected.
     pub found_at: Timestamp,
-    /// When it was over.
+    /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_at: Option<Timestamp>,
-    /// How bad it is: info, warning or critical.
+    /// Its severity: info, warning or critical.
     pub severity: String,
-    /// The rules that hold, each with what it holds for: `overload on shard-2`.
+    /// The rules that hold, each with its subject: `overload on shard-2`.
     pub rules: Vec<String>,
-    /// The shards that are hot.
+    /// The hot shards.
     #[serde(rename = "shardIDs")]
     pub shards: Vec<ShardId>,
-    /// What is really hot, in a word: hot tenant, abusive key, hot counter, …
+    /// The cause, in a word: hot tenant, abusive key, hot counter, …
     pub cause: String,
-    /// What helps, in a word: move, throttle, more lanes, fewer lanes, split, add shards,
+    /// The cure, in a word: move, throttle, more lanes, fewer lanes, split, add shards,
     /// wait or nothing.
     pub cure: String,
-    /// Why nothing is done about it now, if nothing is.
+    /// Why nothing is done about it now, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_not: Option<WhyNot>,
+    pub why_not: Option<NoActionReason>,
     /// The plan that is to cure it.
     #[serde(rename = "planID", default, skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
-    /// All of it as a letter: finding, evidence, cause, cure, what to expect,
-    /// and what to do if it does not help.
+    /// The full report as text: finding, evidence, cause, cure, expected effect, and
+    /// what to do if it does not help.
     pub letter: String,
-    /// All of it for programs.
+    /// The full finding, for programs.
     #[schema(value_type = Object)]
     pub details: Value,
 }
@@ -64,24 +65,25 @@ pub struct Hotspot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HotspotStatus {
-    /// It is there.
+    /// It is open.
     Open,
-    /// It was.
+    /// It is over.
     Over,
 }
 
 /// Why nothing is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WhyNot {
-    /// In words.
+#[schema(as = WhyNot)]
+pub struct NoActionReason {
+    /// The reason, as text.
     pub because: String,
-    /// When it is looked at again, where that is known.
+    /// When it is reconsidered, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
 
-impl WhyNot {
+impl NoActionReason {
     pub(crate) fn new(because: impl Into<String>) -> Self {
         Self {
             because: because.into(),
@@ -90,8 +92,8 @@ impl WhyNot {
     }
 }
 
-impl Entity for Hotspot {
-    const KIND: Kind = Kind::Hotspot;
+impl Entity for HotspotRecord {
+    const KIND: RecordKind = RecordKind::Hotspot;
     fn record_id(&self) -> &str {
         &self.hotspot_id
     }
@@ -105,20 +107,20 @@ impl Entity for Hotspot {
     }
 }
 
-/// What is to be done, and what came of it.
+/// A plan: what is to be done, and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanRecord {
-    /// Its name.
+    /// Its ID.
     #[serde(rename = "planID")]
     pub plan_id: String,
-    /// How it stands.
+    /// Its status.
     pub status: PlanStatus,
-    /// When it was made.
+    /// When it was created.
     pub made_at: Timestamp,
-    /// Who had it made.
+    /// Who requested it.
     pub actor: Actor,
-    /// Why, if that was said.
+    /// Why, if a reason was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The hotspot that it is to cure.
@@ -127,10 +129,9 @@ pub struct PlanRecord {
     /// The shards that it is to relieve.
     #[serde(rename = "shardIDs")]
     pub shards: Vec<ShardId>,
-    /// What is done, in a word: move, throttle, more lanes, fewer lanes, split or
-    /// add shards.
+    /// Its kind of cure: move, throttle, more lanes, fewer lanes, split or add shards.
     pub does: String,
-    /// What is to be done, when that is no move.
+    /// The cure, unless it is to move slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub cure: Option<Cure>,
@@ -138,32 +139,31 @@ pub struct PlanRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub plan: Option<Plan>,
-    /// What a cure that is no move should change.
+    /// The expected effect of a cure that moves no slices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
-    pub expected: Vec<Effect>,
-    /// How many slices or active shards there are to be in the end, for a cure
-    /// that makes more of them.
+    pub expected: Vec<ExpectedEffect>,
+    /// The final number of slices or active shards, for a cure that adds some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<u64>,
-    /// The shards that somebody has to make before it is done.
+    /// Shards that an operator has to add before it can continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards_needed: Option<ShardsNeeded>,
-    /// All of it as a letter.
+    /// The full plan as text.
     pub letter: String,
-    /// How many moves at the same time; as many as a shard may have when absent.
+    /// Maximum number of concurrent moves; the limit per shard when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u64>,
-    /// How long both sides are kept after each cutover, in milliseconds.
+    /// How long both copies are kept after each cutover, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ms: Option<u64>,
-    /// Whether, within these windows, a write is acknowledged only when both sides
-    /// have it.
+    /// Whether, within these windows, writes are acknowledged only when both copies
+    /// have them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sync: bool,
-    /// What somebody said to it.
+    /// The operator's decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided: Option<Decided>,
+    pub decided: Option<PlanDecision>,
     /// The execution that carries it out.
     #[serde(
         rename = "executionID",
@@ -171,38 +171,38 @@ pub struct PlanRecord {
         skip_serializing_if = "Option::is_none"
     )]
     pub execution_id: Option<String>,
-    /// The moves that were begun for it.
+    /// The migrations that it began.
     #[serde(
         rename = "migrationIDs",
         default,
         skip_serializing_if = "Vec::is_empty"
     )]
     pub migrations: Vec<String>,
-    /// When all of them had been cut over, or the cure was done.
+    /// When all migrations were cut over, or the cure was applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_at: Option<Timestamp>,
-    /// What was predicted beside what was measured afterwards.
+    /// Predicted and measured effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub outcome: Option<Outcome>,
-    /// The cure as it is remembered, and whether it helped.
+    /// The cure as remembered, and whether it helped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    pub past: Option<PastCure>,
-    /// What else is to be said of how it ended.
+    pub past: Option<CureRecord>,
+    /// Further notes on its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// Shards that are asked for, where Ballast can make none itself.
+/// Shards that an operator has to add, where Ballast cannot create them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardsNeeded {
-    /// Where.
+    /// The region.
     pub region: RegionId,
     /// How many more.
     pub count: u32,
-    /// How many active ones there are to be in all.
+    /// The total number of active shards needed.
     pub until_active: u64,
 }
 
@@ -212,35 +212,35 @@ impl std::fmt::Display for ShardsNeeded {
         let shards = if *count == 1 { "shard" } else { "shards" };
         write!(
             f,
-            "{count} {shards} more in {region}: make them, and add them (ballast shard add)"
+            "{count} more {shards} in {region}: create and add them (ballast shard add)"
         )
     }
 }
 
-/// How a plan stands.
+/// The status of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PlanStatus {
-    /// It waits for somebody's word.
+    /// It waits for approval.
     Proposed,
     /// It may be carried out.
     Approved,
     /// It is being carried out.
     Running,
-    /// It was carried out, and is watched.
+    /// It was carried out; its effect is being measured.
     Judging,
     /// It is over.
     Done,
-    /// Somebody said no.
+    /// An operator rejected it.
     Rejected,
-    /// Nobody said anything in time, or there is no reason for it any more.
+    /// It was not approved in time, or is no longer needed.
     Expired,
     /// It could not be carried out.
     Failed,
 }
 
 impl PlanStatus {
-    /// Whether anything may still happen.
+    /// Whether the plan is not over yet.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(
@@ -249,7 +249,7 @@ impl PlanStatus {
         )
     }
 
-    /// Its name, as in its JSON.
+    /// Its name, as in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -265,21 +265,22 @@ impl PlanStatus {
     }
 }
 
-/// What somebody said to a plan.
+/// An operator's decision on a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Decided {
-    /// Who.
+#[schema(as = Decided)]
+pub struct PlanDecision {
+    /// Who decided.
     pub actor: Actor,
     /// When.
     pub at: Timestamp,
-    /// Why, if that was said.
+    /// Why, if a reason was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl Entity for PlanRecord {
-    const KIND: Kind = Kind::Plan;
+    const KIND: RecordKind = RecordKind::Plan;
     fn record_id(&self) -> &str {
         &self.plan_id
     }

@@ -1,4 +1,4 @@
-//! What an operator may set about hotspots.
+//! Settings of hotspot detection and cures.
 
 use std::sync::Arc;
 
@@ -11,20 +11,21 @@ use serde::{Deserialize, Serialize};
 /// What is done about hotspots.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Mode {
-    /// Nothing: nobody looks.
+#[schema(as = Mode)]
+pub enum HotspotMode {
+    /// Detection is off.
     Off,
-    /// They are found and told, and nothing is proposed.
+    /// Hotspots are detected and shown, and nothing is proposed.
     Observe,
-    /// What would help is written down as a plan, and somebody approves it.
+    /// Cures are recorded as plans that wait for approval.
     #[default]
     Propose,
-    /// What helps is done.
+    /// Cures are applied automatically.
     Auto,
 }
 
-impl Mode {
-    /// Its name, as in its JSON.
+impl HotspotMode {
+    /// Its name, as in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,42 +37,41 @@ impl Mode {
     }
 }
 
-/// What an operator may set about hotspots.
+/// Settings of hotspot detection and cures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HotspotSettings {
-    /// What is done about them.
-    pub mode: Mode,
-    /// When something is a hotspot, and the windows that are looked at.
+    /// What is done about hotspots.
+    pub mode: HotspotMode,
+    /// The rules, and the windows that they use.
     pub rules: Arc<Ruleset>,
-    /// What a diagnosis goes by.
-    pub diagnose: diagnose::Settings,
-    /// The share of its capacity above which a shard is in trouble.
+    /// Settings of the diagnosis.
+    pub diagnose: diagnose::DiagnosisSettings,
+    /// The share of its capacity above which a shard is overloaded.
     pub limit: f64,
-    /// The share to which it is relieved, and others are filled.
+    /// The share down to which overloaded shards are relieved, and up to which others
+    /// are filled.
     pub goal: f64,
-    /// A slice that was placed or moved less than this ago is left alone, in
-    /// milliseconds.
+    /// Slices placed or moved less than this long ago are not moved, in milliseconds.
     pub settle_ms: u64,
-    /// A plan that nobody approves is void after so long, in milliseconds.
+    /// Proposed plans expire after this long, in milliseconds.
     pub expire_ms: u64,
-    /// Moves of one plan, at the most.
+    /// Maximum number of moves per plan.
     pub moves_max: usize,
-    /// A key that floods its shard is let through only so often for so long, in
-    /// seconds.
+    /// How long an abusive key stays throttled, in seconds.
     pub throttle_seconds: i64,
 }
 
 impl Default for HotspotSettings {
     fn default() -> Self {
         let rules = defaults().unwrap_or_else(|_| Ruleset {
-            // A test reads the default rules; they are never wrong.
+            // A test parses the default rules, so this cannot fail.
             spans: Spans::default(),
             rules: Vec::new(),
         });
         Self {
-            mode: Mode::default(),
+            mode: HotspotMode::default(),
             rules: Arc::new(rules),
-            diagnose: diagnose::Settings::default(),
+            diagnose: diagnose::DiagnosisSettings::default(),
             limit: LIMIT_DEFAULT,
             goal: GOAL_DEFAULT,
             settle_ms: 6 * 3_600_000,

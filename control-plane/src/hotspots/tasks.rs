@@ -1,59 +1,75 @@
-//! What the workflow `rebalance` has done: a plan is waited for, its moves are
-//! named, and at the end it is said what came of it.
+//! Tasks of the workflow `rebalance`: waits for a plan's approval, names its
+//! migrations, and measures the effect at the end.
 
-use ballast_domain::error::Kind;
+use ballast_domain::error::ErrorCategory;
 use ballast_domain::{Error, ErrorCode};
 use ballast_hotspot_detector::whatif::Outcome;
-use ballast_state_machines::engine::{Registry, TaskContext, TaskError};
+use ballast_state_machines::engine::{HandlerRegistry, TaskContext, TaskError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::follow::measured;
+use super::plan_progress::measured_use;
 use super::plans::{self, change};
 use super::records::{PlanRecord, PlanStatus};
 use crate::change::IfMatch;
-use crate::drains::Manner;
+use crate::drains::MigrationOptions;
 use crate::intent::Intent;
-use crate::migrations::begin::fresh;
+use crate::migrations::begin::new_migration_id;
 use crate::plane::ControlPlane;
 
-/// What may pass: it is tried again.
+/// Name of errors that are retried.
 const UNAVAILABLE: &str = "Ballast.Unavailable";
 const REFUSED: &str = "Ballast.Refused";
-/// A plan that waits for somebody's word is looked at again after so long.
-const ASK_AGAIN_SECONDS: u64 = 2;
+/// How often a plan that waits for approval is checked.
+const RETRY_SECONDS: u64 = 2;
 
-/// What the workflow is given.
+/// The workflow's input.
 #[derive(Debug, Clone, Deserialize)]
-struct Given {
+struct RebalanceInput {
     #[serde(rename = "planID")]
     plan_id: String,
 }
 
-/// With handlers for this workflow.
+/// Registers the tasks of this workflow.
 #[must_use]
-pub fn with_plans(registry: Registry, plane: &ControlPlane) -> Registry {
+pub fn with_plans(registry: HandlerRegistry, plane: &ControlPlane) -> HandlerRegistry {
     let (one, two) = (plane.clone(), plane.clone());
     registry
-        .function("PlanRebalance", move |given: Given, _: TaskContext| {
-            let plane = one.clone();
-            async move { plan_rebalance(&plane, &given.plan_id).await.map_err(failed) }
-        })
-        .function("MeasureEffect", move |given: Given, _: TaskContext| {
-            let plane = two.clone();
-            async move { measure_effect(&plane, &given.plan_id).await.map_err(failed) }
-        })
+        .with_function(
+            "PlanRebalance",
+            move |input: RebalanceInput, _: TaskContext| {
+                let plane = one.clone();
+                async move {
+                    plan_rebalance(&plane, &input.plan_id)
+                        .await
+                        .map_err(to_task_error)
+                }
+            },
+        )
+        .with_function(
+            "MeasureEffect",
+            move |input: RebalanceInput, _: TaskContext| {
+                let plane = two.clone();
+                async move {
+                    measure_effect(&plane, &input.plan_id)
+                        .await
+                        .map_err(to_task_error)
+                }
+            },
+        )
 }
 
-fn failed(error: Error) -> TaskError {
+fn to_task_error(error: Error) -> TaskError {
     let name = match error.code().kind() {
-        Kind::Unavailable | Kind::Internal | Kind::TooMany => UNAVAILABLE,
+        ErrorCategory::Unavailable | ErrorCategory::Internal | ErrorCategory::TooMany => {
+            UNAVAILABLE
+        }
         _ => REFUSED,
     };
     TaskError::new(name, error.to_string())
 }
 
-/// How a plan stands, and once it may begin, its moves.
+/// The status of a plan and, once approved, its moves.
 async fn plan_rebalance(plane: &ControlPlane, id: &str) -> Result<Value, Error> {
     let plan = plans::get(plane, id).await?.value;
     let verdict = match plan.status {
@@ -64,27 +80,27 @@ async fn plan_rebalance(plane: &ControlPlane, id: &str) -> Result<Value, Error> 
         }
     };
     let plan = match verdict {
-        "approved" => named(plane, plan).await?,
+        "approved" => assign_migration_ids(plane, plan).await?,
         _ => plan,
     };
     Ok(json!({
         "verdict": verdict,
         "reason": plan.note.clone().unwrap_or_else(|| format!("the plan is {}", plan.status.name())),
-        "moves": moves(plane, &plan),
-        "atOnce": at_once(plane, &plan),
-        "askAgainSeconds": ASK_AGAIN_SECONDS,
+        "moves": migration_inputs(plane, &plan),
+        "atOnce": concurrency(plane, &plan),
+        "askAgainSeconds": RETRY_SECONDS,
         "judgeAfterSeconds": 1,
     }))
 }
 
-/// The plan with a name for each of its moves: made once, so that what is tried
-/// again begins no second move.
-async fn named(plane: &ControlPlane, plan: PlanRecord) -> Result<PlanRecord, Error> {
+/// Assigns an id to each migration of a plan. This happens once, so that a retry
+/// begins no second migration.
+async fn assign_migration_ids(plane: &ControlPlane, plan: PlanRecord) -> Result<PlanRecord, Error> {
     let moves = plan.plan.as_ref().map_or(0, |it| it.moves.len());
     if plan.migrations.len() == moves {
         return Ok(plan);
     }
-    let names: Vec<String> = (0..moves).map(|_| fresh(plane).0).collect();
+    let names: Vec<String> = (0..moves).map(|_| new_migration_id(plane).0).collect();
     let intent = Intent::ballast("rebalance", &plan.plan_id);
     let id = plan.plan_id.clone();
     let named = change(plane, &intent, &id, &IfMatch::Any, "plan.moves", |plan| {
@@ -96,22 +112,22 @@ async fn named(plane: &ControlPlane, plan: PlanRecord) -> Result<PlanRecord, Err
     Ok(named.await?.value)
 }
 
-fn at_once(plane: &ControlPlane, plan: &PlanRecord) -> u64 {
-    let waits = |it: &ballast_hotspot_detector::plan::Move| !it.waits_for.is_empty();
-    // Where one move makes room for another they go one after the other.
+fn concurrency(plane: &ControlPlane, plan: &PlanRecord) -> u64 {
+    let waits = |it: &ballast_hotspot_detector::plan::PlannedMigration| !it.waits_for.is_empty();
+    // Moves that make room for others run one after the other.
     if plan.plan.iter().flat_map(|it| &it.moves).any(waits) {
         return 1;
     }
-    let manner = Manner {
+    let options = MigrationOptions {
         concurrency: plan.concurrency,
         window_ms: plan.window_ms,
         sync: plan.sync,
     };
-    manner.at_once(plane)
+    options.concurrency_or_default(plane)
 }
 
-/// The moves of a plan, as the workflow starts them.
-fn moves(plane: &ControlPlane, plan: &PlanRecord) -> Vec<Value> {
+/// The inputs of a plan's migrations, in the form that the workflow starts them.
+fn migration_inputs(plane: &ControlPlane, plan: &PlanRecord) -> Vec<Value> {
     let window_ms = plan
         .window_ms
         .unwrap_or_else(|| plane.settings().moves.window_ms);
@@ -135,7 +151,7 @@ fn moves(plane: &ControlPlane, plan: &PlanRecord) -> Vec<Value> {
     asked.collect()
 }
 
-/// What was predicted beside what is measured.
+/// Compares the predicted effect with what is measured.
 async fn measure_effect(plane: &ControlPlane, id: &str) -> Result<Value, Error> {
     let record = plans::get(plane, id).await?.value;
     if let Some(outcome) = &record.outcome {
@@ -144,11 +160,13 @@ async fn measure_effect(plane: &ControlPlane, id: &str) -> Result<Value, Error> 
     let Some(plan) = &record.plan else {
         return Err(Error::new(ErrorCode::PlanNotFound, "it has no moves"));
     };
-    let measured = plane.load().map(|load| load.with_book(measured));
+    let measured = plane
+        .load_monitor()
+        .map(|load| load.with_book(measured_use));
     let measured = measured.unwrap_or_default();
     let outcome = Outcome::of(plan, &measured, plane.now());
-    if plane.mind().is_none() {
-        // Nobody watches plans: this is its end.
+    if plane.hotspot_state().is_none() {
+        // No reconciler follows plans: the plan ends here.
         let intent = Intent::ballast("rebalance", id);
         change(plane, &intent, id, &IfMatch::Any, "plan.end", |plan| {
             plan.status = PlanStatus::Done;

@@ -1,5 +1,5 @@
-//! What load is judged and planned by here, for who does the same elsewhere:
-//! `ballast simulate`.
+//! The rules and terms for judging load and planning here, so that
+//! `ballast simulate` can do the same elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -12,39 +12,39 @@ use serde::{Deserialize, Serialize};
 use super::fleet;
 use crate::plane::ControlPlane;
 
-/// What load is judged and planned by.
+/// Rules and terms for judging load and planning.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TermsBody {
-    /// The rules and windows, as their file has them.
+    /// The rules and windows, in the format of the rules file.
     #[schema(value_type = Object)]
     pub rules: serde_json::Value,
-    /// What a diagnosis goes by.
+    /// Settings of the diagnosis.
     #[schema(value_type = Object)]
-    pub diagnose: diagnose::Settings,
-    /// The share of its capacity above which a shard is in trouble.
+    pub diagnose: diagnose::DiagnosisSettings,
+    /// The share of its capacity above which a shard is overloaded.
     pub limit: f64,
-    /// The share to which it is relieved.
+    /// The share down to which it is relieved.
     pub goal: f64,
-    /// A slice that was placed or moved less than this ago is left alone.
+    /// Slices placed or moved less than this long ago are not moved.
     pub settle_seconds: i64,
-    /// Moves of one plan, at the most.
+    /// Maximum number of moves per plan.
     pub moves_max: usize,
-    /// How fast moves go, and how many at a time.
+    /// How fast slices move, and how many at a time.
     #[schema(value_type = Object)]
     pub pace: Pace,
-    /// When moves may begin; at any time when there is none.
+    /// When migrations may begin; at any time when empty.
     pub maintenance: Vec<String>,
-    /// When tenants are left alone, around their polls.
+    /// Move freezes of tenants, around their polls.
     #[schema(value_type = Object)]
     pub freezes: BTreeMap<TenantId, Vec<Span>>,
 }
 
-/// What holds here.
+/// The rules and terms of this control plane.
 pub fn show(plane: &ControlPlane) -> TermsBody {
     let settings = plane.settings();
     let hotspots = &settings.hotspots;
-    let terms = fleet::terms(plane);
+    let terms = fleet::plan_terms(plane);
     TermsBody {
         rules: hotspots.rules.settings(),
         diagnose: hotspots.diagnose.clone(),
@@ -59,7 +59,7 @@ pub fn show(plane: &ControlPlane) -> TermsBody {
 }
 
 impl TermsBody {
-    /// The rules, and the terms of a plan; or what of them cannot be read here.
+    /// Parses the rules and the terms of a plan.
     ///
     /// # Errors
     ///

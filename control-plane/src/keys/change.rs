@@ -1,44 +1,43 @@
-//! Changing a key: its name, its successor, its end.
+//! Changing a key: update, throttle, rotate, revoke.
 
 use ballast_domain::bounds::ROTATE_OVERLAP_SECONDS_MAX;
 use ballast_domain::error::ErrorCode;
-use ballast_domain::key::{ApiKey, KeyMode, KeyStatus, Scope, Throttle};
+use ballast_domain::key::{ApiKey, KeyMode, KeyScope, KeyStatus, KeyThrottle};
 use ballast_domain::registry::hash_term;
 use ballast_domain::{Error, KeyId, Result, Timestamp};
 use serde::Deserialize;
 
-use super::create::{commit_new, drawn};
-use super::{KeyBody, NewKey, NewKeyBody, fresh_body, read, with_use};
+use super::create::{commit_new, generate_key};
+use super::{KeyBody, NewKey, NewKeyBody, new_key_body, read, with_last_use};
 use crate::change::{Attempts, Edit, IfMatch};
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
 use crate::validate;
 
-/// What a caller wants changed; absent fields stay as they are.
+/// Fields to change; absent fields stay as they are.
 #[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyPatch {
-    /// What people call it.
+    /// Its display name.
     #[schema(min_length = 1, max_length = 200)]
     pub name: Option<String>,
-    /// What it may do.
+    /// Its scopes.
     #[schema(min_items = 1, max_items = 3)]
-    pub scopes: Option<Vec<Scope>>,
+    pub scopes: Option<Vec<KeyScope>>,
 }
 
-/// How a key is rotated.
+/// A request to rotate a key.
 #[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Rotation {
-    /// How long the old key still works, in seconds; the configured overlap
-    /// when absent, 0 to end it at once.
+    /// How long the old key keeps working, in seconds. The configured overlap when
+    /// absent; 0 ends it immediately.
     #[schema(minimum = 0, maximum = 7_776_000)]
     pub overlap_seconds: Option<i64>,
-    /// When the successor stops working; when the old key would have, if
-    /// absent.
+    /// When the successor expires; like the old key when absent.
     pub expires_at: Option<Timestamp>,
-    /// After how many seconds the successor stops working, instead.
+    /// After how many seconds the successor expires, instead of `expiresAt`.
     #[schema(minimum = 1, maximum = 3_153_600_000_i64)]
     pub expires_in_seconds: Option<i64>,
 }
@@ -57,10 +56,10 @@ pub async fn update(
     if patch.scopes.as_ref().is_some_and(Vec::is_empty) {
         return Err(Error::invalid_field(
             "/scopes",
-            "a key without scopes can do nothing",
+            "a key needs at least one scope",
         ));
     }
-    edit(plane, intent, id, if_match, "key.update", |key| {
+    edit_key(plane, intent, id, if_match, "key.update", |key| {
         refuse_unless_active(plane, key)?;
         key.name = patch.name.clone().or_else(|| key.name.clone());
         if let Some(scopes) = &patch.scopes {
@@ -73,18 +72,18 @@ pub async fn update(
     .await
 }
 
-/// Lets a key through only so often until a moment, or always again.
+/// Throttles a key until a moment, or lifts the throttle.
 pub(crate) async fn throttle(
     plane: &ControlPlane,
     intent: &Intent,
     id: &KeyId,
-    throttle: Option<Throttle>,
+    throttle: Option<KeyThrottle>,
 ) -> Result<KeyBody> {
     let action = match throttle {
         Some(_) => "key.throttle",
         None => "key.unthrottle",
     };
-    edit(plane, intent, id, &IfMatch::Any, action, |key| {
+    edit_key(plane, intent, id, &IfMatch::Any, action, |key| {
         refuse_unless_active(plane, key)?;
         key.throttle = throttle;
         Ok(())
@@ -92,22 +91,22 @@ pub(crate) async fn throttle(
     .await
 }
 
-/// Ends a key now. Ending it again is fine.
+/// Revokes a key. Revoking it again has no effect.
 pub async fn revoke(
     plane: &ControlPlane,
     intent: &Intent,
     id: &KeyId,
     if_match: &IfMatch,
 ) -> Result<KeyBody> {
-    edit(plane, intent, id, if_match, "key.revoke", |key| {
+    edit_key(plane, intent, id, if_match, "key.revoke", |key| {
         key.revoked_at.get_or_insert(plane.now());
         Ok(())
     })
     .await
 }
 
-/// Makes a successor with the same scopes; the old key works on beside it
-/// until the overlap ends.
+/// Creates a successor with the same scopes. The old key keeps working until the
+/// overlap ends.
 pub async fn rotate(
     plane: &ControlPlane,
     intent: &Intent,
@@ -119,11 +118,12 @@ pub async fn rotate(
         .overlap_seconds
         .unwrap_or(plane.settings().rotate_overlap_seconds);
     if !(0..=ROTATE_OVERLAP_SECONDS_MAX).contains(&overlap) {
-        let message = format!("{overlap} is not from 0 to {ROTATE_OVERLAP_SECONDS_MAX} (90 days)");
+        let message =
+            format!("{overlap} is not between 0 and {ROTATE_OVERLAP_SECONDS_MAX} (90 days)");
         return Err(Error::invalid_field("/overlapSeconds", message));
     }
     let tenant_id = read(plane, id).await?.value.tenant_id;
-    let _turn = plane.turn(tenant_id.as_str()).await;
+    let _turn = plane.lock_subject(tenant_id.as_str()).await;
     let old = read(plane, id).await?;
     if_match.check(old.version)?;
     refuse_unless_active(plane, &old.value)?;
@@ -133,14 +133,14 @@ pub async fn rotate(
             Error::new(ErrorCode::KeyNotActive, detail).next("Rotate the successor instead.")
         );
     }
-    let (key, secret) = drawn(
+    let (key, secret) = generate_key(
         plane,
         &old.value.tenant_id,
         &NewKey {
             name: old.value.name.clone(),
             scopes: Some(old.value.scopes.clone()),
             test: old.value.mode == KeyMode::Test,
-            // A key that was to end does not live for ever by being rotated.
+            // A rotation must not extend a key's life.
             expires_at: rotation.expires_at.or(old
                 .value
                 .expires_at
@@ -151,9 +151,9 @@ pub async fn rotate(
     let end = plane.now().plus_seconds(overlap);
     let mut retired = old.value.clone();
     retired.replaced_by = Some(key.key_id.clone());
-    // A key that was to expire sooner still does.
+    // A key that expires sooner still does.
     retired.expires_at = Some(retired.expires_at.map_or(end, |sooner| sooner.min(end)));
-    let mut body = fresh_body(plane, key, &secret);
+    let mut body = new_key_body(plane, key, &secret);
     body.replaces = Some(id.clone());
     body.overlap_ends_at = retired.expires_at;
     let writes = vec![
@@ -176,7 +176,7 @@ fn refuse_unless_active(plane: &ControlPlane, key: &ApiKey) -> Result<()> {
     ))
 }
 
-async fn edit(
+async fn edit_key(
     plane: &ControlPlane,
     intent: &Intent,
     id: &KeyId,
@@ -184,12 +184,12 @@ async fn edit(
     action: &'static str,
     mut edit: impl FnMut(&mut ApiKey) -> Result<()>,
 ) -> Result<KeyBody> {
-    let _turn = plane.turn(id.as_str()).await;
+    let _turn = plane.lock_subject(id.as_str()).await;
     let mut attempts = Attempts::new(plane, intent, action, if_match);
     loop {
         let old = read(plane, id).await?;
         let mut value = old.value.clone();
-        edit(&mut value)?;
+        edit_key(&mut value)?;
         let writes = if value == old.value {
             Vec::new()
         } else {
@@ -202,7 +202,7 @@ async fn edit(
             expects: Vec::new(),
         };
         if let Some(changed) = attempts.commit(edit).await? {
-            return Ok(with_use(plane, vec![changed]).await?.remove(0));
+            return Ok(with_last_use(plane, vec![changed]).await?.remove(0));
         }
     }
 }

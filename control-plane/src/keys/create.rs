@@ -3,92 +3,99 @@
 use ballast_domain::bounds::KEYS_PER_TENANT_MAX;
 use ballast_domain::credential::{Credential, Purpose};
 use ballast_domain::error::ErrorCode;
-use ballast_domain::key::{ApiKey, KeyMode, KeyStatus, Scope};
+use ballast_domain::key::{ApiKey, KeyMode, KeyScope, KeyStatus};
 use ballast_domain::registry::{
-    CommitError, Expect, Kind, RecordKey, RecordQuery, Write, hash_term, live_keys_of,
+    CommitError, Precondition, RecordKey, RecordKind, RecordQuery, RecordWrite, hash_term,
+    live_keys_of,
 };
 use ballast_domain::tenant::TenantStatus;
 use ballast_domain::{Error, KeyId, Result, TenantId, Timestamp};
 use serde::Deserialize;
 
-use super::{NewKeyBody, fresh_body};
+use super::{NewKeyBody, new_key_body};
 use crate::change::commit_failed;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::{tenants, validate};
 
-/// How often a commit is made anew because the tenant changed meanwhile.
+/// Retries after the tenant changed concurrently.
 const ATTEMPTS: usize = 64;
 
-/// What a caller says of a new key.
+/// A request to create a key.
 #[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewKey {
-    /// What people call it.
+    /// Its display name.
     #[schema(min_length = 1, max_length = 200)]
     pub name: Option<String>,
-    /// What it may do; all of it when absent.
+    /// Its scopes; all when absent.
     #[schema(min_items = 1, max_items = 3)]
-    pub scopes: Option<Vec<Scope>>,
-    /// A key for trying things out.
+    pub scopes: Option<Vec<KeyScope>>,
+    /// Whether it is a test key.
     #[serde(default)]
     pub test: bool,
-    /// When it stops working; never when absent.
+    /// When it expires; never when absent.
     pub expires_at: Option<Timestamp>,
-    /// After how many seconds it stops working, instead of `expiresAt`.
+    /// After how many seconds it expires, instead of `expiresAt`.
     #[schema(minimum = 1, maximum = 3_153_600_000_i64)]
     pub expires_in_seconds: Option<i64>,
 }
 
-/// Creates a key and returns the secret, this once.
+/// Creates a key and returns its secret, which is shown only once.
 pub async fn create(
     plane: &ControlPlane,
     intent: &Intent,
     tenant_id: &TenantId,
     new: &NewKey,
 ) -> Result<NewKeyBody> {
-    let (key, secret) = drawn(plane, tenant_id, new)?;
-    let body = fresh_body(plane, key, &secret);
+    let (key, secret) = generate_key(plane, tenant_id, new)?;
+    let body = new_key_body(plane, key, &secret);
     let write = typed::create(&body.body.key.value, vec![hash_term(&secret.hash())])?;
-    let _turn = plane.turn(tenant_id.as_str()).await;
+    let _turn = plane.lock_subject(tenant_id.as_str()).await;
     commit_new(plane, intent, "key.create", tenant_id, vec![write], &body).await?;
     Ok(body)
 }
 
-/// Commits writes that make a key of an open tenant with room for it. The
-/// caller has the tenant's turn.
+/// Commits the creation of a key for an open tenant with room for it. The caller
+/// holds the tenant's lock.
 pub(super) async fn commit_new(
     plane: &ControlPlane,
     intent: &Intent,
     action: &'static str,
     tenant_id: &TenantId,
-    writes: Vec<Write>,
+    writes: Vec<RecordWrite>,
     body: &NewKeyBody,
 ) -> Result<()> {
     let mut swept = false;
     for _ in 0..ATTEMPTS {
-        let tenant = open_tenant(plane, tenant_id).await?;
+        let tenant = open_tenant_version(plane, tenant_id).await?;
         let live = live_keys_of(tenant_id.as_str());
         let expects = vec![
-            Expect::Version(RecordKey::new(Kind::Tenant, tenant_id.as_str()), tenant),
-            Expect::TallyBelow(Kind::Key, live, KEYS_PER_TENANT_MAX),
+            Precondition::Version(
+                RecordKey::new(RecordKind::Tenant, tenant_id.as_str()),
+                tenant,
+            ),
+            Precondition::TallyBelow(RecordKind::Key, live, KEYS_PER_TENANT_MAX),
         ];
         let commit = intent.create(plane, action, writes.clone(), expects, body)?;
         match plane.registry().commit(commit).await {
             Ok(_) => return Ok(()),
-            Err(CommitError::Conflict { key, .. }) if key.kind == Kind::Tenant => {}
+            Err(CommitError::Conflict { key, .. }) if key.kind == RecordKind::Tenant => {}
             Err(CommitError::Conflict { key, .. }) => {
                 let detail = format!("key {} was changed by someone else meanwhile", key.id);
                 return Err(Error::new(ErrorCode::Changed, detail));
             }
-            // Keys that have expired count until they are swept.
+            // Expired keys count until they are swept.
             Err(CommitError::LimitReached { .. }) if !swept => {
                 sweep_expired(plane, tenant_id).await?;
                 swept = true;
             }
             Err(CommitError::LimitReached { limit, .. }) => {
-                let detail = format!("tenant {:?} has {limit} keys that work", tenant_id.as_str());
+                let detail = format!(
+                    "tenant {:?} already has {limit} active keys",
+                    tenant_id.as_str()
+                );
                 return Err(Error::new(ErrorCode::TooMany, detail)
                     .next("Revoke the keys that are no longer needed."));
             }
@@ -98,8 +105,8 @@ pub(super) async fn commit_new(
     Err(Error::new(ErrorCode::Busy, "the tenant kept changing").retry_after(1))
 }
 
-/// The version of a tenant that is not closed.
-async fn open_tenant(plane: &ControlPlane, id: &TenantId) -> Result<u64> {
+/// The version of a tenant, unless it is closed.
+async fn open_tenant_version(plane: &ControlPlane, id: &TenantId) -> Result<u64> {
     let tenant = tenants::get(plane, id).await?;
     if tenant.value.status == TenantStatus::Closed {
         let detail = format!("tenant {:?} is closed", id.as_str());
@@ -108,14 +115,13 @@ async fn open_tenant(plane: &ControlPlane, id: &TenantId) -> Result<u64> {
     Ok(tenant.version)
 }
 
-/// Notes of a tenant's expired keys that they are over, so that they no
-/// longer count.
+/// Revokes a tenant's expired keys, so that they no longer count.
 async fn sweep_expired(plane: &ControlPlane, tenant_id: &TenantId) -> Result<()> {
     let now = plane.now();
     let query = RecordQuery {
         terms: vec![live_keys_of(tenant_id.as_str())],
         ..RecordQuery::all(
-            Kind::Key,
+            RecordKind::Key,
             u32::try_from(KEYS_PER_TENANT_MAX).unwrap_or(u32::MAX),
         )
     };
@@ -123,7 +129,7 @@ async fn sweep_expired(plane: &ControlPlane, tenant_id: &TenantId) -> Result<()>
     let expired = keys
         .into_iter()
         .filter(|key| key.value.status(now) == KeyStatus::Expired);
-    let writes: Result<Vec<Write>> = expired
+    let writes: Result<Vec<RecordWrite>> = expired
         .map(|key| {
             let over = ApiKey {
                 revoked_at: Some(now),
@@ -145,8 +151,8 @@ async fn sweep_expired(plane: &ControlPlane, tenant_id: &TenantId) -> Result<()>
     Ok(())
 }
 
-/// Draws a key of this description, checked.
-pub(super) fn drawn(
+/// Generates and checks a key.
+pub(super) fn generate_key(
     plane: &ControlPlane,
     tenant_id: &TenantId,
     new: &NewKey,
@@ -155,11 +161,11 @@ pub(super) fn drawn(
         validate::name("/name", name)?;
     }
     let expires_at = validate::expiry(new.expires_at, new.expires_in_seconds, plane.now())?;
-    let mut scopes = new.scopes.clone().unwrap_or_else(|| Scope::ALL.to_vec());
+    let mut scopes = new.scopes.clone().unwrap_or_else(|| KeyScope::ALL.to_vec());
     if scopes.is_empty() {
         return Err(Error::invalid_field(
             "/scopes",
-            "a key without scopes can do nothing",
+            "a key needs at least one scope",
         ));
     }
     scopes.sort_unstable();

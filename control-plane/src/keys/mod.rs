@@ -1,4 +1,4 @@
-//! API keys: create (shown once), list, name, rotate with overlap, revoke.
+//! API keys: create (shown once), list, update, rotate with overlap, revoke.
 
 mod change;
 mod create;
@@ -12,35 +12,35 @@ pub use create::{NewKey, create};
 use ballast_domain::credential::{Credential, Purpose, inspect};
 use ballast_domain::error::ErrorCode;
 use ballast_domain::key::{ApiKey, KeyStatus};
-use ballast_domain::registry::{Kind, RecordQuery, hash_term, keys_of};
+use ballast_domain::registry::{RecordKind, RecordQuery, hash_term, keys_of};
 use ballast_domain::{Error, KeyId, Result, TenantId, Timestamp};
 use serde::Serialize;
 
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 
-/// A key with what is known of it now.
+/// A key with its current status.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyBody {
     /// The key.
     #[serde(flatten)]
     pub key: Versioned<ApiKey>,
-    /// Whether it works.
+    /// Its status.
     pub status: KeyStatus,
     /// When it was last used, to within a few seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
 }
 
-/// A new key, with the secret that is shown this once.
+/// A new key, with the secret that is shown only once.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewKeyBody {
     /// The secret. It is not stored and cannot be shown again.
     #[schema(example = "bl_live_…")]
     pub key: String,
-    /// What is known of it.
+    /// The key's record.
     #[serde(flatten)]
     pub body: KeyBody,
     /// The key it replaces.
@@ -54,7 +54,7 @@ pub struct NewKeyBody {
 /// One key.
 pub async fn get(plane: &ControlPlane, id: &KeyId) -> Result<KeyBody> {
     let key = read(plane, id).await?;
-    Ok(with_use(plane, vec![key]).await?.remove(0))
+    Ok(with_last_use(plane, vec![key]).await?.remove(0))
 }
 
 pub(crate) async fn read(plane: &ControlPlane, id: &KeyId) -> Result<Versioned<ApiKey>> {
@@ -68,7 +68,7 @@ pub(crate) async fn read(plane: &ControlPlane, id: &KeyId) -> Result<Versioned<A
         })
 }
 
-/// A page of keys, of one tenant or of all, in the order of their ids.
+/// A page of keys, of one tenant or of all, ordered by id.
 pub async fn list(
     plane: &ControlPlane,
     tenant: Option<&TenantId>,
@@ -84,16 +84,15 @@ pub async fn list(
             .into_iter()
             .collect(),
         after,
-        ..RecordQuery::all(Kind::Key, limit)
+        ..RecordQuery::all(RecordKind::Key, limit)
     };
-    with_use(plane, typed::list(plane.registry(), &query).await?).await
+    with_last_use(plane, typed::list(plane.registry(), &query).await?).await
 }
 
-/// What an operator learns of a key that someone shows: whose it is and
-/// whether it works.
+/// Identifies a secret: which tenant's key it is, and its status.
 pub async fn identify(plane: &ControlPlane, secret: &str) -> Result<KeyBody> {
     let (purpose, hash) = inspect(secret.trim())
-        .map_err(|bad| Error::invalid_field("/key", format!("this is no key of ours: {bad}")))?;
+        .map_err(|bad| Error::invalid_field("/key", format!("this is not a Ballast key: {bad}")))?;
     if purpose == Purpose::AdminToken {
         let message = "this is an admin token, not an API key";
         return Err(Error::invalid_field("/key", message));
@@ -103,18 +102,18 @@ pub async fn identify(plane: &ControlPlane, secret: &str) -> Result<KeyBody> {
         .ok_or_else(|| {
             Error::new(
                 ErrorCode::KeyNotFound,
-                "the key is well formed, but no tenant has it: it was made elsewhere",
+                "the key is well formed but unknown here: it was created elsewhere",
             )
         })?;
-    Ok(with_use(plane, vec![found]).await?.remove(0))
+    Ok(with_last_use(plane, vec![found]).await?.remove(0))
 }
 
-async fn with_use(plane: &ControlPlane, keys: Vec<Versioned<ApiKey>>) -> Result<Vec<KeyBody>> {
+async fn with_last_use(plane: &ControlPlane, keys: Vec<Versioned<ApiKey>>) -> Result<Vec<KeyBody>> {
     let ids: Vec<String> = keys
         .iter()
         .map(|key| key.value.key_id.to_string())
         .collect();
-    let uses = plane.registry().last_used(Kind::Key, &ids).await?;
+    let uses = plane.registry().last_used(RecordKind::Key, &ids).await?;
     let now = plane.now();
     Ok(keys
         .into_iter()
@@ -126,7 +125,7 @@ async fn with_use(plane: &ControlPlane, keys: Vec<Versioned<ApiKey>>) -> Result<
         .collect())
 }
 
-fn fresh_body(plane: &ControlPlane, key: ApiKey, secret: &Credential) -> NewKeyBody {
+fn new_key_body(plane: &ControlPlane, key: ApiKey, secret: &Credential) -> NewKeyBody {
     NewKeyBody {
         key: secret.expose().to_owned(),
         body: KeyBody {

@@ -1,4 +1,4 @@
-//! What must hold of keys over their lives.
+//! Tests of the life cycle of keys.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn lasting(seconds: i64) -> NewKey {
 }
 
 #[tokio::test]
-async fn keys_that_are_over_make_room_for_new_ones() {
+async fn revoked_and_expired_keys_do_not_count_against_the_limit() {
     let clock = Arc::new(ManualClock::new());
     let (_directory, plane, tenant, intent) = with_tenant_at(clock.clone()).await;
     for n in 0..KEYS_PER_TENANT_MAX {
@@ -61,7 +61,7 @@ async fn keys_that_are_over_make_room_for_new_ones() {
         .await
         .unwrap();
 
-    // Half of them expire; nobody has to clean up.
+    // Half of them expire; no cleanup is needed.
     clock.advance_ms(61_000);
     let made = create(&plane, &intent, &tenant, &NewKey::default())
         .await
@@ -81,7 +81,7 @@ async fn keys_that_are_over_make_room_for_new_ones() {
 }
 
 #[tokio::test]
-async fn rotating_neither_prolongs_a_key_nor_revives_a_tenant() {
+async fn rotating_neither_extends_a_key_nor_works_for_a_closed_tenant() {
     let (_directory, plane, tenant, intent) = with_tenant().await;
     let old = create(&plane, &intent, &tenant, &lasting(3_600))
         .await
@@ -111,7 +111,7 @@ async fn rotating_neither_prolongs_a_key_nor_revives_a_tenant() {
 }
 
 #[tokio::test]
-async fn many_changes_at_once_all_happen() {
+async fn concurrent_changes_all_succeed() {
     let (_directory, plane, tenant, intent) = with_tenant().await;
     let mut running = tokio::task::JoinSet::new();
     for n in 0..60 {

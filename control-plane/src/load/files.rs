@@ -1,17 +1,17 @@
-//! Recorded load on disk: files of NDJSON, each with a stretch of time in one
-//! step length, coarser with age.
+//! Recorded load on disk: NDJSON files, each covering a time range in one step
+//! length. Older load is kept in longer steps.
 //!
 //! ```text
-//!   fine-….ndjson     an hour each        in the steps that were measured
+//!   fine-….ndjson     one hour each       in the measured steps
 //!   minutes-….ndjson  six hours each      by the minute
-//!   tens-….ndjson     a day each          by ten minutes
+//!   tens-….ndjson     one day each        by ten minutes
 //!   hours-….ndjson    thirty days each    by the hour
 //! ```
-//! A file that is older than its kind is kept becomes part of the next kind's:
-//! the new file is written whole, renamed over the old one, and only then is the
-//! source removed. What was not finished when the process was killed is done
-//! again; what is there twice is read once. A torn last line is cut off. When
-//! all of it takes more than it may, the oldest goes.
+//! When a file exceeds its tier's retention, it is merged into a file of the next
+//! tier: the new file is written completely, renamed over the old one, and only
+//! then is the source removed. A merge that a crash interrupts is repeated;
+//! samples present in both files are read once. A torn last line is cut off. When
+//! the total exceeds the size limit, the oldest files are removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
@@ -19,45 +19,45 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ballast_domain::Timestamp;
-use ballast_hotspot_detector::load::Sample;
-use ballast_hotspot_detector::load::record::{Reader, Tier, downsample, header, lines};
+use ballast_hotspot_detector::load::LoadSample;
+use ballast_hotspot_detector::load::record::{RecordReader, Tier, downsample, header, lines};
 
 const SOURCE: &str = "ballast";
 const HOUR_MS: i64 = 3_600_000;
 
-/// One kind of file.
-struct Kind {
+/// A retention tier.
+struct FileTier {
     name: &'static str,
-    /// How long a stretch one file holds.
+    /// Time range covered by one file.
     chunk_ms: i64,
     tier: Tier,
 }
 
 /// From fine to coarse.
-const KINDS: [Kind; 4] = [
-    Kind {
+const FILE_TIERS: [FileTier; 4] = [
+    FileTier {
         name: "fine",
         chunk_ms: HOUR_MS,
         tier: Tier::NORMAL[0],
     },
-    Kind {
+    FileTier {
         name: "minutes",
         chunk_ms: 6 * HOUR_MS,
         tier: Tier::NORMAL[1],
     },
-    Kind {
+    FileTier {
         name: "tens",
         chunk_ms: 24 * HOUR_MS,
         tier: Tier::NORMAL[2],
     },
-    Kind {
+    FileTier {
         name: "hours",
         chunk_ms: 30 * 24 * HOUR_MS,
         tier: Tier::NORMAL[3],
     },
 ];
 
-/// A file by its name.
+/// The name of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Chunk {
     kind: usize,
@@ -65,49 +65,49 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn of(kind: usize, at: Timestamp) -> Self {
-        let length = KINDS[kind].chunk_ms;
+    fn containing(kind: usize, at: Timestamp) -> Self {
+        let length = FILE_TIERS[kind].chunk_ms;
         let start_ms = at.unix_ms().div_euclid(length) * length;
         Self { kind, start_ms }
     }
 
     fn end_ms(self) -> i64 {
-        self.start_ms.saturating_add(KINDS[self.kind].chunk_ms)
+        self.start_ms.saturating_add(FILE_TIERS[self.kind].chunk_ms)
     }
 
     fn name(self) -> String {
-        format!("{}-{}.ndjson", KINDS[self.kind].name, self.start_ms)
+        format!("{}-{}.ndjson", FILE_TIERS[self.kind].name, self.start_ms)
     }
 
     fn parse(name: &str) -> Option<Self> {
         let (kind, rest) = name.split_once('-')?;
-        let kind = KINDS.iter().position(|known| known.name == kind)?;
+        let kind = FILE_TIERS.iter().position(|known| known.name == kind)?;
         let start_ms = rest.strip_suffix(".ndjson")?.parse().ok()?;
         Some(Self { kind, start_ms })
     }
 
-    /// Whether it is old enough to become part of the next kind, or to go.
+    /// Whether its retention is over: it is merged into the next tier, or removed.
     fn is_old(self, now: Timestamp) -> bool {
-        let keep_ms = i64::try_from(KINDS[self.kind].tier.keep_ms).unwrap_or(i64::MAX);
+        let keep_ms = i64::try_from(FILE_TIERS[self.kind].tier.keep_ms).unwrap_or(i64::MAX);
         now.unix_ms().saturating_sub(keep_ms) >= self.end_ms()
     }
 }
 
-/// The record in a directory.
+/// The recorded load in a directory.
 pub struct LoadFiles {
     directory: PathBuf,
     bytes_max: u64,
-    writing: Mutex<Option<Writing>>,
+    writing: Mutex<Option<ActiveFile>>,
 }
 
-/// The file that is written to.
-struct Writing {
+/// The file that samples are appended to.
+struct ActiveFile {
     chunk: Chunk,
     file: File,
 }
 
 impl LoadFiles {
-    /// The record in this directory, which is made if it is not there.
+    /// Opens the record in this directory, creating it if necessary.
     pub fn open(directory: impl Into<PathBuf>, bytes_max: u64) -> io::Result<Self> {
         let directory = directory.into();
         fs::create_dir_all(&directory)?;
@@ -118,43 +118,42 @@ impl LoadFiles {
         })
     }
 
-    /// Where it is.
+    /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    fn writing(&self) -> MutexGuard<'_, Option<Writing>> {
+    fn writing(&self) -> MutexGuard<'_, Option<ActiveFile>> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a sample down. Whenever a new file is begun, old ones are looked
-    /// after.
-    pub fn append(&self, sample: &Sample) -> io::Result<()> {
-        let chunk = Chunk::of(0, sample.interval.start);
+    /// Appends a sample. Starting a new file also enforces retention.
+    pub fn append(&self, sample: &LoadSample) -> io::Result<()> {
+        let chunk = Chunk::containing(0, sample.interval.start);
         let mut writing = self.writing();
         if writing.as_ref().is_none_or(|open| open.chunk != chunk) {
             *writing = None;
             let file = open_for_append(&self.directory.join(chunk.name()))?;
-            *writing = Some(Writing { chunk, file });
-            self.tend(sample.interval.end(), chunk)?;
+            *writing = Some(ActiveFile { chunk, file });
+            self.enforce_retention(sample.interval.end(), chunk)?;
         }
         let Some(open) = writing.as_mut() else {
             return Ok(());
         };
         let written = open.file.write_all(lines(sample).as_bytes());
         if written.is_err() {
-            // Half a line may be there: it is cut off when the file is opened anew.
+            // Half a line may have been written: reopening cuts it off.
             *writing = None;
         }
         written
     }
 
-    /// Thins out what is old, and removes what is too much.
-    fn tend(&self, now: Timestamp, current: Chunk) -> io::Result<()> {
-        for kind in 0..KINDS.len() {
+    /// Merges or removes old files, and enforces the size limit.
+    fn enforce_retention(&self, now: Timestamp, current: Chunk) -> io::Result<()> {
+        for kind in 0..FILE_TIERS.len() {
             for chunk in self.chunks()?.into_iter().filter(|it| it.kind == kind) {
                 if chunk != current && chunk.is_old(now) {
-                    self.retire(chunk)?;
+                    self.merge_into_next_tier(chunk)?;
                 }
             }
         }
@@ -164,7 +163,7 @@ impl LoadFiles {
             sizes.push((chunk, size));
         }
         let mut total: u64 = sizes.iter().map(|(_, size)| size).sum();
-        // The coarsest are the oldest.
+        // Coarse files come first and are the oldest.
         for (chunk, size) in sizes {
             if total <= self.bytes_max || chunk == current {
                 break;
@@ -172,23 +171,23 @@ impl LoadFiles {
             fs::remove_file(self.directory.join(chunk.name()))?;
             tracing::info!(
                 file = chunk.name(),
-                "recorded load made room for newer load"
+                "removed the oldest recorded load: size limit reached"
             );
             total -= size;
         }
         Ok(())
     }
 
-    /// Makes a file part of the next kind's, or removes it if there is none.
-    fn retire(&self, chunk: Chunk) -> io::Result<()> {
+    /// Merges a file into the next tier, or removes it if there is none.
+    fn merge_into_next_tier(&self, chunk: Chunk) -> io::Result<()> {
         let path = self.directory.join(chunk.name());
-        let Some(next) = KINDS.get(chunk.kind + 1) else {
+        let Some(next) = FILE_TIERS.get(chunk.kind + 1) else {
             return fs::remove_file(path);
         };
         let mut samples = Vec::new();
         read_file(&path, &mut |sample| samples.push(sample))?;
         let coarse = downsample(samples, next.tier.step_ms);
-        let into = Chunk::of(chunk.kind + 1, Timestamp::from_unix_ms(chunk.start_ms));
+        let into = Chunk::containing(chunk.kind + 1, Timestamp::from_unix_ms(chunk.start_ms));
         let target = self.directory.join(into.name());
         let mut all = Vec::new();
         if target.exists() {
@@ -211,7 +210,7 @@ impl LoadFiles {
         fs::remove_file(path)
     }
 
-    /// Every file, in the order of time: the coarse ones first.
+    /// All files in time order: coarse ones first.
     fn chunks(&self) -> io::Result<Vec<Chunk>> {
         let mut chunks = Vec::new();
         for entry in fs::read_dir(&self.directory)? {
@@ -221,12 +220,12 @@ impl LoadFiles {
         Ok(chunks)
     }
 
-    /// Tells what was recorded between two moments, oldest first.
+    /// Reads the samples recorded between two moments, oldest first.
     pub fn read(
         &self,
         from: Timestamp,
         to: Timestamp,
-        mut each: impl FnMut(Sample),
+        mut each: impl FnMut(LoadSample),
     ) -> io::Result<()> {
         let mut known = from.unix_ms();
         for chunk in self.chunks()? {
@@ -236,8 +235,8 @@ impl LoadFiles {
             let path = self.directory.join(chunk.name());
             let read = read_file(&path, &mut |sample| {
                 let start = sample.interval.start.unix_ms();
-                // An interval that has begun before belongs to what was before;
-                // what is there twice is told once.
+                // Skip intervals that overlap the previous sample: they are
+                // duplicates from an interrupted merge.
                 if start >= known && start < to.unix_ms() {
                     known = end_ms(&sample);
                     each(sample);
@@ -251,7 +250,7 @@ impl LoadFiles {
         Ok(())
     }
 
-    /// How many bytes all of it takes.
+    /// The total size in bytes.
     pub fn bytes(&self) -> io::Result<u64> {
         let sizes = self.chunks()?.into_iter().map(|chunk| {
             let found = fs::metadata(self.directory.join(chunk.name()));
@@ -261,11 +260,11 @@ impl LoadFiles {
     }
 }
 
-fn end_ms(sample: &Sample) -> i64 {
+fn end_ms(sample: &LoadSample) -> i64 {
     sample.interval.end().unix_ms()
 }
 
-/// Opens a file to be written on, with its torn last line cut off.
+/// Opens a file for appending and cuts off a torn last line.
 fn open_for_append(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let mut file = options.read(true).append(true).create(true).open(path)?;
@@ -277,7 +276,7 @@ fn open_for_append(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// How many bytes there are up to the last end of a line.
+/// Number of bytes up to the last newline.
 fn whole_bytes(file: &mut File) -> io::Result<u64> {
     const BLOCK: u64 = 64 * 1024;
     let mut end = file.seek(SeekFrom::End(0))?;
@@ -295,11 +294,11 @@ fn whole_bytes(file: &mut File) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Tells the samples of a file. What cannot be read ends it: what came before is
-/// as good as ever.
-fn read_file(path: &Path, each: &mut dyn FnMut(Sample)) -> io::Result<()> {
+/// Reads the samples of a file. Stops at the first unreadable line; the samples
+/// before it stay valid.
+fn read_file(path: &Path, each: &mut dyn FnMut(LoadSample)) -> io::Result<()> {
     let mut lines = BufReader::new(File::open(path)?);
-    let mut reader = Reader::default();
+    let mut reader = RecordReader::default();
     let mut line = String::new();
     loop {
         line.clear();
@@ -308,14 +307,14 @@ fn read_file(path: &Path, each: &mut dyn FnMut(Sample)) -> io::Result<()> {
             Err(error) if error.kind() == ErrorKind::InvalidData => break,
             Err(error) => return Err(error),
         };
-        // Without an end it is being written, or never was to its end.
+        // Without a newline, the line is still being written or was torn.
         if read == 0 || !line.ends_with('\n') {
             break;
         }
         match reader.line(line.trim_end()) {
             Ok(sample) => sample.into_iter().for_each(&mut *each),
             Err(error) => {
-                tracing::warn!(file = %path.display(), %error, "recorded load is left out from here");
+                tracing::warn!(file = %path.display(), %error, "skipping the rest of a recorded load file");
                 break;
             }
         }

@@ -1,4 +1,4 @@
-//! Records on disk: torn, thinned out, bounded, read back.
+//! Load files: torn lines, retention, size limit, reading.
 
 use super::*;
 use ballast_hotspot_detector::load::{Flow, Interval, ShardSample};
@@ -6,7 +6,7 @@ use ballast_hotspot_detector::resources::Resources;
 
 const START: i64 = 1_800_000_000_000 / (24 * HOUR_MS) * (24 * HOUR_MS);
 
-fn sample(at_ms: i64, ms: u64, votes: f64) -> Sample {
+fn sample(at_ms: i64, ms: u64, votes: f64) -> LoadSample {
     let mut shard = ShardSample::new(
         "shard-1".parse().unwrap(),
         "eu".parse().unwrap(),
@@ -16,7 +16,7 @@ fn sample(at_ms: i64, ms: u64, votes: f64) -> Sample {
         votes,
         ..Flow::default()
     };
-    Sample {
+    LoadSample {
         interval: Interval {
             start: Timestamp::from_unix_ms(START + at_ms),
             ms,
@@ -25,7 +25,7 @@ fn sample(at_ms: i64, ms: u64, votes: f64) -> Sample {
     }
 }
 
-fn read(files: &LoadFiles) -> Vec<Sample> {
+fn read(files: &LoadFiles) -> Vec<LoadSample> {
     let mut samples = Vec::new();
     let ends = Timestamp::from_unix_ms(i64::MAX);
     files
@@ -36,13 +36,13 @@ fn read(files: &LoadFiles) -> Vec<Sample> {
     samples
 }
 
-fn votes(samples: &[Sample]) -> f64 {
+fn votes(samples: &[LoadSample]) -> f64 {
     let shards = samples.iter().flat_map(|sample| &sample.shards);
     shards.map(|shard| shard.flow.votes).sum()
 }
 
 #[test]
-fn what_was_written_is_read_after_a_torn_line_and_goes_on() {
+fn reading_and_appending_survive_a_torn_last_line() {
     let place = tempfile::tempdir().unwrap();
     let files = LoadFiles::open(place.path(), 1 << 30).unwrap();
     for step in 0..3 {
@@ -50,11 +50,11 @@ fn what_was_written_is_read_after_a_torn_line_and_goes_on() {
     }
     let path = place
         .path()
-        .join(Chunk::of(0, Timestamp::from_unix_ms(START)).name());
+        .join(Chunk::containing(0, Timestamp::from_unix_ms(START)).name());
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(b"{\"kind\":\"shard\",\"at\":\"2027")
         .unwrap();
-    assert_eq!(read(&files).len(), 3, "a torn line is no sample");
+    assert_eq!(read(&files).len(), 3, "a torn line is not a sample");
     drop(files);
     let files = LoadFiles::open(place.path(), 1 << 30).unwrap();
     files.append(&sample(30_000, 10_000, 5.0)).unwrap();
@@ -64,7 +64,7 @@ fn what_was_written_is_read_after_a_torn_line_and_goes_on() {
 }
 
 #[test]
-fn old_load_gets_coarser_keeps_its_sums_and_is_told_once() {
+fn old_load_gets_coarser_keeps_its_sums_and_is_read_once() {
     let place = tempfile::tempdir().unwrap();
     let files = LoadFiles::open(place.path(), 1 << 40).unwrap();
     let hours = 24 * 4;
@@ -83,9 +83,9 @@ fn old_load_gets_coarser_keeps_its_sums_and_is_told_once() {
             .windows(2)
             .all(|two| { two[0].interval.end() <= two[1].interval.start })
     );
-    // As if the process was killed before a source was removed.
+    // As if the process died before it removed the source.
     let chunk = files.chunks().unwrap()[0];
-    assert_eq!(KINDS[chunk.kind].name, "tens");
+    assert_eq!(FILE_TIERS[chunk.kind].name, "tens");
     let fine = place
         .path()
         .join(format!("minutes-{}.ndjson", chunk.start_ms));
@@ -96,13 +96,13 @@ fn old_load_gets_coarser_keeps_its_sums_and_is_told_once() {
 }
 
 #[test]
-fn the_oldest_makes_room() {
+fn the_oldest_files_are_removed_at_the_size_limit() {
     let place = tempfile::tempdir().unwrap();
     let files = LoadFiles::open(place.path(), 20_000).unwrap();
     for at in (0..10 * HOUR_MS).step_by(60_000) {
         files.append(&sample(at, 60_000, 1.0)).unwrap();
     }
-    // The file that is written to is never removed.
+    // The current file is never removed.
     assert!(
         files.bytes().unwrap() < 40_000,
         "{}",
@@ -116,13 +116,13 @@ fn the_oldest_makes_room() {
 }
 
 #[test]
-fn a_file_that_rots_loses_what_follows_and_nothing_before() {
+fn a_corrupt_line_only_hides_the_samples_after_it() {
     let place = tempfile::tempdir().unwrap();
     let files = LoadFiles::open(place.path(), 1 << 30).unwrap();
     files.append(&sample(0, 10_000, 1.0)).unwrap();
     let path = place
         .path()
-        .join(Chunk::of(0, Timestamp::from_unix_ms(START)).name());
+        .join(Chunk::containing(0, Timestamp::from_unix_ms(START)).name());
     let mut text = fs::read(&path).unwrap();
     text.extend_from_slice(b"\xff\xfe not text\n");
     fs::write(&path, text).unwrap();

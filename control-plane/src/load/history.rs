@@ -1,108 +1,109 @@
-//! What shards and tenants used over time, in steps of any length, and the
-//! record itself for those who replay it.
+//! Load history: series for charts in any step length, and the raw record for
+//! replay.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ballast_domain::{Error, Result, ShardId, TenantId, Timestamp};
-use ballast_hotspot_detector::load::Sample;
+use ballast_hotspot_detector::load::LoadSample;
 use ballast_hotspot_detector::load::record::{downsample, header, lines};
 use serde::Serialize;
 
-use super::now::LoadFilter;
-use super::{LatencyBody, Rates, cut_short, load, unreadable};
+use super::current::LoadFilter;
+use super::{LatencyBody, Rates, load_monitor, read_failed, read_interrupted};
 use crate::plane::ControlPlane;
 
-/// Points of one series, at the most.
+/// Maximum number of points per series.
 pub const POINTS_MAX: u64 = 2_000;
-/// Points when nobody says how long the steps are to be.
+/// Default number of points.
 const POINTS: u64 = 240;
-/// Tenants that are told when none is named.
+/// Default number of tenants.
 const TENANTS: usize = 20;
-/// Bytes of a record that is handed out, at the most.
+/// Maximum size of an exported record, in bytes.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 const HOUR_MS: i64 = 3_600_000;
 
-/// What was used over time.
+/// Load over time.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LoadHistory {
-    /// From when.
+#[schema(as = LoadHistory)]
+pub struct LoadHistoryBody {
+    /// Start of the range.
     pub from: Timestamp,
-    /// Until when.
+    /// End of the range.
     pub to: Timestamp,
-    /// How long a step is, in milliseconds.
+    /// Length of a step, in milliseconds.
     pub step_ms: u64,
-    /// Each shard that was measured.
+    /// Each measured shard.
     pub shards: Vec<ShardSeries>,
-    /// The tenant that was asked for, or the hottest ones.
+    /// The requested tenant, or the hottest ones.
     pub tenants: Vec<TenantSeries>,
 }
 
-/// A shard over time. A step in which it was not measured has no point.
+/// A shard over time. A step without measurements has no point.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardSeries {
-    /// Which.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Step by step.
+    /// One point per step.
     pub points: Vec<ShardPoint>,
 }
 
-/// A shard in a step.
+/// A shard in one step.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardPoint {
-    /// When the step began.
+    /// Start of the step.
     pub at: Timestamp,
-    /// What was used.
+    /// Its load.
     #[serde(flatten)]
     pub rates: Rates,
-    /// How much of the time writes waited, from 0 to 1.
+    /// Share of the time that writes waited, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_wait: Option<f64>,
-    /// How long votes took, in milliseconds.
+    /// Vote latency, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vote_latency: Option<LatencyBody>,
-    /// How long queries took, in milliseconds.
+    /// Query latency, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query_latency: Option<LatencyBody>,
 }
 
-/// A tenant over time. A step in which it did nothing has no point.
+/// A tenant over time. A step without activity has no point.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TenantSeries {
-    /// Which.
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Step by step.
+    /// One point per step.
     pub points: Vec<TenantPoint>,
 }
 
-/// A tenant in a step.
+/// A tenant in one step.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TenantPoint {
-    /// When the step began.
+    /// Start of the step.
     pub at: Timestamp,
-    /// What was used.
+    /// Its load.
     #[serde(flatten)]
     pub rates: Rates,
 }
 
-/// An interval of the past.
+/// A past time range.
 #[derive(Debug, Clone, Copy)]
-pub struct Stretch {
-    /// From when.
+pub struct TimeRange {
+    /// Start of the range.
     pub from: Timestamp,
-    /// Until when.
+    /// End of the range.
     pub to: Timestamp,
 }
 
-impl Stretch {
-    /// The last hour when nothing is said.
+impl TimeRange {
+    /// Creates a range; the last hour by default.
     pub fn new(
         plane: &ControlPlane,
         from: Option<Timestamp>,
@@ -122,7 +123,7 @@ impl Stretch {
         self.to.unix_ms().abs_diff(self.from.unix_ms())
     }
 
-    /// How long a step is: what is asked for, or what makes a good chart.
+    /// The step length: as requested, or one that suits a chart.
     fn step(self, finest: u64, wanted: Option<u64>) -> Result<u64> {
         const ROUND: [u64; 10] = [
             10_000,
@@ -148,7 +149,7 @@ impl Stretch {
         let most = self.ms() / POINTS_MAX;
         if wanted < finest.max(most) {
             let message = format!(
-                "it must be at least {} ms: that makes {POINTS_MAX} points",
+                "it must be at least {} ms, which gives {POINTS_MAX} points",
                 finest.max(most)
             );
             return Err(Error::invalid_field("?step", message));
@@ -157,37 +158,39 @@ impl Stretch {
     }
 }
 
-/// What was used over time.
+/// Load over time.
 pub async fn show(
     plane: &ControlPlane,
-    stretch: Stretch,
+    range: TimeRange,
     step_ms: Option<u64>,
     filter: LoadFilter,
-) -> Result<LoadHistory> {
-    let load = load(plane)?;
-    let step_ms = stretch.step(load.spans().step_ms.max(1), step_ms)?;
-    // Each reads much: one after the other.
+) -> Result<LoadHistoryBody> {
+    let load = load_monitor(plane)?;
+    let step_ms = range.step(load.spans().step_ms.max(1), step_ms)?;
+    // Each request reads many files: run one at a time.
     let _turn = plane.preview_permit().await;
     let files = Arc::clone(load.files());
     let read = tokio::task::spawn_blocking(move || {
-        let mut series = Series::new(step_ms, filter);
-        files.read(stretch.from, stretch.to, |sample| series.take(sample))?;
-        Ok(series.finish(stretch))
+        let mut series = SeriesBuilder::new(step_ms, filter);
+        files.read(range.from, range.to, |sample| series.add_sample(sample))?;
+        Ok(series.finish(range))
     });
-    read.await.map_err(|_| cut_short())?.map_err(unreadable)
+    read.await
+        .map_err(|_| read_interrupted())?
+        .map_err(read_failed)
 }
 
-/// Series that are being made.
-struct Series {
+/// Builds series from samples.
+struct SeriesBuilder {
     step_ms: u64,
     filter: LoadFilter,
-    /// The samples of the step at hand.
-    step: Vec<Sample>,
+    /// The samples of the current step.
+    step: Vec<LoadSample>,
     shards: BTreeMap<ShardId, Vec<ShardPoint>>,
     tenants: BTreeMap<TenantId, (f64, Vec<TenantPoint>)>,
 }
 
-impl Series {
+impl SeriesBuilder {
     fn new(step_ms: u64, filter: LoadFilter) -> Self {
         Self {
             step_ms,
@@ -198,8 +201,8 @@ impl Series {
         }
     }
 
-    fn take(&mut self, sample: Sample) {
-        let step = |sample: &Sample| {
+    fn add_sample(&mut self, sample: LoadSample) {
+        let step = |sample: &LoadSample| {
             let step_ms = i64::try_from(self.step_ms).unwrap_or(i64::MAX);
             sample.interval.start.unix_ms().div_euclid(step_ms)
         };
@@ -208,19 +211,19 @@ impl Series {
             .last()
             .is_some_and(|last| step(last) != step(&sample))
         {
-            self.close();
+            self.flush_step();
         }
         self.step.push(sample);
     }
 
-    /// Tells the step at hand.
-    fn close(&mut self) {
+    /// Adds the current step's points.
+    fn flush_step(&mut self) {
         for sample in downsample(std::mem::take(&mut self.step), self.step_ms) {
-            self.tell(&sample);
+            self.add_points(&sample);
         }
     }
 
-    fn tell(&mut self, sample: &Sample) {
+    fn add_points(&mut self, sample: &LoadSample) {
         let at = sample.interval.start;
         let mut tenants: BTreeMap<&TenantId, Rates> = BTreeMap::new();
         for shard in &sample.shards {
@@ -236,17 +239,17 @@ impl Series {
                 }
                 any = true;
                 let used = (&slice.flow, slice.storage, slice.concurrency);
-                let rates = Rates::of_slice_flow(used, measured, &shard.capacity);
+                let rates = Rates::from_slice_flow(used, measured, &shard.capacity);
                 tenants.entry(tenant).or_default().add(&rates);
             }
             if any {
                 let points = self.shards.entry(shard.shard.clone()).or_default();
                 points.push(ShardPoint {
                     at,
-                    rates: Rates::of_sample(shard, sample.interval.ms),
+                    rates: Rates::from_sample(shard, sample.interval.ms),
                     io_wait: shard.io_wait.map(|wait| wait.share()),
-                    vote_latency: LatencyBody::of(&shard.vote_latency),
-                    query_latency: LatencyBody::of(&shard.query_latency),
+                    vote_latency: LatencyBody::from_sketch(&shard.vote_latency),
+                    query_latency: LatencyBody::from_sketch(&shard.query_latency),
                 });
             }
         }
@@ -257,15 +260,15 @@ impl Series {
         }
     }
 
-    fn finish(mut self, stretch: Stretch) -> LoadHistory {
-        self.close();
+    fn finish(mut self, range: TimeRange) -> LoadHistoryBody {
+        self.flush_step();
         let shards = self.shards.into_iter();
         let mut tenants: Vec<_> = self.tenants.into_iter().collect();
         tenants.sort_by(|(_, (a, _)), (_, (b, _))| b.total_cmp(a));
         tenants.truncate(self.filter.tenants_max.unwrap_or(TENANTS));
-        LoadHistory {
-            from: stretch.from,
-            to: stretch.to,
+        LoadHistoryBody {
+            from: range.from,
+            to: range.to,
             step_ms: self.step_ms,
             shards: shards
                 .map(|(shard_id, points)| ShardSeries { shard_id, points })
@@ -278,26 +281,29 @@ impl Series {
     }
 }
 
-/// The record itself, in the format of `docs/load-format.md`.
+/// Exports the recorded load, in the format of `docs/load-format.md`.
 pub async fn record(
     plane: &ControlPlane,
-    stretch: Stretch,
+    range: TimeRange,
     step_ms: Option<u64>,
 ) -> Result<String> {
-    let load = load(plane)?;
+    let load = load_monitor(plane)?;
     let _turn = plane.preview_permit().await;
     let files = Arc::clone(load.files());
     let read = tokio::task::spawn_blocking(move || {
-        let mut writer = Writer {
+        let mut writer = RecordWriter {
             text: header("ballast"),
             step_ms,
             step: Vec::new(),
         };
-        files.read(stretch.from, stretch.to, |sample| writer.take(sample))?;
-        writer.close();
+        files.read(range.from, range.to, |sample| writer.add_sample(sample))?;
+        writer.flush_step();
         Ok(writer.text)
     });
-    let text = read.await.map_err(|_| cut_short())?.map_err(unreadable)?;
+    let text = read
+        .await
+        .map_err(|_| read_interrupted())?
+        .map_err(read_failed)?;
     if text.len() > RECORD_BYTES_MAX {
         let message = format!("that is more than {} MiB of load", RECORD_BYTES_MAX >> 20);
         let error = Error::invalid_field("?from", message);
@@ -306,15 +312,15 @@ pub async fn record(
     Ok(text)
 }
 
-/// Writes samples, in longer steps if that is asked for.
-struct Writer {
+/// Writes samples, in longer steps if requested.
+struct RecordWriter {
     text: String,
     step_ms: Option<u64>,
-    step: Vec<Sample>,
+    step: Vec<LoadSample>,
 }
 
-impl Writer {
-    fn take(&mut self, sample: Sample) {
+impl RecordWriter {
+    fn add_sample(&mut self, sample: LoadSample) {
         if self.text.len() > RECORD_BYTES_MAX {
             return;
         }
@@ -322,18 +328,18 @@ impl Writer {
             return self.text.push_str(&lines(&sample));
         };
         let step_ms = i64::try_from(step_ms.max(1)).unwrap_or(i64::MAX);
-        let step = |sample: &Sample| sample.interval.start.unix_ms().div_euclid(step_ms);
+        let step = |sample: &LoadSample| sample.interval.start.unix_ms().div_euclid(step_ms);
         if self
             .step
             .last()
             .is_some_and(|last| step(last) != step(&sample))
         {
-            self.close();
+            self.flush_step();
         }
         self.step.push(sample);
     }
 
-    fn close(&mut self) {
+    fn flush_step(&mut self) {
         let samples = std::mem::take(&mut self.step);
         for sample in downsample(samples, self.step_ms.unwrap_or(1)) {
             self.text.push_str(&lines(&sample));

@@ -1,22 +1,21 @@
 //! Load: what every shard and tenant uses, now and in the past.
 //!
 //! ```text
-//!   source ──► keep ──► book (windows, in memory) ──► now
-//!                 └───► files (NDJSON, coarser with age) ──► history, replay
+//!   source ──► recorder ──► book (windows, in memory) ──► current
+//!                     └───► files (NDJSON, coarser with age) ──► history, replay
 //! ```
-//! It is measured elsewhere and arrives through
-//! [`MetricSource`](ballast_hotspot_detector::load::MetricSource). What is kept
-//! on disk is bounded in bytes, and a process that was killed goes on with what
-//! it had written.
+//! Measurements arrive through
+//! [`MetricSource`](ballast_hotspot_detector::load::MetricSource). The files have a
+//! size limit, and a restarted process continues from them.
 
+pub mod current;
 pub mod files;
 pub mod history;
-pub mod keep;
-pub mod now;
 pub mod outlook;
-mod point;
+mod rates;
+pub mod recorder;
+pub mod slice_locations;
 pub mod usage;
-pub mod whereabouts;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,20 +24,20 @@ use ballast_domain::sketch::Sketch;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
 use ballast_hotspot_detector::cost::PriceList;
-use ballast_hotspot_detector::load::{Book, Flow, Refused, Sample, Spans, Window};
+use ballast_hotspot_detector::load::{Flow, LoadHistory, LoadSample, SampleError, Spans, Window};
 use ballast_hotspot_detector::resources::Resources;
 
 pub use files::LoadFiles;
-pub use point::{LatencyBody, Rates};
+pub use rates::{LatencyBody, Rates};
 
 use crate::plane::ControlPlane;
 
-/// What an operator may set about load.
+/// Settings of load measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadSettings {
-    /// What a shard of weight 1 can do; a dimension of 0 has no limit.
+    /// Capacity of a shard of weight 1; a dimension of 0 has no limit.
     pub capacity: Resources,
-    /// What use costs.
+    /// The price list.
     pub prices: PriceList,
 }
 
@@ -57,31 +56,31 @@ impl Default for LoadSettings {
     }
 }
 
-/// The load as it is known. One for all who ask.
-pub struct Load {
+/// Measured load: windows in memory and files on disk.
+pub struct LoadMonitor {
     files: Arc<LoadFiles>,
-    known: Mutex<Known>,
+    state: Mutex<LoadState>,
 }
 
-/// What is in memory.
-struct Known {
-    book: Book,
-    /// The newest sample: it tells something before a window is full.
-    newest: Option<Sample>,
-    /// How long calls of slices took, step by step, over the short window.
+/// The in-memory part.
+struct LoadState {
+    book: LoadHistory,
+    /// The newest sample: shown before a window is full.
+    newest: Option<LoadSample>,
+    /// Latencies by slice, step by step, over the short window.
     latencies: VecDeque<HashMap<SliceId, Sketch>>,
-    /// What passed through each shard since the start.
+    /// Totals per shard since the process started.
     totals: BTreeMap<ShardId, Flow>,
 }
 
-impl Load {
-    /// What was recorded is where it goes on from.
+impl LoadMonitor {
+    /// Creates empty windows over existing files.
     #[must_use]
     pub fn open(files: LoadFiles, spans: Spans) -> Self {
         Self {
             files: Arc::new(files),
-            known: Mutex::new(Known {
-                book: Book::new(spans),
+            state: Mutex::new(LoadState {
+                book: LoadHistory::new(spans),
                 newest: None,
                 latencies: VecDeque::new(),
                 totals: BTreeMap::new(),
@@ -89,48 +88,48 @@ impl Load {
         }
     }
 
-    /// The record on disk.
+    /// The files on disk.
     pub fn files(&self) -> &Arc<LoadFiles> {
         &self.files
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        // Numbers that are a step old, at the worst.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LoadState> {
+        // In the worst case a poisoned state is one step old.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The windows over what was measured, as they are now.
-    pub fn book(&self) -> Book {
-        self.known().book.clone()
+    /// A copy of the windows.
+    pub fn book(&self) -> LoadHistory {
+        self.lock().book.clone()
     }
 
-    /// Looks at the windows without copying them.
-    pub fn with_book<T>(&self, look: impl FnOnce(&Book) -> T) -> T {
-        look(&self.known().book)
+    /// Reads the windows without copying them.
+    pub fn with_book<T>(&self, look: impl FnOnce(&LoadHistory) -> T) -> T {
+        look(&self.lock().book)
     }
 
-    /// How long the steps and windows are.
+    /// Lengths of steps and windows.
     pub fn spans(&self) -> Spans {
-        *self.known().book.spans()
+        *self.lock().book.spans()
     }
 
-    /// Has windows of other lengths from now on, filled from the record.
-    pub fn resize(&self, spans: Spans, replayed: Vec<Sample>) {
-        let mut book = Book::new(spans);
+    /// Replaces the windows, filled from recorded samples.
+    pub fn resize(&self, spans: Spans, replayed: Vec<LoadSample>) {
+        let mut book = LoadHistory::new(spans);
         for sample in replayed {
-            // What comes late by the record's own order is left out.
+            // Skip samples that are out of order.
             let _ = book.take(sample);
         }
-        self.known().book = book;
+        self.lock().book = book;
     }
 
-    /// Takes a sample in.
-    pub fn take(
+    /// Adds a sample.
+    pub fn add_sample(
         &self,
-        sample: &Sample,
+        sample: &LoadSample,
         latencies: HashMap<SliceId, Sketch>,
-    ) -> std::result::Result<(), Refused> {
-        let mut known = self.known();
+    ) -> std::result::Result<(), SampleError> {
+        let mut known = self.lock();
         known.book.take(sample.clone())?;
         for shard in &sample.shards {
             let total = known.totals.entry(shard.shard.clone()).or_default();
@@ -146,45 +145,47 @@ impl Load {
     }
 
     /// Forgets a shard that left the fleet.
-    pub fn forget(&self, shard: &ShardId) {
-        let mut known = self.known();
+    pub fn forget_shard(&self, shard: &ShardId) {
+        let mut known = self.lock();
         known.book.remove(shard);
         known.totals.remove(shard);
     }
 
-    /// What passed through each shard since the start.
+    /// Totals per shard since the process started.
     pub fn totals(&self) -> BTreeMap<ShardId, Flow> {
-        self.known().totals.clone()
+        self.lock().totals.clone()
     }
 
-    /// What was recorded in an interval, oldest first; off the runtime's threads.
-    pub async fn recorded(&self, from: Timestamp, to: Timestamp) -> Result<Vec<Sample>> {
+    /// Reads recorded samples, oldest first, on a blocking thread.
+    pub async fn read_samples(&self, from: Timestamp, to: Timestamp) -> Result<Vec<LoadSample>> {
         let files = Arc::clone(&self.files);
         let read = tokio::task::spawn_blocking(move || {
             let mut samples = Vec::new();
             files.read(from, to, |sample| samples.push(sample))?;
             Ok(samples)
         });
-        read.await.map_err(|_| cut_short())?.map_err(unreadable)
+        read.await
+            .map_err(|_| read_interrupted())?
+            .map_err(read_failed)
     }
 }
 
-pub(crate) fn unreadable(source: std::io::Error) -> Error {
+pub(crate) fn read_failed(source: std::io::Error) -> Error {
     let error = Error::new(ErrorCode::Unavailable, "recorded load cannot be read");
     error.because(source).retry_after(5)
 }
 
-pub(crate) fn cut_short() -> Error {
+pub(crate) fn read_interrupted() -> Error {
     Error::new(
         ErrorCode::Unavailable,
-        "reading recorded load was cut short",
+        "reading recorded load was interrupted",
     )
     .retry_after(1)
 }
 
-/// The load, if it is measured here.
-pub(crate) fn load(plane: &ControlPlane) -> Result<&Arc<Load>> {
-    plane.load().ok_or_else(|| {
+/// The load monitor, if load is measured here.
+pub(crate) fn load_monitor(plane: &ControlPlane) -> Result<&Arc<LoadMonitor>> {
+    plane.load_monitor().ok_or_else(|| {
         let error = Error::new(ErrorCode::Unavailable, "load is not measured yet");
         error.retry_after(1)
     })

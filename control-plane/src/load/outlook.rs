@@ -1,28 +1,28 @@
-//! How full shards will be: from what was recorded, by the hour.
+//! Forecast of how full shards will be, from recorded load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ballast_domain::{RegionId, Result, ShardId, Timestamp};
 use ballast_hotspot_detector::forecast::{self, Outlook, Series, outlook, shards_needed};
-use ballast_hotspot_detector::load::Sample;
+use ballast_hotspot_detector::load::LoadSample;
 use ballast_hotspot_detector::load::record::downsample;
 use ballast_hotspot_detector::resources::{Dimension, Resources};
 use serde::Serialize;
 
-use super::{cut_short, load, unreadable};
+use super::{load_monitor, read_failed, read_interrupted};
 use crate::plane::ControlPlane;
 
-/// How far it is looked back.
+/// Number of past days to use.
 const BACK_DAYS: i64 = 60;
-/// How sure the interval is.
+/// Confidence level of the interval.
 const SURENESS: f64 = 0.9;
 
-/// How full shards will be.
+/// Forecast of how full shards will be.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ForecastBody {
-    /// So many days ahead.
+    /// Number of days ahead.
     pub days: u32,
     /// Each shard in each dimension in which it has a limit: `shardID`,
     /// `dimension`, `share` now, `fullIn` days (earliest, expected, latest), and
@@ -32,46 +32,47 @@ pub struct ForecastBody {
     /// How many shards each region needs on the last of these days, in the
     /// dimension in which it needs most.
     pub needed: Vec<RegionNeeds>,
-    /// Why there is none for the others.
-    pub unknown: Vec<Unknown>,
-    /// That there is too little to say anything yet, and how much it takes.
+    /// Shards and dimensions without a forecast, and why.
+    pub unknown: Vec<MissingForecast>,
+    /// Set if too little load was recorded for any forecast; says how much is needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub too_little: Option<String>,
 }
 
-/// How many shards a region needs.
+/// Number of shards that a region needs.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RegionNeeds {
-    /// Which.
+    /// The region.
     #[serde(rename = "regionID")]
     pub region_id: RegionId,
-    /// For what.
+    /// The dimension that needs the most shards.
     pub dimension: String,
     /// Shards that it has.
     pub have: usize,
-    /// Shards that it needs, as expected.
+    /// Shards that it is expected to need.
     pub expected: usize,
-    /// Shards that it needs at the most.
+    /// Shards that it needs at most.
     pub at_most: usize,
 }
 
-/// A shard of which nothing can be said.
+/// A shard and dimension without a forecast.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Unknown {
-    /// Which.
+#[schema(as = Unknown)]
+pub struct MissingForecast {
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// In which dimension.
+    /// The dimension.
     pub dimension: String,
-    /// Why.
+    /// Why there is no forecast.
     pub because: String,
 }
 
-/// Looks so many days ahead.
+/// Forecasts this many days ahead.
 pub async fn show(plane: &ControlPlane, days: u32) -> Result<ForecastBody> {
-    let load = load(plane)?;
+    let load = load_monitor(plane)?;
     let to = plane.now();
     let from = to.plus_seconds(-BACK_DAYS * 86_400);
     let settings = plane.settings();
@@ -79,38 +80,39 @@ pub async fn show(plane: &ControlPlane, days: u32) -> Result<ForecastBody> {
     let _turn = plane.preview_permit().await;
     let files = Arc::clone(load.files());
     let read = tokio::task::spawn_blocking(move || {
-        let mut steps = Steps::default();
-        files.read(from, to, |sample| steps.take(sample))?;
+        let mut steps = LoadSteps::default();
+        files.read(from, to, |sample| steps.add_sample(sample))?;
         Ok(steps.finish(days, limit, goal))
     });
-    read.await.map_err(|_| cut_short())?.map_err(unreadable)
+    read.await
+        .map_err(|_| read_interrupted())?
+        .map_err(read_failed)
 }
 
-/// The load of every shard in steps of an hour, or of ten minutes where there
-/// is less than that.
+/// The load of every shard in steps of ten minutes.
 #[derive(Default)]
-struct Steps {
-    step: Vec<Sample>,
+struct LoadSteps {
+    step: Vec<LoadSample>,
     shards: BTreeMap<ShardId, (Resources, Vec<(Timestamp, Resources)>)>,
     regions: BTreeMap<ShardId, RegionId>,
 }
 
 const STEP_MS: u64 = 600_000;
 
-impl Steps {
-    fn take(&mut self, sample: Sample) {
-        let step = |it: &Sample| it.interval.start.unix_ms().div_euclid(STEP_MS as i64);
+impl LoadSteps {
+    fn add_sample(&mut self, sample: LoadSample) {
+        let step = |it: &LoadSample| it.interval.start.unix_ms().div_euclid(STEP_MS as i64);
         if self
             .step
             .last()
             .is_some_and(|last| step(last) != step(&sample))
         {
-            self.close();
+            self.flush_step();
         }
         self.step.push(sample);
     }
 
-    fn close(&mut self) {
+    fn flush_step(&mut self) {
         for sample in downsample(std::mem::take(&mut self.step), STEP_MS) {
             for shard in &sample.shards {
                 let ms = shard.measured_ms.unwrap_or(sample.interval.ms).max(1);
@@ -131,8 +133,8 @@ impl Steps {
         }
     }
 
-    /// Whether no shard was measured for long enough.
-    fn too_little(&self) -> Option<String> {
+    /// Why there is too little load for any forecast, if so.
+    fn describe_shortage(&self) -> Option<String> {
         let most = self.shards.values().map(|(_, points)| points.len()).max();
         let most = most.unwrap_or(0);
         if most >= forecast::FEWEST {
@@ -140,38 +142,38 @@ impl Steps {
         }
         let minutes = |steps: usize| steps as u64 * STEP_MS / 60_000;
         Some(format!(
-            "Too little load was recorded to look ahead: it takes {} minutes, and there are {}.",
+            "Too little load was recorded for a forecast: it needs {} minutes, and there are {}.",
             minutes(forecast::FEWEST),
             minutes(most)
         ))
     }
 
     fn finish(mut self, days: u32, limit: f64, goal: f64) -> ForecastBody {
-        self.close();
+        self.flush_step();
         let mut body = ForecastBody {
             days,
             outlooks: Vec::new(),
             needed: Vec::new(),
             unknown: Vec::new(),
-            too_little: self.too_little(),
+            too_little: self.describe_shortage(),
         };
         for (shard, (capacity, points)) in &self.shards {
             for dimension in Dimension::ALL.into_iter().filter(|it| capacity[*it] > 0.0) {
                 let most = (capacity[dimension], limit);
-                let series = series(points, dimension);
+                let series = to_series(points, dimension);
                 match outlook(shard, dimension, most, &series, days, SURENESS) {
                     Ok(outlook) => body.outlooks.push(outlook),
-                    Err(why) => body.unknown.push(unknown(shard, dimension, &why)),
+                    Err(why) => body.unknown.push(missing_forecast(shard, dimension, &why)),
                 }
             }
         }
-        body.needed = needed(&body.outlooks, &self.regions, days, goal);
+        body.needed = region_needs(&body.outlooks, &self.regions, days, goal);
         body
     }
 }
 
-/// What each region needs, where it needs most.
-fn needed(
+/// What each region needs, in the dimension in which it needs most.
+fn region_needs(
     outlooks: &[Outlook],
     regions: &BTreeMap<ShardId, RegionId>,
     days: u32,
@@ -204,8 +206,8 @@ fn needed(
     most.into_values().collect()
 }
 
-/// At equal distances; what was not measured is no number.
-fn series(points: &[(Timestamp, Resources)], dimension: Dimension) -> Series {
+/// A series with equal steps; steps without measurements are NaN.
+fn to_series(points: &[(Timestamp, Resources)], dimension: Dimension) -> Series {
     let first = points.first().map_or(0, |(at, _)| at.unix_ms());
     let mut values: Vec<f64> = Vec::new();
     for (at, used) in points {
@@ -220,8 +222,12 @@ fn series(points: &[(Timestamp, Resources)], dimension: Dimension) -> Series {
     }
 }
 
-fn unknown(shard: &ShardId, dimension: Dimension, why: &forecast::NoForecast) -> Unknown {
-    Unknown {
+fn missing_forecast(
+    shard: &ShardId,
+    dimension: Dimension,
+    why: &forecast::NoForecast,
+) -> MissingForecast {
+    MissingForecast {
         shard_id: shard.clone(),
         dimension: dimension.name().to_owned(),
         because: why.to_string(),
@@ -234,10 +240,10 @@ mod tests {
 
     use super::*;
 
-    /// Four shards that fill up by a percent a day.
+    /// Four shards that fill up by one percent a day.
     #[test]
-    fn the_shards_that_a_region_needs_are_told() {
-        let mut steps = Steps::default();
+    fn a_forecast_includes_the_shards_that_a_region_needs() {
+        let mut steps = LoadSteps::default();
         let capacity = Resources {
             storage: 100.0,
             ..Resources::default()
@@ -252,12 +258,12 @@ mod tests {
             });
             let shards = shards.collect();
             let interval = Interval { start, ms: STEP_MS };
-            steps.take(Sample { interval, shards });
+            steps.add_sample(LoadSample { interval, shards });
         }
         let body = steps.finish(30, 0.8, 0.7);
         assert_eq!(body.needed.len(), 1, "{body:?}");
         let needs = &body.needed[0];
-        // 95 of 100 each, and a shard is filled to 70.
+        // Each reaches 95 of 100, and shards are filled up to 70.
         assert_eq!((needs.have, needs.expected), (4, 6), "{needs:?}");
         assert!(
             needs.at_most >= 6 && needs.dimension == "storage",

@@ -1,25 +1,25 @@
-//! What each tenant used, day by day, and what that costs by the price list.
+//! Daily use per tenant, and its cost by the price list.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use ballast_domain::migration::Migration;
-use ballast_domain::registry::{Kind, RecordQuery};
+use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Result, ShardId, TenantId, Timestamp};
 use ballast_hotspot_detector::cost::{self, CSV_HEADER, Ledger, PriceList, Row};
-use ballast_hotspot_detector::load::Sample;
+use ballast_hotspot_detector::load::LoadSample;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::history::Stretch;
-use super::{cut_short, load, unreadable};
+use super::history::TimeRange;
+use super::{load_monitor, read_failed, read_interrupted};
 use crate::plane::ControlPlane;
 use crate::registry::typed;
 
-/// Moves read at a time.
+/// Migrations read per page.
 const PAGE: u32 = 1_000;
-/// Rows that are told, at the most.
+/// Maximum number of rows returned.
 pub const ROWS_MAX: usize = 100_000;
 
 /// What tenants used.
@@ -30,21 +30,21 @@ pub struct UsageBody {
     /// `tenantID`, `votes`, `queries`, `byteHours`, `bytesMoved`, `cost`.
     #[schema(value_type = Vec<Object>)]
     pub rows: Vec<Row>,
-    /// Whether there are more than are told.
+    /// Whether rows were left out.
     pub more: bool,
-    /// The price list that the cost goes by.
+    /// The price list used for the cost.
     #[schema(value_type = Object)]
     pub prices: Value,
 }
 
-/// What tenants used in a stretch of time.
+/// What tenants used in a time range.
 pub async fn show(
     plane: &ControlPlane,
-    stretch: Stretch,
+    range: TimeRange,
     tenant: Option<TenantId>,
 ) -> Result<UsageBody> {
     let prices = plane.settings().load.prices;
-    let ledger = ledger(plane, stretch, tenant).await?;
+    let ledger = build_ledger(plane, range, tenant).await?;
     let mut rows: Vec<Row> = ledger.rows(&prices).take(ROWS_MAX + 1).collect();
     let more = rows.len() > ROWS_MAX;
     rows.truncate(ROWS_MAX);
@@ -58,51 +58,53 @@ pub async fn show(
 /// The same as CSV.
 pub async fn csv(
     plane: &ControlPlane,
-    stretch: Stretch,
+    range: TimeRange,
     tenant: Option<TenantId>,
 ) -> Result<String> {
     let prices: PriceList = plane.settings().load.prices;
-    let ledger = ledger(plane, stretch, tenant).await?;
+    let ledger = build_ledger(plane, range, tenant).await?;
     let lines = ledger.rows(&prices).map(|row| row.csv());
     let lines = std::iter::once(CSV_HEADER.to_owned()).chain(lines);
     Ok(lines.map(|line| line + "\n").collect())
 }
 
-async fn ledger(
+async fn build_ledger(
     plane: &ControlPlane,
-    stretch: Stretch,
+    range: TimeRange,
     tenant: Option<TenantId>,
 ) -> Result<Ledger> {
-    let load = load(plane)?;
-    let moved = moved(plane, stretch, tenant.as_ref()).await?;
+    let load = load_monitor(plane)?;
+    let moved = migrated_bytes(plane, range, tenant.as_ref()).await?;
     let _turn = plane.preview_permit().await;
     let files = Arc::clone(load.files());
     let read = tokio::task::spawn_blocking(move || {
-        let mut book = Bookkeeper {
+        let mut book = UsageAccumulator {
             ledger: Ledger::default(),
             stored: HashMap::new(),
             tenant,
-            until: stretch.from,
+            until: range.from,
         };
-        files.read(stretch.from, stretch.to, |sample| book.take(&sample))?;
+        files.read(range.from, range.to, |sample| book.add_sample(&sample))?;
         let mut ledger = book.finish();
         moved.iter().for_each(|sample| ledger.add(sample));
         Ok(ledger)
     });
-    read.await.map_err(|_| cut_short())?.map_err(unreadable)
+    read.await
+        .map_err(|_| read_interrupted())?
+        .map_err(read_failed)
 }
 
-/// Adds samples up.
-struct Bookkeeper {
+/// Adds up samples.
+struct UsageAccumulator {
     ledger: Ledger,
-    /// What each slice stores on a shard, and since when.
+    /// Bytes that each slice stores on a shard, and since when.
     stored: HashMap<(ShardId, SliceId), (f64, Timestamp)>,
     tenant: Option<TenantId>,
     until: Timestamp,
 }
 
-impl Bookkeeper {
-    fn take(&mut self, sample: &Sample) {
+impl UsageAccumulator {
+    fn add_sample(&mut self, sample: &LoadSample) {
         let (from, until) = (sample.interval.start, sample.interval.end());
         self.until = until;
         for shard in &sample.shards {
@@ -125,14 +127,19 @@ impl Bookkeeper {
                 if let Some(bytes) = slice.storage {
                     let place = (shard.shard.clone(), slice.slice.clone());
                     let before = self.stored.insert(place, (bytes, until));
-                    self.store(tenant, before, until);
+                    self.add_storage(tenant, before, until);
                 }
             }
         }
     }
 
-    /// What was stored up to a moment.
-    fn store(&mut self, tenant: &TenantId, before: Option<(f64, Timestamp)>, until: Timestamp) {
+    /// Adds storage up to a moment.
+    fn add_storage(
+        &mut self,
+        tenant: &TenantId,
+        before: Option<(f64, Timestamp)>,
+        until: Timestamp,
+    ) {
         if let Some((bytes_stored, from)) = before {
             self.ledger.add(&cost::Sample {
                 tenant_id: tenant.clone(),
@@ -149,16 +156,16 @@ impl Bookkeeper {
     fn finish(mut self) -> Ledger {
         let until = self.until;
         for ((_, slice), known) in std::mem::take(&mut self.stored) {
-            self.store(&slice.tenant_id, Some(known), until);
+            self.add_storage(&slice.tenant_id, Some(known), until);
         }
         self.ledger
     }
 }
 
-/// What moves that ended in a stretch of time have copied.
-async fn moved(
+/// Bytes copied by migrations that ended in a time range.
+async fn migrated_bytes(
     plane: &ControlPlane,
-    stretch: Stretch,
+    range: TimeRange,
     tenant: Option<&TenantId>,
 ) -> Result<Vec<cost::Sample>> {
     let mut samples = Vec::new();
@@ -167,19 +174,19 @@ async fn moved(
         let query = RecordQuery {
             after: after.take(),
             descending: true,
-            ..RecordQuery::all(Kind::Migration, PAGE)
+            ..RecordQuery::all(RecordKind::Migration, PAGE)
         };
         let page = typed::list::<Migration>(plane.registry(), &query).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.value.migration_id.to_string());
-        // Names sort by when they were given.
-        let is_past = last.value.requested_at.plus_seconds(60 * 86_400) < stretch.from;
+        // Ids sort by creation time.
+        let is_past = last.value.requested_at.plus_seconds(60 * 86_400) < range.from;
         for migration in page.into_iter().map(|found| found.value) {
             let Some(ended) = &migration.ended else {
                 continue;
             };
             let wanted = tenant.is_none_or(|wanted| *wanted == migration.tenant_id);
-            if wanted && ended.at >= stretch.from && ended.at < stretch.to {
+            if wanted && ended.at >= range.from && ended.at < range.to {
                 samples.push(cost::Sample {
                     tenant_id: migration.tenant_id.clone(),
                     from: Timestamp::from_unix_ms(ended.at.unix_ms() - 1),

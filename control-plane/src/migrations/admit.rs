@@ -1,63 +1,67 @@
-//! Whose turn it is: a pause, an approval, a maintenance window, and limits on
-//! how many moves copy at the same time.
+//! Admission: whether a migration may start to copy. Checks pauses, approvals,
+//! maintenance windows, poll freezes and limits on concurrent copies.
 
-use ballast_domain::migration::{Migration, Stage, moves_in, moves_on};
-use ballast_domain::registry::{CommitError, Expect, Kind};
+use ballast_domain::migration::{Migration, MigrationStage, moves_in, moves_on};
+use ballast_domain::registry::{CommitError, Precondition, RecordKind};
 use ballast_domain::{Result, Timestamp};
 use ballast_migration_engine::ports::Admission;
 
-use super::settings::MoveSettings;
-use super::{FOR_RESUME, get};
+use super::settings::MigrationSettings;
+use super::{FOR_RESUME, WAIT_FOR_APPROVAL, get};
 use crate::change::commit_failed;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
 
-/// Whoever waits for people asks again after so many seconds.
-const ASK_AGAIN: u64 = 1;
-/// A maintenance window is waited for no longer at a time: it may be moved, and
-/// whoever cancels does not wait long.
-const ASK_AGAIN_WINDOW: u64 = 2;
+/// Retry interval, in seconds, while a migration waits for an operator.
+const RETRY_SECONDS: u64 = 1;
+/// Longest retry interval, in seconds, while waiting for a maintenance window:
+/// the window may change, and a cancellation must take effect soon.
+const WINDOW_RETRY_SECONDS: u64 = 2;
 
 const MINUTE_MS: i64 = 60_000;
 
-/// Gives a move its turn, if it is.
+/// Admits a migration, if nothing holds it back.
 pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result<Admission> {
     loop {
         let seen = get(plane, &migration.migration_id).await?;
-        if seen.value.stage != Stage::Asked {
+        if seen.value.stage != MigrationStage::Asked {
             return Ok(Admission::Now(Box::new(seen.value)));
         }
         let settings = plane.settings();
         let moves = &settings.moves;
-        if let Some((why, ask_again_seconds)) = not_yet(&seen.value, moves, plane.now()) {
+        if let Some((why, ask_again_seconds)) = wait_reason(&seen.value, moves, plane.now()) {
             return Ok(Admission::Later {
                 why,
                 ask_again_seconds,
             });
         }
-        if let Some(why) = frozen(plane, &seen.value) {
+        if let Some(why) = poll_freeze_reason(plane, &seen.value) {
             return Ok(Admission::Later {
                 why,
-                ask_again_seconds: ASK_AGAIN,
+                ask_again_seconds: RETRY_SECONDS,
             });
         }
         let mut then = seen.value.clone();
-        then.stage = Stage::Admitted;
+        then.stage = MigrationStage::Admitted;
         then.waiting_for = None;
         then.figures.copying_since = Some(plane.now());
         let intent = Intent::ballast("move", "its turn has come");
         let write = typed::update(seen.version, &then)?;
-        let commit = intent.commit("migration.admit", vec![write], room(&then, moves));
+        let commit = intent.commit(
+            "migration.admit",
+            vec![write],
+            concurrency_limits(&then, moves),
+        );
         match plane.registry().commit(commit).await {
             Ok(_) => return Ok(Admission::Now(Box::new(then))),
             Err(CommitError::LimitReached { tally, limit }) => {
                 return Ok(Admission::Later {
                     why: format!(
-                        "a turn: as many moves copy on {} as may ({limit})",
-                        place(&tally)
+                        "a free slot: {} already runs the maximum of {limit} migrations",
+                        tally_subject(&tally)
                     ),
-                    ask_again_seconds: ASK_AGAIN,
+                    ask_again_seconds: RETRY_SECONDS,
                 });
             }
             Err(CommitError::Conflict { .. }) => {}
@@ -66,35 +70,36 @@ pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result
     }
 }
 
-/// A move that waits for its tenant's polls. Somebody may say that it is made
-/// all the same.
-pub(super) const FOR_POLLS: &str = "the tenant's polls: ";
+/// Prefix of the wait reason of a migration held back by its tenant's polls.
+/// An operator can override the freeze by approving the migration.
+pub(super) const WAIT_FOR_POLLS: &str = "the tenant's polls: ";
 
-/// Whether the calendar of polls keeps a move waiting: before it begins, and
-/// before it cuts over if a poll came near while it copied.
-pub(super) fn frozen(plane: &ControlPlane, migration: &Migration) -> Option<String> {
+/// Why the calendar of polls holds a migration back, if it does. Checked before
+/// the migration starts, and again before it cuts over, in case a poll came near
+/// while it copied.
+pub(super) fn poll_freeze_reason(plane: &ControlPlane, migration: &Migration) -> Option<String> {
     let calendar = plane.calendar()?;
     if migration.asked.approved.is_some() {
         return None;
     }
-    if !calendar.knows(&migration.from) {
+    if !calendar.has_report_from(&migration.from) {
         let from = &migration.from;
         return Some(format!(
-            "{FOR_POLLS}{from} has not told yet which expect many voters"
+            "{WAIT_FOR_POLLS}{from} has not reported yet which expect many voters"
         ));
     }
-    let frozen = calendar.frozen(&migration.tenant_id, plane.now())?;
+    let frozen = calendar.freeze_for(&migration.tenant_id, plane.now())?;
     Some(format!(
-        "{FOR_POLLS}{frozen} (ballast migration approve moves it all the same)"
+        "{WAIT_FOR_POLLS}{frozen} (ballast migration approve moves it anyway)"
     ))
 }
 
-fn place(tally: &str) -> &str {
+fn tally_subject(tally: &str) -> &str {
     tally.split_once(':').map_or(tally, |(_, name)| name)
 }
 
-fn room(migration: &Migration, moves: &MoveSettings) -> Vec<Expect> {
-    let below = |tally, most| Expect::TallyBelow(Kind::Migration, tally, most);
+fn concurrency_limits(migration: &Migration, moves: &MigrationSettings) -> Vec<Precondition> {
+    let below = |tally, most| Precondition::TallyBelow(RecordKind::Migration, tally, most);
     let shards = [&migration.from, &migration.to];
     let shards = shards.map(|shard| below(moves_on(shard), moves.per_shard_max));
     let regions = migration.regions.iter();
@@ -102,21 +107,24 @@ fn room(migration: &Migration, moves: &MoveSettings) -> Vec<Expect> {
     shards.into_iter().chain(regions).collect()
 }
 
-/// What a move has to wait for, and when to ask again: pure.
-fn not_yet(migration: &Migration, moves: &MoveSettings, now: Timestamp) -> Option<(String, u64)> {
+/// What a migration waits for, and when to check again. Pure.
+fn wait_reason(
+    migration: &Migration,
+    moves: &MigrationSettings,
+    now: Timestamp,
+) -> Option<(String, u64)> {
     if migration.asked.paused.is_some() {
-        return Some((FOR_RESUME.to_owned(), ASK_AGAIN));
+        return Some((FOR_RESUME.to_owned(), RETRY_SECONDS));
     }
     if migration.terms.needs_approval && migration.asked.approved.is_none() {
-        let why = "somebody to approve it (ballast migration approve)".to_owned();
-        return Some((why, ASK_AGAIN));
+        let why = WAIT_FOR_APPROVAL.to_owned();
+        return Some((why, RETRY_SECONDS));
     }
-    for_maintenance(moves, now)
+    maintenance_wait(moves, now)
 }
 
-/// The maintenance window that whatever begins now has to wait for, and when to ask
-/// again.
-pub(super) fn for_maintenance(moves: &MoveSettings, now: Timestamp) -> Option<(String, u64)> {
+/// The maintenance window to wait for before copying, and when to check again.
+pub(super) fn maintenance_wait(moves: &MigrationSettings, now: Timestamp) -> Option<(String, u64)> {
     let windows = &moves.maintenance;
     if windows.is_empty() || windows.iter().any(|window| window.is_open(now)) {
         return None;
@@ -125,9 +133,9 @@ pub(super) fn for_maintenance(moves: &MoveSettings, now: Timestamp) -> Option<(S
         .iter()
         .min_by_key(|window| window.opens_in_seconds(now))?;
     let seconds = next.opens_in_seconds(now);
-    // At a full minute: what is told is the same each time.
+    // Round to a full minute, so that the reason stays the same between checks.
     let opens = now.unix_ms().saturating_add_unsigned(seconds * 1_000) + MINUTE_MS / 2;
     let opens = Timestamp::from_unix_ms(opens - opens.rem_euclid(MINUTE_MS));
     let why = format!("the maintenance window {next} UTC, which opens at {opens}");
-    Some((why, seconds.clamp(1, ASK_AGAIN_WINDOW)))
+    Some((why, seconds.clamp(1, WINDOW_RETRY_SECONDS)))
 }

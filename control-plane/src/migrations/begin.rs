@@ -1,11 +1,14 @@
-//! A move is asked for: checked, priced, and written down together with its
-//! claim on the slice, in one commit.
+//! Creates a migration: checks and prices it, and writes its record and its claim
+//! on the slice in one commit.
 
 use ballast_domain::error::ErrorCode;
-use ballast_domain::migration::{Asked, Figures, Migration, Price, Stage, Terms};
-use ballast_domain::moving::MoveId;
-use ballast_domain::placement::{Subject, explain};
-use ballast_domain::registry::{CommitError, Expect, Kind, slices_on};
+use ballast_domain::migration::{
+    Migration, MigrationEstimate, MigrationFigures, MigrationRequests, MigrationStage,
+    MigrationTerms,
+};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::placement::{PlacementSubject, explain};
+use ballast_domain::registry::{CommitError, Precondition, RecordKind, slices_on};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 use ballast_domain::{Error, Result, ShardId, TenantId};
 use ballast_migration_engine::protocol::route;
@@ -13,7 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::body::{self, MigrationBody};
-use super::records::part;
+use super::slice_records::find_slice_mut;
 use super::{WORKFLOW, get, left_behind, price};
 use crate::change::commit_failed;
 use crate::fleet::FleetSnapshot;
@@ -23,54 +26,55 @@ use crate::registry::typed::{self, Versioned};
 use crate::workflows::engine;
 use crate::{shards, slicing, tenants, validate};
 
-/// How often it is decided anew because something changed meanwhile.
+/// Retries after a concurrent change.
 const ATTEMPTS: usize = 16;
-/// A window longer than this is a mistake.
+/// Longest dual-read window; anything longer is considered a mistake.
 const WINDOW_MAX_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
-/// Shards that a slice passes over, at the most.
+/// Maximum number of shards that a slice passes over.
 const PASSED_OVER_MAX: usize = 1_000;
-/// So is a pause.
+/// Longest write pause that may be requested.
 const PAUSE_MAX_MS: u64 = 60 * 60 * 1_000;
 
-/// What a caller says of a move.
+/// A request to move a slice.
 #[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NewMove {
-    /// The shard that the slice is to come to.
+#[schema(as = NewMove)]
+pub struct NewMigration {
+    /// The shard to move the slice to.
     #[serde(rename = "toShardID")]
     pub to: ShardId,
-    /// The shard that the caller believes it to be on: it is moved only from
-    /// there.
+    /// The shard that the caller believes the slice is on. The request is rejected
+    /// if it is elsewhere.
     #[serde(rename = "fromShardID")]
     pub from: Option<ShardId>,
     /// Which slice of the tenant; its only one when absent.
     #[serde(default)]
     pub slice: u32,
-    /// How long both sides are kept after the cutover, in milliseconds.
+    /// How long both copies are kept after the cutover, in milliseconds.
     #[schema(maximum = 2_592_000_000_u64)]
     pub window_ms: Option<u64>,
-    /// Whether, within the window, a write is acknowledged only when both sides
-    /// have it: then nothing that was acknowledged is lost with the target. Votes
-    /// take a little longer, and wait while one of the two is away.
+    /// Whether writes within the window are acknowledged only when both copies have
+    /// them, so that losing the target loses no acknowledged vote. Votes take a
+    /// little longer, and wait while one of the two shards is unreachable.
     #[serde(default)]
     pub sync: bool,
-    /// How long nobody may be able to vote at the cutover, in milliseconds: it
-    /// waits for a moment that promises so.
+    /// Maximum write pause at the cutover, in milliseconds. The cutover waits for a
+    /// moment when a pause this short is expected.
     #[schema(minimum = 1, maximum = 3_600_000)]
     pub max_pause_ms: Option<u64>,
-    /// Shards that outscore the target and are to be passed over on purpose:
-    /// placement does not call the slice back to them.
+    /// Shards that outscore the target and are deliberately passed over, so that
+    /// placement does not move the slice back to them.
     #[serde(rename = "passedOverShardIDs", default)]
     #[schema(max_items = 1000)]
     pub passed_over: Vec<ShardId>,
-    /// Only says what would be done.
+    /// Only report what would be done.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// A tenant that was cut has no slice 0 any more: when it has one slice only,
-/// that is the one that is meant.
-pub(super) fn of_slice(tenant: &Tenant, new: &NewMove) -> NewMove {
+/// Resolves slice 0 to the tenant's only slice: a tenant that was split has no
+/// slice 0 any more.
+pub(super) fn resolve_slice(tenant: &Tenant, new: &NewMigration) -> NewMigration {
     let mut new = new.clone();
     if let [only] = tenant.slices.as_slice()
         && new.slice == 0
@@ -80,27 +84,27 @@ pub(super) fn of_slice(tenant: &Tenant, new: &NewMove) -> NewMove {
     new
 }
 
-pub(super) fn slice_id(id: &TenantId, new: &NewMove) -> SliceId {
+pub(super) fn slice_id(id: &TenantId, new: &NewMigration) -> SliceId {
     SliceId {
         tenant_id: id.clone(),
         slice: new.slice,
     }
 }
 
-/// Asks for a move.
+/// Requests a migration.
 pub async fn begin(
     plane: &ControlPlane,
     intent: &Intent,
     tenant: &TenantId,
-    new: &NewMove,
+    new: &NewMigration,
 ) -> Result<MigrationBody> {
-    let migration = written(plane, intent, &fresh(plane), tenant, new).await?;
-    start(plane, &migration.value).await;
-    body::shown(plane, migration).await
+    let migration = create_record(plane, intent, &new_migration_id(plane), tenant, new).await?;
+    start_execution(plane, &migration.value).await;
+    body::load_body(plane, migration).await
 }
 
-/// Has a move worked on. What fails here is made good by the watchman.
-pub(super) async fn start(plane: &ControlPlane, migration: &Migration) {
+/// Starts the execution of a migration. If that fails, the reconciler retries it.
+pub(super) async fn start_execution(plane: &ControlPlane, migration: &Migration) {
     let input = json!({
         "migrationID": migration.migration_id,
         "tenantID": migration.tenant_id,
@@ -116,66 +120,62 @@ pub(super) async fn start(plane: &ControlPlane, migration: &Migration) {
     };
     if let Err(error) = started {
         let id = &migration.migration_id;
-        tracing::warn!(%id, error, "a move could not be started, and will be");
+        tracing::warn!(%id, error, "failed to start the migration's execution; the reconciler will retry");
     }
 }
 
-/// Whether a new move may be called so. Ways back and later executions of a move
-/// are called after it: nothing else may look like one.
-fn named(id: &MoveId) -> Result<()> {
-    body::move_id(&id.0).map_err(|_| {
-        refused_name(
-            id,
-            "letters, digits, '-', '_' and '.' make a name, 80 at the most",
-        )
-    })?;
+/// Checks the id of a new migration. Ids of reversals and of later runs derive
+/// from it, so no other id may look like one.
+fn check_name(id: &MigrationId) -> Result<()> {
+    body::parse_migration_id(&id.0)
+        .map_err(|_| refused_name(id, "use letters, digits, '-', '_' and '.', 80 at most"))?;
     let is_run = |(_, run): (&str, &str)| run.bytes().all(|byte| byte.is_ascii_digit());
     if id.is_back() || id.0.rsplit_once('.').is_some_and(is_run) {
         return Err(refused_name(
             id,
-            "names that end in -back or in .NUMBER are taken",
+            "names that end in -back or .NUMBER are reserved",
         ));
     }
     Ok(())
 }
 
-fn refused_name(id: &MoveId, why: &str) -> Error {
-    let detail = format!("a move cannot be called {:?}: {why}", id.0);
+fn refused_name(id: &MigrationId, why: &str) -> Error {
+    let detail = format!("a migration cannot be called {:?}: {why}", id.0);
     Error::new(ErrorCode::InvalidField, detail)
 }
 
-/// Writes a move down and claims its slice, unless it is there.
-pub(super) async fn written(
+/// Writes the record of a migration and claims its slice, unless the record exists.
+pub(super) async fn create_record(
     plane: &ControlPlane,
     intent: &Intent,
-    id: &MoveId,
+    id: &MigrationId,
     tenant_id: &TenantId,
-    new: &NewMove,
+    new: &NewMigration,
 ) -> Result<Versioned<Migration>> {
     if let Some(there) = typed::get::<Migration>(plane.registry(), &id.0).await? {
-        // 0 also stands for the only slice that there was.
+        // 0 also denotes the tenant's only slice.
         let slice = [0, there.value.slice].contains(&new.slice);
         let same = there.value.tenant_id == *tenant_id && slice && there.value.to == new.to;
         return match same {
             true => Ok(there),
             false => Err(Error::new(
                 ErrorCode::IdempotencyMismatch,
-                "this name was used for another move",
+                "this name was used for another migration",
             )),
         };
     }
-    named(id)?;
-    let _turn = plane.turn(tenant_id.as_str()).await;
+    check_name(id)?;
+    let _turn = plane.lock_subject(tenant_id.as_str()).await;
     for _ in 0..ATTEMPTS {
         let mut tenant = tenants::get(plane, tenant_id).await?;
-        let new = &of_slice(&tenant.value, new);
+        let new = &resolve_slice(&tenant.value, new);
         let snapshot = plane.fleet().refresh(plane.registry()).await?;
-        let from = checked(plane, &snapshot, &tenant.value, new)?;
-        left_behind::check(plane, tenant_id, &new.to).await?;
+        let from = check_request(plane, &snapshot, &tenant.value, new)?;
+        left_behind::check_no_copy_left(plane, tenant_id, &new.to).await?;
         let slice = slice_id(tenant_id, new);
         let price = price::price(plane, &slice, &from, &new.to).await?;
         let now = plane.now();
-        let part = part(&mut tenant.value, new.slice).ok_or_else(|| no_slice(&slice))?;
+        let part = find_slice_mut(&mut tenant.value, new.slice).ok_or_else(|| no_slice(&slice))?;
         let claimed = route::claim(&part.route(), id, new.to.clone(), new.sync);
         let claimed = claimed.map_err(|refused| claim_refused(&slice, refused))?;
         part.set_route(claimed, now);
@@ -190,13 +190,13 @@ pub(super) async fn written(
             actor: intent.actor.clone(),
             reason: intent.reason.clone(),
             requested_at: now,
-            terms: terms(plane, new, &price),
-            stage: Stage::Asked,
-            asked: Asked::default(),
+            terms: resolve_terms(plane, new, &price),
+            stage: MigrationStage::Asked,
+            asked: MigrationRequests::default(),
             waiting_for: None,
             run: 0,
             price: Some(price),
-            figures: Figures::default(),
+            figures: MigrationFigures::default(),
             findings: Vec::new(),
             proved: None,
             proved_back: None,
@@ -211,7 +211,7 @@ pub(super) async fn written(
             typed::create(&migration, Vec::new())?,
         ];
         let expects = expectations(&snapshot, new);
-        let answer = body::at_first(migration, plane.now());
+        let answer = body::initial_body(migration, plane.now());
         let commit = intent.create(plane, "migration.begin", writes, expects, &answer)?;
         match plane.registry().commit(commit).await {
             Ok(_) => return get(plane, id).await,
@@ -222,11 +222,15 @@ pub(super) async fn written(
     Err(Error::new(ErrorCode::Busy, "the tenant or the fleet kept changing").retry_after(1))
 }
 
-fn expectations(snapshot: &FleetSnapshot, new: &NewMove) -> Vec<Expect> {
+fn expectations(snapshot: &FleetSnapshot, new: &NewMigration) -> Vec<Precondition> {
     let mut expects = vec![snapshot.unchanged()];
     if let Some(shard) = snapshot.fleet.get(&new.to) {
         let tally = slices_on(shard.id.as_str());
-        expects.push(Expect::TallyBelow(Kind::Tenant, tally, shard.max_slices));
+        expects.push(Precondition::TallyBelow(
+            RecordKind::Tenant,
+            tally,
+            shard.max_slices,
+        ));
     }
     expects
 }
@@ -239,12 +243,12 @@ fn regions(snapshot: &FleetSnapshot, shards: [&ShardId; 2]) -> Vec<ballast_domai
     regions
 }
 
-/// Whether the move may be, and from where.
-pub(super) fn checked(
+/// Checks whether the slice may move to the target; returns the shard it is on.
+pub(super) fn check_request(
     plane: &ControlPlane,
     snapshot: &FleetSnapshot,
     tenant: &Tenant,
-    new: &NewMove,
+    new: &NewMigration,
 ) -> Result<ShardId> {
     if let Some(window) = new.window_ms
         && window > WINDOW_MAX_MS
@@ -281,24 +285,23 @@ pub(super) fn checked(
         return Err(shards::not_found(plane, &new.to));
     }
     if slicing::is_to_be_cut(tenant, new.slice) {
-        let detail = format!("{slice} is being cut");
+        let detail = format!("{slice} is being split or merged");
         let error = Error::new(ErrorCode::MoveInProgress, detail);
         return Err(error.next("Wait until it is done (tenant show)."));
     }
     if let Some(moving) = &part.moving {
-        let refused = route::Refused::Busy(moving.move_id.clone());
+        let refused = route::TransitionError::Busy(moving.move_id.clone());
         return Err(claim_refused(&slice, refused));
     }
     if part.shard_id == new.to {
-        return Err(claim_refused(&slice, route::Refused::There));
+        return Err(claim_refused(&slice, route::TransitionError::AlreadyOwner));
     }
     if let Some(from) = &new.from
         && *from != part.shard_id
     {
         let here = &part.shard_id;
         let detail = format!("{slice} is on {here}, not on {from}");
-        let next =
-            format!("Look whether it is still to be moved; then say --from {here}, or nothing.");
+        let next = format!("If it should still move, repeat with --from {here} or without --from.");
         return Err(Error::new(ErrorCode::MoveRefused, detail).next(next));
     }
     if let Some(pin) = &tenant.pin
@@ -306,7 +309,7 @@ pub(super) fn checked(
     {
         let detail = format!("the tenant is pinned to {}", pin.shard_id);
         let error = Error::new(ErrorCode::MoveRefused, detail);
-        return Err(error.next("Take the pin away first (placement unpin)."));
+        return Err(error.next("Remove the pin first (placement unpin)."));
     }
     let vetoes = vetoes(snapshot, tenant, new);
     if !vetoes.is_empty() {
@@ -316,12 +319,12 @@ pub(super) fn checked(
     Ok(part.shard_id.clone())
 }
 
-fn vetoes(snapshot: &FleetSnapshot, tenant: &Tenant, new: &NewMove) -> Vec<String> {
-    let Some(subject) = Subject::of(tenant, new.slice) else {
+fn vetoes(snapshot: &FleetSnapshot, tenant: &Tenant, new: &NewMigration) -> Vec<String> {
+    let Some(subject) = PlacementSubject::of(tenant, new.slice) else {
         return Vec::new();
     };
-    let told = explain(&snapshot.fleet, &subject);
-    let about = told
+    let explanation = explain(&snapshot.fleet, &subject);
+    let about = explanation
         .shards
         .into_iter()
         .filter(|shard| shard.shard_id == new.to);
@@ -331,10 +334,14 @@ fn vetoes(snapshot: &FleetSnapshot, tenant: &Tenant, new: &NewMove) -> Vec<Strin
         .collect()
 }
 
-pub(super) fn terms(plane: &ControlPlane, new: &NewMove, price: &Price) -> Terms {
+pub(super) fn resolve_terms(
+    plane: &ControlPlane,
+    new: &NewMigration,
+    price: &MigrationEstimate,
+) -> MigrationTerms {
     let settings = plane.settings();
     let moves = &settings.moves;
-    Terms {
+    MigrationTerms {
         window_ms: new.window_ms.unwrap_or(moves.window_ms),
         sync: new.sync,
         max_pause_ms: new.max_pause_ms.or(moves.max_pause_ms),
@@ -353,14 +360,14 @@ fn no_slice(slice: &SliceId) -> Error {
     Error::new(ErrorCode::NotFound, detail)
 }
 
-fn claim_refused(slice: &SliceId, refused: route::Refused) -> Error {
+fn claim_refused(slice: &SliceId, refused: route::TransitionError) -> Error {
     match refused {
-        route::Refused::Busy(other) => {
-            let detail = format!("move {other} is at work on {slice}");
-            let next = format!("Wait for it (migration watch {other}), or cancel it first.");
+        route::TransitionError::Busy(other) => {
+            let detail = format!("migration {other} already moves {slice}");
+            let next = format!("Wait for it (migration watch {other}) or cancel it first.");
             Error::new(ErrorCode::MoveInProgress, detail).next(next)
         }
-        route::Refused::There => Error::new(
+        route::TransitionError::AlreadyOwner => Error::new(
             ErrorCode::AlreadyThere,
             format!("{slice} is on that shard already"),
         ),
@@ -368,13 +375,13 @@ fn claim_refused(slice: &SliceId, refused: route::Refused) -> Error {
     }
 }
 
-/// A name that nobody else comes upon; later ones sort behind earlier ones.
-pub(crate) fn fresh(plane: &ControlPlane) -> MoveId {
-    fresh_of(plane, "mv")
+/// A new unique migration id. Later ids sort after earlier ones.
+pub(crate) fn new_migration_id(plane: &ControlPlane) -> MigrationId {
+    new_record_id(plane, "mv")
 }
 
-/// The same for another kind of thing.
-pub(crate) fn fresh_of(plane: &ControlPlane, kind: &str) -> MoveId {
+/// The same for another kind of record.
+pub(crate) fn new_record_id(plane: &ControlPlane, kind: &str) -> MigrationId {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let mut bytes = [0; 4];
     plane.entropy().fill(&mut bytes);
@@ -386,5 +393,5 @@ pub(crate) fn fresh_of(plane: &ControlPlane, kind: &str) -> MoveId {
     let chance = u64::from(u32::from_be_bytes(bytes));
     let time: String = (0..9).rev().map(|place| digit(time, place)).collect();
     let chance: String = (0..5).rev().map(|place| digit(chance, place)).collect();
-    MoveId(format!("{kind}-{time}-{chance}"))
+    MigrationId(format!("{kind}-{time}-{chance}"))
 }

@@ -1,74 +1,78 @@
-//! What is shown of moves.
+//! Migrations as the API shows them.
 
-use ballast_domain::migration::{Migration, Stage, Status};
-use ballast_domain::moving::MoveId;
+use ballast_domain::migration::{Migration, MigrationStage, MigrationStatus};
+use ballast_domain::moving::MigrationId;
 use ballast_domain::{Result, Timestamp};
-use ballast_state_machines::core::{HistoryType, Status as Running};
-use ballast_state_machines::engine::{Description, TaskProgress};
+use ballast_state_machines::core::{ExecutionStatus as Running, HistoryType};
+use ballast_state_machines::engine::{ExecutionDetails, TaskProgress};
 use ballast_state_machines::store::HistoryQuery;
 use serde::Serialize;
 
 use super::WORKFLOW;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
-use crate::workflows::{away, engine};
+use crate::workflows::{engine, store_unavailable};
 
-/// A move as it is shown.
+/// A migration as the API shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MigrationBody {
-    /// What is kept of it.
+    /// The stored record.
     #[serde(flatten)]
     pub migration: Versioned<Migration>,
-    /// How it stands.
-    pub status: Status,
-    /// The state of the workflow that it is in, or ended in.
+    /// Its status.
+    pub status: MigrationStatus,
+    /// The workflow state that it is in, or ended in.
     #[schema(example = "WaitForSync")]
     pub phase: String,
-    /// How long nobody could vote at the cutover, in milliseconds.
+    /// The write pause at the cutover, in milliseconds.
     pub pause_ms: Option<u64>,
-    /// How far the present phase is.
-    pub progress: MoveProgress,
-    /// The execution that does it.
+    /// Progress of the current phase.
+    pub progress: MigrationProgressBody,
+    /// The execution that runs it.
     #[serde(rename = "executionID")]
     pub execution_id: String,
 }
 
-/// How far a phase of a move is.
+/// Progress of one phase of a migration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct MoveProgress {
-    /// How much is done.
+#[schema(as = MoveProgress)]
+pub struct MigrationProgressBody {
+    /// Amount done.
     pub done: u64,
-    /// How much there is, if that is known.
+    /// Total amount, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// What is counted.
+    /// The unit of both.
     pub unit: String,
     /// What is being done, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// How much is done per second.
+    /// Rate per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<u64>,
-    /// How long the rest takes at this rate, in seconds.
+    /// Remaining time at this rate, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eta_seconds: Option<u64>,
 }
 
-/// A move with how it stands now.
-pub(super) async fn shown(
+/// A migration with its current status and progress.
+pub(super) async fn load_body(
     plane: &ControlPlane,
     migration: Versioned<Migration>,
 ) -> Result<MigrationBody> {
     let execution_id = execution_id(&migration.value);
-    // What is over is told from its record: executions are forgotten.
+    // Use only the record for ended migrations: old executions are deleted.
     let execution = match migration.value.is_over() {
         true => None,
-        false => engine(plane)?.get(&execution_id).await.map_err(away)?,
+        false => engine(plane)?
+            .get(&execution_id)
+            .await
+            .map_err(store_unavailable)?,
     };
-    // Its end is written before its execution's: it may have come between the
-    // two readings, and is no failure.
+    // The record ends before its execution does. If it ended between the two
+    // reads, that is no failure: read it again.
     let mut migration = match execution.as_ref().is_some_and(is_over) {
         true => {
             let id = &migration.value.migration_id.0;
@@ -78,12 +82,12 @@ pub(super) async fn shown(
         false => migration,
     };
     let progress = progress(&migration.value, execution.as_ref(), plane.now());
-    let is_silent = |found: &Description| found.progress.is_empty() && !is_over(found);
+    let is_silent = |found: &ExecutionDetails| found.progress.is_empty() && !is_over(found);
     if execution.as_ref().is_some_and(is_silent)
         && migration.value.waiting_for.is_none()
-        && let Some(cause) = failed_with(plane, &execution_id).await?
+        && let Some(cause) = last_failure(plane, &execution_id).await?
     {
-        migration.value.waiting_for = Some(format!("this to pass: {cause} (it is tried again)"));
+        migration.value.waiting_for = Some(format!("this to pass: {cause} (retrying)"));
     }
     Ok(MigrationBody {
         status: status(&migration.value, execution.as_ref()),
@@ -95,15 +99,15 @@ pub(super) async fn shown(
     })
 }
 
-/// What a step failed with that will be tried again, if that is how it stands.
-async fn failed_with(plane: &ControlPlane, execution: &str) -> Result<Option<String>> {
+/// The cause of the last failed attempt, if the execution is about to retry it.
+async fn last_failure(plane: &ControlPlane, execution: &str) -> Result<Option<String>> {
     let query = HistoryQuery {
         after: None,
         newest_first: true,
         limit: 3,
     };
     let page = engine(plane)?.history(execution, &query).await;
-    let events = page.map_err(away)?.map(|page| page.events);
+    let events = page.map_err(store_unavailable)?.map(|page| page.events);
     let mut events = events.unwrap_or_default().into_iter().skip_while(|event| {
         let kind = event.kind;
         matches!(kind, HistoryType::TaskScheduled | HistoryType::TaskStarted)
@@ -115,8 +119,8 @@ async fn failed_with(plane: &ControlPlane, execution: &str) -> Result<Option<Str
     Ok(cause)
 }
 
-/// A move as it stands when it is written down.
-pub(super) fn at_first(migration: Migration, now: Timestamp) -> MigrationBody {
+/// A migration that was just recorded.
+pub(super) fn initial_body(migration: Migration, now: Timestamp) -> MigrationBody {
     MigrationBody {
         status: status(&migration, None),
         phase: phase(&migration, None),
@@ -130,55 +134,55 @@ pub(super) fn at_first(migration: Migration, now: Timestamp) -> MigrationBody {
     }
 }
 
-/// The execution that does a move.
+/// The execution that runs a migration.
 #[must_use]
 pub fn execution_id(migration: &Migration) -> String {
     format!("{WORKFLOW}:{}", migration.execution())
 }
 
-fn status(migration: &Migration, execution: Option<&Description>) -> Status {
+fn status(migration: &Migration, execution: Option<&ExecutionDetails>) -> MigrationStatus {
     if let Some(ended) = &migration.ended {
         return ended.status;
     }
     if execution.is_some_and(is_over) {
-        return Status::Failed;
+        return MigrationStatus::Failed;
     }
     match migration.waiting_for.is_some() || migration.asked.paused.is_some() {
-        true => Status::Waiting,
-        false => Status::Running,
+        true => MigrationStatus::Waiting,
+        false => MigrationStatus::Running,
     }
 }
 
 /// Whether an execution has ended.
-fn is_over(execution: &Description) -> bool {
+fn is_over(execution: &ExecutionDetails) -> bool {
     !matches!(
         execution.summary.status,
         Running::Pending | Running::Running
     )
 }
 
-fn phase(migration: &Migration, execution: Option<&Description>) -> String {
+fn phase(migration: &Migration, execution: Option<&ExecutionDetails>) -> String {
     if let Some(ended) = &migration.ended {
         return ended.phase.clone();
     }
     let state = execution.and_then(|found| found.summary.position.first());
     match state {
-        Some(position) => step_of(&position.state).to_owned(),
-        // It has not been taken up yet.
+        Some(position) => step_for_state(&position.state).to_owned(),
+        // No execution has picked it up yet.
         None => match migration.stage {
-            Stage::Asked => "DetectHotspot",
-            Stage::Admitted => "WaitForSync",
-            Stage::CutOver => "MonitorDualRead",
-            Stage::Cleaning | Stage::Ended => "CleanupOldShard",
+            MigrationStage::Asked => "DetectHotspot",
+            MigrationStage::Admitted => "WaitForSync",
+            MigrationStage::CutOver => "MonitorDualRead",
+            MigrationStage::Cleaning | MigrationStage::Ended => "CleanupOldShard",
         }
         .to_owned(),
     }
 }
 
-/// The step that a state belongs to: choices and waits are part of the step
-/// that they follow.
+/// The step that a workflow state belongs to. Choice and wait states belong to
+/// the step that they follow.
 #[must_use]
-pub fn step_of(state: &str) -> &str {
+pub fn step_for_state(state: &str) -> &str {
     match state {
         "IsPlanReady" | "AwaitPlan" => "PlanMove",
         "IsSynced" | "AwaitSync" => "WaitForSync",
@@ -194,61 +198,61 @@ pub fn step_of(state: &str) -> &str {
 
 fn progress(
     migration: &Migration,
-    execution: Option<&Description>,
+    execution: Option<&ExecutionDetails>,
     now: Timestamp,
-) -> MoveProgress {
-    let told = execution.and_then(|found| found.progress.first());
+) -> MigrationProgressBody {
+    let task = execution.and_then(|found| found.progress.first());
     let window = migration.figures.cut_over_at.filter(|_| {
         let going_back = migration.asked.back.is_some();
-        migration.stage == Stage::CutOver && !going_back
+        migration.stage == MigrationStage::CutOver && !going_back
     });
-    let mut progress = match (told, window) {
-        // The window is looked at now and then: between two looks nobody works
-        // on it, and it goes on.
+    let mut progress = match (task, window) {
+        // The window is only checked now and then. Between checks no task reports
+        // progress, but time passes.
         (_, Some(since)) => {
-            let window = Window {
+            let window = DualReadWindow {
                 since,
                 ms: migration.terms.window_ms,
                 both: migration.terms.sync && migration.figures.alone_since.is_none(),
                 ends_now: migration.asked.complete.is_some(),
             };
-            window.at(now)
+            window.progress_at(now)
         }
-        (Some(told), None) => told_of(told),
-        (None, None) => MoveProgress {
+        (Some(task), None) => from_task_progress(task),
+        (None, None) => MigrationProgressBody {
             done: migration.figures.rows,
             total: migration.price.as_ref().map(|price| price.rows),
             unit: "rows".to_owned(),
-            // Of a process that died, or of one that has not begun.
-            note: (!migration.is_over()).then(|| "about to go on".to_owned()),
-            ..MoveProgress::default()
+            // The process died, or the execution has not begun.
+            note: (!migration.is_over()).then(|| "about to continue".to_owned()),
+            ..MigrationProgressBody::default()
         },
     };
-    // What was expected is an estimate: nothing is more than all of it.
+    // The total is an estimate: never show more than 100 %.
     progress.total = progress.total.map(|total| total.max(progress.done));
     if let Some(why) = &migration.waiting_for {
         progress.note = Some(format!("waiting for {why}"));
         if window.is_none() {
-            // Nobody works on it: how long that takes cannot be told.
+            // No work is running, so there is no rate and no remaining time.
             (progress.per_second, progress.eta_seconds) = (None, None);
         }
     }
     progress
 }
 
-/// The time after a cutover in which both sides are kept.
-struct Window {
+/// The time after a cutover in which both copies are kept.
+struct DualReadWindow {
     since: Timestamp,
     ms: u64,
-    /// Whether both acknowledge.
+    /// Whether writes need both shards' acknowledgement.
     both: bool,
-    /// Whether somebody does not want to wait for its end.
+    /// Whether an operator ended the window early.
     ends_now: bool,
 }
 
-impl Window {
-    /// How much of it is over.
-    fn at(&self, now: Timestamp) -> MoveProgress {
+impl DualReadWindow {
+    /// The progress of the window.
+    fn progress_at(&self, now: Timestamp) -> MigrationProgressBody {
         let gone = u64::try_from(now.unix_ms() - self.since.unix_ms()).unwrap_or(0);
         let left = match self.ends_now {
             true => 0,
@@ -256,13 +260,13 @@ impl Window {
         };
         let seconds = |ms: u64| ms.div_ceil(1_000);
         let note = match (left, self.both) {
-            (0, _) => "the window is over: both sides are compared a last time",
+            (0, _) => "the window is over: both copies are compared one last time",
             (_, true) => {
-                "votes count when both sides have them, until the window is over; both are compared"
+                "until the window ends, votes count once both sides have them; both copies are compared"
             }
-            (_, false) => "both sides are kept until the window is over, and compared",
+            (_, false) => "both copies are kept and compared until the window ends",
         };
-        MoveProgress {
+        MigrationProgressBody {
             done: seconds(self.ms.saturating_sub(left)),
             total: Some(seconds(self.ms)),
             unit: "s".to_owned(),
@@ -273,9 +277,9 @@ impl Window {
     }
 }
 
-fn told_of(told: &TaskProgress) -> MoveProgress {
-    let progress = &told.progress;
-    let per_second = told.per_second.map(|rate| rate.round() as u64);
+fn from_task_progress(task: &TaskProgress) -> MigrationProgressBody {
+    let progress = &task.progress;
+    let per_second = task.per_second.map(|rate| rate.round() as u64);
     let left = progress
         .total
         .map(|total| total.saturating_sub(progress.done));
@@ -283,7 +287,7 @@ fn told_of(told: &TaskProgress) -> MoveProgress {
         (Some(left), Some(rate)) if rate > 0 => Some(left.div_ceil(rate)),
         _ => None,
     };
-    MoveProgress {
+    MigrationProgressBody {
         done: progress.done,
         total: progress.total,
         unit: progress.unit.clone(),
@@ -293,12 +297,12 @@ fn told_of(told: &TaskProgress) -> MoveProgress {
     }
 }
 
-/// A move's name as a caller gives it.
-pub fn move_id(text: &str) -> Result<MoveId> {
+/// Parses a migration id from a request.
+pub fn parse_migration_id(text: &str) -> Result<MigrationId> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.is_empty() || text.len() > 80 || !text.chars().all(plain) {
         let detail = format!(
-            "{:?} is no name of a move",
+            "{:?} is not a migration ID",
             text.chars().take(81).collect::<String>()
         );
         return Err(ballast_domain::Error::new(
@@ -306,26 +310,26 @@ pub fn move_id(text: &str) -> Result<MoveId> {
             detail,
         ));
     }
-    Ok(MoveId(text.to_owned()))
+    Ok(MigrationId(text.to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use ballast_state_machines::core::TaskId;
-    use ballast_state_machines::engine::Progress;
+    use ballast_state_machines::engine::ProgressReport;
 
     use super::*;
 
     #[test]
     fn a_copy_tells_its_pace_and_how_long_it_still_takes() {
-        let told = |done, total, per_second| {
-            told_of(&TaskProgress {
+        let shown = |done, total, per_second| {
+            from_task_progress(&TaskProgress {
                 task: TaskId(1),
                 state: "WaitForSync".to_owned(),
                 begun_at_ms: 0,
                 at_ms: 4_000,
                 per_second,
-                progress: Progress {
+                progress: ProgressReport {
                     done,
                     total,
                     unit: "rows".to_owned(),
@@ -333,26 +337,26 @@ mod tests {
                 },
             })
         };
-        let copied = told(4_000, Some(10_001), Some(999.6));
+        let copied = shown(4_000, Some(10_001), Some(999.6));
         assert_eq!(copied.per_second, Some(1_000));
         assert_eq!(copied.eta_seconds, Some(7));
         assert_eq!((copied.done, copied.total), (4_000, Some(10_001)));
-        assert_eq!(told(4_000, Some(10_000), None).eta_seconds, None);
-        assert_eq!(told(4_000, None, Some(10.0)).eta_seconds, None);
-        assert_eq!(told(4_000, Some(9_000), Some(0.2)).eta_seconds, None);
-        // More came than was expected.
-        assert_eq!(told(4_000, Some(3_000), Some(10.0)).eta_seconds, Some(0));
+        assert_eq!(shown(4_000, Some(10_000), None).eta_seconds, None);
+        assert_eq!(shown(4_000, None, Some(10.0)).eta_seconds, None);
+        assert_eq!(shown(4_000, Some(9_000), Some(0.2)).eta_seconds, None);
+        // More rows arrived than estimated.
+        assert_eq!(shown(4_000, Some(3_000), Some(10.0)).eta_seconds, Some(0));
     }
 
     #[test]
     fn the_window_tells_how_long_it_still_takes() {
-        let window = |both, ends_now| Window {
+        let window = |both, ends_now| DualReadWindow {
             since: Timestamp::from_unix_ms(0),
             ms: 7_200_000,
             both,
             ends_now,
         };
-        let at = |ms| window(false, false).at(Timestamp::from_unix_ms(ms));
+        let at = |ms| window(false, false).progress_at(Timestamp::from_unix_ms(ms));
         let begun = at(0);
         assert_eq!((begun.done, begun.total), (0, Some(7_200)));
         assert_eq!(begun.eta_seconds, Some(7_200));
@@ -360,15 +364,15 @@ mod tests {
         assert_eq!((later.done, later.eta_seconds), (240, Some(6_960)));
         let over = at(9_000_000);
         assert_eq!((over.done, over.eta_seconds), (7_200, None));
-        assert!(over.note.unwrap().contains("a last time"));
+        assert!(over.note.unwrap().contains("one last time"));
         let now = Timestamp::from_unix_ms(1);
         assert!(
             window(true, false)
-                .at(now)
+                .progress_at(now)
                 .note
                 .unwrap()
                 .contains("both sides have them")
         );
-        assert_eq!(window(true, true).at(now).eta_seconds, None);
+        assert_eq!(window(true, true).progress_at(now).eta_seconds, None);
     }
 }

@@ -1,77 +1,94 @@
-//! Copies that were left behind on shards that were away.
+//! Copies of slices that were left behind on unreachable shards.
 //!
-//! Those that were given up: their shards believe to own a slice that is another's
-//! by now. When one of them answers again it is told, and takes no more votes of
-//! it. What it has is kept until somebody says that it may go. Those that nobody
-//! needs are removed as soon as their shard answers. No slice of that tenant comes
-//! there meanwhile: two histories would be mixed, or one destroyed.
+//! The shard of a copy that was given up still believes that it owns the slice.
+//! When it answers again, it has to disown the slice and takes no more votes.
+//! Its data is kept until an operator discards it. Copies without data of their
+//! own are removed as soon as their shard answers. Meanwhile no slice of that
+//! tenant may move there: that would mix two histories or destroy one.
 
-use ballast_domain::migration::{LEFT_OPEN, LeftBehind, Migration, left_on};
-use ballast_domain::registry::{Kind, RecordQuery};
+use ballast_domain::migration::{LEFT_OPEN, LeftoverState, Migration, left_on};
+use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
-use ballast_migration_engine::ports::Moves as _;
-use ballast_migration_engine::worker::Worker;
+use ballast_migration_engine::ports::MigrationStore as _;
+use ballast_migration_engine::worker::MigrationWorker;
 use ballast_vote_shard::shard::Holding;
 
-use super::keep::Kept;
+use super::migration_records::MigrationRecords;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
 
-/// Copies that are looked at in a round.
-const LOOKED_AT: u32 = 1_000;
+/// Copies checked per round.
+const BATCH_SIZE: u32 = 1_000;
 
-/// Tells every shard that answers again.
-pub(super) async fn round(plane: &ControlPlane, worker: &Worker) -> Result<()> {
+/// Disowns or removes the left-behind copies on every shard that answers again.
+pub(super) async fn reconcile_copies(plane: &ControlPlane, worker: &MigrationWorker) -> Result<()> {
     let query = RecordQuery {
         terms: vec![LEFT_OPEN.to_owned()],
-        ..RecordQuery::all(Kind::Migration, LOOKED_AT)
+        ..RecordQuery::all(RecordKind::Migration, BATCH_SIZE)
     };
     let left = typed::list::<Migration>(plane.registry(), &query).await?;
     for migration in left.into_iter().map(|found| found.value) {
-        // Most are away for good: nobody needs to hear that twice a second.
-        if let Err(error) = tell(plane, worker, &migration).await {
+        // Most such shards never come back: do not log that above debug level.
+        if let Err(error) = disown_copy(plane, worker, &migration).await {
             let id = &migration.migration_id;
-            tracing::debug!(%id, %error, "a shard that was left behind does not answer");
+            tracing::debug!(%id, %error, "a shard with a left-behind copy does not answer");
         }
     }
     Ok(())
 }
 
-async fn tell(plane: &ControlPlane, worker: &Worker, migration: &Migration) -> Result<()> {
+async fn disown_copy(
+    plane: &ControlPlane,
+    worker: &MigrationWorker,
+    migration: &Migration,
+) -> Result<()> {
     let Some(lost) = migration.copy_left() else {
         return Ok(());
     };
     let (id, shard) = (&migration.migration_id, lost.0);
     let slice = migration.slice_id();
-    let mut holding = worker.disown(&slice, lost, id).await.map_err(away)?;
-    // Its files, when the rows are gone: whoever did that may have died since.
+    let mut holding = worker
+        .disown_shard(&slice, lost, id)
+        .await
+        .map_err(unavailable)?;
+    // Also remove the files when the rows are gone: the process may have died in between.
     if migration.may_remove_copy() || holding == Some(Holding::Gone) {
-        worker.remove_lost(&slice, lost, id).await.map_err(away)?;
-        holding = worker.disown(&slice, lost, id).await.map_err(away)?;
+        worker
+            .remove_abandoned_copy(&slice, lost, id)
+            .await
+            .map_err(unavailable)?;
+        holding = worker
+            .disown_shard(&slice, lost, id)
+            .await
+            .map_err(unavailable)?;
     }
     let left = match holding {
-        None | Some(Holding::Gone) => LeftBehind::Gone,
-        Some(_) => LeftBehind::Kept,
+        None | Some(Holding::Gone) => LeftoverState::Gone,
+        Some(_) => LeftoverState::Kept,
     };
     if migration.left_behind == Some(left) {
         return Ok(());
     }
-    tracing::warn!(%id, %shard, ?left, "a shard that was left behind answers, and takes no votes of the slice");
+    tracing::warn!(%id, %shard, ?left, "a shard with a left-behind copy answers again and takes no votes for the slice");
     let edit = |migration: &mut Migration| migration.left_behind = Some(left);
-    let kept = Kept::new(plane.clone());
+    let kept = MigrationRecords::new(plane.clone());
     let noted = kept.change(id, "migration.leftBehind", &edit).await;
-    noted.map(drop).map_err(away)
+    noted.map(drop).map_err(unavailable)
 }
 
-fn away(error: impl std::error::Error) -> Error {
+fn unavailable(error: impl std::error::Error) -> Error {
     Error::new(ErrorCode::Unavailable, error.to_string())
 }
 
-/// Refuses to have a tenant's slice come to where a copy of it was left behind.
-pub(super) async fn check(plane: &ControlPlane, tenant: &TenantId, to: &ShardId) -> Result<()> {
+/// Rejects moving a tenant's slice to a shard that still has a left-behind copy.
+pub(super) async fn check_no_copy_left(
+    plane: &ControlPlane,
+    tenant: &TenantId,
+    to: &ShardId,
+) -> Result<()> {
     let query = RecordQuery {
         terms: vec![left_on(tenant, to)],
-        ..RecordQuery::all(Kind::Migration, 1)
+        ..RecordQuery::all(RecordKind::Migration, 1)
     };
     let left = typed::list::<Migration>(plane.registry(), &query).await?;
     let Some(migration) = left.into_iter().next().map(|found| found.value) else {
@@ -82,16 +99,17 @@ pub(super) async fn check(plane: &ControlPlane, tenant: &TenantId, to: &ShardId)
         || format!("Choose another shard, or have that copy removed (migration discard {id}).");
     let (detail, next) = match &migration.given_up {
         Some(left) if left.synced => (
-            format!("{to} still has a copy of {tenant} that move {id} left behind"),
+            format!("{to} still has a copy of {tenant} that migration {id} left behind"),
             remove(),
         ),
         Some(_) => (
-            format!("{to} still has votes of {tenant} that were given up with move {id}"),
+            format!("{to} still has votes of {tenant} that were given up by migration {id}"),
             remove(),
         ),
         None => (
-            format!("{to} still has a copy of {tenant} that move {id} could not remove"),
-            "Choose another shard, or wait: it is removed when that shard answers.".to_owned(),
+            format!("{to} still has a copy of {tenant} that migration {id} could not remove"),
+            "Choose another shard, or wait: the copy is removed when that shard answers."
+                .to_owned(),
         ),
     };
     Err(Error::new(ErrorCode::MoveRefused, detail).next(next))

@@ -1,88 +1,91 @@
-//! Moves, as operators see them: asked for, listed, shown, and asked things of.
+//! Migrations, as operators see them: requested, listed, shown and controlled.
 //!
 //! ```text
-//!   begin     a move is asked for: checked, written down and claimed at once
-//!   plan      what one would do, for those who only want to know
-//!   ask       pause, resume, approve, cancel, reverse, complete
-//!   accept_loss   whether what only the target has may be given up
-//!   left_behind   the copies of which that was said
-//!   body      what is shown of them
-//!   admit     whose turn it is: limits, maintenance windows, approvals
-//!   records   the slices' records, for those who work on moves
-//!   keep      the moves' own records, for those who work on them
-//!   price     what a move would cost
-//!   notary    who signs certificates
-//!   watchman  finds moves that nobody works on, and seals that have lasted
+//!   begin               checks a request, writes the record, claims the slice
+//!   plan                dry run: what a migration would do
+//!   commands            pause, resume, approve, cancel, reverse, complete
+//!   accept_loss         whether what only the target has may be given up
+//!   left_behind         copies left on shards that were unreachable
+//!   body                migrations as the API shows them
+//!   admit               admission: limits, maintenance windows, approvals
+//!   slice_records       port for the worker: the slices' records
+//!   migration_records   port for the worker: the migrations' records
+//!   price               estimated cost of a migration
+//!   certificate_signer  signs and verifies certificates
+//!   reconciler          restarts stopped migrations, ends overdue seals
 //! ```
 //! The work itself is in the crate `ballast-migration-engine`, as the steps of
 //! the workflow `move-tenant`.
 
 mod accept_loss;
 mod admit;
-pub mod ask;
 pub mod begin;
 pub mod body;
-mod keep;
+pub mod certificate_signer;
+pub mod commands;
 mod left_behind;
-pub mod notary;
+mod migration_records;
 pub mod plan;
 pub mod price;
-pub mod records;
+pub mod reconciler;
 pub mod settings;
-pub mod watchman;
+pub mod slice_records;
 
 use std::sync::Arc;
 
 use ballast_domain::error::did_you_mean;
 use ballast_domain::migration::{Migration, OPEN, OVER, ended_so, moves_of};
-use ballast_domain::moving::MoveId;
-use ballast_domain::registry::{Kind, RecordQuery};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
-use ballast_vote_shard::Shards;
-use ballast_vote_shard::archive::Archives;
+use ballast_vote_shard::ShardDirectory;
+use ballast_vote_shard::archive::ArchiveDirectory;
 
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
-use notary::Notary;
+use certificate_signer::CertificateSigner;
 
 use ballast_migration_engine::steps::FOR_RESUME;
 
-pub use keep::Kept;
-pub use settings::MoveSettings;
+pub use migration_records::MigrationRecords;
+pub use settings::MigrationSettings;
+
+/// The wait reason of a migration that needs an operator's approval.
+pub const WAIT_FOR_APPROVAL: &str = "approval (ballast migration approve)";
 
 /// The workflow that moves a slice.
 pub const WORKFLOW: &str = "move-tenant";
 
-/// What moves need that the registry does not have.
-pub struct Movers {
-    /// Where the shards are.
-    pub shards: Arc<dyn Shards>,
-    /// Where the files of their closed polls are.
-    pub archives: Arc<dyn Archives>,
-    /// Who signs certificates.
-    pub notary: Notary,
+/// What migrations need besides the registry.
+pub struct MigrationBackends {
+    /// The shards.
+    pub shards: Arc<dyn ShardDirectory>,
+    /// The archive files of the shards' closed polls.
+    pub archives: Arc<dyn ArchiveDirectory>,
+    /// Signs certificates.
+    pub signer: CertificateSigner,
 }
 
-pub(crate) fn movers(plane: &ControlPlane) -> Result<&Movers> {
-    plane.movers().ok_or_else(|| {
-        let error = Error::new(ErrorCode::Unavailable, "moves are not possible yet");
+pub(crate) fn migration_backends(plane: &ControlPlane) -> Result<&MigrationBackends> {
+    plane.migration_backends().ok_or_else(|| {
+        let error = Error::new(ErrorCode::Unavailable, "migrations are not possible yet");
         error.retry_after(1)
     })
 }
 
-/// Which moves to list.
+/// Which migrations to list.
 #[derive(Debug, Clone, Default)]
 pub struct MigrationFilter {
     /// Only those of this tenant.
     pub tenant: Option<TenantId>,
-    /// Only those that leave this shard.
+    /// Only those away from this shard.
     pub from: Option<ShardId>,
-    /// Only those that come to this shard.
+    /// Only those to this shard.
     pub to: Option<ShardId>,
-    /// Only those that are not over (`true`), or over (`false`).
+    /// Only open ones (`true`) or ended ones (`false`).
     pub open: Option<bool>,
-    /// Only those that stand so.
-    pub status: Option<ballast_domain::migration::Status>,
+    /// Only those with this status.
+    pub status: Option<ballast_domain::migration::MigrationStatus>,
 }
 
 impl MigrationFilter {
@@ -97,15 +100,14 @@ impl MigrationFilter {
         }));
         terms.extend(self.status.map(|status| match status.is_end() {
             true => ended_so(status),
-            // How it stands is known of its execution only.
+            // Open statuses depend on the execution: filter them later.
             false => OPEN.to_owned(),
         }));
         terms
     }
 }
 
-/// A page of moves, the newest first: their names are in the order of their
-/// beginning.
+/// A page of migrations, newest first: ids sort by creation time.
 pub async fn list(
     plane: &ControlPlane,
     filter: &MigrationFilter,
@@ -118,13 +120,13 @@ pub async fn list(
             terms: filter.terms(),
             after,
             descending: true,
-            ..RecordQuery::all(Kind::Migration, limit)
+            ..RecordQuery::all(RecordKind::Migration, limit)
         };
         let found = typed::list::<Migration>(plane.registry(), &query).await?;
         let last = found.len() < limit as usize;
         after = found.last().map(|last| last.value.migration_id.0.clone());
         for migration in found {
-            let body = body::shown(plane, migration).await?;
+            let body = body::load_body(plane, migration).await?;
             if filter.status.is_none_or(|status| status == body.status) {
                 bodies.push(body);
             }
@@ -136,13 +138,13 @@ pub async fn list(
     }
 }
 
-/// One move, as it is shown.
-pub async fn show(plane: &ControlPlane, id: &MoveId) -> Result<body::MigrationBody> {
-    body::shown(plane, get(plane, id).await?).await
+/// One migration, as the API shows it.
+pub async fn show(plane: &ControlPlane, id: &MigrationId) -> Result<body::MigrationBody> {
+    body::load_body(plane, get(plane, id).await?).await
 }
 
-/// One move's record.
-pub async fn get(plane: &ControlPlane, id: &MoveId) -> Result<Versioned<Migration>> {
+/// One migration's record.
+pub async fn get(plane: &ControlPlane, id: &MigrationId) -> Result<Versioned<Migration>> {
     let found = typed::get::<Migration>(plane.registry(), &id.0).await?;
     match found {
         Some(found) => Ok(found),
@@ -150,10 +152,10 @@ pub async fn get(plane: &ControlPlane, id: &MoveId) -> Result<Versioned<Migratio
     }
 }
 
-async fn not_found(plane: &ControlPlane, id: &MoveId) -> Error {
+async fn not_found(plane: &ControlPlane, id: &MigrationId) -> Error {
     let open = RecordQuery {
         terms: vec![OPEN.to_owned()],
-        ..RecordQuery::all(Kind::Migration, 100)
+        ..RecordQuery::all(RecordKind::Migration, 100)
     };
     let known = typed::list::<Migration>(plane.registry(), &open).await;
     let known = known.unwrap_or_default();
@@ -163,6 +165,6 @@ async fn not_found(plane: &ControlPlane, id: &MoveId) -> Error {
     let like = did_you_mean(&id.0, names);
     Error::new(
         ErrorCode::MigrationNotFound,
-        format!("there is no move {:?}{like}", id.0),
+        format!("there is no migration {:?}{like}", id.0),
     )
 }

@@ -1,22 +1,23 @@
-//! What a move would do, for those who only want to know.
+//! Dry run: what a migration would do.
 
-use ballast_domain::migration::{Price, Terms};
+use ballast_domain::migration::{MigrationEstimate, MigrationTerms};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Result, ShardId, TenantId};
 use serde::Serialize;
 
-use super::begin::{NewMove, checked, of_slice, slice_id, terms};
+use super::begin::{NewMigration, check_request, resolve_slice, resolve_terms, slice_id};
 use super::{admit, left_behind, price};
 use crate::plane::ControlPlane;
 use crate::tenants;
 
-/// What a move would do.
+/// What a migration would do.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct MovePlan {
+#[schema(as = MovePlan)]
+pub struct MigrationPlan {
     /// Always true: nothing was done.
     pub dry_run: bool,
-    /// Whose slice.
+    /// The tenant that owns the slice.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
     /// Which slice.
@@ -24,42 +25,46 @@ pub struct MovePlan {
     /// The shard that it would leave.
     #[serde(rename = "fromShardID")]
     pub from: ShardId,
-    /// The shard that it would come to.
+    /// The shard that it would move to.
     #[serde(rename = "toShardID")]
     pub to: ShardId,
-    /// How it would be done.
-    pub terms: Terms,
-    /// What it would cost.
-    pub price: Price,
-    /// Each thing that would be done, in order.
+    /// How it would run.
+    pub terms: MigrationTerms,
+    /// The estimated cost.
+    pub price: MigrationEstimate,
+    /// Its actions, in order.
     pub actions: Vec<PlannedAction>,
 }
 
-/// A thing that a move would do.
+/// One action of a migration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct PlannedAction {
-    /// The state of the workflow that does it.
+    /// The workflow state that does it.
     pub phase: &'static str,
-    /// What.
+    /// What it does.
     pub action: String,
 }
 
-/// Says what a move would do; refuses what would be refused.
-pub async fn plan(plane: &ControlPlane, id: &TenantId, new: &NewMove) -> Result<MovePlan> {
+/// Describes what a migration would do; rejects what would be rejected.
+pub async fn plan(
+    plane: &ControlPlane,
+    id: &TenantId,
+    new: &NewMigration,
+) -> Result<MigrationPlan> {
     let tenant = tenants::get(plane, id).await?;
-    let new = &of_slice(&tenant.value, new);
+    let new = &resolve_slice(&tenant.value, new);
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
-    let from = checked(plane, &snapshot, &tenant.value, new)?;
-    left_behind::check(plane, &tenant.value.tenant_id, &new.to).await?;
+    let from = check_request(plane, &snapshot, &tenant.value, new)?;
+    left_behind::check_no_copy_left(plane, &tenant.value.tenant_id, &new.to).await?;
     let slice = slice_id(id, new);
     let price = price::price(plane, &slice, &from, &new.to).await?;
-    let terms = terms(plane, new, &price);
+    let terms = resolve_terms(plane, new, &price);
     let settings = plane.settings();
-    let waits = Waits {
-        maintenance: admit::for_maintenance(&settings.moves, plane.now()).map(|(why, _)| why),
-        away: away(plane, &new.to),
+    let waits = ExpectedWaits {
+        maintenance: admit::maintenance_wait(&settings.moves, plane.now()).map(|(why, _)| why),
+        away: unreachable_reason(plane, &new.to),
     };
-    Ok(MovePlan {
+    Ok(MigrationPlan {
         dry_run: true,
         tenant_id: id.clone(),
         slice: new.slice,
@@ -71,30 +76,30 @@ pub async fn plan(plane: &ControlPlane, id: &TenantId, new: &NewMove) -> Result<
     })
 }
 
-/// What a move would have to wait for if it began now.
-struct Waits {
+/// What a migration would have to wait for if it began now.
+struct ExpectedWaits {
     /// The maintenance window.
     maintenance: Option<String>,
     /// Why the target cannot be reached.
     away: Option<String>,
 }
 
-/// Why a shard cannot be reached right now, if it cannot.
-fn away(plane: &ControlPlane, shard: &ShardId) -> Option<String> {
-    let found = plane.movers()?.shards.shard(shard);
+/// Why a shard cannot be reached right now, if so.
+fn unreachable_reason(plane: &ControlPlane, shard: &ShardId) -> Option<String> {
+    let found = plane.migration_backends()?.shards.shard(shard);
     found.err().map(|error| error.to_string())
 }
 
 fn actions(
     slice: &SliceId,
     (from, to): (&ShardId, &ShardId),
-    terms: &Terms,
-    price: &Price,
-    waits: &Waits,
+    terms: &MigrationTerms,
+    price: &MigrationEstimate,
+    waits: &ExpectedWaits,
 ) -> Vec<PlannedAction> {
     let say = |phase, action: String| PlannedAction { phase, action };
     let approval = terms.needs_approval.then(|| "an approval".to_owned());
-    let turn = Some("a turn".to_owned());
+    let turn = Some("a free slot".to_owned());
     let wait = [approval, waits.maintenance.clone(), turn];
     let wait: Vec<String> = wait.into_iter().flatten().collect();
     let wait = format!("wait for {}", wait.join(", then for "));
@@ -103,7 +108,7 @@ fn actions(
         None => String::new(),
     };
     let pause = match terms.max_pause_ms {
-        Some(most) => format!("when a pause of at most {most} ms is to be expected, "),
+        Some(most) => format!("when the expected write pause is at most {most} ms, "),
         None => String::new(),
     };
     let window = match terms.window_ms.div_ceil(1_000) {
@@ -119,30 +124,30 @@ fn actions(
         ),
         say(
             "CreateDataSyncTask",
-            format!("prepare {to} to take {slice} in{away}"),
+            format!("prepare {to} to receive {slice}{away}"),
         ),
         say(
             "WaitForSync",
             format!(
-                "copy {} rows of polls (about {} bytes) to {to} while {from} takes votes, then what changes",
+                "copy {} rows of polls (about {} bytes) to {to} while {from} takes votes, then copy what changed meanwhile",
                 price.rows, price.bytes
             ),
         ),
         say(
             "VerifyConsistency",
-            format!("read everything on {to} back and compare it with {from}"),
+            format!("read back everything on {to} and compare it with {from}"),
         ),
         say(
             "UpdateTenantRouting",
             format!(
-                "{pause}seal {from}, copy the rest, compare, switch the route to {to}: about {} ms without votes",
+                "{pause}seal {from}, copy the rest, compare, switch the route to {to}: write pause of about {} ms",
                 price.pause_ms
             ),
         ),
         say(
             "EnableDualRead",
             match terms.sync {
-                true => format!("read rows from both; acknowledge votes when {from} has them, too"),
+                true => format!("read rows from both; acknowledge votes once {from} has them too"),
                 false => format!("read rows from both; stream new votes back to {from}"),
             },
         ),

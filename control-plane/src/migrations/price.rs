@@ -1,46 +1,46 @@
-//! What a move would cost, from what is there and from past moves.
+//! Estimated cost of a migration, from the slice's size and past migrations.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::Result;
-use ballast_domain::migration::{Migration, Price, Status, ended_so};
-use ballast_domain::registry::{Kind, RecordQuery, slices_on};
+use ballast_domain::migration::{Migration, MigrationEstimate, MigrationStatus, ended_so};
+use ballast_domain::registry::{RecordKind, RecordQuery, slices_on};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Error, ShardId};
 use ballast_vote_shard::ShardError;
 
-use super::movers;
+use super::migration_backends;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
 
-/// Past moves that are looked at.
-const PAST: u32 = 50;
-/// What is expected of a new installation.
+/// Number of past migrations to average over.
+const PAST_MIGRATIONS_MAX: u32 = 50;
+/// Defaults while there are no past migrations.
 const BYTES_PER_ROW: u64 = 120;
 const ROWS_PER_SECOND: u64 = 100_000;
 const PAUSE_MS: u64 = 20;
-/// What every move takes besides its rows.
-const AT_LEAST_MS: u64 = 200;
+/// Fixed duration of a migration, in addition to its rows.
+const BASE_DURATION_MS: u64 = 200;
 
-/// What a slice has in files.
+/// Size of a slice's archive files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Files {
+struct ArchivedSize {
     rows: u64,
     bytes: u64,
 }
 
-/// What is known of past moves.
+/// Averages over past migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Experience {
+pub(super) struct PastMigrations {
     moves: u64,
     bytes_per_row: u64,
     rows_per_second: u64,
     pause_ms: u64,
 }
 
-impl Experience {
-    /// Out of moves that were completed: pure.
-    pub(super) fn of(past: &[Migration]) -> Self {
+impl PastMigrations {
+    /// Computes the averages from completed migrations. Pure.
+    pub(super) fn from_migrations(past: &[Migration]) -> Self {
         let (mut rows, mut bytes, mut ms, mut pauses) = (0_u64, 0_u64, 0_u64, Vec::new());
         for figures in past.iter().map(|migration| &migration.figures) {
             rows += figures.rows;
@@ -51,7 +51,7 @@ impl Experience {
             pauses.extend(figures.pause_ms);
         }
         pauses.sort_unstable();
-        // Few rows say little about a rate.
+        // A rate over few rows means little.
         let telling = rows >= 1_000;
         Self {
             moves: past.len() as u64,
@@ -67,16 +67,16 @@ impl Experience {
         }
     }
 
-    /// What it costs to carry so many polls and rows, and files, with so many bytes
-    /// per second at the most.
+    /// The cost of moving this many polls, rows and files, with an optional limit in
+    /// bytes per second.
     fn price(
         self,
         polls: u64,
         rows: u64,
-        files: Files,
+        files: ArchivedSize,
         neighbours: u64,
         limit: Option<u64>,
-    ) -> Price {
+    ) -> MigrationEstimate {
         let bytes = rows.saturating_mul(self.bytes_per_row) + files.bytes;
         let rows = rows + files.rows;
         let by_limit = match limit {
@@ -84,11 +84,11 @@ impl Experience {
             _ => 0,
         };
         let usual = rows.saturating_mul(1_000) / self.rows_per_second;
-        Price {
+        MigrationEstimate {
             polls,
             rows,
             bytes,
-            duration_ms: AT_LEAST_MS + usual.max(by_limit),
+            duration_ms: BASE_DURATION_MS + usual.max(by_limit),
             pause_ms: self.pause_ms,
             from_moves: self.moves,
             neighbours,
@@ -96,42 +96,45 @@ impl Experience {
     }
 }
 
-/// Reckons what moves would cost, from what was learnt so far.
-pub(crate) struct Pricer {
-    experience: Experience,
+/// Estimates the cost of migrations from past ones.
+pub(crate) struct PriceEstimator {
+    experience: PastMigrations,
     slices: BTreeMap<String, u64>,
 }
 
-impl Pricer {
-    /// One who knows the past moves and how many slices are where.
+impl PriceEstimator {
+    /// Reads past migrations and the slice count of every shard.
     pub(crate) async fn new(plane: &ControlPlane) -> Result<Self> {
         let query = RecordQuery {
-            terms: vec![ended_so(Status::Completed)],
+            terms: vec![ended_so(MigrationStatus::Completed)],
             descending: true,
-            ..RecordQuery::all(Kind::Migration, PAST)
+            ..RecordQuery::all(RecordKind::Migration, PAST_MIGRATIONS_MAX)
         };
         let past = typed::list::<Migration>(plane.registry(), &query).await?;
         let past: Vec<_> = past.into_iter().map(|past| past.value).collect();
         let registry = plane.registry();
         Ok(Self {
-            experience: Experience::of(&past),
-            slices: registry.tallies(Kind::Tenant, &slices_on("")).await?,
+            experience: PastMigrations::from_migrations(&past),
+            slices: registry.tallies(RecordKind::Tenant, &slices_on("")).await?,
         })
     }
 
-    /// What a move of a slice would cost.
+    /// Estimates the cost of moving a slice.
     pub(crate) async fn price(
         &self,
         plane: &ControlPlane,
         slice: &SliceId,
         from: &ShardId,
         to: &ShardId,
-    ) -> Result<Price> {
-        let source = movers(plane)?.shards.shard(from).map_err(Error::from)?;
+    ) -> Result<MigrationEstimate> {
+        let source = migration_backends(plane)?
+            .shards
+            .shard(from)
+            .map_err(Error::from)?;
         let digests = match source.digests(slice).await {
             Ok(digests) => digests,
-            // Nobody has voted yet.
-            Err(ShardError::Unfit(_)) => Vec::new(),
+            // The slice has no votes yet.
+            Err(ShardError::SliceState(_)) => Vec::new(),
             Err(other) => return Err(other.into()),
         };
         let rows: u64 = digests.iter().map(|(_, digest)| digest.rows).sum();
@@ -141,9 +144,9 @@ impl Pricer {
             self.slices.get(&tally).copied().unwrap_or(0)
         };
         let neighbours = (on(from) + on(to)).saturating_sub(1);
-        // A poll has a row of its own.
+        // Each poll has one row of its own.
         let rows = rows.saturating_sub(polls);
-        let mut files = Files::default();
+        let mut files = ArchivedSize::default();
         for row in source.archives(slice).await.map_err(Error::from)? {
             if let Some(archived) = &row.archived {
                 files.rows += archived.file.digest.rows;
@@ -156,14 +159,14 @@ impl Pricer {
     }
 }
 
-/// What a move of a slice would cost.
+/// Estimates the cost of moving a slice.
 pub async fn price(
     plane: &ControlPlane,
     slice: &SliceId,
     from: &ShardId,
     to: &ShardId,
-) -> Result<Price> {
-    let pricer = Pricer::new(plane).await?;
+) -> Result<MigrationEstimate> {
+    let pricer = PriceEstimator::new(plane).await?;
     pricer.price(plane, slice, from, to).await
 }
 
@@ -174,11 +177,11 @@ mod tests {
     #[test]
     fn a_limit_on_bytes_is_reckoned_with() {
         let lasts = |limit| {
-            let nobody = Experience::of(&[]);
-            nobody
-                .price(1, 10_000, Files::default(), 0, limit)
+            let untrained = PastMigrations::from_migrations(&[]);
+            untrained
+                .price(1, 10_000, ArchivedSize::default(), 0, limit)
                 .duration_ms
-                - AT_LEAST_MS
+                - BASE_DURATION_MS
         };
         let usual = 10_000 * 1_000 / ROWS_PER_SECOND;
         assert_eq!(

@@ -1,36 +1,36 @@
-//! What an operator may set about moves.
+//! Settings of migrations.
 
 use ballast_domain::maintenance::MaintenanceWindow;
-use ballast_migration_engine::budget::Budget;
+use ballast_migration_engine::budget::ServiceBudget;
 
-/// What an operator may set about moves.
+/// Settings of migrations.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MoveSettings {
-    /// How long both sides are kept after a cutover, unless said.
+pub struct MigrationSettings {
+    /// How long both copies are kept after a cutover, by default.
     pub window_ms: u64,
-    /// How long nobody may be able to vote at a cutover, unless said.
+    /// Maximum write pause at a cutover, by default.
     pub max_pause_ms: Option<u64>,
-    /// How long a slice may be sealed before it takes votes again, whatever
-    /// becomes of the move.
+    /// How long a slice may be sealed before it takes votes again, whatever happens
+    /// to the migration.
     pub seal_max_ms: u64,
-    /// Moves that may copy from or to a shard at the same time.
+    /// Migrations that may copy from or to a shard concurrently.
     pub per_shard_max: u64,
-    /// Moves that may copy from or to a region at the same time.
+    /// Migrations that may copy from or to a region concurrently.
     pub per_region_max: u64,
-    /// Bytes per second that one move may carry.
+    /// Bandwidth limit of one migration, in bytes per second.
     pub bytes_per_second: Option<u64>,
-    /// Closed polls with fewer rows are not archived, but copied row by row.
+    /// Closed polls with fewer rows are copied row by row instead of archived.
     pub archive_rows_min: u64,
-    /// A slice with more rows than this is moved only once somebody approved.
+    /// Slices with more rows than this need an approval before they move.
     pub approval_above_rows: Option<u64>,
-    /// When moves may begin to copy; at any time when there is none.
+    /// When migrations may start to copy; at any time when empty.
     pub maintenance: Vec<MaintenanceWindow>,
-    /// What a tenant's calls may suffer in the window before the slice is
-    /// brought back.
-    pub budget: Budget,
+    /// Error budget of a tenant's calls in the window; exceeding it brings the slice
+    /// back.
+    pub budget: ServiceBudget,
 }
 
-impl Default for MoveSettings {
+impl Default for MigrationSettings {
     fn default() -> Self {
         Self {
             window_ms: 2 * 60 * 60 * 1_000,
@@ -42,7 +42,7 @@ impl Default for MoveSettings {
             archive_rows_min: 1,
             approval_above_rows: None,
             maintenance: Vec::new(),
-            budget: Budget {
+            budget: ServiceBudget {
                 failed_share: Some(0.05),
                 p99_ms: Some(1_000),
                 away_ms: Some(30_000),

@@ -1,12 +1,12 @@
-//! Placement: where a tenant is, why, where it belongs, who would move.
+//! Placement: where a tenant is, why, where it belongs, and which slices would move.
 
 mod preview;
 
 pub use preview::{FleetChange, Preview, PreviewedMove, ShardTraffic, WeightChange, preview};
 
 use ballast_domain::error::ErrorCode;
-use ballast_domain::placement::{Explanation, Fleet, Subject, decide, explain};
-use ballast_domain::registry::{Kind, RecordKey};
+use ballast_domain::placement::{Explanation, PlacementFleet, PlacementSubject, decide, explain};
+use ballast_domain::registry::{RecordKey, RecordKind};
 use ballast_domain::tenant::{Pin, Slice, Tenant};
 use ballast_domain::{Error, Result, ShardId, TenantId, Timestamp};
 use serde::Serialize;
@@ -21,14 +21,15 @@ use crate::{shards, tenants};
 /// Where a tenant's slices are and where they belong.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Placement {
-    /// Whose.
+#[schema(as = Placement)]
+pub struct TenantPlacement {
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// The shard of its first slice: for nearly every tenant, all there is.
+    /// The shard of its first slice; nearly every tenant has only one.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// The shard that slice belongs on; differs while a move is due.
+    /// The shard that slice belongs on; differs while it is due to move.
     #[serde(rename = "preferredShardID")]
     pub preferred_shard_id: Option<ShardId>,
     /// All its slices.
@@ -38,15 +39,15 @@ pub struct Placement {
 }
 
 /// Where a tenant is.
-pub async fn show(plane: &ControlPlane, id: &TenantId) -> Result<Versioned<Placement>> {
+pub async fn show(plane: &ControlPlane, id: &TenantId) -> Result<Versioned<TenantPlacement>> {
     let tenant = tenants::get(plane, id).await?;
     let snapshot = plane.fleet().snapshot();
     let first = tenant.value.slices.first().ok_or_else(|| no_slice(id, 0))?;
-    let preferred = Subject::of(&tenant.value, first.slice)
+    let preferred = PlacementSubject::of(&tenant.value, first.slice)
         .and_then(|subject| decide(&snapshot.fleet, &subject).shard_id);
     Ok(Versioned {
         version: tenant.version,
-        value: Placement {
+        value: TenantPlacement {
             tenant_id: id.clone(),
             shard_id: first.shard_id.clone(),
             preferred_shard_id: preferred,
@@ -56,8 +57,8 @@ pub async fn show(plane: &ControlPlane, id: &TenantId) -> Result<Versioned<Place
     })
 }
 
-/// Why a slice is where it is, now or at an earlier moment.
-pub async fn explained(
+/// Explains why a slice is where it is, now or at an earlier moment.
+pub async fn explain_placement(
     plane: &ControlPlane,
     id: &TenantId,
     slice: u32,
@@ -70,13 +71,16 @@ pub async fn explained(
             FleetSnapshot::read(registry).await?.fleet,
         ),
         Some(moment) if moment > plane.now() => {
-            return Err(Error::invalid_field("?at", format!("{moment} lies ahead")));
+            return Err(Error::invalid_field(
+                "?at",
+                format!("{moment} is in the future"),
+            ));
         }
         Some(moment) => {
             let revision = registry.revision_at(moment).await?;
-            let key = RecordKey::new(Kind::Tenant, id.as_str());
+            let key = RecordKey::new(RecordKind::Tenant, id.as_str());
             let Some(record) = registry.get_at(&key, revision).await? else {
-                // Tells "never" from "not yet".
+                // Distinguishes "never existed" from "not yet".
                 tenants::get(plane, id).await?;
                 let detail = format!("tenant {:?} did not exist at {moment}", id.as_str());
                 return Err(Error::new(ErrorCode::NoHistory, detail));
@@ -88,10 +92,10 @@ pub async fn explained(
             )
         }
     };
-    // A tenant that was cut has no slice 0: then the first one is meant.
+    // A tenant that was split has no slice 0: use its first slice.
     let first = tenant.slices.first().map(|first| first.slice);
-    let subject = Subject::of(&tenant, slice);
-    let subject = subject.or_else(|| Subject::of(&tenant, first.filter(|_| slice == 0)?));
+    let subject = PlacementSubject::of(&tenant, slice);
+    let subject = subject.or_else(|| PlacementSubject::of(&tenant, first.filter(|_| slice == 0)?));
     let subject = subject.ok_or_else(|| no_slice(id, slice))?;
     Ok(explain(&fleet, &subject))
 }
@@ -101,20 +105,20 @@ fn no_slice(id: &TenantId, slice: u32) -> Error {
     Error::new(ErrorCode::NotFound, detail)
 }
 
-/// Says that a tenant belongs on one shard. It moves later, by a move.
+/// Pins a tenant to a shard. Its slices move there later.
 pub async fn pin(
     plane: &ControlPlane,
     intent: &Intent,
     id: &TenantId,
     if_match: &IfMatch,
     shard_id: &ShardId,
-) -> Result<Versioned<Placement>> {
-    let _turn = plane.fleet_turn().await;
+) -> Result<Versioned<TenantPlacement>> {
+    let _turn = plane.lock_fleet().await;
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
     if snapshot.fleet.get(shard_id).is_none() {
         return Err(shards::not_found(plane, shard_id));
     }
-    // The shard is still there when the pin is: both demand the same fleet.
+    // The commit requires the same fleet, so the shard still exists.
     let expects = vec![snapshot.unchanged()];
     tenants::change_expecting(
         plane,
@@ -140,12 +144,17 @@ pub async fn pin(
     show(plane, id).await
 }
 
-fn refuse_vetoed(fleet: &Fleet, tenant: &Tenant, slice: u32, shard_id: &ShardId) -> Result<()> {
-    let Some(subject) = Subject::of(tenant, slice) else {
+fn refuse_vetoed(
+    fleet: &PlacementFleet,
+    tenant: &Tenant,
+    slice: u32,
+    shard_id: &ShardId,
+) -> Result<()> {
+    let Some(subject) = PlacementSubject::of(tenant, slice) else {
         return Ok(());
     };
-    let told = explain(fleet, &subject);
-    let vetoes: Vec<&str> = told
+    let explanation = explain(fleet, &subject);
+    let vetoes: Vec<&str> = explanation
         .shards
         .iter()
         .filter(|shard| shard.shard_id == *shard_id)
@@ -159,13 +168,13 @@ fn refuse_vetoed(fleet: &Fleet, tenant: &Tenant, slice: u32, shard_id: &ShardId)
     }
 }
 
-/// Takes a pin away; fine when there is none.
+/// Removes a pin; has no effect when there is none.
 pub async fn unpin(
     plane: &ControlPlane,
     intent: &Intent,
     id: &TenantId,
     if_match: &IfMatch,
-) -> Result<Versioned<Placement>> {
+) -> Result<Versioned<TenantPlacement>> {
     let now = tenants::get(plane, id).await?;
     if now.value.pin.is_none() {
         if_match.check(now.version)?;

@@ -1,10 +1,10 @@
-//! Previews: who would move if the fleet were changed, and who is due to move
-//! now. Every tenant is looked at; nothing is changed.
+//! Previews: which slices would move if the fleet changed, and which are due to
+//! move now. A preview reads every tenant and changes nothing.
 
 use ballast_domain::error::ErrorCode;
 use ballast_domain::object::optional_object;
-use ballast_domain::placement::{Fleet, ShardView, Subject, decide};
-use ballast_domain::registry::{Entity, Kind, RecordQuery};
+use ballast_domain::placement::{PlacementFleet, PlacementShard, PlacementSubject, decide};
+use ballast_domain::registry::{Entity, RecordKind, RecordQuery};
 use ballast_domain::tenant::Tenant;
 use ballast_domain::{Error, Result, ShardId, TenantId};
 use serde::{Deserialize, Serialize};
@@ -15,21 +15,21 @@ use crate::registry::typed::{self, Versioned};
 use crate::shards::{self, NewShard};
 use crate::validate;
 
-/// A change of the fleet to try out; exactly one of the fields is given.
+/// A fleet change to try out; set exactly one field.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FleetChange {
-    /// A shard that would be added.
+    /// A shard to add.
     #[serde(
         default,
         deserialize_with = "optional_object",
         skip_serializing_if = "Option::is_none"
     )]
     pub add: Option<NewShard>,
-    /// A shard that would be removed or drained.
+    /// A shard to remove or drain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remove: Option<ShardId>,
-    /// A shard that would get another weight.
+    /// A shard to give another weight.
     #[serde(
         default,
         deserialize_with = "optional_object",
@@ -42,29 +42,29 @@ pub struct FleetChange {
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WeightChange {
-    /// Which shard.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Its weight.
+    /// Its new weight.
     #[schema(minimum = 0.001, maximum = 1_000_000)]
     pub weight: f64,
 }
 
-/// Who would move.
+/// Which slices would move.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
-    /// The slices that would move, in the order of their tenants.
+    /// The slices that would move, ordered by tenant.
     pub items: Vec<PreviewedMove>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     pub next_cursor: Option<String>,
-    /// How many slices there are.
+    /// Total number of slices.
     pub slices_total: u64,
-    /// How many would move, on all pages.
+    /// Number of slices that would move, on all pages.
     pub moves_total: u64,
-    /// How many of these are due to move already, whatever is decided now.
+    /// How many of them are due to move already, without the change.
     pub already_due_total: u64,
-    /// What each shard would win and lose.
+    /// The change in slices on each shard.
     pub shards: Vec<ShardTraffic>,
 }
 
@@ -72,40 +72,40 @@ pub struct Preview {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreviewedMove {
-    /// Whose.
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Which of its slices.
+    /// Its slice.
     pub slice: u32,
-    /// Where it is.
+    /// The shard it is on.
     #[serde(rename = "fromShardID")]
     pub from_shard_id: ShardId,
-    /// Where it would belong; `null` when no shard could hold it.
+    /// The shard it would belong on; `null` when no shard may hold it.
     #[serde(rename = "toShardID")]
     pub to_shard_id: Option<ShardId>,
-    /// It is due to move there already, whatever is decided now.
+    /// Whether it is due to move there already, without the change.
     pub already_due: bool,
 }
 
-/// What a shard would win and lose.
+/// The change in slices on a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardTraffic {
-    /// Which shard.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Slices that would come.
+    /// Slices it would gain.
     pub gains: u64,
-    /// Slices that would go.
+    /// Slices it would lose.
     pub losses: u64,
-    /// Slices it would hold in the end.
+    /// Slices it would hold afterwards.
     pub slices_after: u64,
-    /// Slices it may hold.
+    /// Maximum number of slices it may hold.
     pub max_slices: u64,
 }
 
-/// Which slices would move if the fleet were changed so; without a change,
-/// those that are due to move now. Nothing is moved.
+/// Lists the slices that would move after a fleet change; without a change, those
+/// that are due to move now. Changes nothing.
 pub async fn preview(
     plane: &ControlPlane,
     change: Option<&FleetChange>,
@@ -116,24 +116,24 @@ pub async fn preview(
     let now = plane.fleet().refresh(plane.registry()).await?;
     let then = match change {
         None => now.fleet.clone(),
-        Some(change) => changed(plane, &now, change)?,
+        Some(change) => apply_change(plane, &now, change)?,
     };
-    let mut tally = Tally::new(&now.fleet, &then);
+    let mut tally = MoveTally::new(&now.fleet, &then);
     let mut items = Vec::new();
     let mut more = false;
     let mut page_after: Option<String> = None;
     loop {
         let query = RecordQuery {
             after: page_after.take(),
-            ..RecordQuery::all(Kind::Tenant, 1_000)
+            ..RecordQuery::all(RecordKind::Tenant, 1_000)
         };
         let page: Vec<Versioned<Tenant>> = typed::list(plane.registry(), &query).await?;
         let Some(last) = page.last() else { break };
         page_after = Some(last.value.record_id().to_owned());
         for tenant in &page {
             let wanted = after.is_none_or(|after| tenant.value.tenant_id.as_str() > after);
-            for found in moves_of(&tenant.value, &now.fleet, &then, &mut tally) {
-                // All slices of one tenant stay on one page.
+            for found in due_moves(&tenant.value, &now.fleet, &then, &mut tally) {
+                // Keep all slices of a tenant on one page.
                 let room = items.len() < limit as usize
                     || items
                         .last()
@@ -145,7 +145,7 @@ pub async fn preview(
                 }
             }
         }
-        // A million tenants take seconds: let others have the thread.
+        // A million tenants take seconds: yield to other tasks.
         tokio::task::yield_now().await;
     }
     Ok(Preview {
@@ -161,10 +161,15 @@ pub async fn preview(
     })
 }
 
-fn moves_of(tenant: &Tenant, now: &Fleet, then: &Fleet, tally: &mut Tally) -> Vec<PreviewedMove> {
+fn due_moves(
+    tenant: &Tenant,
+    now: &PlacementFleet,
+    then: &PlacementFleet,
+    tally: &mut MoveTally,
+) -> Vec<PreviewedMove> {
     let mut moves = Vec::new();
     for slice in &tenant.slices {
-        let Some(subject) = Subject::of(tenant, slice.slice) else {
+        let Some(subject) = PlacementSubject::of(tenant, slice.slice) else {
             continue;
         };
         let belongs = decide(then, &subject).shard_id;
@@ -186,15 +191,15 @@ fn moves_of(tenant: &Tenant, now: &Fleet, then: &Fleet, tally: &mut Tally) -> Ve
     moves
 }
 
-struct Tally {
+struct MoveTally {
     slices: u64,
     already_due: u64,
     moves: u64,
     shards: Vec<ShardTraffic>,
 }
 
-impl Tally {
-    fn new(now: &Fleet, then: &Fleet) -> Self {
+impl MoveTally {
+    fn new(now: &PlacementFleet, then: &PlacementFleet) -> Self {
         let gone = now
             .shards()
             .iter()
@@ -219,7 +224,7 @@ impl Tally {
     fn add(&mut self, from: &ShardId, to: Option<&ShardId>) {
         self.moves += 1;
         if to.is_none() {
-            // It would have to go and cannot: it stays for now.
+            // No shard may hold it: it stays for now.
             return;
         }
         if let Some(shard) = self.shard(from) {
@@ -242,7 +247,11 @@ impl Tally {
 }
 
 /// The fleet after a change.
-fn changed(plane: &ControlPlane, now: &FleetSnapshot, change: &FleetChange) -> Result<Fleet> {
+fn apply_change(
+    plane: &ControlPlane,
+    now: &FleetSnapshot,
+    change: &FleetChange,
+) -> Result<PlacementFleet> {
     let fleet = now.fleet.clone();
     match change {
         FleetChange {
@@ -254,7 +263,7 @@ fn changed(plane: &ControlPlane, now: &FleetSnapshot, change: &FleetChange) -> R
                 let detail = format!("there is a shard {:?} already", new.shard_id.as_str());
                 return Err(Error::new(ErrorCode::ShardExists, detail));
             }
-            Ok(fleet.with(ShardView::new(&shards::described(plane, new)?, 0)))
+            Ok(fleet.with(PlacementShard::new(&shards::build_shard(plane, new)?, 0)))
         }
         FleetChange {
             add: None,
@@ -281,7 +290,7 @@ fn changed(plane: &ControlPlane, now: &FleetSnapshot, change: &FleetChange) -> R
         }
         _ => Err(Error::invalid_field(
             "",
-            "give exactly one of add, remove and weight",
+            "set exactly one of add, remove and weight",
         )),
     }
 }

@@ -1,8 +1,8 @@
-//! The registry: what is known of tenants, shards, keys and tokens.
+//! The registry: records of tenants, shards, keys, tokens and more.
 //!
-//! The port is [`ballast_domain::registry`]; here are its implementations and
-//! the one conformance suite that all of them pass. [`typed`] puts the
-//! domain's types over the port's JSON bodies.
+//! [`ballast_domain::registry`] is the port. Here are its implementations and the
+//! conformance suite that all of them pass. [`typed`] maps the port's JSON bodies to
+//! the domain's types.
 
 #[cfg(test)]
 pub(crate) mod conformance;
@@ -12,5 +12,5 @@ pub mod typed;
 
 use std::time::Duration;
 
-/// How long a wait for a change lasts at the most before it is asked again.
+/// Longest wait for a change before the caller asks again.
 const WAIT_PATIENCE: Duration = Duration::from_secs(60);

@@ -1,24 +1,25 @@
-//! The domain's types over the registry's JSON bodies.
+//! Maps the registry's JSON bodies to the domain's types.
 
 use ballast_domain::registry::{
-    ABSENT, Entity, Record, RecordKey, RecordQuery, Registry, StoreError, StoreResult, Write,
+    ABSENT, Entity, Record, RecordKey, RecordQuery, RecordWrite, Registry, RegistryError,
+    RegistryResult,
 };
 use serde::Serialize;
 
-/// A record with its version: what is read, changed and written back.
+/// A record with its version.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Versioned<T> {
-    /// What it says.
+    /// The record.
     #[serde(flatten)]
     pub value: T,
     /// Its version: the ETag without quotes.
     pub version: u64,
 }
 
-/// Reads a record's body.
-pub fn decode<T: Entity>(record: &Record) -> StoreResult<Versioned<T>> {
+/// Decodes a record's body.
+pub fn decode<T: Entity>(record: &Record) -> RegistryResult<Versioned<T>> {
     let value = serde_json::from_str(&record.body)
-        .map_err(|source| StoreError::new("read a stored record", source))?;
+        .map_err(|source| RegistryError::new("read a stored record", source))?;
     Ok(Versioned {
         value,
         version: record.version,
@@ -29,7 +30,7 @@ pub fn decode<T: Entity>(record: &Record) -> StoreResult<Versioned<T>> {
 pub async fn get<T: Entity>(
     registry: &dyn Registry,
     id: &str,
-) -> StoreResult<Option<Versioned<T>>> {
+) -> RegistryResult<Option<Versioned<T>>> {
     let record = registry.get(&RecordKey::new(T::KIND, id)).await?;
     record.as_ref().map(decode).transpose()
 }
@@ -38,15 +39,15 @@ pub async fn get<T: Entity>(
 pub async fn list<T: Entity>(
     registry: &dyn Registry,
     query: &RecordQuery,
-) -> StoreResult<Vec<Versioned<T>>> {
+) -> RegistryResult<Vec<Versioned<T>>> {
     registry.list(query).await?.iter().map(decode).collect()
 }
 
-/// The one record that has this term.
+/// The record with this unique term.
 pub async fn find<T: Entity>(
     registry: &dyn Registry,
     term: String,
-) -> StoreResult<Option<Versioned<T>>> {
+) -> RegistryResult<Option<Versioned<T>>> {
     let query = RecordQuery {
         terms: vec![term],
         ..RecordQuery::all(T::KIND, 1)
@@ -54,11 +55,11 @@ pub async fn find<T: Entity>(
     Ok(list(registry, &query).await?.pop())
 }
 
-/// Creates a record; `extra` are terms that are not told from its body.
-pub fn create<T: Entity>(value: &T, extra: Vec<String>) -> StoreResult<Write> {
+/// Creates a record; `extra` are terms that do not follow from its body.
+pub fn create<T: Entity>(value: &T, extra: Vec<String>) -> RegistryResult<RecordWrite> {
     let mut terms = value.terms();
     terms.extend(extra);
-    Ok(Write {
+    Ok(RecordWrite {
         key: RecordKey::new(T::KIND, value.record_id()),
         expected: ABSENT,
         body: Some(encode(value)?),
@@ -67,26 +68,26 @@ pub fn create<T: Entity>(value: &T, extra: Vec<String>) -> StoreResult<Write> {
     })
 }
 
-/// Writes a record back over the version it was read at.
-pub fn update<T: Entity>(old: u64, value: &T) -> StoreResult<Write> {
-    Ok(Write {
+/// Writes a record over the version that was read.
+pub fn update<T: Entity>(old: u64, value: &T) -> RegistryResult<RecordWrite> {
+    Ok(RecordWrite {
         expected: old,
         ..create(value, Vec::new())?
     })
 }
 
-/// Writes a record back and leaves the terms it is found by as they are: for
-/// records with terms that their body does not tell.
-pub fn update_keeping_terms<T: Entity>(old: u64, value: &T) -> StoreResult<Write> {
-    Ok(Write {
+/// Writes a record and keeps its stored terms, for records with terms that do not
+/// follow from their body.
+pub fn update_keeping_terms<T: Entity>(old: u64, value: &T) -> RegistryResult<RecordWrite> {
+    Ok(RecordWrite {
         terms: None,
         ..update(old, value)?
     })
 }
 
-/// Removes a record that was read at this version.
-pub fn remove<T: Entity>(old: u64, value: &T) -> Write {
-    Write {
+/// Removes a record at the version that was read.
+pub fn remove<T: Entity>(old: u64, value: &T) -> RecordWrite {
+    RecordWrite {
         key: RecordKey::new(T::KIND, value.record_id()),
         expected: old,
         body: None,
@@ -95,6 +96,6 @@ pub fn remove<T: Entity>(old: u64, value: &T) -> Write {
     }
 }
 
-fn encode<T: Entity>(value: &T) -> StoreResult<String> {
-    serde_json::to_string(value).map_err(|source| StoreError::new("write a record", source))
+fn encode<T: Entity>(value: &T) -> RegistryResult<String> {
+    serde_json::to_string(value).map_err(|source| RegistryError::new("write a record", source))
 }

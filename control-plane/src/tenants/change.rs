@@ -1,9 +1,9 @@
-//! Changing a tenant: limits, policy, names; suspend, resume, close.
+//! Changing a tenant: limits, policies, names; suspend, resume, close.
 
 use ballast_domain::error::ErrorCode;
-use ballast_domain::limits::Limits;
+use ballast_domain::limits::TenantLimits;
 use ballast_domain::object::optional_object;
-use ballast_domain::registry::Expect;
+use ballast_domain::registry::Precondition;
 use ballast_domain::residency::Residency;
 use ballast_domain::tenant::{Dial, Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
@@ -17,56 +17,56 @@ use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::validate;
 
-/// What a caller wants changed; absent fields stay as they are.
+/// Fields to change; absent fields stay as they are.
 #[derive(Debug, Clone, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TenantPatch {
-    /// What people call it.
+    /// Its display name.
     #[schema(min_length = 1, max_length = 200)]
     pub name: Option<String>,
-    /// The organisation it belongs to; `null` forgets it.
-    #[serde(default, deserialize_with = "present")]
+    /// The organisation it belongs to; `null` removes it.
+    #[serde(default, deserialize_with = "deserialize_present")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 200)]
     pub organisation: Option<Option<String>>,
-    /// The region its data lives in. The data itself moves later, by a move.
+    /// Its home region. The data itself moves later.
     pub home_region: Option<RegionId>,
-    /// Where else its data may be.
+    /// Where else its data may be stored.
     #[serde(default, deserialize_with = "optional_object")]
     pub residency: Option<Residency>,
-    /// Only shards that carry one of these tags may hold it.
+    /// Only shards with one of these zone tags may hold it.
     #[schema(max_items = 32)]
     pub zones: Option<Vec<ZoneId>>,
-    /// What it may use.
+    /// Its limits.
     #[serde(default, deserialize_with = "optional_object")]
     pub limits: Option<LimitsPatch>,
-    /// Browser origins that may use its keys.
+    /// Allowed browser origins.
     #[schema(max_items = 32)]
     pub cors_origins: Option<Vec<String>>,
-    /// What may be done to it without asking: `active` (anything that helps),
-    /// `essential` (only what must be), `pause` or `stop` (nothing).
+    /// What Ballast may do to it without approval: `active` (anything that helps),
+    /// `essential` (only what is necessary), `pause` or `stop` (nothing).
     pub dial: Option<Dial>,
 }
 
-/// Limits to change: a number sets one, `null` lifts it, absent leaves it.
+/// Limits to change: a number sets one, `null` removes it, absent keeps it.
 #[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LimitsPatch {
     /// Votes accepted per second.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "deserialize_present")]
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 100_000_000)]
     pub votes_per_second: Option<Option<u64>>,
-    /// Queries answered at the same time.
-    #[serde(default, deserialize_with = "present")]
+    /// Concurrent queries.
+    #[serde(default, deserialize_with = "deserialize_present")]
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 1_000_000)]
     pub concurrent_queries: Option<Option<u64>>,
-    /// Days that closed polls are kept.
-    #[serde(default, deserialize_with = "present")]
+    /// Retention of closed polls, in days.
+    #[serde(default, deserialize_with = "deserialize_present")]
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 36_500)]
     pub retention_days: Option<Option<u64>>,
 }
 
-/// Tells `null` (`Some(None)`) from an absent field (`None`, by default).
-fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+/// Distinguishes `null` (`Some(None)`) from an absent field (`None`).
+fn deserialize_present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
@@ -84,28 +84,28 @@ impl TenantPatch {
             cors_origins,
             dial,
         } = self.clone();
-        let Limits {
+        let TenantLimits {
             votes_per_second,
             concurrent_queries,
             retention_days,
         } = &mut tenant.limits;
-        set(&mut tenant.name, name);
-        set(&mut tenant.organisation, organisation);
-        set(&mut tenant.home_region, home_region);
-        set(&mut tenant.residency, residency);
-        set(&mut tenant.zones, zones);
-        set(&mut tenant.cors_origins, cors_origins);
-        set(&mut tenant.dial, dial);
+        set_if_some(&mut tenant.name, name);
+        set_if_some(&mut tenant.organisation, organisation);
+        set_if_some(&mut tenant.home_region, home_region);
+        set_if_some(&mut tenant.residency, residency);
+        set_if_some(&mut tenant.zones, zones);
+        set_if_some(&mut tenant.cors_origins, cors_origins);
+        set_if_some(&mut tenant.dial, dial);
         let limits = limits.unwrap_or_default();
-        set(votes_per_second, limits.votes_per_second);
-        set(concurrent_queries, limits.concurrent_queries);
-        set(retention_days, limits.retention_days);
+        set_if_some(votes_per_second, limits.votes_per_second);
+        set_if_some(concurrent_queries, limits.concurrent_queries);
+        set_if_some(retention_days, limits.retention_days);
     }
 }
 
 impl TenantPatch {
-    /// Checks what is changed, and only that: a tenant whose zone or region
-    /// has no shard any more can still get another name or limit.
+    /// Checks only what is changed: a tenant whose zone or region no longer has a
+    /// shard can still get another name or limit.
     fn check(&self, tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
         validate::name("/name", &tenant.name)?;
         if let Some(organisation) = &tenant.organisation {
@@ -125,7 +125,7 @@ impl TenantPatch {
     }
 }
 
-fn set<T>(field: &mut T, value: Option<T>) {
+fn set_if_some<T>(field: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *field = value;
     }
@@ -146,8 +146,7 @@ pub async fn update(
     .await
 }
 
-/// Suspends a tenant (its keys are refused), serves it again, or closes it for
-/// ever.
+/// Suspends a tenant (its keys are rejected), resumes it, or closes it permanently.
 pub async fn set_status(
     plane: &ControlPlane,
     intent: &Intent,
@@ -160,7 +159,7 @@ pub async fn set_status(
         TenantStatus::Suspended => "tenant.suspend",
         TenantStatus::Closed => "tenant.close",
     };
-    // A closed tenant is closed already: done, and no event.
+    // Closing a closed tenant has no effect and writes no event.
     let now = get(plane, id).await?;
     if now.value.status == status {
         if_match.check(now.version)?;
@@ -173,9 +172,8 @@ pub async fn set_status(
     .await
 }
 
-/// Reads, changes and writes back. A caller that named the version it read is
-/// told when it is stale; for one that did not, the change is made to
-/// whatever is there.
+/// Reads, edits and writes back a tenant. A caller that named a version gets an error
+/// if it is stale; otherwise the edit applies to any version.
 pub(crate) async fn change(
     plane: &ControlPlane,
     intent: &Intent,
@@ -187,17 +185,17 @@ pub(crate) async fn change(
     change_expecting(plane, intent, id, if_match, action, Vec::new(), edit).await
 }
 
-/// The same, on conditions.
+/// The same, with further preconditions.
 pub(crate) async fn change_expecting(
     plane: &ControlPlane,
     intent: &Intent,
     id: &TenantId,
     if_match: &IfMatch,
     action: &'static str,
-    expects: Vec<Expect>,
+    expects: Vec<Precondition>,
     mut edit: impl FnMut(&mut Tenant) -> Result<()>,
 ) -> Result<Versioned<Tenant>> {
-    let _turn = plane.turn(id.as_str()).await;
+    let _turn = plane.lock_subject(id.as_str()).await;
     let mut attempts = Attempts::new(plane, intent, action, if_match);
     loop {
         let old = get(plane, id).await?;

@@ -1,11 +1,10 @@
-//! Creating a tenant: check, place, commit — and again if the fleet changed
-//! in between.
+//! Creating a tenant: check, place, commit; retried if the fleet changed.
 
 use ballast_domain::error::ErrorCode;
-use ballast_domain::limits::Limits;
+use ballast_domain::limits::TenantLimits;
 use ballast_domain::object::{object, optional_object};
-use ballast_domain::placement::{Subject, decide, explain};
-use ballast_domain::registry::{ABSENT, CommitError, Expect, Kind, slices_on};
+use ballast_domain::placement::{PlacementSubject, decide, explain};
+use ballast_domain::registry::{ABSENT, CommitError, Precondition, RecordKind, slices_on};
 use ballast_domain::residency::Residency;
 use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
@@ -18,35 +17,35 @@ use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::validate;
 
-/// How often a placement is decided anew because the fleet changed meanwhile.
+/// Retries after the fleet changed.
 const ATTEMPTS: usize = 64;
 
-/// What a caller says of a new tenant.
+/// A request to create a tenant.
 #[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewTenant {
-    /// Its name in every command and path. It can never be changed or reused.
+    /// Its ID in every command and path. It can never be changed or reused.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// What people call it; the ID when absent.
+    /// Its display name; the ID when absent.
     #[schema(min_length = 1, max_length = 200)]
     pub name: Option<String>,
     /// The organisation it belongs to.
     #[schema(min_length = 1, max_length = 200)]
     pub organisation: Option<String>,
-    /// The region its data lives in; the fleet's default region when absent.
+    /// Its home region; the fleet's default region when absent.
     pub home_region: Option<RegionId>,
-    /// Where else its data may be; strict when absent.
+    /// Where else its data may be stored; strict when absent.
     #[serde(default, deserialize_with = "optional_object")]
     pub residency: Option<Residency>,
-    /// Only shards that carry one of these tags may hold it.
+    /// Only shards with one of these zone tags may hold it.
     #[serde(default)]
     #[schema(max_items = 32)]
     pub zones: Vec<ZoneId>,
-    /// What it may use; nothing is limited when absent.
+    /// Its limits; unlimited when absent.
     #[serde(default, deserialize_with = "object")]
-    pub limits: Limits,
-    /// Browser origins that may use its keys.
+    pub limits: TenantLimits,
+    /// Allowed browser origins.
     #[serde(default)]
     #[schema(max_items = 32)]
     pub cors_origins: Vec<String>,
@@ -60,7 +59,7 @@ pub async fn create(
 ) -> Result<Versioned<Tenant>> {
     let mut snapshot = plane.fleet().snapshot();
     for _ in 0..ATTEMPTS {
-        let tenant = placed(plane, &snapshot, &new)?;
+        let tenant = place_tenant(plane, &snapshot, &new)?;
         let created = Versioned {
             value: tenant,
             version: ABSENT + 1,
@@ -70,12 +69,12 @@ pub async fn create(
         let commit = intent.create(plane, "tenant.create", writes, expects, &created)?;
         match plane.registry().commit(commit).await {
             Ok(_) => return Ok(created),
-            Err(CommitError::Conflict { key, .. }) if key.kind == Kind::Tenant => {
+            Err(CommitError::Conflict { key, .. }) if key.kind == RecordKind::Tenant => {
                 let id = new.tenant_id.as_str();
                 let detail = format!("there is a tenant {id:?} already");
                 return Err(Error::new(ErrorCode::TenantExists, detail));
             }
-            // The fleet changed, or the shard has filled up: decide anew.
+            // The fleet changed, or the shard is full: place again.
             Err(CommitError::Conflict { .. } | CommitError::LimitReached { .. }) => {
                 snapshot = plane.fleet().refresh(plane.registry()).await?;
             }
@@ -89,19 +88,23 @@ pub async fn create(
     .retry_after(1))
 }
 
-fn expectations(snapshot: &FleetSnapshot, tenant: &Tenant) -> Vec<Expect> {
+fn expectations(snapshot: &FleetSnapshot, tenant: &Tenant) -> Vec<Precondition> {
     let mut expects = vec![snapshot.unchanged()];
     for slice in &tenant.slices {
         if let Some(shard) = snapshot.fleet.get(&slice.shard_id) {
             let tally = slices_on(shard.id.as_str());
-            expects.push(Expect::TallyBelow(Kind::Tenant, tally, shard.max_slices));
+            expects.push(Precondition::TallyBelow(
+                RecordKind::Tenant,
+                tally,
+                shard.max_slices,
+            ));
         }
     }
     expects
 }
 
-/// The new tenant, checked and with its slice placed.
-fn placed(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Result<Tenant> {
+/// Builds, checks and places the new tenant.
+fn place_tenant(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Result<Tenant> {
     let now = plane.now();
     let mut tenant = Tenant {
         tenant_id: new.tenant_id.clone(),
@@ -128,7 +131,7 @@ fn placed(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Re
         created_at: now,
     };
     check(&tenant, snapshot)?;
-    let subject = Subject::unplaced(&tenant, 0);
+    let subject = PlacementSubject::unplaced(&tenant, 0);
     let verdict = decide(&snapshot.fleet, &subject);
     let Some(shard_id) = verdict.shard_id else {
         return Err(no_shard(snapshot, &subject));
@@ -140,7 +143,7 @@ fn placed(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Re
     Ok(tenant)
 }
 
-/// Checks all that a caller may set.
+/// Checks all fields that a caller may set.
 fn check(tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
     validate::name("/name", &tenant.name)?;
     if let Some(organisation) = &tenant.organisation {
@@ -153,14 +156,14 @@ fn check(tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
     validate::origins(&tenant.cors_origins)
 }
 
-/// Says of each shard why it was ruled out.
-fn no_shard(snapshot: &FleetSnapshot, subject: &Subject) -> Error {
-    const NAMED: usize = 8;
-    let told = explain(&snapshot.fleet, subject);
-    let mut reasons: Vec<String> = told
+/// Explains for each shard why it was ruled out.
+fn no_shard(snapshot: &FleetSnapshot, subject: &PlacementSubject) -> Error {
+    const SHARDS_LISTED: usize = 8;
+    let explanation = explain(&snapshot.fleet, subject);
+    let mut reasons: Vec<String> = explanation
         .shards
         .iter()
-        .take(NAMED)
+        .take(SHARDS_LISTED)
         .map(|shard| {
             let why: Vec<_> = shard
                 .vetoes
@@ -170,8 +173,11 @@ fn no_shard(snapshot: &FleetSnapshot, subject: &Subject) -> Error {
             format!("{} {}", shard.shard_id, why.join(" and "))
         })
         .collect();
-    if told.shards.len() > NAMED {
-        reasons.push(format!("and {} more", told.shards.len() - NAMED));
+    if explanation.shards.len() > SHARDS_LISTED {
+        reasons.push(format!(
+            "and {} more",
+            explanation.shards.len() - SHARDS_LISTED
+        ));
     }
     if reasons.is_empty() {
         reasons.push("the fleet has no shards".to_owned());

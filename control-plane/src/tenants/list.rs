@@ -1,26 +1,26 @@
-//! Listing tenants: filters, pages.
+//! Listing tenants: filters and pages.
 
-use ballast_domain::registry::{Kind, RecordQuery, slices_on};
+use ballast_domain::registry::{RecordKind, RecordQuery, slices_on};
 use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::{RegionId, Result, ShardId};
 
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 
-/// Which tenants.
+/// Which tenants to list.
 #[derive(Debug, Clone, Default)]
 pub struct TenantFilter {
-    /// Only those whose ID begins so.
+    /// Only those whose ID has this prefix.
     pub prefix: String,
-    /// Only those of this status.
+    /// Only those with this status.
     pub status: Option<TenantStatus>,
-    /// Only those whose home is this region.
+    /// Only those with this home region.
     pub region: Option<RegionId>,
     /// Only those with a slice on this shard.
     pub shard: Option<ShardId>,
 }
 
-/// A page of tenants, in the order of their IDs.
+/// A page of tenants, ordered by ID.
 pub async fn list(
     plane: &ControlPlane,
     filter: &TenantFilter,
@@ -41,7 +41,7 @@ pub async fn list(
         terms: terms.into_iter().flatten().collect(),
         id_prefix: filter.prefix.clone(),
         after,
-        ..RecordQuery::all(Kind::Tenant, limit)
+        ..RecordQuery::all(RecordKind::Tenant, limit)
     };
     Ok(typed::list(plane.registry(), &query).await?)
 }

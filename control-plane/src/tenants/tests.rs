@@ -1,4 +1,4 @@
-//! What must hold when the fleet changes under a tenant.
+//! Tests of tenants in a changing fleet.
 
 use ballast_domain::error::ErrorCode;
 use ballast_domain::tenant::TenantStatus;
@@ -73,7 +73,7 @@ async fn a_shard_that_tenants_are_pinned_to_is_not_removed() {
 }
 
 #[tokio::test]
-async fn a_closed_tenant_is_due_nowhere() {
+async fn a_closed_tenant_is_not_due_to_move() {
     let (_directory, plane, _) = testing::plane().await;
     let intent = Intent::ballast("test", "a reason");
     let made = create(&plane, &intent, tenant(r#"{"tenantID":"acme"}"#))
@@ -95,7 +95,7 @@ async fn a_closed_tenant_is_due_nowhere() {
 }
 
 #[tokio::test]
-async fn one_directory_has_one_spelling() {
+async fn alternative_spellings_of_a_directory_are_rejected() {
     let (_directory, plane, _) = testing::plane().await;
     let intent = Intent::ballast("test", "a reason");
     for url in [

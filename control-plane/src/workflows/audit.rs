@@ -1,8 +1,8 @@
-//! Who asked what of which workflow or execution. The engine keeps what
-//! happens; who wanted it is written here, before it happens, as every other
-//! change is: into the registry, whose events are the audit log.
+//! Audit records of commands on workflows and executions. The engine records what
+//! happens; the actor is recorded here, beforehand, in the registry, whose events
+//! are the audit log.
 
-use ballast_domain::registry::{CommitError, Entity, Kind};
+use ballast_domain::registry::{CommitError, Entity, RecordKind};
 use ballast_domain::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
@@ -13,16 +13,16 @@ use crate::registry::typed;
 
 const ATTEMPTS: usize = 16;
 
-/// What is known of a workflow's deployments.
+/// The last deployment of a workflow.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct DeployedRecord {
+pub(super) struct DeploymentRecord {
     pub(super) workflow: String,
     pub(super) definition_hash: String,
 }
 
-impl Entity for DeployedRecord {
-    const KIND: Kind = Kind::Workflow;
+impl Entity for DeploymentRecord {
+    const KIND: RecordKind = RecordKind::Workflow;
     fn record_id(&self) -> &str {
         &self.workflow
     }
@@ -31,20 +31,20 @@ impl Entity for DeployedRecord {
     }
 }
 
-/// What was last asked of an execution.
+/// The last command on an execution.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AskedRecord {
+pub(super) struct CommandRecord {
     #[serde(rename = "executionID")]
     pub(super) execution_id: String,
     pub(super) asked: String,
-    /// The state whose task was answered for.
+    /// The state whose task a signal is for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) state: Option<String>,
 }
 
-impl Entity for AskedRecord {
-    const KIND: Kind = Kind::Execution;
+impl Entity for CommandRecord {
+    const KIND: RecordKind = RecordKind::Execution;
     fn record_id(&self) -> &str {
         &self.execution_id
     }
@@ -53,8 +53,8 @@ impl Entity for AskedRecord {
     }
 }
 
-/// Writes down that something is asked.
-pub(super) async fn note<T: Entity>(
+/// Records a command.
+pub(super) async fn record<T: Entity>(
     plane: &ControlPlane,
     intent: &Intent,
     action: &'static str,
@@ -73,9 +73,6 @@ pub(super) async fn note<T: Entity>(
             Err(other) => return Err(commit_failed(other)),
         }
     }
-    let error = Error::new(
-        ErrorCode::Busy,
-        "others ask things of it at the same time, again and again",
-    );
+    let error = Error::new(ErrorCode::Busy, "too many concurrent commands");
     Err(error.retry_after(1))
 }

@@ -1,12 +1,12 @@
-//! What is shown of executions.
+//! Executions as the API shows them.
 
 use ballast_domain::Timestamp;
-use ballast_state_machines::core::{Doing, Position};
-use ballast_state_machines::engine::{Description, Summary, TaskProgress};
+use ballast_state_machines::core::{Position, RunActivity};
+use ballast_state_machines::engine::{ExecutionDetails, ExecutionOverview, TaskProgress};
 use serde::Serialize;
 use serde_json::Value;
 
-/// An execution as lists show it.
+/// An execution, as in lists.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionSummary {
@@ -18,49 +18,49 @@ pub struct ExecutionSummary {
     pub workflow: String,
     /// Its name among the executions of the workflow.
     pub name: String,
-    /// How it stands: RUNNING, SUCCEEDED, FAILED, TIMED_OUT or ABORTED.
+    /// Its status: RUNNING, SUCCEEDED, FAILED, TIMED_OUT or ABORTED.
     pub status: &'static str,
-    /// Whether it begins nothing new.
+    /// Whether it is paused.
     pub paused: bool,
     /// When it was started.
     pub started_at: Timestamp,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// What names the definition that it runs.
+    /// Hash of the definition that it runs.
     pub definition_hash: String,
-    /// Where it stands; of very many places, the first.
+    /// Its current positions; only the first ones if there are very many.
     pub position: Vec<PositionBody>,
-    /// How many events its history has.
+    /// Number of events in its history.
     pub history_length: u64,
-    /// Who runs it; nobody, while it only waits.
+    /// The process that runs it; absent while it only waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
 }
 
-/// One place where an execution stands.
+/// One position of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PositionBody {
     /// The state.
     pub state: String,
-    /// What it does there: ready, working, awaitingCallback, waiting,
-    /// backingOff or gathering.
+    /// Its activity there: ready, working, awaitingCallback, waiting, backingOff or
+    /// gathering.
     pub doing: &'static str,
-    /// How often the state was tried before.
+    /// Number of earlier attempts of the state.
     pub attempt: u64,
     /// When it entered the state.
     pub entered_at: Timestamp,
-    /// When it goes on by itself.
+    /// When it continues by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakes_at: Option<Timestamp>,
-    /// How many branches or iterations are done.
+    /// Number of finished branches or iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done: Option<u64>,
-    /// How many there are.
+    /// Total number of branches or iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// The iterations of Maps that it is in, from the outside in.
+    /// The Map iterations that contain it, outermost first.
     pub iterations: Vec<IterationBody>,
 }
 
@@ -74,48 +74,48 @@ pub struct IterationBody {
     pub index: u64,
 }
 
-/// An execution with what it was given and what came of it.
+/// An execution, with input and result.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionBody {
-    /// What lists show.
+    /// The summary, as in lists.
     #[serde(flatten)]
     pub summary: ExecutionSummary,
-    /// What it was given.
+    /// Its input.
     pub input: Value,
-    /// What came of it, if it ended well.
+    /// Its output, if it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// The name of the error that it ended with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What happened then.
+    /// The cause of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// How far its tasks are, as far as they tell.
+    /// Progress of its tasks, as far as reported.
     pub progress: Vec<ProgressBody>,
 }
 
-/// How far a task is.
+/// Progress of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressBody {
-    /// The state that it is the work of.
+    /// The task's state.
     pub state: String,
     /// The task's number in its execution.
     pub task: u64,
-    /// When it was begun here.
+    /// When it began in this process.
     pub begun_at: Timestamp,
-    /// When it told this.
+    /// When it reported this.
     pub at: Timestamp,
-    /// How much is done.
+    /// Amount done.
     pub done: u64,
-    /// How much there is, if that is known.
+    /// Total amount, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// What is counted.
+    /// The unit of both.
     pub unit: String,
-    /// How many of them were done per second lately, as far as that is known.
+    /// Recent rate per second, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
     /// What is being done, for people.
@@ -123,8 +123,8 @@ pub struct ProgressBody {
     pub note: Option<String>,
 }
 
-impl From<Summary> for ExecutionSummary {
-    fn from(shown: Summary) -> Self {
+impl From<ExecutionOverview> for ExecutionSummary {
+    fn from(shown: ExecutionOverview) -> Self {
         let name = shown.id.split_once(':').map_or("", |(_, name)| name);
         Self {
             name: name.to_owned(),
@@ -145,12 +145,12 @@ impl From<Summary> for ExecutionSummary {
 impl From<Position> for PositionBody {
     fn from(position: Position) -> Self {
         let (doing, gathered) = match position.doing {
-            Doing::Ready => ("ready", None),
-            Doing::Working => ("working", None),
-            Doing::AwaitingCallback => ("awaitingCallback", None),
-            Doing::Waiting => ("waiting", None),
-            Doing::BackingOff => ("backingOff", None),
-            Doing::Gathering { done, total } => ("gathering", Some((done, total))),
+            RunActivity::Ready => ("ready", None),
+            RunActivity::Working => ("working", None),
+            RunActivity::AwaitingCallback => ("awaitingCallback", None),
+            RunActivity::Waiting => ("waiting", None),
+            RunActivity::BackingOff => ("backingOff", None),
+            RunActivity::Gathering { done, total } => ("gathering", Some((done, total))),
         };
         let iterations = position.iterations.into_iter();
         Self {
@@ -171,8 +171,8 @@ impl From<Position> for PositionBody {
     }
 }
 
-impl From<Description> for ExecutionBody {
-    fn from(shown: Description) -> Self {
+impl From<ExecutionDetails> for ExecutionBody {
+    fn from(shown: ExecutionDetails) -> Self {
         Self {
             summary: shown.summary.into(),
             input: shown.input,
@@ -185,17 +185,17 @@ impl From<Description> for ExecutionBody {
 }
 
 impl From<TaskProgress> for ProgressBody {
-    fn from(told: TaskProgress) -> Self {
+    fn from(progress: TaskProgress) -> Self {
         Self {
-            state: told.state,
-            task: told.task.0,
-            begun_at: Timestamp::from_unix_ms(told.begun_at_ms),
-            at: Timestamp::from_unix_ms(told.at_ms),
-            done: told.progress.done,
-            total: told.progress.total,
-            unit: told.progress.unit,
-            per_second: told.per_second,
-            note: told.progress.note,
+            state: progress.state,
+            task: progress.task.0,
+            begun_at: Timestamp::from_unix_ms(progress.begun_at_ms),
+            at: Timestamp::from_unix_ms(progress.at_ms),
+            done: progress.progress.done,
+            total: progress.progress.total,
+            unit: progress.progress.unit,
+            per_second: progress.per_second,
+            note: progress.progress.note,
         }
     }
 }

@@ -1,23 +1,23 @@
-//! What is deployed: Ballast's own workflows, and those of operators.
+//! Deployed workflows: built-in ones and those of operators.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::error::did_you_mean;
 use ballast_domain::{Error, ErrorCode, Result, Timestamp};
-use ballast_state_machines::definitions::{self as built_in, BuiltIn};
-use ballast_state_machines::engine::{DeployError, Engine, NoHandler};
-use ballast_state_machines::language::{Definition, Problem};
-use ballast_state_machines::store::{Deployed, KeepError};
+use ballast_state_machines::definitions::{self as built_in, BuiltInWorkflow};
+use ballast_state_machines::engine::{DeployError, Engine, MissingHandlers};
+use ballast_state_machines::language::{Definition, DefinitionProblem};
+use ballast_state_machines::store::{Deployment, SaveDefinitionError};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::audit::{self, DeployedRecord};
-use super::{away, engine};
+use super::audit::{self, DeploymentRecord};
+use super::{engine, store_unavailable};
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 
-/// More of a broken definition is told by `workflow check`.
-const PROBLEMS_TOLD: usize = 100;
+/// Maximum number of problems in an error; `workflow check` lists all.
+const PROBLEMS_MAX: usize = 100;
 
 /// A workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -26,27 +26,26 @@ pub struct WorkflowBody {
     /// Its name.
     #[schema(example = "move-tenant")]
     pub workflow: String,
-    /// Whether it comes with Ballast.
+    /// Whether it is built in.
     pub built_in: bool,
-    /// What it is for, as its definition says.
+    /// The comment of its definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// The state that it begins with.
+    /// Its first state.
     pub start_at: String,
-    /// What names its definition.
+    /// Hash of its definition.
     pub definition_hash: String,
-    /// Since when this definition is deployed.
+    /// When this definition was deployed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployed_at: Option<Timestamp>,
-    /// The resources that nobody does the work of here: with any, it cannot
-    /// be started.
+    /// Resources without a handler on this instance. With any, it cannot be started.
     pub missing_handlers: Vec<String>,
 }
 
 /// A workflow with its definition.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct WorkflowDetail {
-    /// What lists show.
+    /// The summary, as in lists.
     #[serde(flatten)]
     pub workflow: WorkflowBody,
     /// The definition, in the Amazon States Language.
@@ -54,31 +53,35 @@ pub struct WorkflowDetail {
     pub definition: Value,
 }
 
-/// A workflow that was deployed.
+/// A deployed workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct WorkflowDeployed {
-    /// What lists show.
+    /// The summary, as in lists.
     #[serde(flatten)]
     pub workflow: WorkflowBody,
-    /// What is worth a second look.
+    /// Warnings about the definition.
     #[schema(value_type = Vec<Object>)]
-    pub problems: Vec<Problem>,
+    pub problems: Vec<DefinitionProblem>,
 }
 
-/// Every workflow, in the order of the names.
+/// Every workflow, ordered by name.
 pub async fn list(plane: &ControlPlane) -> Result<Vec<WorkflowBody>> {
     let engine = engine(plane)?;
     let mut found = BTreeMap::new();
     for known in built_in::ALL {
-        if let Some(body) = own(engine, known) {
+        if let Some(body) = built_in_body(engine, known) {
             found.insert(known.name.to_owned(), body);
         }
     }
-    for deployed in engine.deployed().await.map_err(away)? {
-        let Some(definition) = engine.definition(&deployed.hash).await.map_err(away)? else {
+    for deployed in engine.deployed().await.map_err(store_unavailable)? {
+        let Some(definition) = engine
+            .definition(&deployed.hash)
+            .await
+            .map_err(store_unavailable)?
+        else {
             continue;
         };
-        let body = described(engine, &deployed.name, &deployed.hash, &definition);
+        let body = workflow_body(engine, &deployed.name, &deployed.hash, &definition);
         let at = Some(Timestamp::from_unix_ms(deployed.at_ms));
         found.insert(
             deployed.name,
@@ -94,10 +97,13 @@ pub async fn list(plane: &ControlPlane) -> Result<Vec<WorkflowBody>> {
 /// One workflow, with its definition.
 pub async fn get(plane: &ControlPlane, name: &str) -> Result<WorkflowDetail> {
     let engine = engine(plane)?;
-    if let Some(deployed) = deployed(engine, name).await? {
-        let definition = engine.definition(&deployed.hash).await.map_err(away)?;
+    if let Some(deployed) = find_deployed(engine, name).await? {
+        let definition = engine
+            .definition(&deployed.hash)
+            .await
+            .map_err(store_unavailable)?;
         if let Some(definition) = definition {
-            let body = described(engine, name, &deployed.hash, &definition);
+            let body = workflow_body(engine, name, &deployed.hash, &definition);
             return Ok(WorkflowDetail {
                 workflow: WorkflowBody {
                     deployed_at: Some(Timestamp::from_unix_ms(deployed.at_ms)),
@@ -107,8 +113,9 @@ pub async fn get(plane: &ControlPlane, name: &str) -> Result<WorkflowDetail> {
             });
         }
     }
-    let known = BuiltIn::find(name);
-    let read = known.and_then(|known| Some((own(engine, known)?, known.definition().ok()?)));
+    let known = BuiltInWorkflow::find(name);
+    let read =
+        known.and_then(|known| Some((built_in_body(engine, known)?, known.definition().ok()?)));
     match read {
         Some((workflow, definition)) => Ok(WorkflowDetail {
             workflow,
@@ -126,52 +133,52 @@ pub async fn deploy(
     document: &Value,
 ) -> Result<WorkflowDeployed> {
     let engine = engine(plane)?;
-    if BuiltIn::find(name).is_some() {
-        let detail = format!("{name} comes with Ballast and is not replaced");
+    if BuiltInWorkflow::find(name).is_some() {
+        let detail = format!("{name} is built in and cannot be replaced");
         return Err(Error::new(ErrorCode::WorkflowBuiltIn, detail));
     }
     let text = document.to_string();
-    // What is refused leaves no trace in the audit log.
-    let examined = engine.examine(name, &text).map_err(refused)?;
-    let record = DeployedRecord {
+    // Validate first: rejected definitions leave no trace in the audit log.
+    let checked = engine.check_definition(name, &text).map_err(to_error)?;
+    let record = DeploymentRecord {
         workflow: name.to_owned(),
-        definition_hash: examined.hash.clone(),
+        definition_hash: checked.hash.clone(),
     };
-    audit::note(plane, intent, "workflow.deploy", &record).await?;
-    engine.deploy(name, &text).await.map_err(refused)?;
-    let body = described(engine, name, &examined.hash, &examined.definition);
-    let deployed_at = deployed(engine, name).await?;
+    audit::record(plane, intent, "workflow.deploy", &record).await?;
+    engine.deploy(name, &text).await.map_err(to_error)?;
+    let body = workflow_body(engine, name, &checked.hash, &checked.definition);
+    let deployed_at = find_deployed(engine, name).await?;
     Ok(WorkflowDeployed {
         workflow: WorkflowBody {
             deployed_at: deployed_at.map(|deployed| Timestamp::from_unix_ms(deployed.at_ms)),
             ..body
         },
-        problems: examined.problems,
+        problems: checked.problems,
     })
 }
 
-/// Takes a workflow away: nothing is started under its name any more.
-/// Executions that are on their way go on.
+/// Removes a workflow: no further executions start. Running ones continue.
 pub async fn remove(plane: &ControlPlane, intent: &Intent, name: &str) -> Result<()> {
     let engine = engine(plane)?;
-    if BuiltIn::find(name).is_some() {
-        let detail = format!("{name} comes with Ballast and stays");
-        return Err(Error::new(ErrorCode::WorkflowBuiltIn, detail).next("Leave it alone."));
+    if BuiltInWorkflow::find(name).is_some() {
+        let detail = format!("{name} is built in and cannot be removed");
+        return Err(Error::new(ErrorCode::WorkflowBuiltIn, detail)
+            .next("Deploy a workflow under another name instead."));
     }
-    let Some(known) = deployed(engine, name).await? else {
+    let Some(known) = find_deployed(engine, name).await? else {
         return Err(not_found(plane, name).await);
     };
-    let record = DeployedRecord {
+    let record = DeploymentRecord {
         workflow: name.to_owned(),
         definition_hash: known.hash,
     };
-    audit::note(plane, intent, "workflow.remove", &record).await?;
-    engine.withdraw(name).await.map_err(away)?;
+    audit::record(plane, intent, "workflow.remove", &record).await?;
+    engine.withdraw(name).await.map_err(store_unavailable)?;
     Ok(())
 }
 
-/// Deploys those of Ballast's own workflows that there are handlers for.
-pub async fn deploy_own(engine: &Engine) -> Result<(), DeployError> {
+/// Deploys the built-in workflows that have all their handlers.
+pub async fn deploy_built_in(engine: &Engine) -> Result<(), DeployError> {
     for known in built_in::ALL {
         match engine.deploy(known.name, known.text).await {
             Ok(_) | Err(DeployError::NoHandler(_)) => {}
@@ -181,23 +188,23 @@ pub async fn deploy_own(engine: &Engine) -> Result<(), DeployError> {
     Ok(())
 }
 
-/// What a workflow's name stands for.
-async fn deployed(engine: &Engine, name: &str) -> Result<Option<Deployed>> {
-    let deployed = engine.deployed().await.map_err(away)?;
+/// The deployment of a workflow, if any.
+async fn find_deployed(engine: &Engine, name: &str) -> Result<Option<Deployment>> {
+    let deployed = engine.deployed().await.map_err(store_unavailable)?;
     Ok(deployed.into_iter().find(|known| known.name == name))
 }
 
-/// One of Ballast's own, deployed or not.
-fn own(engine: &Engine, known: BuiltIn) -> Option<WorkflowBody> {
+/// A built-in workflow, deployed or not.
+fn built_in_body(engine: &Engine, known: BuiltInWorkflow) -> Option<WorkflowBody> {
     let definition = known.definition().ok()?;
-    let hash = ballast_state_machines::engine::hash(known.text);
-    Some(described(engine, known.name, &hash, &definition))
+    let hash = ballast_state_machines::engine::hash_definition(known.text);
+    Some(workflow_body(engine, known.name, &hash, &definition))
 }
 
-fn described(engine: &Engine, name: &str, hash: &str, definition: &Definition) -> WorkflowBody {
+fn workflow_body(engine: &Engine, name: &str, hash: &str, definition: &Definition) -> WorkflowBody {
     WorkflowBody {
         workflow: name.to_owned(),
-        built_in: BuiltIn::find(name).is_some(),
+        built_in: BuiltInWorkflow::find(name).is_some(),
         comment: definition.comment().map(str::to_owned),
         start_at: definition.start_at().to_owned(),
         definition_hash: hash.to_owned(),
@@ -213,35 +220,34 @@ pub(super) async fn not_found(plane: &ControlPlane, name: &str) -> Error {
     Error::new(ErrorCode::WorkflowNotFound, detail)
 }
 
-pub(super) fn no_handler(missing: &NoHandler) -> Error {
-    let detail = format!(
-        "no handler does the work of {}",
-        missing.resources.join(", ")
-    );
+pub(super) fn no_handler(missing: &MissingHandlers) -> Error {
+    let detail = format!("there is no handler for {}", missing.resources.join(", "));
     Error::new(ErrorCode::NoHandler, detail)
 }
 
-fn refused(error: DeployError) -> Error {
+fn to_error(error: DeployError) -> Error {
     match error {
         DeployError::BadName(bad) => Error::invalid_field("path", bad.to_string()),
         DeployError::NoHandler(missing) => no_handler(&missing),
         DeployError::Invalid { problems } | DeployError::Unfilled { unfilled: problems } => {
-            let told = problems.first().map(ToString::to_string);
+            let first = problems.first().map(ToString::to_string);
             let more = match problems.len() {
                 0 | 1 => String::new(),
                 many => format!(" (and {} more)", many - 1),
             };
-            let detail = format!("{}{more}", told.unwrap_or_default());
+            let detail = format!("{}{more}", first.unwrap_or_default());
             let error = Error::new(ErrorCode::InvalidDefinition, detail);
             problems
                 .into_iter()
-                .take(PROBLEMS_TOLD)
+                .take(PROBLEMS_MAX)
                 .fold(error, |error, problem| {
                     error.at(&problem.path, problem.message)
                 })
         }
-        DeployError::Keep(KeepError::Unfit(unfit)) => Error::invalid_field("", unfit.to_string()),
-        DeployError::Keep(KeepError::Store(source)) => away(source),
-        DeployError::Keep(other) => Error::internal("keep a definition", other),
+        DeployError::Save(SaveDefinitionError::InvalidRecord(unfit)) => {
+            Error::invalid_field("", unfit.to_string())
+        }
+        DeployError::Save(SaveDefinitionError::Store(source)) => store_unavailable(source),
+        DeployError::Save(other) => Error::internal("keep a definition", other),
     }
 }

@@ -1,21 +1,21 @@
-//! Workflows: what is deployed, what runs, what is asked of it.
+//! Workflows and their executions.
 //!
 //! ```text
-//!   definitions   what is deployed, and by whom
-//!   executions    started, listed, shown
-//!   ask           pause, resume, cancel, signal
-//!   body          what is shown of them
-//!   audit         who asked what of which, in the registry
-//!   tasks         resources that anybody's workflow may use
+//!   definitions   deployed definitions
+//!   executions    start, list, show
+//!   commands      pause, resume, cancel, signal, heartbeat
+//!   body          executions as the API shows them
+//!   audit         records of commands, in the registry
+//!   tasks         resources that any workflow may use
 //! ```
-//! The engine itself is the crate `ballast-state-machines`, which knows
-//! nothing of tenants or tokens. Whoever opens the control plane gives it one
-//! ([`ControlPlane::run_workflows`]): after it is open, because the tasks of
-//! Ballast's own workflows use the control plane.
+//! The engine itself is the crate `ballast-state-machines`, which knows nothing of
+//! tenants or tokens. It is attached after the control plane is open
+//! ([`ControlPlane::set_workflows`]), because the tasks of built-in workflows use the
+//! control plane.
 
-pub mod ask;
 mod audit;
 pub mod body;
+pub mod commands;
 pub mod definitions;
 pub mod executions;
 pub mod tasks;
@@ -24,15 +24,15 @@ use std::sync::Arc;
 
 use ballast_domain::{Error, ErrorCode, Result};
 use ballast_state_machines::engine::Engine;
-use ballast_state_machines::store::StoreError;
+use ballast_state_machines::store::ExecutionStoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::plane::ControlPlane;
 
-/// How many may watch executions at the same time.
+/// Maximum number of concurrent watchers.
 const WATCHERS_MAX: usize = 1_000;
 
-/// The engine, and who looks at it.
+/// The engine and its watchers.
 pub struct Workflows {
     engine: Engine,
     watchers: Arc<Semaphore>,
@@ -40,7 +40,7 @@ pub struct Workflows {
 }
 
 impl Workflows {
-    /// Workflows run by this engine.
+    /// Uses this engine.
     #[must_use]
     pub fn new(engine: Engine) -> Self {
         Self {
@@ -56,37 +56,37 @@ impl Workflows {
         &self.engine
     }
 
-    /// Lets those who watch go: they would stay until the end.
-    pub fn end(&self) {
+    /// Ends all watch streams, which would otherwise delay the shutdown.
+    pub fn stop_watchers(&self) {
         self.ending.send_replace(true);
     }
 
-    /// A place among those who watch, and the sign to go.
-    pub(crate) fn watcher(&self) -> Result<(OwnedSemaphorePermit, watch::Receiver<bool>)> {
+    /// A watcher's permit, and the shutdown signal.
+    pub(crate) fn subscribe(&self) -> Result<(OwnedSemaphorePermit, watch::Receiver<bool>)> {
         let place = Arc::clone(&self.watchers).try_acquire_owned();
         let place = place.map_err(|_| {
-            let error = Error::new(ErrorCode::Busy, "too many watch executions already");
+            let error = Error::new(ErrorCode::Busy, "too many concurrent watchers");
             error.retry_after(5)
         })?;
         Ok((place, self.ending.subscribe()))
     }
 }
 
-/// The engine, if there is one yet.
+/// The engine, once attached.
 pub(crate) fn engine(plane: &ControlPlane) -> Result<&Engine> {
-    Ok(running(plane)?.engine())
+    Ok(workflows(plane)?.engine())
 }
 
-pub(crate) fn running(plane: &ControlPlane) -> Result<&Workflows> {
+pub(crate) fn workflows(plane: &ControlPlane) -> Result<&Workflows> {
     plane.workflows().ok_or_else(|| {
         let error = Error::new(ErrorCode::Unavailable, "the workflow engine is starting");
         error.retry_after(1)
     })
 }
 
-/// That the store is away is not the caller's fault and may pass.
-pub(crate) fn away(source: StoreError) -> Error {
-    let detail = "the store of executions cannot be used right now";
+/// A store error is not the caller's fault and may be temporary.
+pub(crate) fn store_unavailable(source: ExecutionStoreError) -> Error {
+    let detail = "the execution store is unavailable";
     let error = Error::new(ErrorCode::Unavailable, detail);
     error.because(source).retry_after(1)
 }

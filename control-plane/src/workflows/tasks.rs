@@ -1,46 +1,48 @@
-//! Resources that anybody's workflow may use: work that takes a while, to try
-//! a workflow out, and an approval that somebody gives by a signal.
+//! Resources that any workflow may use: simulated work, to try a workflow out, and an
+//! approval by signal.
 
 use std::time::Duration;
 
-use ballast_state_machines::engine::{Progress, Registry, TaskContext, TaskError};
+use ballast_state_machines::engine::{HandlerRegistry, ProgressReport, TaskContext, TaskError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Work that takes a while and tells how far it is.
+/// Simulated work that takes a while and reports progress.
 pub const WORK: &str = "ballast:work";
-/// Waits until somebody answers with a signal.
+/// Waits for a signal.
 pub const APPROVAL: &str = "ballast:approval.waitForTaskToken";
 
-/// How often work tells how far it is.
-const BEAT: Duration = Duration::from_millis(200);
+/// How often work reports progress.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(200);
 const SECONDS_MAX: f64 = 86_400.0;
 
-/// With handlers for these.
+/// Registers these resources.
 #[must_use]
-pub fn with_common(registry: Registry) -> Registry {
-    registry.function(WORK, work).function(APPROVAL, approval)
+pub fn with_common(registry: HandlerRegistry) -> HandlerRegistry {
+    registry
+        .with_function(WORK, work)
+        .with_function(APPROVAL, approval)
 }
 
-/// What work is to be.
+/// The input of simulated work.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Work {
-    /// How long it takes.
+struct WorkInput {
+    /// Duration in seconds.
     seconds: f64,
-    /// How much there is to do.
+    /// Amount of work.
     units: u64,
-    /// What is counted.
+    /// The unit.
     unit: String,
-    /// What is being done.
+    /// What is being done, for people.
     note: Option<String>,
-    /// How many attempts fail before one succeeds.
+    /// Number of attempts that fail before one succeeds.
     failures: u64,
-    /// The error that they fail with.
+    /// The name of the error that they fail with.
     error: String,
 }
 
-impl Default for Work {
+impl Default for WorkInput {
     fn default() -> Self {
         Self {
             seconds: 1.0,
@@ -48,19 +50,19 @@ impl Default for Work {
             unit: "units".to_owned(),
             note: None,
             failures: 0,
-            error: "Work.Failed".to_owned(),
+            error: "WorkInput.Failed".to_owned(),
         }
     }
 }
 
-async fn work(work: Work, context: TaskContext) -> Result<Value, TaskError> {
+async fn work(work: WorkInput, context: TaskContext) -> Result<Value, TaskError> {
     if !(0.0..=SECONDS_MAX).contains(&work.seconds) {
         let cause = format!("seconds must be from 0 to {SECONDS_MAX}");
-        return Err(TaskError::new("Work.BadInput", cause));
+        return Err(TaskError::new("WorkInput.BadInput", cause));
     }
     let fails = context.attempt() < work.failures;
     let all = Duration::from_secs_f64(work.seconds);
-    // One that fails does so half way.
+    // Failing attempts fail half way.
     let until = if fails { all / 2 } else { all };
     let mut worked = Duration::ZERO;
     loop {
@@ -76,7 +78,7 @@ async fn work(work: Work, context: TaskContext) -> Result<Value, TaskError> {
             reason = "it is for show"
         )]
         let done = (work.units as f64 * share) as u64;
-        context.heartbeat(Progress {
+        context.heartbeat(ProgressReport {
             done: done.min(work.units),
             total: Some(work.units),
             unit: work.unit.clone(),
@@ -85,11 +87,11 @@ async fn work(work: Work, context: TaskContext) -> Result<Value, TaskError> {
         if worked >= until {
             break;
         }
-        let step = BEAT.min(until - worked);
+        let step = HEARTBEAT_INTERVAL.min(until - worked);
         tokio::select! {
             () = tokio::time::sleep(step) => worked += step,
             () = context.cancelled() => {
-                return Err(TaskError::new("Work.Cancelled", "it was told to stop"));
+                return Err(TaskError::new("WorkInput.Cancelled", "cancelled"));
             }
         }
     }
@@ -104,7 +106,7 @@ async fn work(work: Work, context: TaskContext) -> Result<Value, TaskError> {
     Ok(json!({"units": work.units, "seconds": work.seconds}))
 }
 
-/// It is handed over as soon as it is asked for.
+/// Returns at once: the token is already handed over.
 async fn approval(_: Value, context: TaskContext) -> Result<Value, TaskError> {
     let how = format!("ballast execution signal {}", context.execution());
     Ok(json!({ "answerWith": how }))

@@ -1,29 +1,29 @@
-//! What happens in a move's window: shards that are away, tenants that are
-//! worse off.
+//! The dual-read window: unreachable shards, and tenants that are worse off.
 
-use ballast_control_plane::migrations::ask::Ask;
-use ballast_control_plane::migrations::begin::NewMove;
+use ballast_control_plane::migrations::begin::NewMigration;
+use ballast_control_plane::migrations::commands::MigrationCommand;
 use ballast_domain::ShardId;
-use ballast_domain::migration::{Stage, Status};
-use ballast_domain::moving::MoveId;
+use ballast_domain::migration::{MigrationStage, MigrationStatus};
+use ballast_domain::moving::MigrationId;
 
-use crate::house::House;
+use crate::fixture::TestFleet;
 
-/// A move whose window stays open.
-pub(crate) async fn in_window(house: &House, to: &ShardId) -> MoveId {
-    let new = NewMove {
+/// Begins a migration whose window stays open.
+pub(crate) async fn open_window(fleet: &TestFleet, to: &ShardId) -> MigrationId {
+    let new = NewMigration {
         window_ms: Some(3_600_000),
-        ..House::to(to)
+        ..TestFleet::to(to)
     };
-    in_window_of(house, &new).await
+    start_in_window(fleet, &new).await
 }
 
-pub(crate) async fn in_window_of(house: &House, new: &NewMove) -> MoveId {
-    let begun = house.begin(new).await.unwrap();
+pub(crate) async fn start_in_window(fleet: &TestFleet, new: &NewMigration) -> MigrationId {
+    let begun = fleet.begin(new).await.unwrap();
     let id = begun.migration.value.migration_id;
-    house
+    fleet
         .until(&id, "cut over", |shown| {
-            shown.migration.value.stage == Stage::CutOver && shown.phase == "MonitorDualRead"
+            shown.migration.value.stage == MigrationStage::CutOver
+                && shown.phase == "MonitorDualRead"
         })
         .await;
     id
@@ -31,74 +31,81 @@ pub(crate) async fn in_window_of(house: &House, new: &NewMove) -> MoveId {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_that_is_away_is_waited_for_and_nothing_goes_back_by_itself() {
-    let house = House::new().await;
-    let voting = house.voting(2);
+    let fleet = TestFleet::new().await;
+    let voting = fleet.voting(2);
     voting.more(20).await;
-    let from = house.owner().await;
-    let [to, _] = house.others().await;
-    let id = in_window(&house, &to).await;
+    let from = fleet.owner().await;
+    let [to, _] = fleet.others().await;
+    let id = open_window(&fleet, &to).await;
     for shard in [&to, &from] {
-        house.cellar.set_away(Some(shard.as_str()));
-        let waiting = house
-            .until(&id, "it waits", |shown| shown.status == Status::Waiting)
+        fleet.shards.set_away(Some(shard.as_str()));
+        let waiting = fleet
+            .until(&id, "it waits", |shown| {
+                shown.status == MigrationStatus::Waiting
+            })
             .await;
         let why = waiting.migration.value.waiting_for.unwrap();
         assert!(why.starts_with(shard.as_str()), "{why}");
         assert_eq!(waiting.phase, "MonitorDualRead");
-        assert_eq!(house.owner().await, to);
-        house.cellar.set_away(None);
-        house
-            .until(&id, "it goes on", |shown| shown.status == Status::Running)
+        assert_eq!(fleet.owner().await, to);
+        fleet.shards.set_away(None);
+        fleet
+            .until(&id, "it goes on", |shown| {
+                shown.status == MigrationStatus::Running
+            })
             .await;
     }
     voting.more(20).await;
-    house.ask(&id, Ask::Complete).await.unwrap();
-    assert_eq!(house.ended(&id).await.status, Status::Completed);
+    fleet
+        .command(&id, MigrationCommand::Complete)
+        .await
+        .unwrap();
+    assert_eq!(fleet.ended(&id).await.status, MigrationStatus::Completed);
     let votes = voting.stop().await;
-    house.holds(&to, &votes).await;
+    fleet.holds(&to, &votes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_wants_it_back_from_a_shard_that_is_away_is_told_and_waits() {
-    let house = House::new().await;
-    let voting = house.voting(2);
+async fn a_reversal_waits_for_an_unreachable_target_and_says_so() {
+    let fleet = TestFleet::new().await;
+    let voting = fleet.voting(2);
     voting.more(20).await;
-    let from = house.owner().await;
-    let [to, _] = house.others().await;
-    let id = in_window(&house, &to).await;
+    let from = fleet.owner().await;
+    let [to, _] = fleet.others().await;
+    let id = open_window(&fleet, &to).await;
     voting.more(20).await;
-    house.cellar.set_away(Some(to.as_str()));
-    house.ask(&id, Ask::Reverse).await.unwrap();
-    let waiting = house
+    fleet.shards.set_away(Some(to.as_str()));
+    fleet.command(&id, MigrationCommand::Reverse).await.unwrap();
+    let waiting = fleet
         .until(&id, "it waits on its way back", |shown| {
-            shown.status == Status::Waiting && shown.phase == "Rollback"
+            shown.status == MigrationStatus::Waiting && shown.phase == "Rollback"
         })
         .await;
     let why = waiting.migration.value.waiting_for.unwrap();
     assert!(why.contains(to.as_str()), "{why}");
-    house.cellar.set_away(None);
-    assert_eq!(house.ended(&id).await.status, Status::Reversed);
+    fleet.shards.set_away(None);
+    assert_eq!(fleet.ended(&id).await.status, MigrationStatus::Reversed);
     let votes = voting.stop().await;
-    house.holds(&from, &votes).await;
+    fleet.holds(&from, &votes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tenant_that_is_worse_off_at_the_target_is_brought_back() {
-    let house = House::new().await;
-    let voting = house.voting(2);
+    let fleet = TestFleet::new().await;
+    let voting = fleet.voting(2);
     voting.more(20).await;
-    let from = house.owner().await;
-    let [to, _] = house.others().await;
-    let id = in_window(&house, &to).await;
-    let ended = house
+    let from = fleet.owner().await;
+    let [to, _] = fleet.others().await;
+    let id = open_window(&fleet, &to).await;
+    let ended = fleet
         .until(&id, "over", |shown| {
-            house.told.failed(100);
+            fleet.readers.add_failed_calls(100);
             shown.migration.value.is_over()
         })
         .await;
-    assert_eq!(ended.status, Status::Reversed, "{ended:#?}");
+    assert_eq!(ended.status, MigrationStatus::Reversed, "{ended:#?}");
     let why = ended.migration.value.ended.unwrap().why.unwrap();
     assert!(why.contains("worse off"), "{why}");
     let votes = voting.stop().await;
-    house.holds(&from, &votes).await;
+    fleet.holds(&from, &votes).await;
 }

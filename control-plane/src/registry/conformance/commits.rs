@@ -1,28 +1,27 @@
-//! A commit happens whole or not at all, and only over what it expects.
+//! A commit is atomic, and requires everything it expects.
 
 use std::collections::BTreeSet;
 
 use ballast_domain::bounds::COMMIT_WRITES_MAX;
 use ballast_domain::registry::{
-    ABSENT, Commit, CommitError, EventQuery, Expect, Kind, Record, RecordKey, RecordQuery,
-    Registry, Reply, Write,
+    ABSENT, CommitError, EventQuery, Precondition, Record, RecordKey, RecordKind, RecordQuery,
+    RecordWrite, Registry, RegistryCommit, RememberedReply,
 };
 use ballast_domain::{Actor, Clock};
 use futures::future::join_all;
 
 use super::*;
 
-/// Starts all the commits at once, each in a task of its own, and returns how
-/// they went, in the order given. A large commit of tokens goes ahead of them,
-/// so that they gather behind it: an implementation that commits in groups
-/// shall have a group to get wrong.
+/// Starts all commits concurrently, each in its own task, and returns their outcomes
+/// in order. A large commit of tokens goes first, so that they queue up behind it and
+/// an implementation that commits in groups has a group to get wrong.
 pub(super) async fn at_once<S: Registry + Clone>(
     store: &S,
-    commits: Vec<Commit>,
+    commits: Vec<RegistryCommit>,
 ) -> Vec<Result<u64, CommitError>> {
     let past = store.revision().await.unwrap();
-    let large = (0..2_000).map(|n| Write {
-        key: RecordKey::new(Kind::Token, format!("large-{past}-{n}")),
+    let large = (0..2_000).map(|n| RecordWrite {
+        key: RecordKey::new(RecordKind::Token, format!("large-{past}-{n}")),
         ..create("")
     });
     let ahead = commit(large.collect());
@@ -42,8 +41,14 @@ pub(crate) async fn a_record_reads_as_it_was_written<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
     assert_eq!(store.revision().await.unwrap(), 0);
     assert_eq!(store.get(&key("acme")).await.unwrap(), None);
-    assert_eq!(done(&store, vec![put("acme", ABSENT, body(1))]).await, 1);
-    assert_eq!(done(&store, vec![put("acme", 1, body(2))]).await, 2);
+    assert_eq!(
+        commit_writes(&store, vec![put("acme", ABSENT, body(1))]).await,
+        1
+    );
+    assert_eq!(
+        commit_writes(&store, vec![put("acme", 1, body(2))]).await,
+        2
+    );
     let expected = Record {
         key: key("acme"),
         version: 2,
@@ -58,13 +63,13 @@ pub(crate) async fn a_record_reads_as_it_was_written<F: Fixture>() {
 
 pub(crate) async fn each_kind_has_its_own_ids<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    let of = |kind| Write {
+    let of = |kind| RecordWrite {
         key: RecordKey::new(kind, "same"),
         body: Some(format!("{:?}", kind.name())),
         ..create("same")
     };
-    done(&store, Kind::ALL.map(of).to_vec()).await;
-    for kind in Kind::ALL {
+    commit_writes(&store, RecordKind::ALL.map(of).to_vec()).await;
+    for kind in RecordKind::ALL {
         let record = store.get(&RecordKey::new(kind, "same")).await.unwrap();
         assert_eq!(record.unwrap().body, format!("{:?}", kind.name()));
         let listed = store.list(&RecordQuery::all(kind, 10)).await.unwrap();
@@ -74,21 +79,21 @@ pub(crate) async fn each_kind_has_its_own_ids<F: Fixture>() {
 
 pub(crate) async fn several_records_are_written_together<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    done(&store, vec![create("a"), create("b")]).await;
+    commit_writes(&store, vec![create("a"), create("b")]).await;
     let writes = vec![put("a", 1, body(1)), remove("b", 1), create("c")];
-    let revision = done(&store, writes).await;
+    let revision = commit_writes(&store, writes).await;
     assert_eq!(revision, 2);
     for (id, version) in [("a", Some(2)), ("b", None), ("c", Some(1))] {
         let record = store.get(&key(id)).await.unwrap();
-        let told = record.map(|one| (one.version, one.revision));
-        assert_eq!(told, version.map(|version| (version, revision)), "{id}");
+        let actual = record.map(|one| (one.version, one.revision));
+        assert_eq!(actual, version.map(|version| (version, revision)), "{id}");
     }
 }
 
 pub(crate) async fn creating_what_exists_conflicts<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    done(&store, vec![create("acme")]).await;
-    done(&store, vec![put("acme", 1, body(1))]).await;
+    commit_writes(&store, vec![create("acme")]).await;
+    commit_writes(&store, vec![put("acme", 1, body(1))]).await;
     let outcome = store.commit(commit(vec![create("acme")])).await;
     assert_conflict(outcome, "acme", ABSENT, 2);
 }
@@ -99,8 +104,8 @@ pub(crate) async fn changing_what_is_absent_conflicts<F: Fixture>() {
     assert_conflict(outcome, "acme", 3, ABSENT);
     let outcome = store.commit(commit(vec![remove("acme", 1)])).await;
     assert_conflict(outcome, "acme", 1, ABSENT);
-    done(&store, vec![create("acme")]).await;
-    done(&store, vec![remove("acme", 1)]).await;
+    commit_writes(&store, vec![create("acme")]).await;
+    commit_writes(&store, vec![remove("acme", 1)]).await;
     for expected in [1, 2] {
         let outcome = store.commit(commit(vec![remove("acme", expected)])).await;
         assert_conflict(outcome, "acme", expected, ABSENT);
@@ -110,24 +115,24 @@ pub(crate) async fn changing_what_is_absent_conflicts<F: Fixture>() {
 pub(crate) async fn one_stale_write_of_three_changes_nothing<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     let dressed = |write| with_tallies(with_terms(write, &["old"]), &["shard:1"]);
-    done(&store, vec![dressed(create("a")), dressed(create("b"))]).await;
-    done(&store, vec![dressed(put("b", 1, body(1)))]).await;
+    commit_writes(&store, vec![dressed(create("a")), dressed(create("b"))]).await;
+    commit_writes(&store, vec![dressed(put("b", 1, body(1)))]).await;
     let terms = ["old", "new", "shard:1", "shard:2"];
-    let before = picture(&store, &terms).await;
+    let before = read_snapshot(&store, &terms).await;
     let dressed = |write| with_tallies(with_terms(write, &["new"]), &["shard:2"]);
     let fresh = || dressed(create("c"));
     let changed = || dressed(put("a", 1, body(9)));
     let stale = || dressed(put("b", 1, body(9)));
-    // Wherever the stale one stands, and for a remembered reply as well.
-    let orders: [[Write; 3]; 3] = [
+    // In any position, and with a reply to remember.
+    let orders: [[RecordWrite; 3]; 3] = [
         [stale(), fresh(), changed()],
         [fresh(), stale(), changed()],
         [fresh(), changed(), stale()],
     ];
     for writes in orders {
         let outcome = store
-            .commit(Commit {
-                reply: Some(Reply {
+            .commit(RegistryCommit {
+                reply: Some(RememberedReply {
                     id: "request".to_owned(),
                     sealed: vec![1],
                     expires_at: fixture.clock().now().plus_seconds(60),
@@ -136,7 +141,7 @@ pub(crate) async fn one_stale_write_of_three_changes_nothing<F: Fixture>() {
             })
             .await;
         assert_conflict(outcome, "b", 1, 2);
-        assert_eq!(picture(&store, &terms).await, before);
+        assert_eq!(read_snapshot(&store, &terms).await, before);
         let reply = store.reply("request", fixture.clock().now()).await.unwrap();
         assert_eq!(reply, None);
     }
@@ -144,17 +149,17 @@ pub(crate) async fn one_stale_write_of_three_changes_nothing<F: Fixture>() {
 
 pub(crate) async fn an_expected_version_must_hold<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    done(&store, vec![create("fleet")]).await;
-    let under = |id: &str, version| Commit {
-        expects: vec![Expect::Version(key(id), version)],
+    commit_writes(&store, vec![create("fleet")]).await;
+    let under = |id: &str, version| RegistryCommit {
+        expects: vec![Precondition::Version(key(id), version)],
         ..commit(vec![create(&format!("made-under-{id}-{version}"))])
     };
     store.commit(under("fleet", 1)).await.unwrap();
     store.commit(under("nothing", ABSENT)).await.unwrap();
-    // Only looked at: it is as it was.
+    // A version that is only expected does not change.
     let fleet = store.get(&key("fleet")).await.unwrap().unwrap();
     assert_eq!((fleet.version, fleet.revision), (1, 1));
-    let before = picture(&store, &[]).await;
+    let before = read_snapshot(&store, &[]).await;
     assert_conflict(store.commit(under("fleet", 2)).await, "fleet", 2, 1);
     assert_conflict(
         store.commit(under("fleet", ABSENT)).await,
@@ -163,12 +168,16 @@ pub(crate) async fn an_expected_version_must_hold<F: Fixture>() {
         1,
     );
     assert_conflict(store.commit(under("nothing", 1)).await, "nothing", 1, 0);
-    assert_eq!(picture(&store, &[]).await, before);
+    assert_eq!(read_snapshot(&store, &[]).await, before);
 }
 
-fn below(limit: u64, id: &str) -> Commit {
-    Commit {
-        expects: vec![Expect::TallyBelow(Kind::Tenant, "shard:1".into(), limit)],
+fn below(limit: u64, id: &str) -> RegistryCommit {
+    RegistryCommit {
+        expects: vec![Precondition::TallyBelow(
+            RecordKind::Tenant,
+            "shard:1".into(),
+            limit,
+        )],
         ..commit(vec![create_with_tallies(id, &["shard:1"])])
     }
 }
@@ -187,17 +196,21 @@ pub(crate) async fn a_tally_must_be_below_its_limit<F: Fixture>() {
     assert_limit_reached(store.commit(below(0, "a")).await, 0);
     store.commit(below(2, "a")).await.unwrap();
     store.commit(below(2, "b")).await.unwrap();
-    let before = picture(&store, &["shard:1"]).await;
+    let before = read_snapshot(&store, &["shard:1"]).await;
     assert_limit_reached(store.commit(below(2, "c")).await, 2);
-    assert_eq!(picture(&store, &["shard:1"]).await, before);
-    // The tally of another kind is another tally.
-    let other = Commit {
-        expects: vec![Expect::TallyBelow(Kind::Key, "shard:1".into(), 1)],
+    assert_eq!(read_snapshot(&store, &["shard:1"]).await, before);
+    // Tallies of different kinds are independent.
+    let other = RegistryCommit {
+        expects: vec![Precondition::TallyBelow(
+            RecordKind::Key,
+            "shard:1".into(),
+            1,
+        )],
         ..commit(vec![create("c")])
     };
     store.commit(other).await.unwrap();
-    // What goes away makes room.
-    done(&store, vec![remove("a", 1)]).await;
+    // A removed record frees its place.
+    commit_writes(&store, vec![remove("a", 1)]).await;
     store.commit(below(2, "d")).await.unwrap();
 }
 
@@ -210,9 +223,9 @@ pub(crate) async fn many_commits_at_once_stop_at_the_limit<F: Fixture>() {
     for outcome in refused {
         assert_limit_reached(outcome, 17);
     }
-    let tallies = store.tallies(Kind::Tenant, "").await.unwrap();
+    let tallies = store.tallies(RecordKind::Tenant, "").await.unwrap();
     assert_eq!(tallies, counts(&[("shard:1", 17)]));
-    assert_eq!(found(&store, &["shard:1"]).await.len(), 17);
+    assert_eq!(find_ids(&store, &["shard:1"]).await.len(), 17);
     assert_eq!(store.revision().await.unwrap(), 17 + 1);
 }
 
@@ -235,7 +248,7 @@ pub(crate) async fn one_of_many_commits_at_once_wins_each_version<F: Fixture>() 
     }
     assert_eq!(store.revision().await.unwrap(), 5 + 5);
     let log = EventQuery {
-        kind: Some(Kind::Tenant),
+        kind: Some(RecordKind::Tenant),
         ..newest(1_000)
     };
     assert_eq!(store.events(&log).await.unwrap().len(), 5);
@@ -255,7 +268,7 @@ pub(crate) async fn many_commits_at_once_get_revisions_without_gaps<F: Fixture>(
             assert_eq!((record.version, record.revision), (1, revision));
         }
     }
-    // Theirs and that of the large one.
+    // Their revisions, and that of the large commit.
     assert_eq!(revisions.len(), 200);
     assert!(revisions.is_subset(&(1..=201).collect()));
     assert_eq!(store.revision().await.unwrap(), 201);
@@ -263,14 +276,14 @@ pub(crate) async fn many_commits_at_once_get_revisions_without_gaps<F: Fixture>(
 
 pub(crate) async fn a_removed_record_can_be_created_again<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    done(&store, vec![create("acme")]).await;
-    done(&store, vec![put("acme", 1, body(1))]).await;
-    done(&store, vec![remove("acme", 2)]).await;
+    commit_writes(&store, vec![create("acme")]).await;
+    commit_writes(&store, vec![put("acme", 1, body(1))]).await;
+    commit_writes(&store, vec![remove("acme", 2)]).await;
     assert_eq!(store.get(&key("acme")).await.unwrap(), None);
-    let all = RecordQuery::all(Kind::Tenant, 10);
+    let all = RecordQuery::all(RecordKind::Tenant, 10);
     assert_eq!(store.list(&all).await.unwrap(), vec![]);
-    done(&store, vec![put("acme", ABSENT, body(4))]).await;
-    // The version grows on: an ETag of the old life fits nothing of the new.
+    commit_writes(&store, vec![put("acme", ABSENT, body(4))]).await;
+    // The version continues: an old ETag never matches the new record.
     let record = store.get(&key("acme")).await.unwrap().unwrap();
     assert_eq!((record.version, record.revision), (4, 4));
     assert_conflict(
@@ -288,12 +301,12 @@ pub(crate) async fn a_removed_record_can_be_created_again<F: Fixture>() {
 
 pub(crate) async fn a_record_is_written_once_per_commit<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    done(&store, vec![create("acme")]).await;
-    let before = picture(&store, &[]).await;
+    commit_writes(&store, vec![create("acme")]).await;
+    let before = read_snapshot(&store, &[]).await;
     let twice = vec![put("acme", 1, body(1)), put("acme", 1, body(2))];
     let outcome = store.commit(commit(twice)).await;
     assert!(matches!(outcome, Err(CommitError::Store(_))), "{outcome:?}");
-    assert_eq!(picture(&store, &[]).await, before);
+    assert_eq!(read_snapshot(&store, &[]).await, before);
 }
 
 pub(crate) async fn a_commit_writes_only_so_many_records<F: Fixture>() {
@@ -302,24 +315,24 @@ pub(crate) async fn a_commit_writes_only_so_many_records<F: Fixture>() {
     let outcome = store.commit(commit(many(COMMIT_WRITES_MAX + 1))).await;
     assert!(matches!(outcome, Err(CommitError::Store(_))), "{outcome:?}");
     assert_eq!(store.revision().await.unwrap(), 0);
-    assert_eq!(done(&store, many(COMMIT_WRITES_MAX)).await, 1);
-    // The feed tells even the largest commit whole.
+    assert_eq!(commit_writes(&store, many(COMMIT_WRITES_MAX)).await, 1);
+    // The feed returns even the largest commit whole.
     assert_eq!(store.changes(0, 1).await.unwrap().len(), COMMIT_WRITES_MAX);
 }
 
 pub(crate) async fn a_commit_without_writes_has_no_revision<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
-    done(&store, vec![create("acme")]).await;
-    let before = picture(&store, &[]).await;
+    commit_writes(&store, vec![create("acme")]).await;
+    let before = read_snapshot(&store, &[]).await;
     let now = fixture.clock().now();
-    let reply = Reply {
+    let reply = RememberedReply {
         id: "request".to_owned(),
         sealed: vec![7],
         expires_at: now.plus_seconds(60),
     };
-    // It may still ask, and leave its answer.
-    let asking = |version| Commit {
-        expects: vec![Expect::Version(key("acme"), version)],
+    // It may still have expectations and a reply.
+    let asking = |version| RegistryCommit {
+        expects: vec![Precondition::Version(key("acme"), version)],
         reply: Some(reply.clone()),
         ..commit(Vec::new())
     };
@@ -327,11 +340,11 @@ pub(crate) async fn a_commit_without_writes_has_no_revision<F: Fixture>() {
     assert_eq!(store.reply("request", now).await.unwrap(), None);
     assert_eq!(store.commit(asking(1)).await.unwrap(), 1);
     assert_eq!(store.reply("request", now).await.unwrap(), Some(reply));
-    assert_eq!(picture(&store, &[]).await, before);
-    assert_eq!(done(&store, vec![create("b")]).await, 2);
+    assert_eq!(read_snapshot(&store, &[]).await, before);
+    assert_eq!(commit_writes(&store, vec![create("b")]).await, 2);
 }
 
-pub(crate) async fn what_is_written_is_read_verbatim<F: Fixture>() {
+pub(crate) async fn bodies_are_stored_verbatim<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
     let odd = [
         "it's \"quoted\" `and` [bracketed] -- ; % _ ?1 $.a",
@@ -345,7 +358,7 @@ pub(crate) async fn what_is_written_is_read_verbatim<F: Fixture>() {
     ];
     for text in odd {
         let json = serde_json::to_string(text).unwrap();
-        // Whitespace, the order of keys, escapes and long numbers stay too.
+        // Whitespace, key order, escapes and long numbers are preserved.
         let body = format!(
             "{{ \"z\": {json},\n\"a\": \"\\u0000\\ud83d\\uddf3\\/\", \"n\": 12345678901234567890.10 }}"
         );
@@ -353,7 +366,7 @@ pub(crate) async fn what_is_written_is_read_verbatim<F: Fixture>() {
         let tally = format!("tally:{text}");
         let write = with_tallies(with_terms(put(text, ABSENT, &*body), &[&term]), &[&tally]);
         let revision = store
-            .commit(Commit {
+            .commit(RegistryCommit {
                 actor: Actor {
                     name: text.to_owned(),
                     token_id: None,
@@ -373,8 +386,8 @@ pub(crate) async fn what_is_written_is_read_verbatim<F: Fixture>() {
         let read = store.get(&key(text)).await.unwrap();
         assert_eq!(read.as_ref(), Some(&record));
         assert_eq!(store.get_at(&key(text), revision).await.unwrap(), read);
-        assert_eq!(found(&store, &[&term, &tally]).await, [text]);
-        let tallies = store.tallies(Kind::Tenant, &tally).await.unwrap();
+        assert_eq!(find_ids(&store, &[&term, &tally]).await, [text]);
+        let tallies = store.tallies(RecordKind::Tenant, &tally).await.unwrap();
         assert_eq!(tallies, counts(&[(&tally, 1)]));
         let events = store.changes(revision - 1, 10).await.unwrap();
         let event = &events[0];

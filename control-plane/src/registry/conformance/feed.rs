@@ -1,26 +1,28 @@
-//! The change feed and the audit log: the same events, forwards and back.
+//! The change feed and the audit log: the same events in both directions.
 
-use ballast_domain::registry::{Commit, Event, EventQuery, Kind, RecordKey, Registry, Write};
+use ballast_domain::registry::{
+    EventQuery, RecordKey, RecordKind, RecordWrite, Registry, RegistryCommit, RegistryEvent,
+};
 use ballast_domain::{Actor, Clock, Timestamp};
 
 use super::*;
 
-fn revisions(events: &[Event]) -> Vec<u64> {
+fn revisions(events: &[RegistryEvent]) -> Vec<u64> {
     events.iter().map(|event| event.revision).collect()
 }
 
-fn sequences(events: &[Event]) -> Vec<u64> {
+fn sequences(events: &[RegistryEvent]) -> Vec<u64> {
     events.iter().map(|event| event.sequence).collect()
 }
 
 pub(crate) async fn changes_resume_from_any_revision<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
     assert_eq!(store.changes(0, 10).await.unwrap(), vec![]);
-    done(&store, vec![create("a"), create("b")]).await;
-    done(&store, vec![put("b", 1, body(1))]).await;
+    commit_writes(&store, vec![create("a"), create("b")]).await;
+    commit_writes(&store, vec![put("b", 1, body(1))]).await;
     let refused = store.commit(commit(vec![create("a"), create("z")])).await;
     assert_conflict(refused, "a", 0, 1);
-    done(&store, vec![remove("a", 1), create("c"), create("d")]).await;
+    commit_writes(&store, vec![remove("a", 1), create("c"), create("d")]).await;
     let all = store.changes(0, 100).await.unwrap();
     assert_eq!(revisions(&all), [1, 1, 2, 3, 3, 3]);
     // Oldest first, and within a commit in the order of its writes.
@@ -28,7 +30,7 @@ pub(crate) async fn changes_resume_from_any_revision<F: Fixture>() {
     let names: Vec<&str> = all.iter().map(|event| event.key.id.as_str()).collect();
     assert_eq!(names, ["a", "b", "b", "a", "c", "d"]);
     for revision in 0..=3 {
-        let rest: Vec<Event> = all
+        let rest: Vec<RegistryEvent> = all
             .iter()
             .filter(|event| event.revision > revision)
             .cloned()
@@ -40,7 +42,7 @@ pub(crate) async fn changes_resume_from_any_revision<F: Fixture>() {
 
 pub(crate) async fn changes_carry_what_was_and_what_is<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
-    let change = |action, writes| Commit {
+    let change = |action, writes| RegistryCommit {
         actor: Actor {
             name: "ops".to_owned(),
             token_id: Some("tok-0123456789abcdef".parse().unwrap()),
@@ -70,7 +72,7 @@ pub(crate) async fn changes_carry_what_was_and_what_is<F: Fixture>() {
     for (number, ((event, made), (before, after))) in
         (1..).zip(events.into_iter().zip(history).zip(bodies))
     {
-        let expected = Event {
+        let expected = RegistryEvent {
             sequence: event.sequence,
             revision: number,
             at: fixture.clock().now(),
@@ -94,9 +96,9 @@ pub(crate) async fn changes_come_in_whole_commits<F: Fixture>() {
             n += 1;
             create(&format!("t-{n}"))
         });
-        done(&store, writes.collect()).await;
+        commit_writes(&store, writes.collect()).await;
     }
-    // From where, how many at the least → up to which revision.
+    // From revision, minimum count → up to revision.
     let pages = [
         (0, 1, 1),
         (0, 2, 2),
@@ -107,26 +109,26 @@ pub(crate) async fn changes_come_in_whole_commits<F: Fixture>() {
         (3, 2, 5),
         (4, 1, 5),
         (0, 1_000, 5),
-        // Asking for none would never get on: it gets one commit.
+        // A limit of 0 would make no progress: it returns one commit.
         (1, 0, 2),
     ];
     let all = store.changes(0, 1_000).await.unwrap();
     for (from, limit, to) in pages {
-        let expected: Vec<Event> = all
+        let expected: Vec<RegistryEvent> = all
             .iter()
             .filter(|event| (from + 1..=to).contains(&event.revision))
             .cloned()
             .collect();
-        let told = store.changes(from, limit).await.unwrap();
-        assert_eq!(told, expected, "{limit} from {from}");
+        let actual = store.changes(from, limit).await.unwrap();
+        assert_eq!(actual, expected, "{limit} from {from}");
     }
 }
 
-/// Six events a second apart, about two kinds; returns the first one's time.
+/// Six events of two kinds, a second apart; returns the first one's time.
 async fn logged<F: Fixture>(fixture: &F, store: &dyn Registry) -> Timestamp {
     let begin = fixture.clock().now();
-    let shard = |write: Write| Write {
-        key: RecordKey::new(Kind::Shard, write.key.id.clone()),
+    let shard = |write: RecordWrite| RecordWrite {
+        key: RecordKey::new(RecordKind::Shard, write.key.id.clone()),
         ..write
     };
     let history = [
@@ -137,7 +139,7 @@ async fn logged<F: Fixture>(fixture: &F, store: &dyn Registry) -> Timestamp {
         vec![shard(put("a", 1, body(1)))],
     ];
     for writes in history {
-        done(store, writes).await;
+        commit_writes(store, writes).await;
         fixture.clock().advance_ms(1_000);
     }
     begin
@@ -161,15 +163,15 @@ pub(crate) async fn events_are_filtered<F: Fixture>() {
     let all = store.events(&newest(100)).await.unwrap();
     let kinds = [
         (None, None),
-        (None, Some(Kind::Tenant)),
-        (Some(Kind::Tenant), None),
-        (Some(Kind::Shard), Some(Kind::Key)),
-        (Some(Kind::Key), Some(Kind::Key)),
+        (None, Some(RecordKind::Tenant)),
+        (Some(RecordKind::Tenant), None),
+        (Some(RecordKind::Shard), Some(RecordKind::Key)),
+        (Some(RecordKind::Key), Some(RecordKind::Key)),
     ];
     let names = [None, Some("a"), Some("b"), Some("z")];
     let times = [None, at(-1), at(0), at(1), at(1_000), at(2_500), at(9_000)];
     let cursors = [None, Some(0), Some(all[2].sequence), Some(1_000)];
-    // Every combination, beside the same question asked of the whole log.
+    // Every combination, compared with filtering the whole log.
     for (kind, hidden) in kinds {
         for id in names.iter().filter(|id| kind.is_some() || id.is_none()) {
             for since in times {
@@ -184,7 +186,7 @@ pub(crate) async fn events_are_filtered<F: Fixture>() {
                             until,
                             limit: 100,
                         };
-                        let expected: Vec<&Event> = all
+                        let expected: Vec<&RegistryEvent> = all
                             .iter()
                             .filter(|event| kind.is_none_or(|kind| event.key.kind == kind))
                             .filter(|event| hidden != Some(event.key.kind))
@@ -193,8 +195,8 @@ pub(crate) async fn events_are_filtered<F: Fixture>() {
                             .filter(|event| until.is_none_or(|until| event.at <= until))
                             .filter(|event| before.is_none_or(|before| event.sequence < before))
                             .collect();
-                        let told = store.events(&query).await.unwrap();
-                        assert!(told.iter().eq(expected), "{query:?}: {told:#?}");
+                        let actual = store.events(&query).await.unwrap();
+                        assert!(actual.iter().eq(expected), "{query:?}: {actual:#?}");
                     }
                 }
             }
@@ -205,7 +207,7 @@ pub(crate) async fn events_are_filtered<F: Fixture>() {
 pub(crate) async fn events_are_paged<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     logged(&fixture, &store).await;
-    for kind in [None, Some(Kind::Tenant)] {
+    for kind in [None, Some(RecordKind::Tenant)] {
         let all = EventQuery {
             kind,
             ..newest(100)
@@ -229,26 +231,26 @@ pub(crate) async fn events_are_paged<F: Fixture>() {
 
 pub(crate) async fn waiting_ends_with_a_commit<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    done(&store, vec![create("a")]).await;
-    // What is past already is not waited for.
+    commit_writes(&store, vec![create("a")]).await;
+    // A past revision is not waited for.
     store.wait_past(0).await.unwrap();
     let waiters: Vec<_> = (0..3)
         .map(|_| {
             let store = store.clone();
             tokio::spawn(async move {
                 store.wait_past(1).await.unwrap();
-                // Whoever is woken sees what it was woken for.
+                // A woken waiter sees the commit that woke it.
                 let seen = store.changes(1, 10).await.unwrap();
                 (store.revision().await.unwrap(), seen.len())
             })
         })
         .collect();
     tokio::task::yield_now().await;
-    // A refused commit wakes nobody.
+    // A rejected commit wakes no waiter.
     let refused = store.commit(commit(vec![create("a")])).await;
     assert_conflict(refused, "a", 0, 1);
     assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
-    done(&store, vec![create("b")]).await;
+    commit_writes(&store, vec![create("b")]).await;
     for waiter in waiters {
         assert_eq!(waiter.await.unwrap(), (2, 1));
     }

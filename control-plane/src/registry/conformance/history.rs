@@ -1,12 +1,12 @@
-//! What was, stays known: records at every revision, revisions at every
-//! moment, and moments that never run backwards.
+//! The past stays readable: records at every revision, revisions at every moment, and
+//! time that never runs backwards.
 
-use ballast_domain::registry::{ABSENT, Kind, Record, Registry};
+use ballast_domain::registry::{ABSENT, Record, RecordKind, Registry};
 use ballast_domain::{Clock, Timestamp};
 
 use super::*;
 
-/// Three records with lives of their own, in seven commits.
+/// The history of three records, in seven commits.
 async fn lives(store: &dyn Registry) -> u64 {
     let history = vec![
         vec![create("a")],
@@ -19,12 +19,12 @@ async fn lives(store: &dyn Registry) -> u64 {
     ];
     let mut last = 0;
     for writes in history {
-        last = done(store, writes).await;
+        last = commit_writes(store, writes).await;
     }
     last
 }
 
-/// Per revision: which of a, b and c lived, at which version.
+/// Per revision: the versions of a, b and c, if they existed.
 const LIVES: [[Option<u64>; 3]; 8] = [
     [None, None, None],
     [Some(1), None, None],
@@ -42,11 +42,11 @@ pub(crate) async fn a_record_is_known_at_every_revision<F: Fixture>() {
     for (revision, lived) in (0..).zip(LIVES) {
         for (id, version) in ["a", "b", "c"].into_iter().zip(lived) {
             let record = store.get_at(&key(id), revision).await.unwrap();
-            let told = record.map(|one| one.version);
-            assert_eq!(told, version, "{id} at revision {revision}");
+            let actual = record.map(|one| one.version);
+            assert_eq!(actual, version, "{id} at revision {revision}");
         }
     }
-    // Whole, with the revision that wrote it; the future is like the present.
+    // Complete, with the revision that wrote it; the future reads like the present.
     let expected = Record {
         key: key("a"),
         version: 2,
@@ -67,9 +67,12 @@ pub(crate) async fn a_kind_is_listed_at_every_revision<F: Fixture>() {
         for id in ["a", "b", "c"] {
             expected.extend(store.get_at(&key(id), revision).await.unwrap());
         }
-        let listed = store.list_at(Kind::Tenant, revision).await.unwrap();
+        let listed = store.list_at(RecordKind::Tenant, revision).await.unwrap();
         assert_eq!(listed, expected, "at revision {revision}");
-        assert_eq!(store.list_at(Kind::Shard, revision).await.unwrap(), vec![]);
+        assert_eq!(
+            store.list_at(RecordKind::Shard, revision).await.unwrap(),
+            vec![]
+        );
     }
 }
 
@@ -78,15 +81,15 @@ pub(crate) async fn a_moment_has_a_revision<F: Fixture>() {
     let clock = fixture.clock();
     let begin = clock.now();
     assert_eq!(store.revision_at(begin).await.unwrap(), 0);
-    done(&store, vec![create("a")]).await;
-    done(&store, vec![create("b")]).await;
+    commit_writes(&store, vec![create("a")]).await;
+    commit_writes(&store, vec![create("b")]).await;
     clock.advance_ms(1_000);
-    done(&store, vec![create("c")]).await;
+    commit_writes(&store, vec![create("c")]).await;
     let at = |ms: i64| Timestamp::from_unix_ms(begin.unix_ms() + ms);
     let moments = [(-1, 0), (0, 2), (999, 2), (1_000, 3), (99_999, 3)];
     for (ms, revision) in moments {
-        let told = store.revision_at(at(ms)).await.unwrap();
-        assert_eq!(told, revision, "{ms} ms in");
+        let actual = store.revision_at(at(ms)).await.unwrap();
+        assert_eq!(actual, revision, "{ms} ms in");
     }
 }
 
@@ -96,7 +99,7 @@ pub(crate) async fn time_never_runs_backwards<F: Fixture>() {
     let begin = clock.now();
     for (n, step) in [500, -3_600_000, 1, 3_600_500, -1].into_iter().enumerate() {
         clock.advance_ms(step);
-        done(&store, vec![create(&format!("t-{n}"))]).await;
+        commit_writes(&store, vec![create(&format!("t-{n}"))]).await;
     }
     let events = store.changes(0, 100).await.unwrap();
     let times: Vec<i64> = events

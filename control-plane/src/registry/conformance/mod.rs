@@ -1,33 +1,33 @@
-//! The one conformance suite of the [`Registry`] port.
+//! The conformance suite of the [`Registry`] port.
 //!
-//! Every implementation makes a [`Fixture`] and calls `suite!` in its tests;
-//! each case becomes a test of its own there. The cases ask only through the
-//! port, so that they say what the contract is and not how it is kept.
+//! Every implementation provides a [`Fixture`] and calls `suite!` in its tests; each
+//! case becomes a test there. The cases only use the port, so that they describe the
+//! contract and not an implementation.
 //!
-//! | cases | what they pin |
+//! | cases | what they test |
 //! |-------|---------------|
 //! | [`commits`] | all or nothing, versions, expectations, concurrency |
-//! | [`finding`] | terms, prefixes, order and pages |
+//! | [`queries`] | terms, prefixes, order and pages |
 //! | [`counting`] | tallies, now and in the past |
 //! | [`history`] | records, revisions and time in the past |
 //! | [`feed`] | the change feed, the audit log, waiting |
-//! | [`aside`] | remembered replies and last uses |
+//! | [`side_data`] | remembered replies and last uses |
 //! | [`reopening`] | a closed registry opens as it was |
 
-pub(crate) mod aside;
 pub(crate) mod commits;
 pub(crate) mod counting;
 pub(crate) mod feed;
-pub(crate) mod finding;
 pub(crate) mod history;
+pub(crate) mod queries;
 pub(crate) mod reopening;
+pub(crate) mod side_data;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use ballast_domain::registry::{
-    ABSENT, Commit, CommitError, Event, EventQuery, Kind, Record, RecordKey, RecordQuery, Registry,
-    Write,
+    ABSENT, CommitError, EventQuery, Record, RecordKey, RecordKind, RecordQuery, RecordWrite,
+    Registry, RegistryCommit, RegistryEvent,
 };
 use ballast_domain::residency::Residency;
 use ballast_domain::shard::{Pressure, Shard, ShardState};
@@ -37,27 +37,26 @@ use ballast_domain::{Actor, Timestamp};
 use crate::registry::typed;
 use crate::testing::ManualClock;
 
-/// How the suite gets at an implementation.
+/// Gives the suite access to an implementation.
 #[async_trait]
 pub(crate) trait Fixture: Send + Sync {
     /// The implementation.
     type Store: Registry + Clone;
 
-    /// A place for a registry in which nothing has happened yet.
+    /// Creates storage for an empty registry.
     async fn fresh() -> Self;
 
-    /// Opens the registry in that place.
+    /// Opens the registry in that storage.
     async fn open(&self) -> Self::Store;
 
-    /// Closes it, so that it can be opened again.
+    /// Closes it, so that it can be reopened.
     async fn close(&self, store: Self::Store);
 
-    /// The clock the registry reads.
+    /// The clock that the registry uses.
     fn clock(&self) -> &ManualClock;
 }
 
-/// One test for each case. A case that is not named here is dead code, and
-/// the compiler says so.
+/// One test for each case. The compiler reports cases missing here as dead code.
 macro_rules! suite {
     ($fixture:ty) => {
         $crate::registry::conformance::suite! { $fixture:
@@ -77,9 +76,9 @@ macro_rules! suite {
                 a_record_is_written_once_per_commit
                 a_commit_writes_only_so_many_records
                 a_commit_without_writes_has_no_revision
-                what_is_written_is_read_verbatim
+                bodies_are_stored_verbatim
             }
-            finding {
+            queries {
                 a_term_finds_its_records
                 terms_are_kept_replaced_and_taken_away
                 records_come_in_the_order_of_their_ids
@@ -110,7 +109,7 @@ macro_rules! suite {
                 events_are_paged
                 waiting_ends_with_a_commit
             }
-            aside {
+            side_data {
                 a_reply_is_remembered_until_it_expires
                 a_request_is_answered_once
                 many_equal_requests_at_once_are_answered_once
@@ -138,26 +137,26 @@ macro_rules! suite {
 }
 pub(crate) use suite;
 
-/// A fresh, open registry.
+/// A new, open registry.
 async fn start<F: Fixture>() -> (F, F::Store) {
     let fixture = F::fresh().await;
     let store = fixture.open().await;
     (fixture, store)
 }
 
-/// The tenant record of this id.
+/// The key of this tenant.
 fn key(id: &str) -> RecordKey {
-    RecordKey::new(Kind::Tenant, id)
+    RecordKey::new(RecordKind::Tenant, id)
 }
 
-/// A short JSON body that differs from number to number.
+/// A short JSON body that depends on the number.
 fn body(number: u64) -> String {
     format!(r#"{{"n":{number}}}"#)
 }
 
 /// Writes a record without terms and tallies.
-fn put(id: &str, expected: u64, body: impl Into<String>) -> Write {
-    Write {
+fn put(id: &str, expected: u64, body: impl Into<String>) -> RecordWrite {
+    RecordWrite {
         key: key(id),
         expected,
         body: Some(body.into()),
@@ -167,45 +166,45 @@ fn put(id: &str, expected: u64, body: impl Into<String>) -> Write {
 }
 
 /// Creates a record without terms and tallies.
-fn create(id: &str) -> Write {
+fn create(id: &str) -> RecordWrite {
     put(id, ABSENT, body(0))
 }
 
-/// Creates a record that is found by these terms.
-fn create_with_terms(id: &str, terms: &[&str]) -> Write {
+/// Creates a record with these terms.
+fn create_with_terms(id: &str, terms: &[&str]) -> RecordWrite {
     with_terms(create(id), terms)
 }
 
-/// Creates a record that is counted by these tallies.
-fn create_with_tallies(id: &str, tallies: &[&str]) -> Write {
+/// Creates a record with these tallies.
+fn create_with_tallies(id: &str, tallies: &[&str]) -> RecordWrite {
     with_tallies(create(id), tallies)
 }
 
 /// Removes a record.
-fn remove(id: &str, expected: u64) -> Write {
-    Write {
+fn remove(id: &str, expected: u64) -> RecordWrite {
+    RecordWrite {
         body: None,
         terms: None,
         ..put(id, expected, "")
     }
 }
 
-fn with_terms(write: Write, terms: &[&str]) -> Write {
-    Write {
+fn with_terms(write: RecordWrite, terms: &[&str]) -> RecordWrite {
+    RecordWrite {
         terms: Some(texts(terms)),
         ..write
     }
 }
 
-fn with_tallies(write: Write, tallies: &[&str]) -> Write {
-    Write {
+fn with_tallies(write: RecordWrite, tallies: &[&str]) -> RecordWrite {
+    RecordWrite {
         tallies: texts(tallies),
         ..write
     }
 }
 
-fn keeping_terms(write: Write) -> Write {
-    Write {
+fn keeping_terms(write: RecordWrite) -> RecordWrite {
+    RecordWrite {
         terms: None,
         ..write
     }
@@ -216,8 +215,8 @@ fn texts(texts: &[&str]) -> Vec<String> {
 }
 
 /// A commit of these writes and nothing else.
-fn commit(writes: Vec<Write>) -> Commit {
-    Commit {
+fn commit(writes: Vec<RecordWrite>) -> RegistryCommit {
+    RegistryCommit {
         actor: Actor::ballast("test"),
         action: "tenant.change",
         reason: None,
@@ -228,11 +227,11 @@ fn commit(writes: Vec<Write>) -> Commit {
 }
 
 /// Commits these writes, which must succeed.
-async fn done(store: &dyn Registry, writes: Vec<Write>) -> u64 {
+async fn commit_writes(store: &dyn Registry, writes: Vec<RecordWrite>) -> u64 {
     store.commit(commit(writes)).await.unwrap()
 }
 
-/// Asserts that a commit was refused for this record and these versions.
+/// Asserts that a commit conflicted on this record and these versions.
 #[track_caller]
 fn assert_conflict(outcome: Result<u64, CommitError>, id: &str, expected: u64, found: u64) {
     match outcome {
@@ -245,16 +244,16 @@ fn assert_conflict(outcome: Result<u64, CommitError>, id: &str, expected: u64, f
     }
 }
 
-/// The ids of a list.
+/// The ids of these records.
 fn ids(records: &[Record]) -> Vec<&str> {
     records.iter().map(|one| one.key.id.as_str()).collect()
 }
 
-/// The ids of the records that have all these terms.
-async fn found(store: &dyn Registry, terms: &[&str]) -> Vec<String> {
+/// The ids of the records with all these terms.
+async fn find_ids(store: &dyn Registry, terms: &[&str]) -> Vec<String> {
     let query = RecordQuery {
         terms: texts(terms),
-        ..RecordQuery::all(Kind::Tenant, 1_000)
+        ..RecordQuery::all(RecordKind::Tenant, 1_000)
     };
     let records = store.list(&query).await.unwrap();
     records.into_iter().map(|one| one.key.id).collect()
@@ -267,22 +266,22 @@ fn counts(counts: &[(&str, u64)]) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// All that can be seen of a registry through its port.
+/// Everything visible through the port.
 #[derive(Debug, PartialEq)]
-struct Picture {
+struct RegistrySnapshot {
     revision: u64,
     records: Vec<Record>,
     found: Vec<Vec<String>>,
     tallies: Vec<BTreeMap<String, u64>>,
     past_tallies: Vec<BTreeMap<String, u64>>,
-    events: Vec<Event>,
-    changes: Vec<Event>,
+    events: Vec<RegistryEvent>,
+    changes: Vec<RegistryEvent>,
 }
 
-/// Looks at everything, and at the records found by each of `terms`.
-async fn picture(store: &dyn Registry, terms: &[&str]) -> Picture {
+/// Reads everything, including the records with each of `terms`.
+async fn read_snapshot(store: &dyn Registry, terms: &[&str]) -> RegistrySnapshot {
     let revision = store.revision().await.unwrap();
-    let mut picture = Picture {
+    let mut picture = RegistrySnapshot {
         revision,
         records: Vec::new(),
         found: Vec::new(),
@@ -291,7 +290,7 @@ async fn picture(store: &dyn Registry, terms: &[&str]) -> Picture {
         events: store.events(&newest(1_000)).await.unwrap(),
         changes: store.changes(0, 1_000).await.unwrap(),
     };
-    for kind in Kind::ALL {
+    for kind in RecordKind::ALL {
         let records = store.list(&RecordQuery::all(kind, 1_000)).await.unwrap();
         picture.records.extend(records);
         picture.tallies.push(store.tallies(kind, "").await.unwrap());
@@ -299,12 +298,12 @@ async fn picture(store: &dyn Registry, terms: &[&str]) -> Picture {
         picture.past_tallies.push(past);
     }
     for term in terms {
-        picture.found.push(found(store, &[term]).await);
+        picture.found.push(find_ids(store, &[term]).await);
     }
     picture
 }
 
-/// The newest events, whatever they are about.
+/// The newest events of any kind.
 fn newest(limit: u32) -> EventQuery {
     EventQuery {
         limit,
@@ -348,5 +347,5 @@ pub(crate) async fn seed_fleet(store: &dyn Registry) {
         typed::create(&shard, Vec::new()).unwrap(),
         typed::create(&tenant, Vec::new()).unwrap(),
     ];
-    done(store, writes).await;
+    commit_writes(store, writes).await;
 }

@@ -1,6 +1,8 @@
-//! What was committed is there after the registry was closed and opened.
+//! Committed data is still there after the registry was closed and reopened.
 
-use ballast_domain::registry::{Commit, CommitError, Expect, Kind, Registry, Reply};
+use ballast_domain::registry::{
+    CommitError, Precondition, RecordKind, Registry, RegistryCommit, RememberedReply,
+};
 use ballast_domain::{Clock, Timestamp};
 
 use super::*;
@@ -9,8 +11,8 @@ pub(crate) async fn everything_is_as_it_was<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     let now = fixture.clock().now();
     seed_fleet(&store).await;
-    let made = Commit {
-        reply: Some(Reply {
+    let made = RegistryCommit {
+        reply: Some(RememberedReply {
             id: "request".to_owned(),
             sealed: vec![0, 1, 2],
             expires_at: now.plus_seconds(60),
@@ -21,21 +23,24 @@ pub(crate) async fn everything_is_as_it_was<F: Fixture>() {
         ])
     };
     store.commit(made.clone()).await.unwrap();
-    done(&store, vec![remove("c", 1)]).await;
+    commit_writes(&store, vec![remove("c", 1)]).await;
     let uses = [("b".to_owned(), now)];
-    store.mark_used(Kind::Tenant, &uses).await.unwrap();
+    store.mark_used(RecordKind::Tenant, &uses).await.unwrap();
     let terms = ["t", "x", "region:local", "status:active", "shard:shard-1"];
-    let before = picture(&store, &terms).await;
+    let before = read_snapshot(&store, &terms).await;
     fixture.close(store).await;
 
     let store = fixture.open().await;
-    assert_eq!(picture(&store, &terms).await, before);
-    assert_eq!(found(&store, &["shard:shard-1"]).await, ["acme"]);
+    assert_eq!(read_snapshot(&store, &terms).await, before);
+    assert_eq!(find_ids(&store, &["shard:shard-1"]).await, ["acme"]);
     let reply = store.reply("request", now).await.unwrap();
     assert_eq!(reply, made.reply);
     let again = store.commit(made).await;
     assert!(matches!(again, Err(CommitError::AlreadyAnswered)));
-    let used = store.last_used(Kind::Tenant, &texts(&["b"])).await.unwrap();
+    let used = store
+        .last_used(RecordKind::Tenant, &texts(&["b"]))
+        .await
+        .unwrap();
     assert_eq!(used, BTreeMap::from(uses));
     let past = store.get_at(&key("c"), 2).await.unwrap();
     assert_eq!(past.unwrap().version, 1);
@@ -43,8 +48,8 @@ pub(crate) async fn everything_is_as_it_was<F: Fixture>() {
 
 pub(crate) async fn revisions_and_versions_go_on<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
-    done(&store, vec![create_with_tallies("a", &["x"]), create("b")]).await;
-    done(&store, vec![remove("b", 1)]).await;
+    commit_writes(&store, vec![create_with_tallies("a", &["x"]), create("b")]).await;
+    commit_writes(&store, vec![remove("b", 1)]).await;
     fixture.close(store).await;
 
     let store = fixture.open().await;
@@ -54,16 +59,23 @@ pub(crate) async fn revisions_and_versions_go_on<F: Fixture>() {
         ABSENT,
         1,
     );
-    let full = Commit {
-        expects: vec![Expect::TallyBelow(Kind::Tenant, "x".to_owned(), 1)],
+    let full = RegistryCommit {
+        expects: vec![Precondition::TallyBelow(
+            RecordKind::Tenant,
+            "x".to_owned(),
+            1,
+        )],
         ..commit(vec![create("c")])
     };
     let outcome = store.commit(full).await;
     assert!(matches!(outcome, Err(CommitError::LimitReached { .. })));
-    assert_eq!(done(&store, vec![create("b"), create("c")]).await, 3);
+    assert_eq!(
+        commit_writes(&store, vec![create("b"), create("c")]).await,
+        3
+    );
     let b = store.get(&key("b")).await.unwrap().unwrap();
     assert_eq!((b.version, b.revision), (3, 3));
-    // The feed goes on where its reader left it.
+    // The feed continues where its reader stopped.
     store.wait_past(2).await.unwrap();
     let changes = store.changes(2, 10).await.unwrap();
     assert_eq!(changes.len(), 2);
@@ -72,18 +84,18 @@ pub(crate) async fn revisions_and_versions_go_on<F: Fixture>() {
     fixture.close(store).await;
 
     let store = fixture.open().await;
-    assert_eq!(done(&store, vec![create("d")]).await, 4);
+    assert_eq!(commit_writes(&store, vec![create("d")]).await, 4);
 }
 
 pub(crate) async fn time_does_not_run_backwards_across_it<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     let begin = fixture.clock().now();
-    done(&store, vec![create("a")]).await;
+    commit_writes(&store, vec![create("a")]).await;
     fixture.close(store).await;
     fixture.clock().advance_ms(-3_600_000);
 
     let store = fixture.open().await;
-    done(&store, vec![create("b")]).await;
+    commit_writes(&store, vec![create("b")]).await;
     let events = store.changes(0, 10).await.unwrap();
     let times: Vec<Timestamp> = events.iter().map(|event| event.at).collect();
     assert_eq!(times, [begin, begin]);

@@ -1,10 +1,10 @@
-//! A registry in memory: for simulations and tests, in which SQLite's threads
-//! and files would decide what happens when.
+//! A registry in memory, for simulations and tests in which SQLite's threads and
+//! files would make timing nondeterministic.
 //!
-//! What it says of a commit is decided by the same code as SQLite's
-//! ([`super::sqlite::group`]). A [`Place`] is what would be the file: whoever opens it
-//! again finds everything that was committed. A registry that was closed, or
-//! whose process crashed, answers nothing but errors.
+//! The same code as in SQLite decides on commits ([`super::sqlite::group`]).
+//! A [`MemoryFile`] takes the file of the file: reopening it finds everything that
+//! was committed. A registry that was closed, or whose process crashed, only returns
+//! errors.
 
 mod read;
 
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use ballast_domain::registry::{
-    Commit, CommitError, Event, EventQuery, Kind, Record, RecordKey, RecordQuery, Registry, Reply,
-    StoreError, StoreResult,
+    CommitError, EventQuery, Record, RecordKey, RecordKind, RecordQuery, Registry, RegistryCommit,
+    RegistryError, RegistryEvent, RegistryResult, RememberedReply,
 };
 use ballast_domain::{Clock, Timestamp};
 use tokio::sync::watch;
@@ -22,24 +22,24 @@ use tokio::sync::watch;
 use super::WAIT_PATIENCE;
 use super::sqlite::group::{Batch, Counters, View};
 
-/// Where a registry is kept. Clones are the same place.
+/// The storage of a registry. Clones share it.
 #[derive(Clone)]
-pub struct Place {
-    kept: Arc<Mutex<Kept>>,
+pub struct MemoryFile {
+    state: Arc<Mutex<MemoryState>>,
 }
 
-/// All that was ever committed.
-struct Kept {
+/// Everything that was ever committed.
+struct MemoryState {
     view: View,
     all: Batch,
     counters: Counters,
     last_at: Timestamp,
-    uses: BTreeMap<(Kind, String), Timestamp>,
+    uses: BTreeMap<(RecordKind, String), Timestamp>,
 }
 
-impl Default for Place {
+impl Default for MemoryFile {
     fn default() -> Self {
-        let kept = Kept {
+        let state = MemoryState {
             view: View::default(),
             all: Batch::default(),
             counters: Counters {
@@ -50,26 +50,26 @@ impl Default for Place {
             uses: BTreeMap::new(),
         };
         Self {
-            kept: Arc::new(Mutex::new(kept)),
+            state: Arc::new(Mutex::new(state)),
         }
     }
 }
 
-impl Place {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+impl MemoryFile {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn commit(&mut self, now: Timestamp, commit: Commit) -> Result<u64, CommitError> {
+impl MemoryState {
+    fn commit(&mut self, now: Timestamp, commit: RegistryCommit) -> Result<u64, CommitError> {
         let at = now.max(self.last_at);
-        // An answer that has expired does not stand in the way.
+        // An expired reply does not block a new one.
         if let Some(reply) = &commit.reply
             && self.reply(&reply.id, at).is_none()
         {
             self.view.replies.remove(&reply.id);
-            self.all.replies.retain(|kept| kept.id != reply.id);
+            self.all.replies.retain(|state| state.id != reply.id);
         }
         let revision = self
             .all
@@ -78,53 +78,53 @@ impl Kept {
         Ok(revision)
     }
 
-    fn reply(&self, id: &str, now: Timestamp) -> Option<&Reply> {
+    fn reply(&self, id: &str, now: Timestamp) -> Option<&RememberedReply> {
         let mut replies = self.all.replies.iter();
         replies.find(|reply| reply.id == id && reply.expires_at > now)
     }
 }
 
-/// A registry that is open. Clones are the same one.
+/// An open registry. Clones share it.
 #[derive(Clone)]
 pub struct MemoryRegistry {
-    place: Place,
+    file: MemoryFile,
     clock: Arc<dyn Clock>,
-    /// The last revision; `None` when it is closed.
+    /// The last revision; `None` once closed.
     open: Arc<watch::Sender<Option<u64>>>,
 }
 
 impl MemoryRegistry {
-    /// Opens what is kept in a place. One at a time has it open.
-    pub fn open(place: &Place, clock: Arc<dyn Clock>) -> Self {
-        let revision = place.lock().counters.revision;
+    /// Opens the registry in this storage. Only one may have it open at a time.
+    pub fn open(file: &MemoryFile, clock: Arc<dyn Clock>) -> Self {
+        let revision = file.lock().counters.revision;
         Self {
-            place: place.clone(),
+            file: file.clone(),
             clock,
             open: Arc::new(watch::Sender::new(Some(revision))),
         }
     }
 
-    /// Answers nothing from now on, as when its process ends. What was
-    /// committed is kept.
+    /// Closes the registry, as when its process ends: all calls return errors from now
+    /// on. Committed data is state.
     pub fn close(&self) {
         self.open.send_replace(None);
     }
 
-    fn kept(&self, doing: &'static str) -> StoreResult<MutexGuard<'_, Kept>> {
+    fn lock_open(&self, doing: &'static str) -> RegistryResult<MutexGuard<'_, MemoryState>> {
         match *self.open.borrow() {
-            Some(_) => Ok(self.place.lock()),
-            None => Err(StoreError::new(doing, "the registry is closed")),
+            Some(_) => Ok(self.file.lock()),
+            None => Err(RegistryError::new(doing, "the registry is closed")),
         }
     }
 }
 
 #[async_trait]
 impl Registry for MemoryRegistry {
-    async fn commit(&self, commit: Commit) -> Result<u64, CommitError> {
+    async fn commit(&self, commit: RegistryCommit) -> Result<u64, CommitError> {
         let (outcome, last) = {
-            let mut kept = self.kept("commit to the registry")?;
-            let outcome = kept.commit(self.clock.now(), commit);
-            (outcome, kept.counters.revision)
+            let mut state = self.lock_open("commit to the registry")?;
+            let outcome = state.commit(self.clock.now(), commit);
+            (outcome, state.counters.revision)
         };
         self.open.send_if_modified(|open| match open {
             Some(known) if *known < last => {
@@ -136,90 +136,100 @@ impl Registry for MemoryRegistry {
         outcome
     }
 
-    async fn check(&self) -> StoreResult<()> {
-        self.kept("check the registry").map(drop)
+    async fn check(&self) -> RegistryResult<()> {
+        self.lock_open("check the registry").map(drop)
     }
 
-    async fn get(&self, key: &RecordKey) -> StoreResult<Option<Record>> {
-        Ok(self.kept("read a record")?.get(key))
+    async fn get(&self, key: &RecordKey) -> RegistryResult<Option<Record>> {
+        Ok(self.lock_open("read a record")?.get(key))
     }
 
-    async fn list(&self, query: &RecordQuery) -> StoreResult<Vec<Record>> {
-        Ok(self.kept("list records")?.list(query))
+    async fn list(&self, query: &RecordQuery) -> RegistryResult<Vec<Record>> {
+        Ok(self.lock_open("list records")?.list(query))
     }
 
-    async fn tallies(&self, kind: Kind, prefix: &str) -> StoreResult<BTreeMap<String, u64>> {
-        Ok(self.kept("read tallies")?.tallies(kind, prefix))
+    async fn tallies(
+        &self,
+        kind: RecordKind,
+        prefix: &str,
+    ) -> RegistryResult<BTreeMap<String, u64>> {
+        Ok(self.lock_open("read tallies")?.tallies(kind, prefix))
     }
 
-    async fn revision(&self) -> StoreResult<u64> {
-        Ok(self.kept("read the revision")?.counters.revision)
+    async fn revision(&self) -> RegistryResult<u64> {
+        Ok(self.lock_open("read the revision")?.counters.revision)
     }
 
-    async fn wait_past(&self, revision: u64) -> StoreResult<()> {
+    async fn wait_past(&self, revision: u64) -> RegistryResult<()> {
         let mut open = self.open.subscribe();
         let past = open.wait_for(|now| now.is_none_or(|now| now > revision));
         match tokio::time::timeout(WAIT_PATIENCE, past).await {
             Ok(Ok(now)) if now.is_some() => Ok(()),
-            Ok(_) => Err(StoreError::new(
+            Ok(_) => Err(RegistryError::new(
                 "wait for a change",
                 "the registry is closed",
             )),
-            // Nothing happened for a while: the caller asks again.
+            // Nothing changed for a while: the caller asks again.
             Err(_) => Ok(()),
         }
     }
 
-    async fn changes(&self, revision: u64, limit: u32) -> StoreResult<Vec<Event>> {
-        Ok(self.kept("read the change feed")?.changes(revision, limit))
+    async fn changes(&self, revision: u64, limit: u32) -> RegistryResult<Vec<RegistryEvent>> {
+        Ok(self
+            .lock_open("read the change feed")?
+            .changes(revision, limit))
     }
 
-    async fn events(&self, query: &EventQuery) -> StoreResult<Vec<Event>> {
-        Ok(self.kept("read events")?.events(query))
+    async fn events(&self, query: &EventQuery) -> RegistryResult<Vec<RegistryEvent>> {
+        Ok(self.lock_open("read events")?.events(query))
     }
 
-    async fn revision_at(&self, moment: Timestamp) -> StoreResult<u64> {
-        Ok(self.kept("find a revision")?.revision_at(moment))
+    async fn revision_at(&self, moment: Timestamp) -> RegistryResult<u64> {
+        Ok(self.lock_open("find a revision")?.revision_at(moment))
     }
 
-    async fn get_at(&self, key: &RecordKey, revision: u64) -> StoreResult<Option<Record>> {
-        Ok(self.kept("read a past record")?.get_at(key, revision))
+    async fn get_at(&self, key: &RecordKey, revision: u64) -> RegistryResult<Option<Record>> {
+        Ok(self.lock_open("read a past record")?.get_at(key, revision))
     }
 
-    async fn list_at(&self, kind: Kind, revision: u64) -> StoreResult<Vec<Record>> {
-        Ok(self.kept("list past records")?.list_at(kind, revision))
+    async fn list_at(&self, kind: RecordKind, revision: u64) -> RegistryResult<Vec<Record>> {
+        Ok(self.lock_open("list past records")?.list_at(kind, revision))
     }
 
     async fn tallies_at(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         prefix: &str,
         revision: u64,
-    ) -> StoreResult<BTreeMap<String, u64>> {
-        let kept = self.kept("read past tallies")?;
-        Ok(kept.tallies_at(kind, prefix, revision))
+    ) -> RegistryResult<BTreeMap<String, u64>> {
+        let state = self.lock_open("read past tallies")?;
+        Ok(state.tallies_at(kind, prefix, revision))
     }
 
-    async fn reply(&self, id: &str, now: Timestamp) -> StoreResult<Option<Reply>> {
+    async fn reply(&self, id: &str, now: Timestamp) -> RegistryResult<Option<RememberedReply>> {
         Ok(self
-            .kept("read a remembered reply")?
+            .lock_open("read a remembered reply")?
             .reply(id, now)
             .cloned())
     }
 
-    async fn forget_replies(&self, now: Timestamp) -> StoreResult<()> {
-        let mut kept = self.kept("forget replies")?;
-        let Kept { view, all, .. } = &mut *kept;
+    async fn forget_replies(&self, now: Timestamp) -> RegistryResult<()> {
+        let mut state = self.lock_open("forget replies")?;
+        let MemoryState { view, all, .. } = &mut *state;
         all.replies.retain(|reply| reply.expires_at > now);
         view.replies
             .retain(|id| all.replies.iter().any(|reply| reply.id == *id));
         Ok(())
     }
 
-    async fn mark_used(&self, kind: Kind, uses: &[(String, Timestamp)]) -> StoreResult<()> {
-        let mut kept = self.kept("note uses")?;
+    async fn mark_used(
+        &self,
+        kind: RecordKind,
+        uses: &[(String, Timestamp)],
+    ) -> RegistryResult<()> {
+        let mut state = self.lock_open("note uses")?;
         for (id, at) in uses {
-            let latest = kept.uses.entry((kind, id.clone())).or_insert(*at);
+            let latest = state.uses.entry((kind, id.clone())).or_insert(*at);
             *latest = (*latest).max(*at);
         }
         Ok(())
@@ -227,11 +237,11 @@ impl Registry for MemoryRegistry {
 
     async fn last_used(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         ids: &[String],
-    ) -> StoreResult<BTreeMap<String, Timestamp>> {
-        let kept = self.kept("read last uses")?;
-        let used = |id: &String| Some((id.clone(), *kept.uses.get(&(kind, id.clone()))?));
+    ) -> RegistryResult<BTreeMap<String, Timestamp>> {
+        let state = self.lock_open("read last uses")?;
+        let used = |id: &String| Some((id.clone(), *state.uses.get(&(kind, id.clone()))?));
         Ok(ids.iter().filter_map(used).collect())
     }
 }
@@ -244,7 +254,7 @@ mod tests {
 
     struct MemoryFixture {
         clock: Arc<ManualClock>,
-        place: Place,
+        file: MemoryFile,
     }
 
     #[async_trait]
@@ -254,12 +264,12 @@ mod tests {
         async fn fresh() -> Self {
             Self {
                 clock: Arc::new(ManualClock::new()),
-                place: Place::default(),
+                file: MemoryFile::default(),
             }
         }
 
         async fn open(&self) -> MemoryRegistry {
-            MemoryRegistry::open(&self.place, self.clock.clone())
+            MemoryRegistry::open(&self.file, self.clock.clone())
         }
 
         async fn close(&self, store: MemoryRegistry) {
@@ -274,7 +284,7 @@ mod tests {
     suite!(MemoryFixture);
 
     #[tokio::test]
-    async fn what_is_closed_answers_nothing() {
+    async fn a_closed_registry_returns_errors() {
         let fixture = MemoryFixture::fresh().await;
         let store = fixture.open().await;
         seed_fleet(&store).await;

@@ -1,14 +1,16 @@
-//! The readers' questions, answered by looking through everything.
+//! Queries over the in-memory state.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::Timestamp;
-use ballast_domain::registry::{Event, EventQuery, Kind, Record, RecordKey, RecordQuery};
+use ballast_domain::registry::{
+    EventQuery, Record, RecordKey, RecordKind, RecordQuery, RegistryEvent,
+};
 
-use super::Kept;
-use crate::registry::sqlite::group::{CommitRow, EventRow, Known};
+use super::MemoryState;
+use crate::registry::sqlite::group::{CommitRow, EventRow, RecordState};
 
-impl Kept {
+impl MemoryState {
     pub(super) fn get(&self, key: &RecordKey) -> Option<Record> {
         self.get_at(key, u64::MAX)
     }
@@ -26,7 +28,7 @@ impl Kept {
             true => id < after,
             false => id > after,
         };
-        let is_found = |(key, known): &(&RecordKey, &Known)| {
+        let is_found = |(key, known): &(&RecordKey, &RecordState)| {
             let has = |term| known.terms.contains(term) || known.tallies.contains(term);
             key.kind == *kind
                 && known.live
@@ -42,18 +44,18 @@ impl Kept {
         found.take(*limit as usize).collect()
     }
 
-    pub(super) fn tallies(&self, kind: Kind, prefix: &str) -> BTreeMap<String, u64> {
+    pub(super) fn tallies(&self, kind: RecordKind, prefix: &str) -> BTreeMap<String, u64> {
         self.tallies_at(kind, prefix, u64::MAX)
     }
 
     pub(super) fn tallies_at(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         prefix: &str,
         revision: u64,
     ) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
-        // In the order of revisions: the last word stays.
+        // In the order of revisions: the last entry wins.
         for ((of, tally, at), count) in &self.all.tally_history {
             if *of == kind && tally.starts_with(prefix) && *at <= revision {
                 counts.insert(tally.clone(), *count);
@@ -74,7 +76,7 @@ impl Kept {
         })
     }
 
-    pub(super) fn list_at(&self, kind: Kind, revision: u64) -> Vec<Record> {
+    pub(super) fn list_at(&self, kind: RecordKind, revision: u64) -> Vec<Record> {
         let keys = self.all.records.keys().filter(|key| key.kind == kind);
         keys.filter_map(|key| self.get_at(key, revision)).collect()
     }
@@ -85,12 +87,12 @@ impl Kept {
         last.map_or(0, |commit| commit.revision)
     }
 
-    pub(super) fn changes(&self, revision: u64, limit: u32) -> Vec<Event> {
+    pub(super) fn changes(&self, revision: u64, limit: u32) -> Vec<RegistryEvent> {
         let after = self.all.events.iter();
         let mut after = after.skip_while(|event| event.revision <= revision);
         let least = (limit as usize).max(1);
         let mut events: Vec<&EventRow> = after.by_ref().take(least).collect();
-        // Whole commits only.
+        // Return whole commits only.
         if let Some(last) = events.last().map(|event| event.revision) {
             events.extend(after.take_while(|event| event.revision == last));
         }
@@ -100,7 +102,7 @@ impl Kept {
             .collect()
     }
 
-    pub(super) fn events(&self, query: &EventQuery) -> Vec<Event> {
+    pub(super) fn events(&self, query: &EventQuery) -> Vec<RegistryEvent> {
         let EventQuery {
             kind,
             hidden,
@@ -116,7 +118,7 @@ impl Kept {
                 event.key.kind == kind && id.as_ref().is_none_or(|id| event.key.id == *id)
             });
             let recent = since.is_none_or(|since| {
-                let commit = self.commit_of(event);
+                let commit = self.find_commit(event);
                 commit.is_some_and(|commit| commit.at >= since)
             });
             of_kind
@@ -127,24 +129,24 @@ impl Kept {
         };
         let newest = self.all.events.iter().rev();
         let asked = newest.filter(|event| is_asked(event));
-        let told = asked.filter_map(|row| self.event(row));
-        told.take(*limit as usize).collect()
+        let events = asked.filter_map(|row| self.event(row));
+        events.take(*limit as usize).collect()
     }
 
-    fn commit_of(&self, event: &EventRow) -> Option<&CommitRow> {
+    fn find_commit(&self, event: &EventRow) -> Option<&CommitRow> {
         let commits = &self.all.commits;
         let place = commits.binary_search_by_key(&event.revision, |commit| commit.revision);
         place.ok().map(|place| &commits[place])
     }
 
-    fn event(&self, row: &EventRow) -> Option<Event> {
-        let CommitRow { at, commit, .. } = self.commit_of(row)?;
+    fn event(&self, row: &EventRow) -> Option<RegistryEvent> {
+        let CommitRow { at, commit, .. } = self.find_commit(row)?;
         let events = &self.all.events;
         let before = row.previous.and_then(|previous| {
             let place = events.binary_search_by_key(&previous, |event| event.sequence);
             events[place.ok()?].body.clone()
         });
-        Some(Event {
+        Some(RegistryEvent {
             sequence: row.sequence,
             revision: row.revision,
             at: *at,

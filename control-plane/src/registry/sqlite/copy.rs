@@ -1,31 +1,30 @@
-//! A consistent copy of a registry's file, also while another process writes
-//! to it.
+//! A consistent copy of a registry's file, even while another process writes to it.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use ballast_domain::registry::{StoreError, StoreResult};
+use ballast_domain::registry::{RegistryError, RegistryResult};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use super::BUSY_WAIT;
 
-/// Copies the registry at `from` to the file `to`, which must not exist. The
-/// copy is one moment of it, compacted.
-pub async fn copy_to(from: &Path, to: &Path) -> StoreResult<()> {
+/// Copies the registry at `from` to the file `to`, which must not exist. The copy is
+/// a compacted snapshot.
+pub async fn copy_to(from: &Path, to: &Path) -> RegistryResult<()> {
     if !is_read_only(from) {
-        return compacted(from, to).await;
+        return copy_compacted(from, to).await;
     }
-    // SQLite writes beside a file even to read it. Here nobody can write, so
-    // the files as they are make one moment.
-    let staged = Staged::of(from, to)
-        .map_err(|source| StoreError::new("copy the registry's files", source))?;
-    compacted(&staged.0, to).await
+    // SQLite creates files next to the database even to read it. On a read-only
+    // filesystem nothing changes, so copying the files gives a consistent snapshot.
+    let staged = StagedFiles::copy(from, to)
+        .map_err(|source| RegistryError::new("copy the registry's files", source))?;
+    copy_compacted(&staged.0, to).await
 }
 
-async fn compacted(from: &Path, to: &Path) -> StoreResult<()> {
-    let failed = |source| StoreError::new("copy the registry", source);
+async fn copy_compacted(from: &Path, to: &Path) -> RegistryResult<()> {
+    let failed = |source| RegistryError::new("copy the registry", source);
     let options = SqliteConnectOptions::new()
         .filename(from)
         .create_if_missing(false)
@@ -47,31 +46,31 @@ fn is_read_only(file: &Path) -> bool {
     opened.is_err_and(|error| error.kind() == ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The registry's files beside where the copy will be; removed when dropped.
-struct Staged(PathBuf);
+/// Copies of the registry's files next to the target; removed when dropped.
+struct StagedFiles(PathBuf);
 
-impl Staged {
-    fn of(from: &Path, to: &Path) -> std::io::Result<Self> {
-        let staged = Self(with(to, ".staged"));
+impl StagedFiles {
+    fn copy(from: &Path, to: &Path) -> std::io::Result<Self> {
+        let staged = Self(with_suffix(to, ".staged"));
         std::fs::copy(from, &staged.0)?;
-        let log = with(from, "-wal");
+        let log = with_suffix(from, "-wal");
         if log.exists() {
-            std::fs::copy(log, with(&staged.0, "-wal"))?;
+            std::fs::copy(log, with_suffix(&staged.0, "-wal"))?;
         }
         Ok(staged)
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedFiles {
     fn drop(&mut self) {
         for suffix in ["", "-wal", "-shm"] {
-            let _ = std::fs::remove_file(with(&self.0, suffix));
+            let _ = std::fs::remove_file(with_suffix(&self.0, suffix));
         }
     }
 }
 
-/// A path with more at its end.
-fn with(path: &Path, suffix: &str) -> PathBuf {
+/// Appends a suffix to a path.
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut longer = path.as_os_str().to_owned();
     longer.push(suffix);
     longer.into()
@@ -88,7 +87,7 @@ mod tests {
     use crate::registry::conformance::seed_fleet;
     use crate::testing::ManualClock;
 
-    /// What a disk that cannot be written shows: files that nobody closed.
+    /// A read-only disk may contain files of a registry that was not closed.
     #[tokio::test]
     async fn files_that_were_not_closed_are_copied_with_what_is_in_the_log() {
         let directory = tempfile::tempdir().unwrap();
@@ -96,10 +95,10 @@ mod tests {
         let clock = Arc::new(ManualClock::new());
         let store = SqliteRegistry::open(&path, clock.clone()).await.unwrap();
         seed_fleet(&store).await;
-        assert!(with(&path, "-wal").metadata().unwrap().len() > 0);
+        assert!(with_suffix(&path, "-wal").metadata().unwrap().len() > 0);
         let to = directory.path().join("copy.db");
-        let staged = Staged::of(&path, &to).unwrap();
-        compacted(&staged.0, &to).await.unwrap();
+        let staged = StagedFiles::copy(&path, &to).unwrap();
+        copy_compacted(&staged.0, &to).await.unwrap();
         drop(staged);
         let revision = store.revision().await.unwrap();
         store.close().await;
@@ -107,6 +106,6 @@ mod tests {
         assert_eq!(copy.revision().await.unwrap(), revision);
         copy.close().await;
         let names = std::fs::read_dir(directory.path()).unwrap();
-        assert_eq!(names.count(), 2, "nothing else is left");
+        assert_eq!(names.count(), 2, "no other files remain");
     }
 }

@@ -1,21 +1,22 @@
-//! Which commits of a group happen, decided purely.
+//! Decides, purely, which commits of a group succeed.
 //!
-//! The writer reads what the group mentions into a [`View`]; each commit is
-//! checked against it in turn and, if it happens, changes the view for those
-//! that follow it and adds its rows to the [`Batch`] that is then written.
+//! The writer reads everything the group refers to into a [`View`]. Each commit is
+//! checked against it in turn. A successful commit updates the view for the following
+//! ones and adds its rows to the [`Batch`], which is then written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ballast_domain::Timestamp;
 use ballast_domain::bounds::COMMIT_WRITES_MAX;
 use ballast_domain::registry::{
-    ABSENT, Commit, CommitError, Expect, Kind, RecordKey, Reply, StoreError, Write,
+    ABSENT, CommitError, Precondition, RecordKey, RecordKind, RecordWrite, RegistryCommit,
+    RegistryError, RememberedReply,
 };
 
-/// What is known of a record that the group mentions.
+/// The state of a record that the group refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::registry) struct Known {
-    /// The version it has, or had when it was removed.
+pub(in crate::registry) struct RecordState {
+    /// Its version, or the version at which it was removed.
     pub(in crate::registry) version: u64,
     pub(in crate::registry) live: bool,
     pub(in crate::registry) sequence: u64,
@@ -23,11 +24,11 @@ pub(in crate::registry) struct Known {
     pub(in crate::registry) tallies: Vec<String>,
 }
 
-/// What the store holds of all that a group mentions.
+/// The stored state that a group refers to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::registry) struct View {
-    pub(in crate::registry) records: HashMap<RecordKey, Known>,
-    pub(in crate::registry) tallies: HashMap<(Kind, String), u64>,
+    pub(in crate::registry) records: HashMap<RecordKey, RecordState>,
+    pub(in crate::registry) tallies: HashMap<(RecordKind, String), u64>,
     pub(in crate::registry) replies: HashSet<String>,
 }
 
@@ -44,7 +45,7 @@ impl View {
 pub(in crate::registry) struct CommitRow {
     pub(in crate::registry) revision: u64,
     pub(in crate::registry) at: Timestamp,
-    pub(in crate::registry) commit: Commit,
+    pub(in crate::registry) commit: RegistryCommit,
     pub(in crate::registry) first_sequence: u64,
 }
 
@@ -58,20 +59,20 @@ pub(in crate::registry) struct EventRow {
     pub(in crate::registry) body: Option<String>,
 }
 
-/// The rows a group writes.
+/// The rows that a group writes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::registry) struct Batch {
     pub(in crate::registry) commits: Vec<CommitRow>,
     pub(in crate::registry) events: Vec<EventRow>,
-    pub(in crate::registry) records: BTreeMap<RecordKey, Known>,
+    pub(in crate::registry) records: BTreeMap<RecordKey, RecordState>,
     /// Whether the record has the term after the group.
-    pub(in crate::registry) terms: BTreeMap<(Kind, String, String), bool>,
-    pub(in crate::registry) tallies: BTreeMap<(Kind, String), u64>,
-    pub(in crate::registry) tally_history: BTreeMap<(Kind, String, u64), u64>,
-    pub(in crate::registry) replies: Vec<Reply>,
+    pub(in crate::registry) terms: BTreeMap<(RecordKind, String, String), bool>,
+    pub(in crate::registry) tallies: BTreeMap<(RecordKind, String), u64>,
+    pub(in crate::registry) tally_history: BTreeMap<(RecordKind, String, u64), u64>,
+    pub(in crate::registry) replies: Vec<RememberedReply>,
 }
 
-/// The next numbers to give out.
+/// The last assigned numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::registry) struct Counters {
     pub(in crate::registry) revision: u64,
@@ -79,14 +80,14 @@ pub(in crate::registry) struct Counters {
 }
 
 impl Batch {
-    /// Takes a commit in if everything it expects holds. Refused, it leaves
-    /// view, batch and counters as they were.
+    /// Adds a commit if everything it expects holds. A rejected commit leaves view,
+    /// batch and counters unchanged.
     pub(in crate::registry) fn take(
         &mut self,
         view: &mut View,
         counters: &mut Counters,
         at: Timestamp,
-        mut commit: Commit,
+        mut commit: RegistryCommit,
     ) -> Result<u64, CommitError> {
         check(view, &commit)?;
         if let Some(reply) = commit.reply.take() {
@@ -94,7 +95,7 @@ impl Batch {
             self.replies.push(reply);
         }
         if commit.writes.is_empty() {
-            // Nothing to tell the followers of the feed.
+            // Nothing to publish in the change feed.
             return Ok(counters.revision);
         }
         counters.revision += 1;
@@ -113,8 +114,8 @@ impl Batch {
         Ok(revision)
     }
 
-    fn write(&mut self, view: &mut View, revision: u64, sequence: u64, write: Write) {
-        let Write {
+    fn write(&mut self, view: &mut View, revision: u64, sequence: u64, write: RecordWrite) {
+        let RecordWrite {
             key,
             body,
             terms,
@@ -132,7 +133,7 @@ impl Batch {
             (true, Some(terms)) => (terms, tallies),
             (true, None) => (old_terms.clone(), tallies),
         };
-        let known = Known {
+        let known = RecordState {
             version: old.as_ref().map_or(0, |old| old.version) + 1,
             live,
             sequence,
@@ -164,7 +165,7 @@ impl Batch {
     fn count(
         &mut self,
         view: &mut View,
-        kind: Kind,
+        kind: RecordKind,
         revision: u64,
         less: &[String],
         more: &[String],
@@ -183,26 +184,28 @@ impl Batch {
     }
 }
 
-fn check(view: &View, commit: &Commit) -> Result<(), CommitError> {
+fn check(view: &View, commit: &RegistryCommit) -> Result<(), CommitError> {
     if let Some(reply) = &commit.reply
         && view.replies.contains(&reply.id)
     {
         return Err(CommitError::AlreadyAnswered);
     }
     if commit.writes.len() > COMMIT_WRITES_MAX {
-        return Err(StoreError::new("commit to the registry", "it writes too many records").into());
+        return Err(RegistryError::new("commit to the registry", "too many records").into());
     }
     let mut written = HashSet::with_capacity(commit.writes.len());
     if !commit.writes.iter().all(|write| written.insert(&write.key)) {
-        return Err(StoreError::new("commit to the registry", "a record is written twice").into());
+        return Err(
+            RegistryError::new("commit to the registry", "a record is written twice").into(),
+        );
     }
     let expected = commit
         .writes
         .iter()
         .map(|write| (&write.key, write.expected))
         .chain(commit.expects.iter().filter_map(|expect| match expect {
-            Expect::Version(key, version) => Some((key, *version)),
-            Expect::TallyBelow(..) => None,
+            Precondition::Version(key, version) => Some((key, *version)),
+            Precondition::TallyBelow(..) => None,
         }));
     for (key, expected) in expected {
         let found = view.version(key);
@@ -215,7 +218,7 @@ fn check(view: &View, commit: &Commit) -> Result<(), CommitError> {
         }
     }
     for expect in &commit.expects {
-        if let Expect::TallyBelow(kind, tally, limit) = expect {
+        if let Precondition::TallyBelow(kind, tally, limit) = expect {
             let count = view
                 .tallies
                 .get(&(*kind, tally.clone()))
@@ -239,7 +242,7 @@ mod tests {
 
     const AT: Timestamp = Timestamp::from_unix_ms(1_794_821_400_000);
 
-    /// A group under way.
+    /// A group in progress.
     #[derive(Debug, PartialEq, Eq)]
     struct Group {
         view: View,
@@ -248,10 +251,9 @@ mod tests {
     }
 
     impl Group {
-        /// A group after revision 10, when 20 events had happened and `acme`
-        /// was on shard 1, at version 3.
+        /// A group after revision 10, with 20 events, and `acme` at version 3 on shard 1.
         fn new() -> Self {
-            let acme = Known {
+            let acme = RecordState {
                 version: 3,
                 live: true,
                 sequence: 20,
@@ -260,7 +262,8 @@ mod tests {
             };
             let mut view = View::default();
             view.records.insert(key("acme"), acme);
-            view.tallies.insert((Kind::Tenant, "shard:1".into()), 5);
+            view.tallies
+                .insert((RecordKind::Tenant, "shard:1".into()), 5);
             view.replies.insert("answered".into());
             let counters = Counters {
                 revision: 10,
@@ -273,18 +276,21 @@ mod tests {
             }
         }
 
-        fn take(&mut self, commit: Commit) -> Result<u64, CommitError> {
+        fn take(&mut self, commit: RegistryCommit) -> Result<u64, CommitError> {
             self.batch
                 .take(&mut self.view, &mut self.counters, AT, commit)
         }
 
         fn count(&self, tally: &str) -> Option<u64> {
-            let count = self.batch.tallies.get(&(Kind::Tenant, tally.to_owned()));
+            let count = self
+                .batch
+                .tallies
+                .get(&(RecordKind::Tenant, tally.to_owned()));
             count.copied()
         }
 
         fn has_term(&self, term: &str, id: &str) -> Option<bool> {
-            let term = (Kind::Tenant, term.to_owned(), id.to_owned());
+            let term = (RecordKind::Tenant, term.to_owned(), id.to_owned());
             self.batch.terms.get(&term).copied()
         }
     }
@@ -294,11 +300,11 @@ mod tests {
     }
 
     fn key(id: &str) -> RecordKey {
-        RecordKey::new(Kind::Tenant, id)
+        RecordKey::new(RecordKind::Tenant, id)
     }
 
-    fn put(id: &str, expected: u64, terms: &[&str], tallies: &[&str]) -> Write {
-        Write {
+    fn put(id: &str, expected: u64, terms: &[&str], tallies: &[&str]) -> RecordWrite {
+        RecordWrite {
             key: key(id),
             expected,
             body: Some("{}".to_owned()),
@@ -307,15 +313,15 @@ mod tests {
         }
     }
 
-    fn remove(id: &str, expected: u64) -> Write {
-        Write {
+    fn remove(id: &str, expected: u64) -> RecordWrite {
+        RecordWrite {
             body: None,
             ..put(id, expected, &[], &[])
         }
     }
 
-    fn commit(writes: Vec<Write>) -> Commit {
-        Commit {
+    fn commit(writes: Vec<RecordWrite>) -> RegistryCommit {
+        RegistryCommit {
             actor: Actor::ballast("test"),
             action: "tenant.change",
             reason: None,
@@ -325,9 +331,9 @@ mod tests {
         }
     }
 
-    fn answering(request: &str, writes: Vec<Write>) -> Commit {
-        Commit {
-            reply: Some(Reply {
+    fn answering(request: &str, writes: Vec<RecordWrite>) -> RegistryCommit {
+        RegistryCommit {
+            reply: Some(RememberedReply {
                 id: request.to_owned(),
                 sealed: Vec::new(),
                 expires_at: AT,
@@ -336,8 +342,8 @@ mod tests {
         }
     }
 
-    fn expecting(expect: Expect) -> Commit {
-        Commit {
+    fn expecting(expect: Precondition) -> RegistryCommit {
+        RegistryCommit {
             expects: vec![expect],
             ..answering("new", vec![put("b", ABSENT, &["t"], &["shard:1"])])
         }
@@ -345,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_refused_commit_leaves_everything_as_it_was() {
-        let tally = |limit| Expect::TallyBelow(Kind::Tenant, "shard:1".into(), limit);
+        let tally = |limit| Precondition::TallyBelow(RecordKind::Tenant, "shard:1".into(), limit);
         let good = || put("b", ABSENT, &["t"], &["shard:1"]);
         let too_many = (0..=COMMIT_WRITES_MAX).map(|n| put(&n.to_string(), ABSENT, &[], &[]));
         let refused = [
@@ -355,8 +361,8 @@ mod tests {
             commit(too_many.collect()),
             answering("answered", vec![good()]),
             answering("new", vec![good(), put("acme", ABSENT, &[], &[])]),
-            expecting(Expect::Version(key("acme"), 2)),
-            expecting(Expect::Version(key("nobody"), 1)),
+            expecting(Precondition::Version(key("acme"), 2)),
+            expecting(Precondition::Version(key("nobody"), 1)),
             expecting(tally(5)),
             expecting(tally(0)),
         ];
@@ -372,7 +378,7 @@ mod tests {
             assert!(group.take(commit).is_err(), "{told}");
             assert_eq!(group, untouched, "{told}");
         }
-        // The next one gets the very next numbers.
+        // The next commit gets the next numbers.
         assert_eq!(group.take(expecting(tally(6))).unwrap(), 12);
         assert_eq!(group.batch.events[1].sequence, 22);
     }
@@ -384,7 +390,7 @@ mod tests {
         assert_eq!(group.take(change(3)).unwrap(), 11);
         assert!(group.take(change(3)).is_err());
         assert_eq!(group.take(change(4)).unwrap(), 12);
-        // Two events, each with the one before it, but one record row.
+        // Two events, linked to each other, but one record row.
         let told: Vec<_> = group
             .batch
             .events
@@ -395,10 +401,10 @@ mod tests {
         assert_eq!(group.batch.records.len(), 1);
         let record = &group.batch.records[&key("acme")];
         assert_eq!((record.version, record.sequence), (5, 22));
-        // A tally that stays what it was is not written.
+        // An unchanged tally is not written.
         assert_eq!(group.count("shard:1"), None);
         assert!(group.batch.tally_history.is_empty());
-        // Answered in the group is answered.
+        // A reply within the group counts.
         group.take(answering("new", vec![])).unwrap();
         let again = group.take(answering("new", vec![put("z", ABSENT, &[], &[])]));
         assert!(matches!(again, Err(CommitError::AlreadyAnswered)));
@@ -416,7 +422,7 @@ mod tests {
         assert_eq!(group.has_term("region:eu", "acme"), Some(false));
         assert_eq!(group.has_term("shard:1", "acme"), Some(false));
         assert_eq!(group.has_term("shard:2", "acme"), Some(true));
-        // The history has each revision's last word.
+        // The history has the last count of each revision.
         let history: Vec<_> = group
             .batch
             .tally_history
@@ -444,7 +450,7 @@ mod tests {
         let record = &group.batch.records[&key("b")];
         assert_eq!((record.version, record.live), (2, false));
         assert!(group.take(commit(vec![remove("b", 2)])).is_err());
-        // And it can come back, one version on.
+        // It can be created again, one version later.
         group.take(commit(vec![made])).unwrap();
         assert_eq!(group.batch.records[&key("b")].version, 3);
         assert_eq!(group.has_term("t", "b"), Some(true));
@@ -452,9 +458,9 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_kept_where_the_write_does_not_name_them() {
+    fn a_write_without_terms_keeps_the_stored_ones() {
         let mut group = Group::new();
-        let kept = Write {
+        let kept = RecordWrite {
             terms: None,
             ..put("acme", 3, &[], &["shard:9"])
         };
@@ -468,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_without_writes_takes_no_number() {
+    fn a_commit_without_writes_uses_no_revision() {
         let mut group = Group::new();
         assert_eq!(group.take(answering("new", vec![])).unwrap(), 10);
         assert_eq!(group.counters, Group::new().counters);

@@ -1,59 +1,53 @@
-//! The registry in one SQLite file: the laptop's, and any single machine's.
+//! The registry in one SQLite file, for a single machine.
 //!
 //! ```text
 //!   commit() ──► queue ──► writer: drain, decide, write, sync once ──► all
 //!                          (one connection, one transaction per group)  acks
 //!   get(), list(), … ──► a pool of read-only connections
 //! ```
-//! Reads see every commit that has been acknowledged: SQLite in WAL mode
-//! shows a new reader the last commit. [`group`] decides, purely, which of
-//! the queued commits happen; [`writer`] does them; [`read`] asks.
+//! Reads see every acknowledged commit: in WAL mode, a new SQLite reader sees the last
+//! commit. [`group`] decides, purely, which queued commits succeed; [`writer`] executes
+//! them; [`read`] contains the queries.
 
 mod copy;
-mod file_id;
 pub(super) mod group;
 mod read;
 mod rows;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use ballast_domain::registry::{
-    Commit, CommitError, Event, EventQuery, Kind, Record, RecordKey, RecordQuery, Registry, Reply,
-    StoreError, StoreResult,
+    CommitError, EventQuery, Record, RecordKey, RecordKind, RecordQuery, Registry, RegistryCommit,
+    RegistryError, RegistryEvent, RegistryResult, RememberedReply,
 };
 use ballast_domain::{Clock, Timestamp};
-use sqlx::SqlSafeStr;
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+use ballast_sqlite_store::{
+    FileIdentity, SqliteFile, SqliteFileOptions, SqliteOpenError, WriteQueue,
 };
-use tokio::sync::{mpsc, watch};
+use sqlx::SqlSafeStr;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::SqlitePool;
+use tokio::sync::watch;
 
 pub use copy::copy_to;
-use file_id::FileId;
+use writer::{CommitHandler, Maintenance, WriteRequest};
 
 use super::WAIT_PATIENCE;
 
-/// Readers at the same time. They mostly wait for the page cache.
-const READERS: u32 = 4;
-/// The page caches of the writer and of each reader, in SQLite's way of
-/// saying KiB. They hold the inner pages of the trees of a million tenants.
-const WRITER_CACHE: &str = "-32768";
-const READER_CACHE: &str = "-8192";
-/// How long the log grows before it is written back: 64 MiB of pages. A group
-/// of creates touches thousands of pages, and the next ones touch them again.
-const LOG_PAGES: &str = "16384";
-/// How long a statement waits for a lock that another process holds.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
+/// The page cache of each reader: the inner pages of the trees of a million
+/// tenants.
+const READER_CACHE_KIB: u32 = 8_192;
+/// How long a read waits for a free connection.
+const READER_WAIT: Duration = Duration::from_secs(30);
 
-/// The schema, step by step. Not by sqlx's macro: that one compiles SQLite a
-/// second time, for the compiler.
+/// The schema's migrations. Not built with sqlx's macro, which would compile SQLite a
+/// second time, for the host.
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     let first = include_str!("../../../migrations/sqlite/0001_registry.sql").into_sql_str();
     Migrator::with_migrations(vec![Migration::new(
@@ -69,203 +63,141 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 #[derive(Clone)]
 pub struct SqliteRegistry {
     readers: SqlitePool,
-    queue: mpsc::Sender<writer::Job>,
+    queue: WriteQueue<WriteRequest>,
     durable: watch::Receiver<u64>,
-    file: FileId,
+    file: FileIdentity,
     failing: Arc<AtomicBool>,
     clock: Arc<dyn Clock>,
 }
 
-/// Why a registry file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// A newer Ballast wrote the file.
-    #[error("{} was written by a newer Ballast (its schema is at step {found}, this program knows {known}); use that version or a newer one", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// The file's schema step.
-        found: i64,
-        /// The last step this program knows.
-        known: i64,
-    },
-    /// It cannot be opened or brought up to date.
-    #[error("open the registry {}", path.display())]
-    Store {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-}
-
 impl SqliteRegistry {
-    /// Opens the file, creating it and bringing its schema up to date.
-    pub async fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let failed = |source: Box<dyn std::error::Error + Send + Sync>| OpenError::Store {
-            path: path.to_owned(),
-            source,
+    /// Opens the file, creating it or migrating its schema if necessary.
+    pub async fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, SqliteOpenError> {
+        let options = SqliteFileOptions {
+            contents: "the registry",
+            migrations: &MIGRATIONS,
+            reader_cache_kib: READER_CACHE_KIB,
+            reader_wait: READER_WAIT,
         };
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            // Durable when acknowledged: the log is synced at every commit.
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_WAIT);
-        let to_write = options
-            .clone()
-            .pragma("cache_size", WRITER_CACHE)
-            .pragma("wal_autocheckpoint", LOG_PAGES);
-        let writing = SqlitePoolOptions::new()
-            .max_connections(1)
-            .connect_with(to_write.clone())
-            .await
-            .map_err(|source| failed(source.into()))?;
-        migrate(&writing, path).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .connect_with(options.read_only(true).pragma("cache_size", READER_CACHE))
-            .await
-            .map_err(|source| failed(source.into()))?;
-        let connection = writing
-            .acquire()
-            .await
-            .map_err(|source| failed(source.into()))?;
-        let file = FileId::of(path).map_err(|source| failed(source.into()))?;
-        let failing = Arc::new(AtomicBool::new(false));
-        let (taken, told) = (file.clone(), failing.clone());
-        let writer =
-            writer::Writer::start(connection.detach(), to_write, clock.clone(), taken, told)
-                .await
-                .map_err(|source| failed(source.into()))?;
+        let SqliteFile {
+            readers,
+            mut writer,
+        } = SqliteFile::open(path, options).await?;
+        let file = writer.identity().clone();
+        let failing = writer.failing();
+        let handler = CommitHandler::new(&mut writer, clock.clone()).await;
+        let (handler, durable) = handler.map_err(|source| SqliteOpenError::Unusable {
+            contents: "the registry",
+            path: path.to_owned(),
+            source: source.into(),
+        })?;
         Ok(Self {
             readers,
-            queue: writer.queue,
-            durable: writer.durable,
+            queue: WriteQueue::start(writer, handler),
+            durable,
             file,
             failing,
             clock,
         })
     }
 
-    /// Waits for queued commits and closes the file, which then is all there
-    /// is: the last to leave writes the log back, and only a writer can.
+    /// Waits for queued commits and closes the file. Afterwards all data is in that one
+    /// file.
     pub async fn close(&self) {
-        // The writer goes last: the last connection to close moves what is in
-        // the log into the file, and a reader may not.
+        // Close the writer last: the last connection to close checkpoints the log, and a
+        // reader cannot.
         self.readers.close().await;
-        let (done, closed) = tokio::sync::oneshot::channel();
-        if self.queue.send(writer::Job::Close(done)).await.is_ok() {
-            let _ = closed.await;
-        }
+        self.queue.close().await;
     }
-}
-
-async fn migrate(pool: &SqlitePool, path: &Path) -> Result<(), OpenError> {
-    MIGRATIONS.run(pool).await.map_err(|error| match error {
-        MigrateError::VersionMissing(found) => OpenError::Newer {
-            path: path.to_owned(),
-            found,
-            known: MIGRATIONS
-                .iter()
-                .map(|step| step.version)
-                .max()
-                .unwrap_or(0),
-        },
-        other => OpenError::Store {
-            path: path.to_owned(),
-            source: other.into(),
-        },
-    })
 }
 
 #[async_trait]
 impl Registry for SqliteRegistry {
-    async fn commit(&self, commit: Commit) -> Result<u64, CommitError> {
+    async fn commit(&self, commit: RegistryCommit) -> Result<u64, CommitError> {
         let (answer, answered) = tokio::sync::oneshot::channel();
-        let gone = || StoreError::new("commit to the registry", "the registry is closed");
-        self.queue
-            .send(writer::Job::Commit(Box::new(commit), answer))
-            .await
-            .map_err(|_| gone())?;
+        let gone = || RegistryError::new("commit to the registry", "the registry is closed");
+        let request = WriteRequest::Commit(Box::new(commit), answer);
+        self.queue.send(request).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
-    async fn check(&self) -> StoreResult<()> {
+    async fn check(&self) -> RegistryResult<()> {
         let doing = "find the registry file";
         self.file
             .check()
-            .map_err(|source| StoreError::new(doing, source))?;
+            .map_err(|source| RegistryError::new(doing, source))?;
         if self.failing.load(Ordering::Relaxed) {
-            // The last write failed: only a write can tell whether it would now.
+            // The last write failed: only another write shows whether it works again.
             let probe = [("check".to_owned(), self.clock.now())];
-            self.mark_used(Kind::Fleet, &probe).await?;
+            self.mark_used(RecordKind::Fleet, &probe).await?;
         }
         Ok(())
     }
 
-    async fn get(&self, key: &RecordKey) -> StoreResult<Option<Record>> {
+    async fn get(&self, key: &RecordKey) -> RegistryResult<Option<Record>> {
         read::get(&self.readers, key)
             .await
             .map_err(failed("read a record"))
     }
 
-    async fn list(&self, query: &RecordQuery) -> StoreResult<Vec<Record>> {
+    async fn list(&self, query: &RecordQuery) -> RegistryResult<Vec<Record>> {
         read::list(&self.readers, query)
             .await
             .map_err(failed("list records"))
     }
 
-    async fn tallies(&self, kind: Kind, prefix: &str) -> StoreResult<BTreeMap<String, u64>> {
+    async fn tallies(
+        &self,
+        kind: RecordKind,
+        prefix: &str,
+    ) -> RegistryResult<BTreeMap<String, u64>> {
         read::tallies(&self.readers, kind, prefix)
             .await
             .map_err(failed("read tallies"))
     }
 
-    async fn revision(&self) -> StoreResult<u64> {
+    async fn revision(&self) -> RegistryResult<u64> {
         Ok(*self.durable.borrow())
     }
 
-    async fn wait_past(&self, revision: u64) -> StoreResult<()> {
+    async fn wait_past(&self, revision: u64) -> RegistryResult<()> {
         let mut durable = self.durable.clone();
         match tokio::time::timeout(WAIT_PATIENCE, durable.wait_for(|now| *now > revision)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) => Err(StoreError::new(
+            Ok(Err(_)) => Err(RegistryError::new(
                 "wait for a change",
                 "the registry is closed",
             )),
-            // Nothing happened for a while: the caller asks again.
+            // Nothing changed for a while: the caller asks again.
             Err(_) => Ok(()),
         }
     }
 
-    async fn changes(&self, revision: u64, limit: u32) -> StoreResult<Vec<Event>> {
+    async fn changes(&self, revision: u64, limit: u32) -> RegistryResult<Vec<RegistryEvent>> {
         read::changes(&self.readers, revision, limit)
             .await
             .map_err(failed("read the change feed"))
     }
 
-    async fn events(&self, query: &EventQuery) -> StoreResult<Vec<Event>> {
+    async fn events(&self, query: &EventQuery) -> RegistryResult<Vec<RegistryEvent>> {
         read::events(&self.readers, query)
             .await
             .map_err(failed("read events"))
     }
 
-    async fn revision_at(&self, moment: Timestamp) -> StoreResult<u64> {
+    async fn revision_at(&self, moment: Timestamp) -> RegistryResult<u64> {
         read::revision_at(&self.readers, moment)
             .await
             .map_err(failed("find a revision"))
     }
 
-    async fn get_at(&self, key: &RecordKey, revision: u64) -> StoreResult<Option<Record>> {
+    async fn get_at(&self, key: &RecordKey, revision: u64) -> RegistryResult<Option<Record>> {
         read::get_at(&self.readers, key, revision)
             .await
             .map_err(failed("read a past record"))
     }
 
-    async fn list_at(&self, kind: Kind, revision: u64) -> StoreResult<Vec<Record>> {
+    async fn list_at(&self, kind: RecordKind, revision: u64) -> RegistryResult<Vec<Record>> {
         read::list_at(&self.readers, kind, revision)
             .await
             .map_err(failed("list past records"))
@@ -273,35 +205,39 @@ impl Registry for SqliteRegistry {
 
     async fn tallies_at(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         prefix: &str,
         revision: u64,
-    ) -> StoreResult<BTreeMap<String, u64>> {
+    ) -> RegistryResult<BTreeMap<String, u64>> {
         read::tallies_at(&self.readers, kind, prefix, revision)
             .await
             .map_err(failed("read past tallies"))
     }
 
-    async fn reply(&self, id: &str, now: Timestamp) -> StoreResult<Option<Reply>> {
+    async fn reply(&self, id: &str, now: Timestamp) -> RegistryResult<Option<RememberedReply>> {
         read::reply(&self.readers, id, now)
             .await
             .map_err(failed("read a remembered reply"))
     }
 
-    async fn forget_replies(&self, now: Timestamp) -> StoreResult<()> {
-        self.aside(writer::Aside::ForgetReplies(now)).await
+    async fn forget_replies(&self, now: Timestamp) -> RegistryResult<()> {
+        self.maintain(Maintenance::ForgetReplies(now)).await
     }
 
-    async fn mark_used(&self, kind: Kind, uses: &[(String, Timestamp)]) -> StoreResult<()> {
-        self.aside(writer::Aside::MarkUsed(kind, uses.to_vec()))
+    async fn mark_used(
+        &self,
+        kind: RecordKind,
+        uses: &[(String, Timestamp)],
+    ) -> RegistryResult<()> {
+        self.maintain(Maintenance::MarkUsed(kind, uses.to_vec()))
             .await
     }
 
     async fn last_used(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         ids: &[String],
-    ) -> StoreResult<BTreeMap<String, Timestamp>> {
+    ) -> RegistryResult<BTreeMap<String, Timestamp>> {
         read::last_used(&self.readers, kind, ids)
             .await
             .map_err(failed("read last uses"))
@@ -309,19 +245,17 @@ impl Registry for SqliteRegistry {
 }
 
 impl SqliteRegistry {
-    async fn aside(&self, aside: writer::Aside) -> StoreResult<()> {
+    async fn maintain(&self, maintenance: Maintenance) -> RegistryResult<()> {
         let (answer, answered) = tokio::sync::oneshot::channel();
-        let gone = || StoreError::new("write to the registry", "the registry is closed");
-        self.queue
-            .send(writer::Job::Aside(aside, answer))
-            .await
-            .map_err(|_| gone())?;
+        let gone = || RegistryError::new("write to the registry", "the registry is closed");
+        let request = WriteRequest::Maintain(maintenance, answer);
+        self.queue.send(request).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 }
 
-fn failed(doing: &'static str) -> impl FnOnce(sqlx::Error) -> StoreError {
-    move |source| StoreError::new(doing, source)
+fn failed(doing: &'static str) -> impl FnOnce(sqlx::Error) -> RegistryError {
+    move |source| RegistryError::new(doing, source)
 }
 
 #[cfg(test)]
@@ -394,7 +328,7 @@ mod tests {
         let fixture = SqliteFixture::fresh().await;
         let store = fixture.open().await;
         crate::registry::conformance::seed_fleet(&store).await;
-        store.tallies(Kind::Tenant, "").await.unwrap();
+        store.tallies(RecordKind::Tenant, "").await.unwrap();
         store.close().await;
         let files = std::fs::read_dir(fixture.directory.path()).unwrap();
         let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
@@ -408,15 +342,15 @@ mod tests {
         let path = fixture.directory.path().join("registry.db");
         let options = SqliteConnectOptions::new().filename(&path);
         let outside = SqlitePool::connect_with(options).await.unwrap();
-        // What SQLite does by itself when the disk is full: the statement fails
-        // and the whole transaction is gone.
+        // When the disk is full, SQLite fails the statement and rolls back the whole
+        // transaction.
         let full = "CREATE TRIGGER full BEFORE INSERT ON commits
                     BEGIN SELECT RAISE(ROLLBACK, 'the disk is full'); END";
         sqlx::query(full).execute(&outside).await.unwrap();
         let commit = || {
             let intent = crate::intent::Intent::ballast("test", "a reason");
-            let write = ballast_domain::registry::Write {
-                key: RecordKey::new(Kind::Fleet, "x"),
+            let write = ballast_domain::registry::RecordWrite {
+                key: RecordKey::new(RecordKind::Fleet, "x"),
                 expected: 0,
                 body: Some("{}".to_owned()),
                 terms: Some(Vec::new()),
@@ -467,7 +401,7 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(actor, "ballast/test");
-        // Nothing to show, but it can be asked.
+        // No rows, but the view can be queried.
         let keys = sqlx::query("SELECT * FROM view_keys");
         keys.fetch_all(&store.readers).await.unwrap();
     }

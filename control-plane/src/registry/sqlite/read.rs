@@ -1,29 +1,31 @@
-//! The readers' questions. All of them seek in an index; none grows with the
-//! number of records beyond what it returns.
+//! The readers' queries. All of them seek in an index; none costs more than what it
+//! returns.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::Timestamp;
-use ballast_domain::registry::{Event, EventQuery, Kind, Record, RecordKey, RecordQuery, Reply};
+use ballast_domain::registry::{
+    EventQuery, Record, RecordKey, RecordKind, RecordQuery, RegistryEvent, RememberedReply,
+};
 use serde_json::json;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{FromRow, QueryBuilder, Row, Sqlite};
 
-use super::rows::{decode, kind_of};
+use super::rows::{decode, kind_from_number};
 
-type Rows<T> = Result<T, sqlx::Error>;
+type QueryResult<T> = Result<T, sqlx::Error>;
 type RecordRow = (i64, String, i64, i64, String);
 
 /// Sorts after every id and term: they are ASCII.
 const LAST: &str = "\u{10ffff}";
-/// The first sequence number after revision `?1`: where to go on, and what
-/// the past ends before.
+/// The first sequence number after revision `?1`: where to continue, and where the
+/// past ends.
 const AFTER: &str = "coalesce((SELECT first_sequence FROM commits WHERE revision > ?1
     ORDER BY revision LIMIT 1), 9223372036854775807)";
-/// How far the probes for the rarest term count.
+/// Upper bound of the counts that determine the rarest term.
 const PROBE: i64 = 500;
 
-pub(super) async fn get(pool: &SqlitePool, key: &RecordKey) -> Rows<Option<Record>> {
+pub(super) async fn get(pool: &SqlitePool, key: &RecordKey) -> QueryResult<Option<Record>> {
     let row: Option<RecordRow> = sqlx::query_as(
         "SELECT r.kind, r.id, r.version, e.revision, e.body
          FROM records r JOIN events e ON e.sequence = r.sequence
@@ -36,12 +38,12 @@ pub(super) async fn get(pool: &SqlitePool, key: &RecordKey) -> Rows<Option<Recor
     row.map(record).transpose()
 }
 
-pub(super) async fn list(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<Record>> {
+pub(super) async fn list(pool: &SqlitePool, query: &RecordQuery) -> QueryResult<Vec<Record>> {
     let terms = rarest_first(pool, query).await?;
     let mut sql =
         QueryBuilder::<Sqlite>::new("SELECT r.kind, r.id, r.version, e.revision, e.body FROM ");
     let kind = query.kind as u8;
-    // CROSS JOIN fixes the order of the loops: the rarest term drives.
+    // CROSS JOIN fixes the join order: the rarest term drives.
     match terms.split_first() {
         None => sql.push("records r"),
         Some((first, rest)) => {
@@ -78,10 +80,10 @@ pub(super) async fn list(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<Rec
     rows.into_iter().map(record).collect()
 }
 
-/// The query's terms, the one with the fewest records first, so that a rare
-/// term is never looked for among all records that have a common one. What is
-/// tallied is counted already; other terms are counted up to [`PROBE`].
-async fn rarest_first(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<String>> {
+/// The query's terms, rarest first, so that a rare term is never searched among all
+/// records with a common one. Tallies are already counted; other terms are counted up
+/// to [`PROBE`].
+async fn rarest_first(pool: &SqlitePool, query: &RecordQuery) -> QueryResult<Vec<String>> {
     if query.terms.len() < 2 {
         return Ok(query.terms.clone());
     }
@@ -103,9 +105,9 @@ async fn rarest_first(pool: &SqlitePool, query: &RecordQuery) -> Rows<Vec<String
 
 pub(super) async fn tallies(
     pool: &SqlitePool,
-    kind: Kind,
+    kind: RecordKind,
     prefix: &str,
-) -> Rows<BTreeMap<String, u64>> {
+) -> QueryResult<BTreeMap<String, u64>> {
     let rows: Vec<(String, i64)> = sqlx::query_as(
         "SELECT tally, count FROM tallies
          WHERE kind = ? AND tally >= ? AND tally < ?",
@@ -120,10 +122,10 @@ pub(super) async fn tallies(
 
 pub(super) async fn tallies_at(
     pool: &SqlitePool,
-    kind: Kind,
+    kind: RecordKind,
     prefix: &str,
     revision: u64,
-) -> Rows<BTreeMap<String, u64>> {
+) -> QueryResult<BTreeMap<String, u64>> {
     let rows: Vec<(String, i64)> = sqlx::query_as(
         "SELECT t.tally, coalesce((
              SELECT h.count FROM tally_history h
@@ -140,7 +142,7 @@ pub(super) async fn tallies_at(
     Ok(counts(rows))
 }
 
-pub(super) async fn revision_at(pool: &SqlitePool, moment: Timestamp) -> Rows<u64> {
+pub(super) async fn revision_at(pool: &SqlitePool, moment: Timestamp) -> QueryResult<u64> {
     let (revision,): (i64,) = sqlx::query_as(
         "SELECT coalesce((SELECT revision FROM commits WHERE at_ms <= ?
                           ORDER BY at_ms DESC, revision DESC LIMIT 1), 0)",
@@ -155,7 +157,7 @@ pub(super) async fn get_at(
     pool: &SqlitePool,
     key: &RecordKey,
     revision: u64,
-) -> Rows<Option<Record>> {
+) -> QueryResult<Option<Record>> {
     let row: Option<(i64, String, i64, i64, Option<String>)> =
         sqlx::query_as(sqlx::AssertSqlSafe(format!(
             "SELECT kind, id, version, revision, body FROM events
@@ -172,7 +174,11 @@ pub(super) async fn get_at(
     .transpose()
 }
 
-pub(super) async fn list_at(pool: &SqlitePool, kind: Kind, revision: u64) -> Rows<Vec<Record>> {
+pub(super) async fn list_at(
+    pool: &SqlitePool,
+    kind: RecordKind,
+    revision: u64,
+) -> QueryResult<Vec<Record>> {
     let rows: Vec<RecordRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
         "SELECT e.kind, e.id, e.version, e.revision, e.body
          FROM records r CROSS JOIN events e ON e.sequence = (
@@ -187,14 +193,18 @@ pub(super) async fn list_at(pool: &SqlitePool, kind: Kind, revision: u64) -> Row
     rows.into_iter().map(record).collect()
 }
 
-pub(super) async fn reply(pool: &SqlitePool, id: &str, now: Timestamp) -> Rows<Option<Reply>> {
+pub(super) async fn reply(
+    pool: &SqlitePool,
+    id: &str,
+    now: Timestamp,
+) -> QueryResult<Option<RememberedReply>> {
     let row: Option<(Vec<u8>, i64)> =
         sqlx::query_as("SELECT sealed, expires_ms FROM replies WHERE id = ? AND expires_ms > ?")
             .bind(id)
             .bind(now.unix_ms())
             .fetch_optional(pool)
             .await?;
-    Ok(row.map(|(sealed, expires_ms)| Reply {
+    Ok(row.map(|(sealed, expires_ms)| RememberedReply {
         id: id.to_owned(),
         sealed,
         expires_at: Timestamp::from_unix_ms(expires_ms),
@@ -203,9 +213,9 @@ pub(super) async fn reply(pool: &SqlitePool, id: &str, now: Timestamp) -> Rows<O
 
 pub(super) async fn last_used(
     pool: &SqlitePool,
-    kind: Kind,
+    kind: RecordKind,
     ids: &[String],
-) -> Rows<BTreeMap<String, Timestamp>> {
+) -> QueryResult<BTreeMap<String, Timestamp>> {
     let rows: Vec<(String, i64)> = sqlx::query_as(
         "SELECT u.id, u.at_ms FROM json_each(?) w CROSS JOIN uses u
            ON u.kind = ? AND u.id = w.value",
@@ -258,9 +268,13 @@ const SELECT_EVENTS: &str = "SELECT e.sequence, e.revision, c.at_ms, a.actor, c.
     CROSS JOIN actors a ON a.id = c.actor
     LEFT JOIN events p ON p.sequence = e.previous WHERE ";
 
-pub(super) async fn changes(pool: &SqlitePool, revision: u64, limit: u32) -> Rows<Vec<Event>> {
-    // Whole commits only: up to the end of the commit in which the limit
-    // falls. There are no gaps between sequence numbers.
+pub(super) async fn changes(
+    pool: &SqlitePool,
+    revision: u64,
+    limit: u32,
+) -> QueryResult<Vec<RegistryEvent>> {
+    // Return whole commits only: up to the end of the commit that contains the limit.
+    // Sequence numbers have no gaps.
     let rows: Vec<EventFields> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
         "{SELECT_EVENTS} e.sequence >= {AFTER} AND e.sequence < coalesce((
              SELECT first_sequence FROM commits WHERE revision > (
@@ -275,7 +289,10 @@ pub(super) async fn changes(pool: &SqlitePool, revision: u64, limit: u32) -> Row
     rows.into_iter().map(event).collect()
 }
 
-pub(super) async fn events(pool: &SqlitePool, query: &EventQuery) -> Rows<Vec<Event>> {
+pub(super) async fn events(
+    pool: &SqlitePool,
+    query: &EventQuery,
+) -> QueryResult<Vec<RegistryEvent>> {
     let mut sql = QueryBuilder::<Sqlite>::new(SELECT_EVENTS);
     sql.push("true");
     if let Some(kind) = query.kind {
@@ -317,24 +334,24 @@ fn counts(rows: Vec<(String, i64)>) -> BTreeMap<String, u64> {
         .collect()
 }
 
-fn record((kind, id, version, revision, body): RecordRow) -> Rows<Record> {
+fn record((kind, id, version, revision, body): RecordRow) -> QueryResult<Record> {
     Ok(Record {
-        key: RecordKey::new(kind_of(kind)?, id),
+        key: RecordKey::new(kind_from_number(kind)?, id),
         version: version.cast_unsigned(),
         revision: revision.cast_unsigned(),
         body,
     })
 }
 
-fn event(row: EventFields) -> Rows<Event> {
-    Ok(Event {
+fn event(row: EventFields) -> QueryResult<RegistryEvent> {
+    Ok(RegistryEvent {
         sequence: row.sequence.cast_unsigned(),
         revision: row.revision.cast_unsigned(),
         at: Timestamp::from_unix_ms(row.at_ms),
         actor: serde_json::from_str(&row.actor).map_err(decode)?,
         action: row.action,
         reason: row.reason,
-        key: RecordKey::new(kind_of(row.kind)?, row.id),
+        key: RecordKey::new(kind_from_number(row.kind)?, row.id),
         version: row.version.cast_unsigned(),
         before: row.before,
         after: row.after,

@@ -1,18 +1,20 @@
-//! The writer's statements. Each takes its rows as one JSON array, so that a
-//! group of any size costs the same few statements.
+//! The writer's statements. Each takes its rows as one JSON array, so that groups of
+//! any size cost the same few statements.
 
 use std::collections::{HashMap, HashSet};
 
 use ballast_domain::Timestamp;
-use ballast_domain::registry::{Kind, RecordKey};
+use ballast_domain::registry::{RecordKey, RecordKind};
 use serde_json::{Value, json};
 use sqlx::SqliteConnection;
 
-use super::group::{Batch, Counters, Known};
+use super::group::{Batch, Counters, RecordState};
 
-type Rows<T> = Result<T, sqlx::Error>;
+type StatementResult<T> = Result<T, sqlx::Error>;
 
-pub(super) async fn counters(connection: &mut SqliteConnection) -> Rows<(Counters, Timestamp)> {
+pub(super) async fn read_counters(
+    connection: &mut SqliteConnection,
+) -> StatementResult<(Counters, Timestamp)> {
     let (revision, sequence, at): (i64, i64, i64) = sqlx::query_as(
         "SELECT coalesce((SELECT max(revision) FROM commits), 0),
                 coalesce((SELECT max(sequence) FROM events), 0),
@@ -27,10 +29,10 @@ pub(super) async fn counters(connection: &mut SqliteConnection) -> Rows<(Counter
     Ok((counters, Timestamp::from_unix_ms(at)))
 }
 
-pub(super) async fn known(
+pub(super) async fn read_records(
     connection: &mut SqliteConnection,
     keys: &[&RecordKey],
-) -> Rows<HashMap<RecordKey, Known>> {
+) -> StatementResult<HashMap<RecordKey, RecordState>> {
     let wanted = array(keys.iter().map(|key| json!([key.kind as u8, key.id])));
     let rows: Vec<(i64, String, i64, bool, i64, String, String)> = sqlx::query_as(
         "SELECT r.kind, r.id, r.version, r.live, r.sequence, r.terms, r.tallies
@@ -42,22 +44,22 @@ pub(super) async fn known(
     .await?;
     rows.into_iter()
         .map(|(kind, id, version, live, sequence, terms, tallies)| {
-            let known = Known {
+            let known = RecordState {
                 version: version.cast_unsigned(),
                 live,
                 sequence: sequence.cast_unsigned(),
                 terms: serde_json::from_str(&terms).map_err(decode)?,
                 tallies: serde_json::from_str(&tallies).map_err(decode)?,
             };
-            Ok((RecordKey::new(kind_of(kind)?, id), known))
+            Ok((RecordKey::new(kind_from_number(kind)?, id), known))
         })
         .collect()
 }
 
-pub(super) async fn tallies_of(
+pub(super) async fn read_tallies(
     connection: &mut SqliteConnection,
-    tallies: &[(Kind, &str)],
-) -> Rows<HashMap<(Kind, String), u64>> {
+    tallies: &[(RecordKind, &str)],
+) -> StatementResult<HashMap<(RecordKind, String), u64>> {
     let wanted = array(
         tallies
             .iter()
@@ -72,16 +74,16 @@ pub(super) async fn tallies_of(
     .fetch_all(connection)
     .await?;
     rows.into_iter()
-        .map(|(kind, tally, count)| Ok(((kind_of(kind)?, tally), count.cast_unsigned())))
+        .map(|(kind, tally, count)| Ok(((kind_from_number(kind)?, tally), count.cast_unsigned())))
         .collect()
 }
 
-/// Which of these requests have an answer that has not expired.
-pub(super) async fn replies_of(
+/// The requests that have an unexpired reply.
+pub(super) async fn read_replies(
     connection: &mut SqliteConnection,
     ids: &[&str],
     now: Timestamp,
-) -> Rows<HashSet<String>> {
+) -> StatementResult<HashSet<String>> {
     if ids.is_empty() {
         return Ok(HashSet::new());
     }
@@ -97,7 +99,10 @@ pub(super) async fn replies_of(
 }
 
 /// Writes a group's rows.
-pub(super) async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Rows<()> {
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    batch: &Batch,
+) -> StatementResult<()> {
     insert_log(connection, batch).await?;
     insert_indexes(connection, batch).await?;
     for reply in &batch.replies {
@@ -111,7 +116,7 @@ pub(super) async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> 
     Ok(())
 }
 
-async fn insert_log(connection: &mut SqliteConnection, batch: &Batch) -> Rows<()> {
+async fn insert_log(connection: &mut SqliteConnection, batch: &Batch) -> StatementResult<()> {
     let commits = array(batch.commits.iter().map(|row| {
         let actor = serde_json::to_string(&row.commit.actor).unwrap_or_default();
         json!([
@@ -160,7 +165,7 @@ async fn insert_log(connection: &mut SqliteConnection, batch: &Batch) -> Rows<()
     .await
 }
 
-async fn insert_indexes(connection: &mut SqliteConnection, batch: &Batch) -> Rows<()> {
+async fn insert_indexes(connection: &mut SqliteConnection, batch: &Batch) -> StatementResult<()> {
     let records = array(batch.records.iter().map(|(key, known)| {
         let list = |terms: &Vec<String>| json!(terms).to_string();
         json!([
@@ -229,7 +234,10 @@ async fn insert_indexes(connection: &mut SqliteConnection, batch: &Batch) -> Row
     .await
 }
 
-pub(super) async fn forget_replies(connection: &mut SqliteConnection, now: Timestamp) -> Rows<()> {
+pub(super) async fn forget_replies(
+    connection: &mut SqliteConnection,
+    now: Timestamp,
+) -> StatementResult<()> {
     sqlx::query("DELETE FROM replies WHERE expires_ms <= ?")
         .bind(now.unix_ms())
         .execute(connection)
@@ -239,9 +247,9 @@ pub(super) async fn forget_replies(connection: &mut SqliteConnection, now: Times
 
 pub(super) async fn mark_used(
     connection: &mut SqliteConnection,
-    kind: Kind,
+    kind: RecordKind,
     uses: &[(String, Timestamp)],
-) -> Rows<()> {
+) -> StatementResult<()> {
     let rows = uses
         .iter()
         .map(|(id, at)| json!([kind as u8, id, at.unix_ms()]));
@@ -255,8 +263,12 @@ pub(super) async fn mark_used(
     .await
 }
 
-/// Runs a statement over a JSON array of rows; nothing to do for no rows.
-async fn run(connection: &mut SqliteConnection, sql: &'static str, rows: String) -> Rows<()> {
+/// Runs a statement over a JSON array of rows; does nothing without rows.
+async fn run(
+    connection: &mut SqliteConnection,
+    sql: &'static str,
+    rows: String,
+) -> StatementResult<()> {
     if rows != "[]" {
         sqlx::query(sql).bind(rows).execute(connection).await?;
     }
@@ -267,8 +279,9 @@ fn array(rows: impl Iterator<Item = Value>) -> String {
     Value::Array(rows.collect()).to_string()
 }
 
-pub(super) fn kind_of(number: i64) -> Rows<Kind> {
-    Kind::from_number(number).ok_or_else(|| decode(format!("no record kind has number {number}")))
+pub(super) fn kind_from_number(number: i64) -> StatementResult<RecordKind> {
+    RecordKind::from_number(number)
+        .ok_or_else(|| decode(format!("no record kind has number {number}")))
 }
 
 pub(super) fn decode(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {

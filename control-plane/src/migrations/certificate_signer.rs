@@ -1,32 +1,32 @@
-//! Who signs certificates, and whether a signature is right.
+//! Signs certificates and verifies their signatures.
 
 use std::fmt;
 
-use ballast_domain::certificate::{Certificate, Signed};
+use ballast_domain::certificate::{Certificate, SignedCertificate};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
 /// Signs certificates with an ed25519 key.
-pub struct Notary {
+pub struct CertificateSigner {
     key: Ed25519KeyPair,
 }
 
-/// A seed that is no key.
+/// The seed does not make a valid key.
 #[derive(Debug, thiserror::Error)]
 #[error("the signing key cannot be used")]
-pub struct BadSeed;
+pub struct InvalidSeed;
 
-/// Why a certificate is not to be believed.
+/// Why a certificate is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Disbelief {
-    /// Key or signature are no base64.
-    #[error("its {0} is no base64")]
+pub enum CertificateVerifyError {
+    /// The key or the signature is not base64.
+    #[error("its {0} is not valid base64")]
     Unreadable(&'static str),
-    /// It was not signed with its key, or was changed since.
-    #[error("its signature does not fit: it was changed, or not signed with this key")]
+    /// The signature does not match its key, or the certificate was changed.
+    #[error("its signature does not match: it was changed, or not signed with this key")]
     Forged,
-    /// It is signed with another key than the one that is trusted.
+    /// It is signed with a key other than the trusted one.
     #[error("it is signed with the key {found}, not with {trusted}")]
     OtherKey {
         /// The key that signed it.
@@ -36,10 +36,10 @@ pub enum Disbelief {
     },
 }
 
-impl Notary {
-    /// One who signs with the key of this seed.
-    pub fn from_seed(seed: &[u8; 32]) -> Result<Self, BadSeed> {
-        let key = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| BadSeed)?;
+impl CertificateSigner {
+    /// A signer with the key derived from this seed.
+    pub fn from_seed(seed: &[u8; 32]) -> Result<Self, InvalidSeed> {
+        let key = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| InvalidSeed)?;
         Ok(Self { key })
     }
 
@@ -51,9 +51,9 @@ impl Notary {
 
     /// Signs a certificate.
     #[must_use]
-    pub fn sign(&self, certificate: Certificate) -> Signed {
+    pub fn sign(&self, certificate: Certificate) -> SignedCertificate {
         let signature = self.key.sign(certificate.text().as_bytes());
-        Signed {
+        SignedCertificate {
             certificate,
             public_key: self.public_key(),
             signature: STANDARD.encode(signature.as_ref()),
@@ -61,17 +61,20 @@ impl Notary {
     }
 }
 
-/// Whether a certificate is what was signed, and signed with the key that is
-/// trusted, if one is.
-pub fn verify(signed: &Signed, trusted: Option<&str>) -> Result<(), Disbelief> {
+/// Verifies a certificate's signature and, if a trusted key is given, that it was
+/// signed with that key.
+pub fn verify(
+    signed: &SignedCertificate,
+    trusted: Option<&str>,
+) -> Result<(), CertificateVerifyError> {
     let read = |what, text: &str| {
         let read = STANDARD.decode(text.trim());
-        read.map_err(|_| Disbelief::Unreadable(what))
+        read.map_err(|_| CertificateVerifyError::Unreadable(what))
     };
     if let Some(trusted) = trusted
         && trusted.trim() != signed.public_key
     {
-        return Err(Disbelief::OtherKey {
+        return Err(CertificateVerifyError::OtherKey {
             found: signed.public_key.clone(),
             trusted: trusted.trim().to_owned(),
         });
@@ -80,11 +83,11 @@ pub fn verify(signed: &Signed, trusted: Option<&str>) -> Result<(), Disbelief> {
     let signature = read("signature", &signed.signature)?;
     let text = signed.certificate.text();
     key.verify(text.as_bytes(), &signature)
-        .map_err(|_| Disbelief::Forged)
+        .map_err(|_| CertificateVerifyError::Forged)
 }
 
-/// A key is a secret.
-impl fmt::Debug for Notary {
+/// The key is a secret: show only its public part.
+impl fmt::Debug for CertificateSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Notary").field(&self.public_key()).finish()
     }

@@ -1,36 +1,39 @@
-//! Which finding is which hotspot of before: pure.
+//! Matches findings to known hotspots. Pure.
 //!
-//! A finding may fall into two, and two may become one, while nothing has changed
-//! but what is over which limit at this moment. The hotspot for which something
-//! is being done goes on, and of others the oldest.
+//! A finding may split into two, and two may merge into one, only because
+//! different limits are exceeded at the moment. The hotspot with a plan in
+//! progress continues; among others, the oldest.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use ballast_domain::Timestamp;
 
-/// A hotspot of before.
+/// A known, open hotspot.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Before {
-    /// Its rules and what they hold for.
+pub(crate) struct KnownHotspot {
+    /// Its rules and their subjects.
     pub(crate) names: Vec<String>,
-    /// When it was found.
+    /// When it was detected.
     pub(crate) found_at: Timestamp,
-    /// The cure that is proposed or under way for it.
+    /// The proposed or running cure.
     pub(crate) cure: Option<String>,
 }
 
-/// What is found now.
+/// A current finding.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Now {
-    /// The rules and what they hold for.
+pub(crate) struct CurrentFinding {
+    /// Its rules and their subjects.
     pub(crate) names: Vec<String>,
-    /// What would help.
+    /// Its cure.
     pub(crate) cure: String,
 }
 
-/// For each finding the hotspot that it is, if it is one of before.
-pub(crate) fn same(now: &[Now], before: &[Before]) -> Vec<Option<usize>> {
+/// For each finding, the index of the hotspot that it continues, if any.
+pub(crate) fn match_findings(
+    now: &[CurrentFinding],
+    before: &[KnownHotspot],
+) -> Vec<Option<usize>> {
     let mut pairs = Vec::new();
     for (place, finding) in now.iter().enumerate() {
         for (at, hotspot) in before.iter().enumerate() {
@@ -60,47 +63,47 @@ pub(crate) fn same(now: &[Now], before: &[Before]) -> Vec<Option<usize>> {
 mod tests {
     use super::*;
 
-    fn before(names: &[&str], found: i64, cure: Option<&str>) -> Before {
-        Before {
+    fn before(names: &[&str], found: i64, cure: Option<&str>) -> KnownHotspot {
+        KnownHotspot {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             found_at: Timestamp::from_unix_ms(found),
             cure: cure.map(str::to_owned),
         }
     }
 
-    fn now(names: &[&str], cure: &str) -> Now {
-        Now {
+    fn now(names: &[&str], cure: &str) -> CurrentFinding {
+        CurrentFinding {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             cure: cure.to_owned(),
         }
     }
 
     #[test]
-    fn one_that_falls_into_two_and_becomes_one_again_stays_the_same() {
+    fn a_hotspot_that_splits_and_merges_again_keeps_its_identity() {
         let one = [before(&["overload", "fairness"], 1, Some("move"))];
         let two = [now(&["fairness"], "nothing"), now(&["overload"], "move")];
-        // What is being done is for the finding that asks for it.
-        assert_eq!(same(&two, &one), [None, Some(0)]);
+        // The running cure belongs to the finding that asks for it.
+        assert_eq!(match_findings(&two, &one), [None, Some(0)]);
         let both = [
             before(&["fairness"], 2, None),
             before(&["overload"], 1, Some("move")),
         ];
         let again = [now(&["overload", "fairness"], "nothing")];
-        assert_eq!(same(&again, &both), [Some(1)]);
+        assert_eq!(match_findings(&again, &both), [Some(1)]);
         let neither = [
             before(&["fairness"], 2, None),
             before(&["overload"], 1, None),
         ];
-        assert_eq!(same(&again, &neither), [Some(1)]);
+        assert_eq!(match_findings(&again, &neither), [Some(1)]);
     }
 
     #[test]
-    fn what_shares_nothing_is_new() {
+    fn a_finding_without_shared_rules_is_a_new_hotspot() {
         let known = [before(&["overload on shard-1"], 1, Some("move"))];
         assert_eq!(
-            same(&[now(&["overload on shard-2"], "move")], &known),
+            match_findings(&[now(&["overload on shard-2"], "move")], &known),
             [None]
         );
-        assert_eq!(same(&[], &known), []);
+        assert_eq!(match_findings(&[], &known), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Answers: JSON with an ETag, a created thing, a repeated answer.
+//! Responses: JSON with an ETag, created resources, replayed responses.
 
 use axum::Json;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -10,14 +10,18 @@ use serde::Serialize;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 
-pub(super) type Answer = Result<Response, ApiError>;
+pub(super) type ApiResponse = Result<Response, ApiError>;
 
 /// 200 with the version as ETag.
-pub(super) fn tagged<T: Serialize>(version: u64, body: &T) -> Response {
-    with_tag(StatusCode::OK, version, body)
+pub(super) fn with_etag<T: Serialize>(version: u64, body: &T) -> Response {
+    with_status_and_etag(StatusCode::OK, version, body)
 }
 
-pub(super) fn with_tag<T: Serialize>(status: StatusCode, version: u64, body: &T) -> Response {
+pub(super) fn with_status_and_etag<T: Serialize>(
+    status: StatusCode,
+    version: u64,
+    body: &T,
+) -> Response {
     let mut response = (status, Json(body)).into_response();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -25,48 +29,50 @@ pub(super) fn with_tag<T: Serialize>(status: StatusCode, version: u64, body: &T)
     response
 }
 
-/// 201 with what was made.
-pub(super) async fn created<B: Serialize>(
+/// 201 with the created resource.
+pub(super) async fn reply_created<B: Serialize>(
     plane: &ControlPlane,
     intent: &Intent,
     made: Result<B>,
-) -> Answer {
-    answered(plane, intent, StatusCode::CREATED, made).await
+) -> ApiResponse {
+    reply(plane, intent, StatusCode::CREATED, made).await
 }
 
-/// 202 with what is to be done from now on.
-pub(super) async fn accepted<B: Serialize>(
+/// 202 with work that was accepted.
+pub(super) async fn reply_accepted<B: Serialize>(
     plane: &ControlPlane,
     intent: &Intent,
     made: Result<B>,
-) -> Answer {
-    answered(plane, intent, StatusCode::ACCEPTED, made).await
+) -> ApiResponse {
+    reply(plane, intent, StatusCode::ACCEPTED, made).await
 }
 
-async fn answered<B: Serialize>(
+async fn reply<B: Serialize>(
     plane: &ControlPlane,
     intent: &Intent,
     status: StatusCode,
     made: Result<B>,
-) -> Answer {
+) -> ApiResponse {
     match made {
-        Ok(body) => Ok(with_tag(status, 1, &body)),
-        // The same request, sent at the same time, may have won.
-        Err(error) => match replayed_as(plane, intent, status).await? {
+        Ok(body) => Ok(with_status_and_etag(status, 1, &body)),
+        // A concurrent request with the same key may have won: replay its response.
+        Err(error) => match replay(plane, intent, status).await? {
             Some(answer) => Ok(answer),
             None => Err(error.into()),
         },
     }
 }
 
-/// The answer to a create that was answered before under the same
-/// `Idempotency-Key`.
-pub(super) async fn replayed(plane: &ControlPlane, intent: &Intent) -> Result<Option<Response>> {
-    replayed_as(plane, intent, StatusCode::CREATED).await
+/// The response to an earlier create with the same `Idempotency-Key`.
+pub(super) async fn replay_created(
+    plane: &ControlPlane,
+    intent: &Intent,
+) -> Result<Option<Response>> {
+    replay(plane, intent, StatusCode::CREATED).await
 }
 
 /// The same with another status.
-pub(super) async fn replayed_as(
+pub(super) async fn replay(
     plane: &ControlPlane,
     intent: &Intent,
     status: StatusCode,
@@ -75,7 +81,7 @@ pub(super) async fn replayed_as(
         return Ok(None);
     };
     Ok(idempotency.replay(plane).await?.map(|body| {
-        let mut response = with_tag(status, 1, &body);
+        let mut response = with_status_and_etag(status, 1, &body);
         response.headers_mut().insert(
             HeaderName::from_static("idempotency-replayed"),
             HeaderValue::from_static("true"),

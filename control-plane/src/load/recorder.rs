@@ -1,4 +1,5 @@
-//! Takes a sample every step, writes it down, and keeps the windows.
+//! The load recorder: takes a sample every step, appends it to the files and
+//! updates the windows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,88 +8,92 @@ use std::time::Duration;
 use ballast_domain::Timestamp;
 use ballast_domain::sketch::Sketch;
 use ballast_domain::tenant::SliceId;
-use ballast_hotspot_detector::load::{MetricSource, Sample, Spans, Window};
+use ballast_hotspot_detector::load::{LoadSample, MetricSource, Spans, Window};
 use tokio::sync::watch;
 
-use super::{Load, window_start};
+use super::{LoadMonitor, window_start};
 use crate::plane::ControlPlane;
 
-/// A source that also knows how long the calls of slices took: for those who
-/// look now, it is not recorded.
+/// A metric source that also knows latencies by slice. They are only kept in
+/// memory, not recorded.
 pub trait LoadSource: MetricSource {
-    /// How long calls of slices took in the last sample, where that is known.
+    /// Latencies by slice in the last sample, where known.
     fn latencies(&mut self) -> HashMap<SliceId, Sketch>;
 }
 
-/// Measures until it is dropped; `taken` is told the end of every sample.
-pub async fn keep(
+/// Records samples forever; sends the end of every sample to `taken`.
+pub async fn run(
     plane: ControlPlane,
-    load: Arc<Load>,
+    load: Arc<LoadMonitor>,
     mut source: Box<dyn LoadSource>,
     taken: watch::Sender<Option<Timestamp>>,
 ) {
-    replay(&plane, &load).await;
+    fill_windows(&plane, &load).await;
     loop {
         let end = next_step(plane.now(), load.spans().step_ms);
         wait_until(&plane, end).await;
-        resize(&plane, &load).await;
-        // On time, the sample ends where the step does: steps of a minute then
-        // hold whole steps of ten seconds.
+        follow_window_settings(&plane, &load).await;
+        // When on time, end the sample exactly at the end of the step, so that a
+        // minute contains whole steps of ten seconds.
         let late = plane.now().unix_ms().saturating_sub(end.unix_ms());
         let on_time = late.unsigned_abs() < load.spans().step_ms / 2;
         let now = if on_time { end } else { plane.now() };
         let Some(sample) = source.sample(now).await else {
             continue;
         };
-        if take(&load, sample, source.latencies()).await {
+        if record_sample(&load, sample, source.latencies()).await {
             taken.send_replace(Some(now));
         }
     }
 }
 
-/// Takes a sample in and writes it down; whether it was taken.
-pub async fn take(load: &Arc<Load>, sample: Sample, latencies: HashMap<SliceId, Sketch>) -> bool {
-    if let Err(error) = load.take(&sample, latencies) {
-        // The clock was set back: what it says is past is not told twice.
-        tracing::warn!(%error, "a sample of the load is left out");
+/// Adds a sample to the windows and the files; `false` if it was rejected.
+pub async fn record_sample(
+    load: &Arc<LoadMonitor>,
+    sample: LoadSample,
+    latencies: HashMap<SliceId, Sketch>,
+) -> bool {
+    if let Err(error) = load.add_sample(&sample, latencies) {
+        // The clock was set back: skip the time that was already recorded.
+        tracing::warn!(%error, "skipping a load sample");
         return false;
     }
     let files = Arc::clone(load.files());
     let written = tokio::task::spawn_blocking(move || files.append(&sample)).await;
     match written {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "load cannot be recorded for now"),
-        Err(error) => tracing::warn!(%error, "load was not recorded"),
+        Ok(Err(error)) => tracing::warn!(%error, "failed to record a load sample"),
+        Err(error) => tracing::warn!(%error, "failed to record a load sample"),
     }
     true
 }
 
-/// Fills the windows with what was recorded before.
-async fn replay(plane: &ControlPlane, load: &Arc<Load>) {
-    fill(plane, load, load.spans()).await;
+/// Fills the windows from recorded load.
+async fn fill_windows(plane: &ControlPlane, load: &Arc<LoadMonitor>) {
+    rebuild_windows(plane, load, load.spans()).await;
 }
 
-/// Follows windows that were set anew.
-async fn resize(plane: &ControlPlane, load: &Arc<Load>) {
+/// Rebuilds the windows after their settings changed.
+async fn follow_window_settings(plane: &ControlPlane, load: &Arc<LoadMonitor>) {
     let wanted = plane.settings().hotspots.rules.spans;
     if wanted != load.spans() {
-        fill(plane, load, wanted).await;
+        rebuild_windows(plane, load, wanted).await;
     }
 }
 
-async fn fill(plane: &ControlPlane, load: &Arc<Load>, spans: Spans) {
+async fn rebuild_windows(plane: &ControlPlane, load: &Arc<LoadMonitor>, spans: Spans) {
     let now = plane.now();
     let from = window_start(&spans, Window::Long, now);
-    match load.recorded(from, now).await {
+    match load.read_samples(from, now).await {
         Ok(samples) => load.resize(spans, samples),
         Err(error) => {
-            tracing::warn!(%error, "the windows begin without what was recorded");
+            tracing::warn!(%error, "cannot read recorded load: starting with empty windows");
             load.resize(spans, Vec::new());
         }
     }
 }
 
-/// The end of the step that a moment lies in.
+/// The end of the step that contains a moment.
 fn next_step(now: Timestamp, step_ms: u64) -> Timestamp {
     let step = i64::try_from(step_ms.max(1)).unwrap_or(i64::MAX);
     Timestamp::from_unix_ms((now.unix_ms().div_euclid(step) + 1).saturating_mul(step))

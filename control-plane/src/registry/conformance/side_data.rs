@@ -1,15 +1,16 @@
-//! What is kept beside the records: replies to idempotent requests, and when
-//! something was last used.
+//! Data outside of the records: replies to idempotent requests, and last uses.
 
-use ballast_domain::registry::{Commit, CommitError, Kind, Registry, Reply};
+use ballast_domain::registry::{
+    CommitError, RecordKind, Registry, RegistryCommit, RememberedReply,
+};
 use ballast_domain::{Clock, Timestamp};
 
 use super::commits::at_once;
 use super::*;
 
-fn answered(request: &str, id: &str, expires_at: Timestamp) -> Commit {
-    Commit {
-        reply: Some(Reply {
+fn answered(request: &str, id: &str, expires_at: Timestamp) -> RegistryCommit {
+    RegistryCommit {
+        reply: Some(RememberedReply {
             id: request.to_owned(),
             sealed: id.as_bytes().to_vec(),
             expires_at,
@@ -22,12 +23,12 @@ pub(crate) async fn a_reply_is_remembered_until_it_expires<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     let now = fixture.clock().now();
     let end = now.plus_seconds(60);
-    let reply = Reply {
+    let reply = RememberedReply {
         id: "it's \"1\"".to_owned(),
         sealed: (0..=255).collect(),
         expires_at: end,
     };
-    let made = Commit {
+    let made = RegistryCommit {
         reply: Some(reply.clone()),
         ..commit(vec![create("a")])
     };
@@ -39,8 +40,8 @@ pub(crate) async fn a_reply_is_remembered_until_it_expires<F: Fixture>() {
         (just_before, Some(&reply)),
         (just_after, None),
     ] {
-        let told = store.reply(&reply.id, moment).await.unwrap();
-        assert_eq!(told.as_ref(), expected, "{moment}");
+        let actual = store.reply(&reply.id, moment).await.unwrap();
+        assert_eq!(actual.as_ref(), expected, "{moment}");
     }
     assert_eq!(store.reply("another", now).await.unwrap(), None);
 }
@@ -50,13 +51,13 @@ pub(crate) async fn a_request_is_answered_once<F: Fixture>() {
     let now = fixture.clock().now();
     let end = now.plus_seconds(60);
     store.commit(answered("request", "a", end)).await.unwrap();
-    let before = picture(&store, &[]).await;
+    let before = read_snapshot(&store, &[]).await;
     let again = store.commit(answered("request", "b", end)).await;
     assert!(matches!(again, Err(CommitError::AlreadyAnswered)));
-    // Also where the retry would not fit any more: it has its answer.
+    // Also where the retry would conflict: it already has its reply.
     let same = store.commit(answered("request", "a", end)).await;
     assert!(matches!(same, Err(CommitError::AlreadyAnswered)));
-    assert_eq!(picture(&store, &[]).await, before);
+    assert_eq!(read_snapshot(&store, &[]).await, before);
     let reply = store.reply("request", now).await.unwrap().unwrap();
     assert_eq!(reply.sealed, b"a");
     store.commit(answered("other", "b", end)).await.unwrap();
@@ -74,7 +75,7 @@ pub(crate) async fn many_equal_requests_at_once_are_answered_once<F: Fixture>() 
         assert!(matches!(outcome, Err(CommitError::AlreadyAnswered)));
     }
     let made = format!("t-{}", winners[0]);
-    assert_eq!(found(&store, &[]).await, [&*made]);
+    assert_eq!(find_ids(&store, &[]).await, [&*made]);
     let reply = store.reply("request", now).await.unwrap().unwrap();
     assert_eq!(reply.sealed, made.as_bytes());
 }
@@ -84,7 +85,7 @@ pub(crate) async fn an_expired_request_may_be_asked_again<F: Fixture>() {
     let end = fixture.clock().now().plus_seconds(60);
     store.commit(answered("request", "a", end)).await.unwrap();
     fixture.clock().advance_ms(60_000);
-    // Nobody has forgotten it yet, but it is past its expiry.
+    // It has not been deleted yet, but has expired.
     let now = fixture.clock().now();
     assert_eq!(store.reply("request", now).await.unwrap(), None);
     let later = now.plus_seconds(60);
@@ -103,18 +104,18 @@ pub(crate) async fn expired_replies_are_forgotten<F: Fixture>() {
         store.commit(answered(request, request, end)).await.unwrap();
     }
     store.forget_replies(now.plus_seconds(60)).await.unwrap();
-    // Looked for at a moment when both were remembered.
+    // Queried at a moment when neither had expired.
     assert_eq!(store.reply("short", now).await.unwrap(), None);
     assert!(store.reply("long", now).await.unwrap().is_some());
-    // Forgetting answers forgets no record and makes no revision.
-    assert_eq!(found(&store, &[]).await, ["long", "short"]);
+    // Deleting replies removes no record and creates no revision.
+    assert_eq!(find_ids(&store, &[]).await, ["long", "short"]);
     assert_eq!(store.revision().await.unwrap(), 2);
 }
 
 pub(crate) async fn a_refused_commit_leaves_no_reply<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     let now = fixture.clock().now();
-    done(&store, vec![create("a")]).await;
+    commit_writes(&store, vec![create("a")]).await;
     let end = now.plus_seconds(60);
     let refused = store.commit(answered("request", "a", end)).await;
     assert_conflict(refused, "a", 0, 1);
@@ -127,7 +128,7 @@ pub(crate) async fn the_latest_use_is_kept<F: Fixture>() {
     let at = Timestamp::from_unix_ms;
     let used = |id: &str, ms| (id.to_owned(), at(ms));
     let mark = async |uses: &[(String, Timestamp)]| {
-        store.mark_used(Kind::Key, uses).await.unwrap();
+        store.mark_used(RecordKind::Key, uses).await.unwrap();
     };
     mark(&[]).await;
     mark(&[used("a", 5), used("b", 7), used("it's \"c\"", 1)]).await;
@@ -135,23 +136,26 @@ pub(crate) async fn the_latest_use_is_kept<F: Fixture>() {
     // Out of order within one call, too.
     mark(&[used("d", 8), used("d", 6)]).await;
     let wanted = texts(&["a", "b", "it's \"c\"", "d", "never"]);
-    let told = store.last_used(Kind::Key, &wanted).await.unwrap();
+    let actual = store.last_used(RecordKind::Key, &wanted).await.unwrap();
     let expected = [("a", 5), ("b", 9), ("it's \"c\"", 1), ("d", 8)];
-    assert_eq!(told, expected.map(|(id, ms)| used(id, ms)).into());
-    // Only what was asked for, of the kind it was asked for.
-    let one = store.last_used(Kind::Key, &texts(&["b"])).await.unwrap();
+    assert_eq!(actual, expected.map(|(id, ms)| used(id, ms)).into());
+    // Only the requested ids, of the requested kind.
+    let one = store
+        .last_used(RecordKind::Key, &texts(&["b"]))
+        .await
+        .unwrap();
     assert_eq!(one, [used("b", 9)].into());
-    let none = store.last_used(Kind::Token, &wanted).await.unwrap();
+    let none = store.last_used(RecordKind::Token, &wanted).await.unwrap();
     assert_eq!(none, BTreeMap::new());
-    let none = store.last_used(Kind::Key, &[]).await.unwrap();
+    let none = store.last_used(RecordKind::Key, &[]).await.unwrap();
     assert_eq!(none, BTreeMap::new());
 }
 
 pub(crate) async fn a_use_is_no_change<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
-    done(&store, vec![create("a")]).await;
-    let before = picture(&store, &[]).await;
+    commit_writes(&store, vec![create("a")]).await;
+    let before = read_snapshot(&store, &[]).await;
     let uses = [("a".to_owned(), fixture.clock().now())];
-    store.mark_used(Kind::Tenant, &uses).await.unwrap();
-    assert_eq!(picture(&store, &[]).await, before);
+    store.mark_used(RecordKind::Tenant, &uses).await.unwrap();
+    assert_eq!(read_snapshot(&store, &[]).await, before);
 }

@@ -1,47 +1,48 @@
-//! Cures that are no moves of slices.
+//! Applies cures other than moving slices: throttle, lanes, splits, new shards.
 
 use ballast_domain::bounds::SLICES_PER_TENANT_MAX;
-use ballast_domain::key::Throttle;
-use ballast_domain::moving::Phase;
+use ballast_domain::key::KeyThrottle;
+use ballast_domain::moving::MigrationPhase;
 use ballast_domain::shard::{Shard, ShardState};
 use ballast_domain::tenant::{SliceId, Tenant, slice_of};
 use ballast_domain::{Error, ErrorCode, KeyId, PollId, RegionId, Result};
 use ballast_hotspot_detector::diagnose::Cure;
-use ballast_vote_shard::At;
+use ballast_vote_shard::FencedSlice;
 
 use super::records::ShardsNeeded;
 use crate::fleet::FleetSnapshot;
 use crate::intent::Intent;
 use crate::keys;
-use crate::migrations::movers;
+use crate::migrations::migration_backends;
 use crate::plane::ControlPlane;
 use crate::shards::{self, NewShard};
-use crate::slicing::ask::{self, Wanted};
+use crate::slicing::requests::{self, SlicingRequest};
 use crate::tenants;
 
-/// Shards that are made by naming them begin so.
+/// URL prefix of embedded shards, which Ballast can create itself.
 const EMBEDDED: &str = "file:shards/";
 
-/// What came of a cure.
-pub(crate) enum Acted {
+/// The result of applying a cure.
+pub(crate) enum CureOutcome {
     /// It is done.
     Done(String),
-    /// It was begun, and goes on by itself.
+    /// It has begun and continues by itself.
     Begun(String),
-    /// Somebody else has to do it.
+    /// An operator has to add shards first.
     Needs(ShardsNeeded),
 }
 
-/// How many there are to be in the end, for a cure that would otherwise do more
-/// each time it is begun: slices of the tenant, active shards of the region. It
-/// is written down first; then a process that died may begin it again.
-pub(crate) async fn aim(plane: &ControlPlane, cure: &Cure) -> Result<Option<u64>> {
+/// The final count that a cure aims at, for cures that would otherwise add more
+/// each time they are applied: slices of the tenant, or active shards of the
+/// region. It is recorded before the cure is applied, so that a restarted process
+/// can apply it again safely.
+pub(crate) async fn cure_target(plane: &ControlPlane, cure: &Cure) -> Result<Option<u64>> {
     Ok(match cure {
         Cure::Split { slice, parts, .. } => {
             let tenant = tenants::get(plane, &slice.tenant_id).await?.value;
             let have = u32::try_from(tenant.slices.len()).unwrap_or(u32::MAX);
-            // A power of two, as cuts are made, in which every slice that there
-            // is has so many parts.
+            // Splits need a power of two: the next one that gives every
+            // existing slice at least `parts` parts.
             let more = have
                 .max(1)
                 .saturating_mul((*parts).max(2))
@@ -50,79 +51,82 @@ pub(crate) async fn aim(plane: &ControlPlane, cure: &Cure) -> Result<Option<u64>
         }
         Cure::AddShards { region, count } => {
             let snapshot = plane.fleet().refresh(plane.registry()).await?;
-            Some(active_in(&snapshot, region) + u64::from(*count))
+            Some(count_active_shards(&snapshot, region) + u64::from(*count))
         }
         _ => None,
     })
 }
 
-/// Does it, and says what was done; `aim` is what was written down.
-pub(crate) async fn act(
+/// Applies a cure and describes what was done. `aim` is the recorded final count.
+pub(crate) async fn apply_cure(
     plane: &ControlPlane,
     plan: &str,
     cure: &Cure,
     aim: Option<u64>,
-) -> Result<Acted> {
+) -> Result<CureOutcome> {
     let intent = Intent::ballast("hotspots", plan);
     let done = match (cure, aim) {
         (Cure::Split { slice, .. }, Some(aim)) => {
-            let begun = split(plane, &intent, slice, aim).await?;
-            return Ok(Acted::Begun(begun));
+            let begun = begin_split(plane, &intent, slice, aim).await?;
+            return Ok(CureOutcome::Begun(begun));
         }
         (Cure::AddShards { region, .. }, Some(aim)) => {
             return add_shards(plane, &intent, region, aim).await;
         }
         (Cure::Throttle { key, to, .. }, _) => throttle(plane, &intent, key, *to).await,
         (Cure::Lanes { item, from, to }, _) => {
-            lanes(plane, &item.slice, item.poll, (*from, *to)).await
+            change_lanes(plane, &item.slice, item.poll, (*from, *to)).await
         }
-        _ => Ok("there is nothing to do".to_owned()),
+        _ => Ok("nothing to do".to_owned()),
     };
-    done.map(Acted::Done)
+    done.map(CureOutcome::Done)
 }
 
 async fn throttle(plane: &ControlPlane, intent: &Intent, key: &KeyId, to: f64) -> Result<String> {
     let per_second = to.max(1.0) as u64;
     let seconds = plane.settings().hotspots.throttle_seconds;
     let until = plane.now().plus_seconds(seconds);
-    let throttle = Throttle {
+    let throttle = KeyThrottle {
         calls_per_second: per_second,
         until,
     };
     keys::throttle(plane, intent, key, Some(throttle)).await?;
     Ok(format!(
-        "{key} is let through {per_second} times a second until {until}"
+        "{key} is throttled to {per_second} calls/s until {until}"
     ))
 }
 
-/// Gives a poll's counters more lanes, or fewer. What was changed meanwhile
-/// stays: a cure never turns round what another one did.
-async fn lanes(
+/// Gives a poll's counters more or fewer lanes. A change made in the meantime
+/// stays: a cure never reverts another one.
+async fn change_lanes(
     plane: &ControlPlane,
     slice: &SliceId,
     poll: PollId,
     (from, to): (u16, u16),
 ) -> Result<String> {
     let tenant = tenants::get(plane, &slice.tenant_id).await?.value;
-    let (at, shard) = at(&tenant, poll)?;
-    let shard = movers(plane)?.shards.shard(&shard).map_err(Error::from)?;
+    let (at, shard) = locate_poll(&tenant, poll)?;
+    let shard = migration_backends(plane)?
+        .shards
+        .shard(&shard)
+        .map_err(Error::from)?;
     let known = shard.poll(&at.slice, poll).await.map_err(Error::from)?;
     let has = known.spec.options.lanes;
     let changed = match to >= from {
         true if has < to => shard.widen_lanes(&at, poll, to).await,
         false if has > to => shard.narrow_lanes(&at, poll, to).await,
-        _ => return Ok(format!("{poll} has {has} lanes already")),
+        _ => return Ok(format!("{poll} already has {has} lanes")),
     };
     let lanes = changed.map_err(Error::from)?.spec.options.lanes;
     Ok(format!("{poll} has {lanes} lanes instead of {has}"))
 }
 
-fn at(tenant: &Tenant, poll: PollId) -> Result<(At, ballast_domain::ShardId)> {
+fn locate_poll(tenant: &Tenant, poll: PollId) -> Result<(FencedSlice, ballast_domain::ShardId)> {
     let slice = slice_of(&tenant.slices, poll).ok_or_else(|| {
         let detail = format!("tenant {} has no slice for {poll}", tenant.tenant_id);
         Error::new(ErrorCode::PollNotFound, detail)
     })?;
-    let at = At {
+    let at = FencedSlice {
         slice: SliceId {
             tenant_id: tenant.tenant_id.clone(),
             slice: slice.slice,
@@ -132,29 +136,34 @@ fn at(tenant: &Tenant, poll: PollId) -> Result<(At, ballast_domain::ShardId)> {
     Ok((at, slice.shard_id.clone()))
 }
 
-/// Has a tenant split, unless it is or is about to be.
-async fn split(plane: &ControlPlane, intent: &Intent, slice: &SliceId, aim: u64) -> Result<String> {
+/// Splits a tenant, unless it has that many slices or is being split.
+async fn begin_split(
+    plane: &ControlPlane,
+    intent: &Intent,
+    slice: &SliceId,
+    aim: u64,
+) -> Result<String> {
     let id = &slice.tenant_id;
     let tenant = tenants::get(plane, id).await?.value;
     let into = u32::try_from(aim).unwrap_or(SLICES_PER_TENANT_MAX);
     let is_begun = tenant.slicing.is_some_and(|slicing| slicing.into == into);
     if !is_begun && (tenant.slices.len() as u64) < aim {
-        let wanted = Wanted::Split { into, spread: true };
-        ask::begin(plane, intent, id, wanted).await?;
+        let wanted = SlicingRequest::Split { into, spread: true };
+        requests::begin(plane, intent, id, wanted).await?;
     }
     Ok(format!("{id} is being split into {into} slices"))
 }
 
-/// How a split came to its end, once it has: all cuts are made, and what was
-/// moved for it has been cut over; or why it was given up.
-pub(crate) async fn split_ended(
+/// The result of a split, once it has ended: the slice count when all cuts are
+/// made and the moved slices are cut over, or why it was given up.
+pub(crate) async fn split_result(
     plane: &ControlPlane,
     slice: &SliceId,
 ) -> Result<Option<std::result::Result<usize, String>>> {
     let tenant = tenants::get(plane, &slice.tenant_id).await?.value;
     let is_there = |part: &ballast_domain::tenant::Slice| {
         let phase = part.moving.as_ref().map(|moving| moving.phase);
-        phase.is_none_or(|phase| matches!(phase, Phase::Window | Phase::Cleaning))
+        phase.is_none_or(|phase| matches!(phase, MigrationPhase::Window | MigrationPhase::Cleaning))
     };
     if tenant.slicing.is_some() || !tenant.slices.iter().all(is_there) {
         return Ok(None);
@@ -166,8 +175,8 @@ pub(crate) async fn split_ended(
     }))
 }
 
-/// Shards of a region that take slices.
-pub(crate) fn active_in(snapshot: &FleetSnapshot, region: &RegionId) -> u64 {
+/// Counts a region's shards that accept slices.
+pub(crate) fn count_active_shards(snapshot: &FleetSnapshot, region: &RegionId) -> u64 {
     let shards = snapshot.shards().iter().map(|shard| &shard.value);
     shards.filter(|shard| is_active_in(shard, region)).count() as u64
 }
@@ -176,23 +185,25 @@ fn is_active_in(shard: &Shard, region: &RegionId) -> bool {
     shard.region == *region && shard.state == ShardState::Active
 }
 
-/// Adds embedded shards until there are so many, where the region's shards are
-/// such. Elsewhere somebody has to make them, and is asked for so many.
+/// Adds embedded shards up to the target count, if the region has embedded shards.
+/// Elsewhere an operator has to add them and is asked to.
 async fn add_shards(
     plane: &ControlPlane,
     intent: &Intent,
     region: &RegionId,
     aim: u64,
-) -> Result<Acted> {
+) -> Result<CureOutcome> {
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
-    let missing = aim.saturating_sub(active_in(&snapshot, region));
+    let missing = aim.saturating_sub(count_active_shards(&snapshot, region));
     if missing == 0 {
-        return Ok(Acted::Done(format!("{region} has {aim} active shards")));
+        return Ok(CureOutcome::Done(format!(
+            "{region} has {aim} active shards"
+        )));
     }
     let mut shards = snapshot.shards().iter().map(|shard| &shard.value);
     let like = shards.find(|shard| is_active_in(shard, region) && shard.url.starts_with(EMBEDDED));
     let Some(like) = like else {
-        return Ok(Acted::Needs(ShardsNeeded {
+        return Ok(CureOutcome::Needs(ShardsNeeded {
             region: region.clone(),
             count: u32::try_from(missing).unwrap_or(u32::MAX),
             until_active: aim,
@@ -220,32 +231,32 @@ async fn add_shards(
         names.push(id.to_string());
     }
     let names = names.join(", ");
-    Ok(Acted::Done(format!("added {names} to {region}")))
+    Ok(CureOutcome::Done(format!("added {names} to {region}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A process may die between a cure and the record of it, and begins again.
+    /// A process may die between applying a cure and recording it, and then applies it again.
     #[tokio::test]
-    async fn a_cure_that_is_begun_again_makes_no_more_than_it_aimed_at() {
+    async fn applying_a_cure_again_adds_no_more_than_its_target() {
         let (_directory, plane, _) = crate::testing::plane().await;
         let region: RegionId = "local".parse().unwrap();
         let count = || async {
             let snapshot = plane.fleet().refresh(plane.registry()).await.unwrap();
-            active_in(&snapshot, &region)
+            count_active_shards(&snapshot, &region)
         };
         let before = count().await;
         let cure = Cure::AddShards {
             region: region.clone(),
             count: 2,
         };
-        let aimed = aim(&plane, &cure).await.unwrap();
+        let aimed = cure_target(&plane, &cure).await.unwrap();
         assert_eq!(aimed, Some(before + 2));
         for _ in 0..2 {
-            let acted = act(&plane, "plan-1", &cure, aimed).await.unwrap();
-            assert!(matches!(acted, Acted::Done(_)));
+            let acted = apply_cure(&plane, "plan-1", &cure, aimed).await.unwrap();
+            assert!(matches!(acted, CureOutcome::Done(_)));
             assert_eq!(count().await, before + 2);
         }
     }

@@ -1,5 +1,5 @@
-//! A whole house in one process: a real registry, real embedded shards, the
-//! workflow engine with the steps of moves, and voters who do not stop.
+//! A complete fleet in one process: a real registry, real embedded shards, the workflow
+//! engine with the migration steps, and continuous voters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,40 +12,42 @@ use ballast_control_plane::change::IfMatch;
 use ballast_control_plane::hotspots::HotspotSettings;
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::load::LoadSettings;
-use ballast_control_plane::migrations::ask::{Ask, ask};
-use ballast_control_plane::migrations::begin::{NewMove, begin};
+use ballast_control_plane::migrations::begin::{NewMigration, begin};
 use ballast_control_plane::migrations::body::MigrationBody;
-use ballast_control_plane::migrations::notary::Notary;
-use ballast_control_plane::migrations::records::SliceRecords;
-use ballast_control_plane::migrations::{self, Kept, MoveSettings, Movers, watchman};
+use ballast_control_plane::migrations::certificate_signer::CertificateSigner;
+use ballast_control_plane::migrations::commands::{MigrationCommand, apply_command};
+use ballast_control_plane::migrations::slice_records::SliceRecords;
+use ballast_control_plane::migrations::{
+    self, MigrationBackends, MigrationRecords, MigrationSettings, reconciler,
+};
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::tenants::{self, NewTenant};
 use ballast_control_plane::workflows::{definitions, tasks};
-use ballast_control_plane::{ControlPlane, Settings, Workflows, bootstrap};
-use ballast_domain::answers::AroundCutover;
+use ballast_control_plane::{ControlPlane, ControlPlaneSettings, Workflows, bootstrap};
+use ballast_domain::answers::CutoverCallStats;
 use ballast_domain::credential::{Credential, Purpose};
-use ballast_domain::migration::Stage;
-use ballast_domain::moving::{MoveId, Route};
+use ballast_domain::migration::MigrationStage;
+use ballast_domain::moving::{MigrationId, SliceRoute};
 use ballast_domain::poll::{
-    Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId, Verdict,
+    Ballot, BallotOutcome, ItemSpec, Poll, PollOptions, PollSpec, RequestId, VoteChoice,
 };
 use ballast_domain::shard::PressureThresholds;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{Clock, Entropy, Error, ItemId, PollId, ShardId, Timestamp, VoterId};
-use ballast_migration_engine::ports::{ReadCounts, Readers, Records};
-use ballast_migration_engine::steps::Steps;
-use ballast_state_machines::engine::{self, Engine, Registry};
+use ballast_migration_engine::ports::{DualReadStats, ReadCounts, RouteStore};
+use ballast_migration_engine::steps::MigrationSteps;
+use ballast_state_machines::engine::{self, Engine, HandlerRegistry};
 use ballast_state_machines::store::MemoryStore;
 use ballast_vote_shard::archive::LocalArchives;
 use ballast_vote_shard::embedded::disk::RealDisk;
-use ballast_vote_shard::embedded::{EmbeddedShard, Options};
+use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
 use ballast_vote_shard::shard::{Holding, VoterRow};
-use ballast_vote_shard::{At, ShardError, ShardResult, Shards, VoteShard};
+use ballast_vote_shard::{FencedSlice, ShardDirectory, ShardError, ShardResult, VoteShard};
 use tokio::task::JoinSet;
 
 pub(crate) const TENANT: &str = "acme";
 
-/// The time of this machine.
+/// The machine's time.
 pub(crate) struct WallClock;
 
 impl Clock for WallClock {
@@ -56,10 +58,10 @@ impl Clock for WallClock {
     }
 }
 
-/// Chance from a counter: nobody attacks this house.
-struct Dice(AtomicU64);
+/// Randomness from a counter.
+struct CounterEntropy(AtomicU64);
 
-impl Entropy for Dice {
+impl Entropy for CounterEntropy {
     fn fill(&self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             let mut x = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
@@ -70,13 +72,13 @@ impl Entropy for Dice {
     }
 }
 
-/// The shards of the house; one of them may be away.
-pub(crate) struct Cellar {
+/// The fleet's shards; one of them can be made unreachable.
+pub(crate) struct TestShards {
     shards: BTreeMap<ShardId, Arc<EmbeddedShard>>,
     away: std::sync::Mutex<Option<ShardId>>,
 }
 
-impl Cellar {
+impl TestShards {
     pub(crate) fn set_away(&self, name: Option<&str>) {
         *self.away.lock().unwrap() = name.map(id);
     }
@@ -86,7 +88,7 @@ impl Cellar {
     }
 }
 
-impl Shards for Cellar {
+impl ShardDirectory for TestShards {
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
         if self.away.lock().unwrap().as_ref() == Some(id) {
             return Err(ShardError::unavailable("it is away"));
@@ -95,32 +97,32 @@ impl Shards for Cellar {
     }
 }
 
-/// What routers would have seen: what a test says.
+/// Routers' observations, as set by the test.
 #[derive(Default)]
-pub(crate) struct Told {
-    around: std::sync::Mutex<AroundCutover>,
+pub(crate) struct FakeReaders {
+    around: std::sync::Mutex<CutoverCallStats>,
     counts: std::sync::Mutex<ReadCounts>,
 }
 
-impl Told {
-    /// So many calls more, all of which failed.
-    pub(crate) fn failed(&self, calls: u64) {
+impl FakeReaders {
+    /// Adds failed calls after the cutover.
+    pub(crate) fn add_failed_calls(&self, calls: u64) {
         self.around.lock().unwrap().after.failed += calls;
     }
 
-    /// What they have seen by reading both sides.
-    pub(crate) fn have_seen(&self, counts: ReadCounts) {
+    /// Sets what routers saw by reading both copies.
+    pub(crate) fn set_counts(&self, counts: ReadCounts) {
         *self.counts.lock().unwrap() = counts;
     }
 
-    /// So many rows on the old side alone.
-    pub(crate) fn straggle(&self, rows: u64) {
+    /// Sets the number of rows that only the old copy has.
+    pub(crate) fn set_stragglers(&self, rows: u64) {
         self.counts.lock().unwrap().stragglers = rows;
     }
 }
 
-impl Readers for Told {
-    fn around_cutover(&self, _: &SliceId) -> AroundCutover {
+impl DualReadStats for FakeReaders {
+    fn around_cutover(&self, _: &SliceId) -> CutoverCallStats {
         *self.around.lock().unwrap()
     }
 
@@ -129,7 +131,7 @@ impl Readers for Told {
     }
 
     fn forget(&self, _: &SliceId) {
-        self.have_seen(ReadCounts::default());
+        self.set_counts(ReadCounts::default());
     }
 }
 
@@ -148,11 +150,11 @@ pub(crate) fn poll_id() -> PollId {
     PollId::from_number(1)
 }
 
-pub(crate) struct House {
+pub(crate) struct TestFleet {
     pub(crate) plane: ControlPlane,
-    pub(crate) cellar: Arc<Cellar>,
+    pub(crate) shards: Arc<TestShards>,
     pub(crate) engine: Engine,
-    pub(crate) told: Arc<Told>,
+    pub(crate) readers: Arc<FakeReaders>,
     pub(crate) home: tempfile::TempDir,
 }
 
@@ -160,26 +162,26 @@ fn shard(home: &Path, name: &ShardId, seed: u64) -> Arc<EmbeddedShard> {
     let directory = home.join(name.as_str());
     std::fs::create_dir_all(&directory).unwrap();
     let disk = Arc::new(RealDisk::open(&directory).unwrap());
-    let dice = Arc::new(Dice(AtomicU64::new(seed)));
+    let entropy = Arc::new(CounterEntropy(AtomicU64::new(seed)));
     let clock = Arc::new(WallClock);
-    let shard = EmbeddedShard::open(name.as_str(), disk, Options::default(), clock, dice);
+    let shard = EmbeddedShard::open(name.as_str(), disk, ShardOptions::default(), clock, entropy);
     Arc::new(shard.unwrap())
 }
 
-impl House {
+impl TestFleet {
     pub(crate) async fn new() -> Self {
         Self::with(|_| {}).await
     }
 
-    /// Three shards, one tenant with one poll.
-    pub(crate) async fn with(set: impl FnOnce(&mut MoveSettings)) -> Self {
+    /// Three shards, and one tenant with one poll.
+    pub(crate) async fn with(set: impl FnOnce(&mut MigrationSettings)) -> Self {
         let home = tempfile::tempdir().unwrap();
         let clock = Arc::new(WallClock);
         let file = home.path().join("registry.db");
         let registry = SqliteRegistry::open(&file, clock.clone()).await.unwrap();
-        let mut moves = MoveSettings::default();
+        let mut moves = MigrationSettings::default();
         set(&mut moves);
-        let settings = Settings {
+        let settings = ControlPlaneSettings {
             default_region: "local".parse().unwrap(),
             pressure: PressureThresholds::default(),
             rotate_overlap_seconds: 60,
@@ -188,9 +190,9 @@ impl House {
             hotspots: HotspotSettings::default(),
             calendar: CalendarSettings::default(),
         };
-        let dice = Arc::new(Dice(AtomicU64::new(3)));
+        let entropy = Arc::new(CounterEntropy(AtomicU64::new(3)));
         let registry = Arc::new(registry);
-        let plane = ControlPlane::open(registry, clock.clone(), dice, settings);
+        let plane = ControlPlane::open(registry, clock.clone(), entropy, settings);
         let plane = plane.await.unwrap();
         let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
         bootstrap::run(&plane, 3, &secret).await.unwrap();
@@ -199,57 +201,57 @@ impl House {
             let opened = shard(home.path(), &name, seed);
             (name, opened)
         });
-        let cellar = Arc::new(Cellar {
+        let shards = Arc::new(TestShards {
             shards: shards.collect(),
             away: std::sync::Mutex::new(None),
         });
         let archives = Arc::new(LocalArchives::new(home.path().join("archive")));
-        plane.move_slices(Movers {
-            shards: cellar.clone(),
+        plane.set_migration_backends(MigrationBackends {
+            shards: shards.clone(),
             archives: archives.clone(),
-            notary: Notary::from_seed(&[7; 32]).unwrap(),
+            signer: CertificateSigner::from_seed(&[7; 32]).unwrap(),
         });
-        let told = Arc::new(Told::default());
-        let steps = Steps::new(
+        let readers = Arc::new(FakeReaders::default());
+        let steps = MigrationSteps::new(
             Arc::new(SliceRecords::new(plane.clone())),
-            Arc::new(Kept::new(plane.clone())),
-            cellar.clone(),
+            Arc::new(MigrationRecords::new(plane.clone())),
+            shards.clone(),
             archives,
-            told.clone(),
+            readers.clone(),
             clock,
         );
-        let registry = steps.register(tasks::with_common(Registry::new()));
+        let registry = steps.register(tasks::with_common(HandlerRegistry::new()));
         let engine = Engine::new(
             Arc::new(MemoryStore::new()),
             registry,
             Arc::new(engine::SystemClock),
-            engine::Settings::default(),
+            engine::EngineSettings::default(),
         );
         let engine = engine.await.unwrap();
-        definitions::deploy_own(&engine).await.unwrap();
-        plane.run_workflows(Workflows::new(engine.clone()));
-        let house = Self {
+        definitions::deploy_built_in(&engine).await.unwrap();
+        plane.set_workflows(Workflows::new(engine.clone()));
+        let fleet = Self {
             plane,
-            cellar,
+            shards,
             engine,
-            told,
+            readers,
             home,
         };
-        house.furnish().await;
-        house
+        fleet.create_tenant().await;
+        fleet
     }
 
-    async fn furnish(&self) {
+    async fn create_tenant(&self) {
         let new: NewTenant = serde_json::from_str(r#"{"tenantID":"acme"}"#).unwrap();
         let intent = Intent::ballast("test", "a tenant to move");
         tenants::create(&self.plane, &intent, new).await.unwrap();
         let owner = self.owner().await;
-        let shard = self.cellar.embedded(&owner);
-        let at = At {
+        let shard = self.shards.embedded(&owner);
+        let at = FencedSlice {
             slice: slice(),
             epoch: Epoch::FIRST,
         };
-        shard.found(&at).await.unwrap();
+        shard.adopt(&at).await.unwrap();
         shard.create_poll(&at, poll()).await.unwrap();
     }
 
@@ -258,16 +260,16 @@ impl House {
         tenant.value.slices[0].shard_id.clone()
     }
 
-    /// Two shards that do not own the slice.
+    /// The two shards that do not own the slice.
     pub(crate) async fn others(&self) -> [ShardId; 2] {
         let owner = self.owner().await;
-        let others = self.cellar.shards.keys().filter(|name| **name != owner);
+        let others = self.shards.shards.keys().filter(|name| **name != owner);
         let others: Vec<_> = others.cloned().collect();
         others.try_into().unwrap()
     }
 
-    pub(crate) fn to(shard: &ShardId) -> NewMove {
-        NewMove {
+    pub(crate) fn to(shard: &ShardId) -> NewMigration {
+        NewMigration {
             to: shard.clone(),
             from: None,
             slice: 0,
@@ -279,35 +281,40 @@ impl House {
         }
     }
 
-    pub(crate) async fn begin(&self, new: &NewMove) -> Result<MigrationBody, Error> {
+    pub(crate) async fn begin(&self, new: &NewMigration) -> Result<MigrationBody, Error> {
         let intent = Intent::ballast("test", "because");
         begin(&self.plane, &intent, &slice().tenant_id, new).await
     }
 
-    /// The same, of a move that can be begun.
-    pub(crate) async fn begun(&self, new: &NewMove) -> MoveId {
+    /// Begins a migration that must be accepted.
+    pub(crate) async fn begun(&self, new: &NewMigration) -> MigrationId {
         self.begin(new).await.unwrap().migration.value.migration_id
     }
 
-    pub(crate) async fn ask(&self, id: &MoveId, wish: Ask) -> Result<MigrationBody, Error> {
+    pub(crate) async fn command(
+        &self,
+        id: &MigrationId,
+        command: MigrationCommand,
+    ) -> Result<MigrationBody, Error> {
         let intent = Intent::ballast("test", "as asked");
-        ask(&self.plane, &intent, id, &IfMatch::Any, wish).await
+        apply_command(&self.plane, &intent, id, &IfMatch::Any, command).await
     }
 
-    pub(crate) async fn show(&self, id: &MoveId) -> MigrationBody {
+    pub(crate) async fn show(&self, id: &MigrationId) -> MigrationBody {
         migrations::show(&self.plane, id).await.unwrap()
     }
 
-    /// Waits until a move has cut over.
-    pub(crate) async fn until_cut_over(&self, id: &MoveId) -> MigrationBody {
-        let is_cut_over = |shown: &MigrationBody| shown.migration.value.stage == Stage::CutOver;
+    /// Waits until a migration has cut over.
+    pub(crate) async fn until_cut_over(&self, id: &MigrationId) -> MigrationBody {
+        let is_cut_over =
+            |shown: &MigrationBody| shown.migration.value.stage == MigrationStage::CutOver;
         self.until(id, "cut over", is_cut_over).await
     }
 
-    /// Waits until a move is as wanted; the watchman goes his rounds meanwhile.
+    /// Waits for a state of a migration; the reconciler runs meanwhile.
     pub(crate) async fn until(
         &self,
-        id: &MoveId,
+        id: &MigrationId,
         what: &str,
         wanted: impl Fn(&MigrationBody) -> bool,
     ) -> MigrationBody {
@@ -320,7 +327,9 @@ impl House {
                     return shown;
                 }
                 last = Some(shown);
-                watchman::round(&self.plane, &clock).await.unwrap();
+                reconciler::reconcile_migrations(&self.plane, &clock)
+                    .await
+                    .unwrap();
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -328,19 +337,19 @@ impl House {
         waited.unwrap_or_else(|_| panic!("{what}: {last:#?}"))
     }
 
-    /// The move once it is over.
-    pub(crate) async fn ended(&self, id: &MoveId) -> MigrationBody {
+    /// Waits until the migration has ended.
+    pub(crate) async fn ended(&self, id: &MigrationId) -> MigrationBody {
         self.until(id, "over", |shown| shown.migration.value.is_over())
             .await
     }
 
-    /// Voters who vote one after the other until they are stopped.
+    /// Starts voters who vote one after the other until they are stopped.
     pub(crate) fn voting(&self, voters: u64) -> Voting {
         let stop = Arc::new(AtomicBool::new(false));
         let counted = Arc::new(AtomicU64::new(0));
         let mut crew = JoinSet::new();
         for lane in 0..voters {
-            let (plane, cellar) = (self.plane.clone(), self.cellar.clone());
+            let (plane, shards) = (self.plane.clone(), self.shards.clone());
             let (stop, counted) = (stop.clone(), counted.clone());
             crew.spawn(async move {
                 let records = SliceRecords::new(plane);
@@ -351,7 +360,7 @@ impl House {
                     }
                     let voter = format!("v{lane}-{number}");
                     let ballot = ballot(&voter, (lane << 32) + number);
-                    vote(&records, &cellar, ballot).await;
+                    vote(&records, &shards, ballot).await;
                     acknowledged.insert(voter);
                     counted.fetch_add(1, Ordering::AcqRel);
                 }
@@ -365,45 +374,45 @@ impl House {
         }
     }
 
-    /// Has these vote where the slice is.
+    /// Casts these voters' votes on the slice's owner.
     pub(crate) async fn vote(&self, voters: &[&str]) {
         let records = SliceRecords::new(self.plane.clone());
         for (number, voter) in (1_u64 << 50..).zip(voters) {
-            vote(&records, &self.cellar, ballot(voter, number)).await;
+            vote(&records, &self.shards, ballot(voter, number)).await;
         }
     }
 
-    /// Has these vote on a shard that others cannot reach, through a router that
-    /// can, and believes this epoch.
+    /// Casts votes on a shard that the others cannot reach, through a router that can, at
+    /// this epoch.
     pub(crate) async fn vote_on(
         &self,
         shard: &ShardId,
         epoch: Epoch,
         voters: &[&str],
     ) -> ShardResult<()> {
-        let at = At {
+        let at = FencedSlice {
             slice: slice(),
             epoch,
         };
         let numbered = (1_u64 << 51..).zip(voters);
         let ballots: Vec<_> = numbered.map(|(no, voter)| ballot(voter, no)).collect();
-        let cast = self.cellar.embedded(shard).cast(&at, &ballots).await;
+        let cast = self.shards.embedded(shard).cast(&at, &ballots).await;
         cast.map(drop)
     }
 
-    /// The slice's record.
-    pub(crate) async fn route(&self) -> Route {
+    /// The slice's route.
+    pub(crate) async fn route(&self) -> SliceRoute {
         let records = SliceRecords::new(self.plane.clone());
         records.read(&slice()).await.unwrap().unwrap().route
     }
 
-    /// The slice is on this shard and nowhere else, with these votes, each
-    /// once; and no lock is left.
+    /// Asserts that only this shard holds the slice, with each of these votes once, and
+    /// that no lock is left.
     pub(crate) async fn holds(&self, owner: &ShardId, votes: &BTreeSet<String>) {
         let tenant = tenants::get(&self.plane, &slice().tenant_id).await.unwrap();
         let record = &tenant.value.slices[0];
         assert_eq!((&record.shard_id, &record.moving), (owner, &None));
-        for (name, shard) in &self.cellar.shards {
+        for (name, shard) in &self.shards.shards {
             let fence = shard.fence(&slice()).await.unwrap();
             let holding = fence.as_ref().map(|fence| fence.holding);
             if name == owner {
@@ -418,7 +427,7 @@ impl House {
                 assert!(polls.is_err() || polls.unwrap().is_empty(), "{name}");
             }
         }
-        let shard = self.cellar.embedded(owner);
+        let shard = self.shards.embedded(owner);
         let tally = shard.tally(&slice(), poll_id()).await.unwrap();
         assert_eq!(tally.total(), votes.len() as u64);
         for voter in votes {
@@ -428,16 +437,16 @@ impl House {
         assert_eq!(shard.scrub(&slice()).await.unwrap(), kept);
     }
 
-    /// A poll that was voted in and is closed, where the slice is.
+    /// Creates, votes in and closes a poll on the slice's owner.
     pub(crate) async fn closed(&self, number: u128, votes: u64) -> PollId {
         let owner = self.owner().await;
         let records = SliceRecords::new(self.plane.clone());
         let route = records.read(&slice()).await.unwrap().unwrap().route;
-        let at = At {
+        let at = FencedSlice {
             slice: slice(),
             epoch: route.epoch,
         };
-        let shard = self.cellar.embedded(&owner);
+        let shard = self.shards.embedded(&owner);
         let id = PollId::from_number(number);
         let request = RequestId(u64::try_from(number).unwrap() << 40);
         let new = Poll {
@@ -457,7 +466,7 @@ impl House {
         id
     }
 
-    /// The files of a shard's closed polls.
+    /// The archive files of a shard.
     pub(crate) fn files(&self, shard: &ShardId) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.home.path().join("archive").join(shard.as_str())];
@@ -479,7 +488,7 @@ impl House {
 
     pub(crate) async fn row(&self, shard: &ShardId, voter: &str) -> Option<VoterRow> {
         let voter = VoterId::new(voter).unwrap();
-        let shard = self.cellar.embedded(shard);
+        let shard = self.shards.embedded(shard);
         shard.voter(&slice(), poll_id(), &voter).await.unwrap()
     }
 }
@@ -491,7 +500,7 @@ pub(crate) struct Voting {
 }
 
 impl Voting {
-    /// Waits until so many more votes are acknowledged.
+    /// Waits until this many more votes are acknowledged.
     pub(crate) async fn more(&self, votes: u64) {
         let wanted = self.counted.load(Ordering::Acquire) + votes;
         while self.counted.load(Ordering::Acquire) < wanted {
@@ -505,20 +514,20 @@ impl Voting {
     }
 }
 
-async fn vote(records: &SliceRecords, cellar: &Cellar, ballot: Ballot) {
+async fn vote(records: &SliceRecords, shards: &TestShards, ballot: Ballot) {
     loop {
         let route = records.read(&slice()).await.unwrap().unwrap().route;
-        let at = At {
+        let at = FencedSlice {
             slice: slice(),
             epoch: route.epoch,
         };
-        let cast = match cellar.shard(&route.owner) {
+        let cast = match shards.shard(&route.owner) {
             Ok(shard) => shard.cast(&at, std::slice::from_ref(&ballot)).await,
             Err(away) => Err(away),
         };
         match cast {
             Ok(verdicts) => {
-                assert_eq!(verdicts, [Verdict::Counted { revision: 1 }]);
+                assert_eq!(verdicts, [BallotOutcome::Counted { revision: 1 }]);
                 return;
             }
             Err(ShardError::Fenced(_) | ShardError::Unavailable { .. }) => {
@@ -534,7 +543,7 @@ fn ballot(voter: &str, request: u64) -> Ballot {
         poll: poll_id(),
         item: ItemId::of(poll_id(), 0),
         voter: VoterId::new(voter).unwrap(),
-        choice: Choice::For,
+        choice: VoteChoice::For,
         request: RequestId(request + 2),
         arrived_at: WallClock.now(),
         if_revision: None,

@@ -1,39 +1,39 @@
 //! Which slices are on which shard, kept in memory by following the registry's
-//! feed: asked every few seconds, of very many tenants.
+//! change feed: read every few seconds, for very many tenants.
 
 use std::collections::{BTreeSet, HashMap};
 
-use ballast_domain::registry::{Event, Kind, RecordQuery, Registry, StoreResult};
+use ballast_domain::registry::{RecordKind, RecordQuery, Registry, RegistryEvent, RegistryResult};
 use ballast_domain::tenant::{SliceId, Tenant};
 use ballast_domain::{ShardId, TenantId};
 
 use crate::registry::typed;
 
-/// Tenants or events read at a time.
+/// Tenants or events read per page.
 const PAGE: u32 = 1_000;
 
-/// Which slices are where, as of a revision.
+/// Locations of slices, as of a revision.
 #[derive(Debug, Default)]
-pub struct Whereabouts {
+pub struct SliceLocations {
     revision: Option<u64>,
     tenants: HashMap<TenantId, Vec<(u32, ShardId)>>,
     shards: HashMap<ShardId, BTreeSet<SliceId>>,
 }
 
-impl Whereabouts {
+impl SliceLocations {
     /// The slices that a shard owns.
-    pub fn on(&self, shard: &ShardId) -> Option<&BTreeSet<SliceId>> {
+    pub fn slices_on(&self, shard: &ShardId) -> Option<&BTreeSet<SliceId>> {
         self.shards.get(shard)
     }
 
     /// Whether any shard owns a slice.
-    pub fn knows(&self, slice: &SliceId) -> bool {
+    pub fn has_owner(&self, slice: &SliceId) -> bool {
         let slices = self.tenants.get(&slice.tenant_id).into_iter().flatten();
         slices.into_iter().any(|(number, _)| *number == slice.slice)
     }
 
-    /// Takes in what has changed; whether any slice came or went.
-    pub async fn follow(&mut self, registry: &dyn Registry) -> StoreResult<bool> {
+    /// Applies changes from the feed; returns whether any slice moved.
+    pub async fn follow(&mut self, registry: &dyn Registry) -> RegistryResult<bool> {
         let Some(mut revision) = self.revision else {
             self.read_all(registry).await?;
             return Ok(true);
@@ -43,47 +43,47 @@ impl Whereabouts {
             let events = registry.changes(revision, PAGE).await?;
             let Some(last) = events.last() else { break };
             revision = last.revision;
-            for event in events.iter().filter(|it| it.key.kind == Kind::Tenant) {
-                any |= self.take(event)?;
+            for event in events.iter().filter(|it| it.key.kind == RecordKind::Tenant) {
+                any |= self.apply_event(event)?;
             }
             self.revision = Some(revision);
         }
         Ok(any)
     }
 
-    async fn read_all(&mut self, registry: &dyn Registry) -> StoreResult<()> {
-        // What changes while it is read is heard afterwards.
+    async fn read_all(&mut self, registry: &dyn Registry) -> RegistryResult<()> {
+        // Changes during this read are applied afterwards.
         let revision = registry.revision().await?;
         *self = Self::default();
         let mut after = None;
         loop {
             let query = RecordQuery {
                 after: after.take(),
-                ..RecordQuery::all(Kind::Tenant, PAGE)
+                ..RecordQuery::all(RecordKind::Tenant, PAGE)
             };
             let page = typed::list::<Tenant>(registry, &query).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.value.tenant_id.to_string());
             for tenant in &page {
-                self.put(&tenant.value);
+                self.replace_tenant(&tenant.value);
             }
         }
         self.revision = Some(revision);
         Ok(())
     }
 
-    fn take(&mut self, event: &Event) -> StoreResult<bool> {
+    fn apply_event(&mut self, event: &RegistryEvent) -> RegistryResult<bool> {
         let Some(body) = &event.after else {
-            // Tenants are closed, and never removed.
+            // Tenants are closed but never removed.
             return Ok(false);
         };
         let tenant: Tenant = serde_json::from_str(body).map_err(|source| {
-            ballast_domain::registry::StoreError::new("read a tenant that changed", source)
+            ballast_domain::registry::RegistryError::new("read a tenant that changed", source)
         })?;
-        Ok(self.put(&tenant))
+        Ok(self.replace_tenant(&tenant))
     }
 
-    fn put(&mut self, tenant: &Tenant) -> bool {
+    fn replace_tenant(&mut self, tenant: &Tenant) -> bool {
         let now: Vec<_> = tenant
             .slices
             .iter()

@@ -1,18 +1,17 @@
-//! Records are found by their terms and by the beginning of their ids, in the
-//! order of their ids, page by page.
+//! Queries by terms and id prefix, ordered by id, page by page.
 
-use ballast_domain::registry::{ABSENT, Kind, RecordKey, RecordQuery, Registry, Write};
+use ballast_domain::registry::{ABSENT, RecordKey, RecordKind, RecordQuery, RecordWrite, Registry};
 
 use super::*;
 
 fn all(limit: u32) -> RecordQuery {
-    RecordQuery::all(Kind::Tenant, limit)
+    RecordQuery::all(RecordKind::Tenant, limit)
 }
 
 pub(crate) async fn a_term_finds_its_records<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    let shard = Write {
-        key: RecordKey::new(Kind::Shard, "a"),
+    let shard = RecordWrite {
+        key: RecordKey::new(RecordKind::Shard, "a"),
         ..create_with_terms("a", &["region:eu"])
     };
     let writes = vec![
@@ -21,28 +20,28 @@ pub(crate) async fn a_term_finds_its_records<F: Fixture>() {
         create("c"),
         shard,
     ];
-    done(&store, writes).await;
-    assert_eq!(found(&store, &["region:eu"]).await, ["a"]);
-    assert_eq!(found(&store, &["status:active"]).await, ["a", "b"]);
-    // The whole term, not a part of it.
-    assert_eq!(found(&store, &["region:e"]).await, [""; 0]);
-    assert_eq!(found(&store, &["region:eu2"]).await, [""; 0]);
-    assert_eq!(found(&store, &["REGION:EU"]).await, [""; 0]);
-    assert_eq!(found(&store, &[]).await, ["a", "b", "c"]);
+    commit_writes(&store, writes).await;
+    assert_eq!(find_ids(&store, &["region:eu"]).await, ["a"]);
+    assert_eq!(find_ids(&store, &["status:active"]).await, ["a", "b"]);
+    // Whole terms only.
+    assert_eq!(find_ids(&store, &["region:e"]).await, [""; 0]);
+    assert_eq!(find_ids(&store, &["region:eu2"]).await, [""; 0]);
+    assert_eq!(find_ids(&store, &["REGION:EU"]).await, [""; 0]);
+    assert_eq!(find_ids(&store, &[]).await, ["a", "b", "c"]);
 }
 
 pub(crate) async fn terms_are_kept_replaced_and_taken_away<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    done(&store, vec![create_with_terms("a", &["one", "two"])]).await;
+    commit_writes(&store, vec![create_with_terms("a", &["one", "two"])]).await;
     // Kept.
-    done(&store, vec![keeping_terms(put("a", 1, body(1)))]).await;
-    assert_eq!(found(&store, &["one", "two"]).await, ["a"]);
+    commit_writes(&store, vec![keeping_terms(put("a", 1, body(1)))]).await;
+    assert_eq!(find_ids(&store, &["one", "two"]).await, ["a"]);
     // Replaced, in part.
     let replaced = with_terms(put("a", 2, body(2)), &["two", "three"]);
-    done(&store, vec![replaced]).await;
-    assert_eq!(found(&store, &["one"]).await, [""; 0]);
-    assert_eq!(found(&store, &["two", "three"]).await, ["a"]);
-    // What is found is the record as it is now.
+    commit_writes(&store, vec![replaced]).await;
+    assert_eq!(find_ids(&store, &["one"]).await, [""; 0]);
+    assert_eq!(find_ids(&store, &["two", "three"]).await, ["a"]);
+    // Queries return the current record.
     let query = RecordQuery {
         terms: texts(&["three"]),
         ..all(10)
@@ -50,34 +49,34 @@ pub(crate) async fn terms_are_kept_replaced_and_taken_away<F: Fixture>() {
     let records = store.list(&query).await.unwrap();
     assert_eq!((records[0].version, &*records[0].body), (3, &*body(2)));
     // Emptied.
-    done(&store, vec![put("a", 3, body(3))]).await;
-    assert_eq!(found(&store, &["two"]).await, [""; 0]);
-    // Removed with the record, and not back with its next life.
-    done(&store, vec![with_terms(put("a", 4, body(4)), &["four"])]).await;
-    done(&store, vec![remove("a", 5)]).await;
-    assert_eq!(found(&store, &["four"]).await, [""; 0]);
-    done(&store, vec![keeping_terms(put("a", ABSENT, body(7)))]).await;
-    assert_eq!(found(&store, &["four"]).await, [""; 0]);
-    assert_eq!(found(&store, &[]).await, ["a"]);
+    commit_writes(&store, vec![put("a", 3, body(3))]).await;
+    assert_eq!(find_ids(&store, &["two"]).await, [""; 0]);
+    // Removed with the record, and not restored with a new one.
+    commit_writes(&store, vec![with_terms(put("a", 4, body(4)), &["four"])]).await;
+    commit_writes(&store, vec![remove("a", 5)]).await;
+    assert_eq!(find_ids(&store, &["four"]).await, [""; 0]);
+    commit_writes(&store, vec![keeping_terms(put("a", ABSENT, body(7)))]).await;
+    assert_eq!(find_ids(&store, &["four"]).await, [""; 0]);
+    assert_eq!(find_ids(&store, &[]).await, ["a"]);
 }
 
 pub(crate) async fn records_come_in_the_order_of_their_ids<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
-    // The order of the bytes, whatever the order of writing.
+    // Ordered by bytes, whatever the order of writing.
     let mut names = ["b", "a-2", "a", "a_2", "a-10", "ab", "Z", "é", "10", "9"];
     let writes = names.iter().map(|id| create_with_terms(id, &["t"]));
-    done(&store, writes.collect()).await;
+    commit_writes(&store, writes.collect()).await;
     names.sort_unstable();
-    assert_eq!(found(&store, &[]).await, names);
-    assert_eq!(found(&store, &["t"]).await, names);
+    assert_eq!(find_ids(&store, &[]).await, names);
+    assert_eq!(find_ids(&store, &["t"]).await, names);
 }
 
 pub(crate) async fn pages_follow_each_other<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
     let names: Vec<String> = (0..25).map(|n| format!("t-{n:02}")).collect();
     let writes = names.iter().map(|id| create_with_terms(id, &["t", "u"]));
-    done(&store, writes.collect()).await;
-    done(&store, vec![remove("t-07", 1), remove("t-24", 1)]).await;
+    commit_writes(&store, writes.collect()).await;
+    commit_writes(&store, vec![remove("t-07", 1), remove("t-24", 1)]).await;
     let left: Vec<&str> = names
         .iter()
         .map(String::as_str)
@@ -99,7 +98,7 @@ pub(crate) async fn pages_follow_each_other<F: Fixture>() {
         }
         assert_eq!(seen, left, "{terms:?}");
     }
-    // A page may begin after an id that is not there.
+    // A page may begin after an id that does not exist.
     let query = RecordQuery {
         after: Some("t-07".to_owned()),
         ..all(1)
@@ -112,8 +111,8 @@ pub(crate) async fn a_list_can_be_read_from_its_end<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
     let names: Vec<String> = (0..25).map(|n| format!("t-{n:02}")).collect();
     let writes = names.iter().map(|id| create_with_terms(id, &["t", "u"]));
-    done(&store, writes.collect()).await;
-    done(&store, vec![remove("t-07", 1)]).await;
+    commit_writes(&store, writes.collect()).await;
+    commit_writes(&store, vec![remove("t-07", 1)]).await;
     let mut left: Vec<&str> = names.iter().map(String::as_str).collect();
     left.retain(|id| *id != "t-07");
     left.reverse();
@@ -133,7 +132,7 @@ pub(crate) async fn a_list_can_be_read_from_its_end<F: Fixture>() {
         }
         assert_eq!(seen, left, "{terms:?}");
     }
-    // A page may begin after an id that is not there, and keeps to its prefix.
+    // A page may begin after an id that does not exist, and respects the prefix.
     let query = RecordQuery {
         after: Some("t-07".to_owned()),
         id_prefix: "t-0".to_owned(),
@@ -147,7 +146,7 @@ pub(crate) async fn a_prefix_narrows_a_list<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
     let names = ["ab", "abc", "abd", "ab-1", "ab%", "ab_", "ac", "aé", "b"];
     let writes = names.iter().map(|id| create_with_terms(id, &["t"]));
-    done(&store, writes.collect()).await;
+    commit_writes(&store, writes.collect()).await;
     for terms in [texts(&[]), texts(&["t"])] {
         let list = async |prefix: &str, after: Option<&str>, limit| {
             let query = RecordQuery {
@@ -187,16 +186,19 @@ pub(crate) async fn several_terms_must_all_hold<F: Fixture>() {
         };
         writes.push(create_with_terms(&format!("t-{n:02}"), terms));
     }
-    done(&store, writes).await;
+    commit_writes(&store, writes).await;
     let both = ["t-00", "t-15", "t-30", "t-45"];
-    assert_eq!(found(&store, &["third:0", "fifth:0"]).await, both);
-    assert_eq!(found(&store, &["all", "fifth:0", "third:0"]).await, both);
-    assert_eq!(found(&store, &["all", "third:0", "rare"]).await, ["t-45"]);
-    assert_eq!(found(&store, &["rare", "all"]).await, ["t-45"]);
-    assert_eq!(found(&store, &["third:1", "rare"]).await, [""; 0]);
-    assert_eq!(found(&store, &["all", "no-such-term"]).await, [""; 0]);
-    // The same term twice says no more than once.
-    assert_eq!(found(&store, &["rare", "rare"]).await, ["t-45"]);
+    assert_eq!(find_ids(&store, &["third:0", "fifth:0"]).await, both);
+    assert_eq!(find_ids(&store, &["all", "fifth:0", "third:0"]).await, both);
+    assert_eq!(
+        find_ids(&store, &["all", "third:0", "rare"]).await,
+        ["t-45"]
+    );
+    assert_eq!(find_ids(&store, &["rare", "all"]).await, ["t-45"]);
+    assert_eq!(find_ids(&store, &["third:1", "rare"]).await, [""; 0]);
+    assert_eq!(find_ids(&store, &["all", "no-such-term"]).await, [""; 0]);
+    // Repeating a term changes nothing.
+    assert_eq!(find_ids(&store, &["rare", "rare"]).await, ["t-45"]);
     let query = RecordQuery {
         terms: texts(&["third:0", "fifth:0"]),
         after: Some("t-00".to_owned()),

@@ -1,56 +1,56 @@
-//! A split or a merge is asked for: checked, planned, and written into the
-//! tenant's record. Whoever looks after the record does the rest.
+//! Requests to split or merge a tenant: checks and plans them, and writes them into
+//! the tenant's record. The reconciler does the rest.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::bounds::SLICES_PER_TENANT_MAX;
 use ballast_domain::error::ErrorCode;
-use ballast_domain::moving::MoveId;
-use ballast_domain::placement::{Fleet, Subject, decide};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::placement::{PlacementFleet, PlacementSubject, decide};
 use ballast_domain::registry::CommitError;
-use ballast_domain::slicing::{Layout, Slicing};
+use ballast_domain::slicing::{SliceLayout, Slicing};
 use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::{Error, Result, ShardId, TenantId};
-use ballast_migration_engine::protocol::recut::{self, Refused};
+use ballast_migration_engine::protocol::recut::{self, RecutError};
 use serde::{Deserialize, Serialize};
 
-use super::work::{go_on, open_move};
+use super::reconciler::{find_open_migration, run_cuts};
 use crate::change::commit_failed;
 use crate::intent::Intent;
-use crate::migrations::begin::fresh;
+use crate::migrations::begin::new_migration_id;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::tenants;
 
-/// How often it is decided anew because something changed meanwhile.
+/// Retries after a concurrent change.
 const ATTEMPTS: usize = 16;
 
-/// What a caller says of a split.
+/// A request to split a tenant.
 #[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewSplit {
-    /// How many slices the tenant is to have in all: a power of two.
+    /// The total number of slices the tenant is to have: a power of two.
     #[schema(minimum = 2, maximum = 64)]
     pub into: u32,
-    /// Leaves the slices on the shard on which they are cut. Otherwise those
-    /// that belong elsewhere are moved there afterwards.
+    /// Whether the slices stay on the shard where they are split. Otherwise, those that
+    /// belong elsewhere are moved there afterwards.
     #[serde(default)]
     pub stay: bool,
-    /// Only says what would be done.
+    /// Only report what would be done.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// What a caller says of a merge.
+/// A request to merge a tenant's slices.
 #[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewMerge {
-    /// How many slices the tenant is to have in all: a power of two; one when
+    /// The total number of slices the tenant is to have: a power of two; one when
     /// absent.
     #[schema(minimum = 1, maximum = 32)]
     #[serde(default = "one")]
     pub into: u32,
-    /// Only says what would be done.
+    /// Only report what would be done.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -59,31 +59,31 @@ fn one() -> u32 {
     1
 }
 
-/// What is wanted.
+/// A request to change the number of slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum SlicingRequest {
     /// More slices.
     Split {
-        /// So many.
+        /// The total number of slices.
         into: u32,
-        /// Whether they are moved where they belong.
+        /// Whether they are moved to where they belong.
         spread: bool,
     },
     /// Fewer slices.
     Merge {
-        /// So many.
+        /// The total number of slices.
         into: u32,
     },
 }
 
-impl Wanted {
-    fn into(self) -> u32 {
+impl SlicingRequest {
+    fn slice_count(self) -> u32 {
         match self {
             Self::Split { into, .. } | Self::Merge { into } => into,
         }
     }
 
-    fn spread(self) -> bool {
+    fn is_spread(self) -> bool {
         matches!(self, Self::Split { spread: true, .. })
     }
 
@@ -95,39 +95,39 @@ impl Wanted {
     }
 }
 
-/// What would be done.
+/// What a split or merge would do.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SlicingPlan {
     /// Always true: nothing was done.
     pub dry_run: bool,
-    /// Whose slices.
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// How many slices there are.
+    /// Current number of slices.
     pub slices: u32,
-    /// How many there would be.
+    /// Final number of slices.
     pub into: u32,
-    /// Each cut, in order.
+    /// The cuts, in order.
     pub cuts: Vec<PlannedCut>,
-    /// Moves that would be begun afterwards.
+    /// Migrations that would begin afterwards.
     pub moves: Vec<PlannedMove>,
 }
 
-/// A cut that would be made, in place.
+/// A cut that would be made in place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedCut {
-    /// The shard on which it would be made.
+    /// The shard of the slices.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
     /// The slices that would end.
     pub parents: Vec<u32>,
-    /// Those that would take their place.
+    /// The slices that would replace them.
     pub children: Vec<u32>,
 }
 
-/// A slice that would be moved.
+/// A slice that would move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedMove {
@@ -136,48 +136,52 @@ pub struct PlannedMove {
     /// The shard that it would leave.
     #[serde(rename = "fromShardID")]
     pub from: ShardId,
-    /// The shard that it would come to.
+    /// The shard that it would move to.
     #[serde(rename = "toShardID")]
     pub to: ShardId,
 }
 
-/// Says what would be done; refuses what would be refused.
-pub async fn plan(plane: &ControlPlane, id: &TenantId, wanted: Wanted) -> Result<SlicingPlan> {
+/// Describes what a split or merge would do; rejects what would be rejected.
+pub async fn plan(
+    plane: &ControlPlane,
+    id: &TenantId,
+    wanted: SlicingRequest,
+) -> Result<SlicingPlan> {
     let tenant = tenants::get(plane, id).await?;
-    checked(plane, &tenant.value, wanted).await
+    check_request(plane, &tenant.value, wanted).await
 }
 
-/// Asks for it, and goes on with it for as long as nothing is in the way.
+/// Records a split or merge, and runs it for as long as nothing blocks it.
 pub async fn begin(
     plane: &ControlPlane,
     intent: &Intent,
     id: &TenantId,
-    wanted: Wanted,
+    wanted: SlicingRequest,
 ) -> Result<Versioned<Tenant>> {
-    written(plane, intent, id, wanted).await?;
-    // By itself: a caller that goes away leaves no slice sealed.
+    record_request(plane, intent, id, wanted).await?;
+    // A separate task: a disconnected caller must not leave a slice sealed.
     let (own, tenant) = (plane.clone(), id.clone());
-    let going = tokio::spawn(async move { go_on(&own, &own.clock(), &tenant).await });
-    // What fails here is made good by the watchman.
+    let going = tokio::spawn(async move { run_cuts(&own, &own.clock(), &tenant).await });
+    // If this fails, the reconciler retries it.
     if let Ok(Err(error)) = going.await {
-        tracing::warn!(%id, %error, "a tenant's slices could not be cut yet, and will be");
+        tracing::warn!(%id, %error, "a tenant's slices are not cut yet; will retry");
     }
     tenants::get(plane, id).await
 }
 
-async fn written(
+async fn record_request(
     plane: &ControlPlane,
     intent: &Intent,
     id: &TenantId,
-    wanted: Wanted,
+    wanted: SlicingRequest,
 ) -> Result<()> {
     for _ in 0..ATTEMPTS {
-        let _turn = plane.turn(id.as_str()).await;
+        let _turn = plane.lock_subject(id.as_str()).await;
         let mut tenant = tenants::get(plane, id).await?;
-        checked(plane, &tenant.value, wanted).await?;
+        check_request(plane, &tenant.value, wanted).await?;
         tenant.value.slicing = Some(Slicing {
-            into: wanted.into(),
-            spread: wanted.spread(),
+            into: wanted.slice_count(),
+            spread: wanted.is_spread(),
             actor: intent.actor.clone(),
             reason: intent.reason.clone(),
             asked_at: plane.now(),
@@ -197,9 +201,13 @@ async fn written(
     Err(Error::new(ErrorCode::Busy, "the tenant kept changing").retry_after(1))
 }
 
-/// Whether it may be, and what it would be.
-async fn checked(plane: &ControlPlane, tenant: &Tenant, wanted: Wanted) -> Result<SlicingPlan> {
-    let (id, into) = (&tenant.tenant_id, wanted.into());
+/// Checks a request and plans its cuts and moves.
+async fn check_request(
+    plane: &ControlPlane,
+    tenant: &Tenant,
+    wanted: SlicingRequest,
+) -> Result<SlicingPlan> {
+    let (id, into) = (&tenant.tenant_id, wanted.slice_count());
     if !into.is_power_of_two() || into > SLICES_PER_TENANT_MAX {
         let message = format!("{into} is not 1, 2, 4, … {SLICES_PER_TENANT_MAX}");
         return Err(Error::invalid_field("/into", message));
@@ -209,32 +217,32 @@ async fn checked(plane: &ControlPlane, tenant: &Tenant, wanted: Wanted) -> Resul
         return Err(Error::new(ErrorCode::TenantClosed, detail));
     }
     if let Some(slicing) = &tenant.slicing {
-        let detail = format!("{id} is being cut into {} slices", slicing.into);
+        let detail = format!("{id} is already being cut into {} slices", slicing.into);
         let error = Error::new(ErrorCode::MoveInProgress, detail);
         return Err(error.next("Wait until it is done (tenant show)."));
     }
     let layout = tenant.layout();
-    counted(id, &layout, wanted)?;
-    let planned = planned(id, &layout, wanted)?;
+    check_count(id, &layout, wanted)?;
+    let planned = plan_cuts(id, &layout, wanted)?;
     let parents: Vec<u32> = planned
         .cuts
         .iter()
         .flat_map(|cut| cut.parents.clone())
         .collect();
-    if let Some(other) = open_move(plane, id, &parents).await? {
+    if let Some(other) = find_open_migration(plane, id, &parents).await? {
         let detail = format!(
-            "move {} is at work on {}",
+            "migration {} already moves {}",
             other.migration_id,
             other.slice_id()
         );
         return Err(Error::new(ErrorCode::MoveInProgress, detail));
     }
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
-    has_room(&snapshot.fleet, &planned)?;
+    check_capacity(&snapshot.fleet, &planned)?;
     let mut then = tenant.clone();
     then.set_layout(planned.layout, plane.now());
-    let moves = match wanted.spread() {
-        true => moves(snapshot.fleet.clone(), &then),
+    let moves = match wanted.is_spread() {
+        true => plan_moves(snapshot.fleet.clone(), &then),
         false => Vec::new(),
     };
     Ok(SlicingPlan {
@@ -247,45 +255,45 @@ async fn checked(plane: &ControlPlane, tenant: &Tenant, wanted: Wanted) -> Resul
     })
 }
 
-/// Whether the number is one that the verb brings about.
-fn counted(id: &TenantId, layout: &Layout, wanted: Wanted) -> Result<()> {
-    let (have, into) = (layout.parts.len(), wanted.into() as usize);
-    if recut::wanted(layout, wanted.into()).is_none() {
+/// Checks that a split increases the number of slices, and a merge reduces it.
+fn check_count(id: &TenantId, layout: &SliceLayout, wanted: SlicingRequest) -> Result<()> {
+    let (have, into) = (layout.parts.len(), wanted.slice_count() as usize);
+    if recut::plan_next_recut(layout, wanted.slice_count()).is_none() {
         let noun = if have == 1 { "slice" } else { "slices" };
         let detail = format!("{id} has {have} {noun}");
         return Err(Error::new(ErrorCode::AlreadySliced, detail));
     }
     let (fits, other) = match wanted {
-        Wanted::Split { .. } => (have < into, "tenant merge"),
-        Wanted::Merge { .. } => (have > into, "tenant split"),
+        SlicingRequest::Split { .. } => (have < into, "tenant merge"),
+        SlicingRequest::Merge { .. } => (have > into, "tenant split"),
     };
     if fits {
         return Ok(());
     }
     let detail = format!(
-        "{id} has {have} slices, and {into} would not be {}",
+        "{id} has {have} slices; {into} would not be {}",
         match wanted {
-            Wanted::Split { .. } => "more",
-            Wanted::Merge { .. } => "fewer",
+            SlicingRequest::Split { .. } => "more",
+            SlicingRequest::Merge { .. } => "fewer",
         }
     );
     let error = Error::new(ErrorCode::SlicesRefused, detail);
     Err(error.next(format!("Use {other} --into {into}.")))
 }
 
-struct Planned {
+struct PlannedLayout {
     cuts: Vec<PlannedCut>,
-    layout: Layout,
+    layout: SliceLayout,
 }
 
-/// Every cut, one after the other.
-fn planned(id: &TenantId, layout: &Layout, wanted: Wanted) -> Result<Planned> {
-    let name = MoveId("plan".to_owned());
+/// Plans every cut, one after the other.
+fn plan_cuts(id: &TenantId, layout: &SliceLayout, wanted: SlicingRequest) -> Result<PlannedLayout> {
+    let name = MigrationId("plan".to_owned());
     let (mut layout, mut cuts) = (layout.clone(), Vec::new());
-    while let Some((parents, at)) = recut::wanted(&layout, wanted.into()) {
+    while let Some((parents, at)) = recut::plan_next_recut(&layout, wanted.slice_count()) {
         let cut = recut::claim(&layout, &name, &parents, &at)
             .and_then(|claimed| recut::commit(&claimed, &name));
-        let cut = cut.map_err(|why| refused(id, &layout, &parents, why))?;
+        let cut = cut.map_err(|why| to_error(id, &layout, &parents, why))?;
         if let Some(made) = &cut.recut {
             cuts.push(PlannedCut {
                 shard_id: made.shard_id.clone(),
@@ -296,21 +304,21 @@ fn planned(id: &TenantId, layout: &Layout, wanted: Wanted) -> Result<Planned> {
         layout = recut::release(&cut, &name)
             .map_err(|why| Error::new(ErrorCode::Internal, why.to_string()))?;
     }
-    Ok(Planned { cuts, layout })
+    Ok(PlannedLayout { cuts, layout })
 }
 
-fn refused(id: &TenantId, layout: &Layout, parents: &[u32], why: Refused) -> Error {
+fn to_error(id: &TenantId, layout: &SliceLayout, parents: &[u32], why: RecutError) -> Error {
     match why {
-        Refused::Moving { slice, id: other } => Error::new(
+        RecutError::SliceMigrating { slice, id: other } => Error::new(
             ErrorCode::MoveInProgress,
-            format!("move {other} is at work on {id}/{slice}"),
+            format!("migration {other} already moves {id}/{slice}"),
         ),
-        Refused::Apart => {
-            let (to, moves) = gathering(id, layout, parents);
+        RecutError::DifferentShards => {
+            let (to, moves) = gathering_commands(id, layout, parents);
             let detail = format!("the slices of {id} are on several shards");
             let error = Error::new(ErrorCode::SlicesRefused, detail);
             error.next(format!(
-                "Bring them together on {to} first, and wait until their windows are over: {}.",
+                "Move them together to {to} first, and wait until their windows end: {}.",
                 moves.join("; ")
             ))
         }
@@ -318,9 +326,13 @@ fn refused(id: &TenantId, layout: &Layout, parents: &[u32], why: Refused) -> Err
     }
 }
 
-/// The shard that has most of these slices, and the commands that bring the
+/// The shard that holds most of these slices, and the commands that move the
 /// others there.
-fn gathering(id: &TenantId, layout: &Layout, parents: &[u32]) -> (ShardId, Vec<String>) {
+fn gathering_commands(
+    id: &TenantId,
+    layout: &SliceLayout,
+    parents: &[u32],
+) -> (ShardId, Vec<String>) {
     let own: Vec<_> = parents
         .iter()
         .filter_map(|slice| layout.part(*slice))
@@ -337,8 +349,8 @@ fn gathering(id: &TenantId, layout: &Layout, parents: &[u32]) -> (ShardId, Vec<S
     (to.clone(), moves.collect())
 }
 
-/// Whether the shards may hold the slices until they are moved on.
-fn has_room(fleet: &Fleet, planned: &Planned) -> Result<()> {
+/// Checks that the shards may hold the new slices until they are moved on.
+fn check_capacity(fleet: &PlacementFleet, planned: &PlannedLayout) -> Result<()> {
     let mut more: BTreeMap<&ShardId, (u64, u64)> = BTreeMap::new();
     for cut in &planned.cuts {
         let (begin, end) = more.entry(&cut.shard_id).or_default();
@@ -350,7 +362,7 @@ fn has_room(fleet: &Fleet, planned: &Planned) -> Result<()> {
         let then = (shard.slices + begin).saturating_sub(end);
         if then > shard.max_slices && begin > end {
             let detail = format!(
-                "{id} may hold {} slices, and would hold {then}",
+                "{id} may hold {} slices but would hold {then}",
                 shard.max_slices
             );
             return Err(Error::new(ErrorCode::SlicesRefused, detail)
@@ -360,16 +372,16 @@ fn has_room(fleet: &Fleet, planned: &Planned) -> Result<()> {
     Ok(())
 }
 
-/// The slices that belong elsewhere, and where.
-fn moves(mut fleet: Fleet, tenant: &Tenant) -> Vec<PlannedMove> {
+/// The slices that belong elsewhere, with their targets.
+fn plan_moves(mut fleet: PlacementFleet, tenant: &Tenant) -> Vec<PlannedMove> {
     let mut moves = Vec::new();
     for slice in tenant.slices.iter().filter(|slice| slice.moving.is_none()) {
-        let subject = Subject::of(tenant, slice.slice);
+        let subject = PlacementSubject::of(tenant, slice.slice);
         let belongs = subject.and_then(|subject| decide(&fleet, &subject).shard_id);
         let Some(to) = belongs.filter(|to| *to != slice.shard_id) else {
             continue;
         };
-        // The next one finds less room there.
+        // The next slice finds less room there.
         if let Some(shard) = fleet.get_mut(&to) {
             shard.slices += 1;
         }
@@ -382,8 +394,8 @@ fn moves(mut fleet: Fleet, tenant: &Tenant) -> Vec<PlannedMove> {
     moves
 }
 
-/// A name that nobody else comes upon.
-pub(super) fn cut_id(plane: &ControlPlane) -> MoveId {
-    let name = fresh(plane).0;
-    MoveId(name.replacen("mv-", "rc-", 1))
+/// A new unique id for a cut.
+pub(super) fn new_cut_id(plane: &ControlPlane) -> MigrationId {
+    let name = new_migration_id(plane).0;
+    MigrationId(name.replacen("mv-", "rc-", 1))
 }

@@ -1,37 +1,39 @@
-//! What every shard and tenant uses now, or used at a moment of the past.
+//! What every shard and tenant uses now, or used at a moment in the past.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use ballast_domain::sketch::Sketch;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ItemId, KeyId, PollId, RegionId, Result, ShardId, TenantId, Timestamp};
-use ballast_hotspot_detector::load::{Book, ItemView, Sample, ShardBook, ShardView, Spans, Window};
+use ballast_hotspot_detector::load::{
+    ItemWindow, LoadHistory, LoadSample, ShardHistory, ShardWindow, Spans, Window,
+};
 use serde::Serialize;
 
-use super::{LatencyBody, Load, Rates, load, window_start};
+use super::{LatencyBody, LoadMonitor, Rates, load_monitor, window_start};
 use crate::plane::ControlPlane;
 
-/// Tenants that are told when nobody says how many.
+/// Default number of tenants.
 pub const TENANTS: usize = 100;
-/// Keys, polls and items that are told.
+/// Number of keys, polls and items shown.
 const BUSIEST: usize = 20;
 
-/// What is used at a moment: averages over a short window that ends then.
+/// Load at a moment, averaged over the short window before it.
 #[derive(Debug, Clone, Default, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadBody {
     /// The moment; absent while nothing was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// How long the window before it is, in milliseconds.
+    /// Length of the window, in milliseconds.
     pub window_ms: u64,
-    /// How often it is measured, in milliseconds.
+    /// Measuring interval, in milliseconds.
     pub step_ms: u64,
-    /// Each shard that was measured.
+    /// Each measured shard.
     pub shards: Vec<ShardLoadBody>,
-    /// The hottest tenants, the hottest first.
+    /// The hottest tenants, hottest first.
     pub tenants: Vec<TenantLoadBody>,
-    /// How many tenants did anything or store anything.
+    /// Number of tenants with activity or stored data.
     pub tenants_total: u64,
     /// The API keys with the most calls.
     pub keys: Vec<KeyLoadBody>,
@@ -41,41 +43,41 @@ pub struct LoadBody {
     pub items: Vec<ItemLoadBody>,
 }
 
-/// What a shard does.
+/// Load of a shard.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardLoadBody {
-    /// Which.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Where it stands.
+    /// Its region.
     pub region: RegionId,
-    /// What is used.
+    /// Its load.
     #[serde(flatten)]
     pub rates: Rates,
-    /// The dimension that is fullest: votes, queries, bytes, storage or
-    /// concurrency; absent where it has no limits.
+    /// The fullest dimension: votes, queries, bytes, storage or concurrency; absent
+    /// if it has no limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fullest: Option<String>,
-    /// How much of the time writes waited behind others, from 0 to 1.
+    /// Share of the time that writes waited behind others, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_queue: Option<f64>,
-    /// How much of the time writes waited for the disk, from 0 to 1.
+    /// Share of the time that writes waited for the disk, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_fsync: Option<f64>,
-    /// How long votes took, in milliseconds; absent when there were none.
+    /// Vote latency, in milliseconds; absent without votes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vote_latency: Option<LatencyBody>,
-    /// How long queries took, in milliseconds; absent when there were none.
+    /// Query latency, in milliseconds; absent without queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query_latency: Option<LatencyBody>,
-    /// What it can do; 0 is no limit.
+    /// Its capacity; 0 is no limit.
     pub capacity: CapacityBody,
-    /// Slices that do or store something.
+    /// Number of slices with activity or stored data.
     pub slices: u64,
 }
 
-/// What a shard can do; 0 is no limit.
+/// Capacity of a shard; 0 is no limit.
 #[derive(Debug, Clone, Copy, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CapacityBody {
@@ -87,108 +89,108 @@ pub struct CapacityBody {
     pub bytes_per_second: f64,
     /// Bytes stored.
     pub storage_bytes: f64,
-    /// Calls at a time.
+    /// Concurrent calls.
     pub concurrency: f64,
 }
 
-/// What a tenant uses.
+/// Load of a tenant.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TenantLoadBody {
-    /// Which.
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// What all its slices use; the heat is that of the hottest.
+    /// Load of all its slices; the heat is that of the hottest.
     #[serde(flatten)]
     pub rates: Rates,
-    /// How long its calls took, in milliseconds; absent when there were none,
-    /// or too many tenants to tell them apart.
+    /// Latency of its calls, in milliseconds; absent without calls, or if there are
+    /// too many tenants to measure each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyBody>,
     /// Its slices.
     pub slices: Vec<SliceLoadBody>,
 }
 
-/// What a slice uses on a shard.
+/// Load of a slice on a shard.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SliceLoadBody {
     /// Its number within the tenant.
     pub slice: u32,
-    /// Where.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// What it uses there.
+    /// Its load there.
     #[serde(flatten)]
     pub rates: Rates,
 }
 
-/// What an API key does.
+/// Load of an API key.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyLoadBody {
-    /// Which.
+    /// The key.
     #[serde(rename = "keyID")]
     pub key_id: KeyId,
-    /// Whose.
+    /// The tenant that owns it.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
     /// The shard it calls.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Its calls, whatever became of them.
+    /// Its calls, including refused ones.
     pub calls_per_second: f64,
-    /// Those that were refused.
+    /// Its refused calls.
     pub refused_per_second: f64,
 }
 
-/// What is voted on.
+/// Load of a poll.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PollLoadBody {
-    /// Which.
+    /// The poll.
     #[serde(rename = "pollID")]
     pub poll_id: PollId,
-    /// Whose.
+    /// The tenant that owns it.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Where.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Its votes, of the items that are voted on most.
+    /// Its votes, counting only its busiest items.
     pub votes_per_second: f64,
 }
 
-/// What is voted for.
+/// Load of an item.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemLoadBody {
-    /// Which.
+    /// The item.
     #[serde(rename = "itemID")]
     pub item_id: ItemId,
-    /// Of which poll.
+    /// Its poll.
     #[serde(rename = "pollID")]
     pub poll_id: PollId,
-    /// Whose.
+    /// The tenant that owns it.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Where.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
     /// Its votes.
     pub votes_per_second: f64,
-    /// Lanes that its counter is spread over.
+    /// Number of lanes of its counter.
     pub lanes: u64,
 }
 
-/// Which part is asked for.
+/// Which part of the load to show.
 #[derive(Debug, Clone, Default)]
 pub struct LoadFilter {
     /// Only this shard, and what is on it.
     pub shard: Option<ShardId>,
-    /// Only this tenant, and the shards it is on.
+    /// Only this tenant, and its shards.
     pub tenant: Option<TenantId>,
-    /// So many tenants at the most.
+    /// Maximum number of tenants.
     pub tenants_max: Option<usize>,
 }
 
@@ -202,27 +204,27 @@ impl LoadFilter {
     }
 }
 
-/// What is used now, or was at a moment.
+/// Load now, or at a moment in the past.
 pub async fn show(
     plane: &ControlPlane,
     filter: &LoadFilter,
     at: Option<Timestamp>,
 ) -> Result<LoadBody> {
-    let load = load(plane)?;
+    let load = load_monitor(plane)?;
     match at {
-        None => Ok(load.now(filter)),
+        None => Ok(load.current_load(filter)),
         Some(at) => {
             let spans = load.spans();
             let from = window_start(&spans, Window::Long, at);
-            let samples = load.recorded(from, at).await?;
-            Ok(then(samples, spans, filter))
+            let samples = load.read_samples(from, at).await?;
+            Ok(body_from_samples(samples, spans, filter))
         }
     }
 }
 
-/// What was used at the end of these samples.
-fn then(samples: Vec<Sample>, spans: Spans, filter: &LoadFilter) -> LoadBody {
-    // What is old was recorded in longer steps: the window must hold some.
+/// Load at the end of these samples.
+fn body_from_samples(samples: Vec<LoadSample>, spans: Spans, filter: &LoadFilter) -> LoadBody {
+    // Old load is recorded in longer steps: the window must contain some.
     let step_ms = samples
         .last()
         .map_or(spans.step_ms, |last| last.interval.ms);
@@ -231,35 +233,34 @@ fn then(samples: Vec<Sample>, spans: Spans, filter: &LoadFilter) -> LoadBody {
         ..spans
     };
     let newest = samples.last().cloned();
-    let mut book = Book::new(spans);
+    let mut book = LoadHistory::new(spans);
     for sample in samples {
         let _ = book.take(sample);
     }
-    body(&book, newest.as_ref(), &VecDeque::new(), filter)
+    build_body(&book, newest.as_ref(), &VecDeque::new(), filter)
 }
 
-/// How hot a shard is.
+/// Heat of a shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShardHeat {
-    /// From 0 to 1: how much of what it can do is done, or how much of the time
-    /// its writes wait.
+    /// From 0 to 1: the share of its capacity in use, or of the time that its writes
+    /// wait.
     pub heat: f64,
     /// The dimension that is fullest.
     pub fullest: Option<&'static str>,
-    /// Votes a second that it can take; 0 is no limit.
+    /// Its capacity in votes per second; 0 is no limit.
     pub votes_per_second_max: f64,
 }
 
-impl Load {
-    /// How hot each shard is now; one that was not measured of late is left
-    /// out. Cheap, however many tenants there are.
-    pub fn heats(&self) -> BTreeMap<ShardId, ShardHeat> {
+impl LoadMonitor {
+    /// Heat of each recently measured shard. Cheap, however many tenants there are.
+    pub fn shard_heats(&self) -> BTreeMap<ShardId, ShardHeat> {
         self.with_book(|book| {
             let measured = book.shards().filter(|(_, shard)| book.is_fresh(shard));
             let heats = measured.filter_map(|(name, shard)| {
                 let view = book.view(shard, Window::Short)?;
                 let heat = ShardHeat {
-                    heat: Rates::of_view(&view).heat,
+                    heat: Rates::from_view(&view).heat,
                     fullest: view.fill().map(|(dimension, _)| dimension.name()),
                     votes_per_second_max: view.capacity.votes,
                 };
@@ -269,16 +270,16 @@ impl Load {
         })
     }
 
-    /// What is used now.
-    pub fn now(&self, filter: &LoadFilter) -> LoadBody {
-        let known = self.known();
-        body(&known.book, known.newest.as_ref(), &known.latencies, filter)
+    /// Current load.
+    pub fn current_load(&self, filter: &LoadFilter) -> LoadBody {
+        let known = self.lock();
+        build_body(&known.book, known.newest.as_ref(), &known.latencies, filter)
     }
 }
 
-fn body(
-    book: &Book,
-    newest: Option<&Sample>,
+fn build_body(
+    book: &LoadHistory,
+    newest: Option<&LoadSample>,
     latencies: &VecDeque<HashMap<SliceId, Sketch>>,
     filter: &LoadFilter,
 ) -> LoadBody {
@@ -286,34 +287,36 @@ fn body(
         .shards()
         .any(|(_, shard)| book.is_fresh(shard) && book.view(shard, Window::Short).is_some());
     let step_ms = book.spans().step_ms;
-    let young = (!is_known).then(|| newest.map(book_of_one)).flatten();
+    let young = (!is_known)
+        .then(|| newest.map(single_sample_book))
+        .flatten();
     let book = young.as_ref().unwrap_or(book);
     let spans = book.spans();
-    let mut told = Told::default();
+    let mut body = LoadBodyBuilder::default();
     for (name, shard) in book.shards() {
         let view = book.view(shard, Window::Short);
         let Some(view) = view.filter(|_| book.is_fresh(shard) && filter.has_shard(name)) else {
             continue;
         };
-        let is_on_it = told.slices(book, name, shard, &view, filter);
+        let is_on_it = body.add_slices(book, name, shard, &view, filter);
         if filter.tenant.is_some() && !is_on_it {
             continue;
         }
-        told.busiest(book, name, shard, &view, filter);
-        told.shards
+        body.add_busiest(book, name, shard, &view, filter);
+        body.shards
             .push(shard_body(name, shard.slice_count(), &view));
     }
     LoadBody {
         at: book.newest(),
         window_ms: spans.length_ms(Window::Short),
         step_ms,
-        ..told.finish(latencies, filter)
+        ..body.finish(latencies, filter)
     }
 }
 
-/// A book with one sample, which is its window.
-fn book_of_one(sample: &Sample) -> Book {
-    let mut book = Book::new(Spans {
+/// A book whose window is a single sample.
+fn single_sample_book(sample: &LoadSample) -> LoadHistory {
+    let mut book = LoadHistory::new(Spans {
         step_ms: sample.interval.ms.max(1),
         short_steps: 1,
         long_shorts: 2,
@@ -322,19 +325,19 @@ fn book_of_one(sample: &Sample) -> Book {
     book
 }
 
-fn shard_body(name: &ShardId, slices: usize, view: &ShardView) -> ShardLoadBody {
+fn shard_body(name: &ShardId, slices: usize, view: &ShardWindow) -> ShardLoadBody {
     let capacity = &view.capacity;
     ShardLoadBody {
         shard_id: name.clone(),
         region: view.region.clone(),
-        rates: Rates::of_view(view),
+        rates: Rates::from_view(view),
         fullest: view
             .fill()
             .map(|(dimension, _)| dimension.name().to_owned()),
         io_queue: view.io_wait.map(|wait| wait.queue),
         io_fsync: view.io_wait.map(|wait| wait.fsync),
-        vote_latency: LatencyBody::of(&view.vote_latency),
-        query_latency: LatencyBody::of(&view.query_latency),
+        vote_latency: LatencyBody::from_sketch(&view.vote_latency),
+        query_latency: LatencyBody::from_sketch(&view.query_latency),
         capacity: CapacityBody {
             votes_per_second: capacity.votes,
             queries_per_second: capacity.queries,
@@ -346,23 +349,23 @@ fn shard_body(name: &ShardId, slices: usize, view: &ShardView) -> ShardLoadBody 
     }
 }
 
-/// What has been gathered so far.
+/// Collects the load of all shards.
 #[derive(Default)]
-struct Told {
+struct LoadBodyBuilder {
     shards: Vec<ShardLoadBody>,
     tenants: BTreeMap<TenantId, (Rates, Vec<SliceLoadBody>)>,
     keys: Vec<KeyLoadBody>,
-    items: Vec<(ShardId, ItemView)>,
+    items: Vec<(ShardId, ItemWindow)>,
 }
 
-impl Told {
-    /// Adds the slices of a shard; whether any is asked for.
-    fn slices(
+impl LoadBodyBuilder {
+    /// Adds the slices of a shard; returns whether any matches the filter.
+    fn add_slices(
         &mut self,
-        book: &Book,
+        book: &LoadHistory,
         name: &ShardId,
-        shard: &ShardBook,
-        view: &ShardView,
+        shard: &ShardHistory,
+        view: &ShardWindow,
         filter: &LoadFilter,
     ) -> bool {
         let mut any = false;
@@ -371,7 +374,7 @@ impl Told {
                 continue;
             }
             any = true;
-            let rates = Rates::of_slice(&used, &view.capacity);
+            let rates = Rates::from_slice(&used, &view.capacity);
             let (sum, slices) = self.tenants.entry(slice.tenant_id.clone()).or_default();
             sum.add(&rates);
             slices.push(SliceLoadBody {
@@ -384,12 +387,12 @@ impl Told {
     }
 
     /// Adds the busiest keys and items of a shard.
-    fn busiest(
+    fn add_busiest(
         &mut self,
-        book: &Book,
+        book: &LoadHistory,
         name: &ShardId,
-        shard: &ShardBook,
-        view: &ShardView,
+        shard: &ShardHistory,
+        view: &ShardWindow,
         filter: &LoadFilter,
     ) {
         let keys = book.keys(shard, Window::Short, view).into_iter();
@@ -429,7 +432,7 @@ impl Told {
         tenants.truncate(filter.tenants_max.unwrap_or(TENANTS));
         let tenant = |(tenant_id, (rates, slices)): (TenantId, (Rates, Vec<SliceLoadBody>))| {
             TenantLoadBody {
-                latency: latency(latencies, &tenant_id, &slices),
+                latency: tenant_latency(latencies, &tenant_id, &slices),
                 tenant_id,
                 rates,
                 slices,
@@ -440,14 +443,14 @@ impl Told {
             tenants: tenants.into_iter().map(tenant).collect(),
             tenants_total,
             keys,
-            polls: polls(&self.items),
-            items: items(self.items),
+            polls: busiest_polls(&self.items),
+            items: busiest_items(self.items),
             ..LoadBody::default()
         }
     }
 }
 
-fn latency(
+fn tenant_latency(
     latencies: &VecDeque<HashMap<SliceId, Sketch>>,
     tenant: &TenantId,
     slices: &[SliceLoadBody],
@@ -461,10 +464,10 @@ fn latency(
         let steps = latencies.iter().filter_map(|step| step.get(&name));
         steps.for_each(|sketch| all.merge(sketch));
     }
-    LatencyBody::of(&all)
+    LatencyBody::from_sketch(&all)
 }
 
-fn polls(items: &[(ShardId, ItemView)]) -> Vec<PollLoadBody> {
+fn busiest_polls(items: &[(ShardId, ItemWindow)]) -> Vec<PollLoadBody> {
     let mut polls: BTreeMap<PollId, PollLoadBody> = BTreeMap::new();
     for (shard, item) in items {
         let name = &item.name;
@@ -482,10 +485,10 @@ fn polls(items: &[(ShardId, ItemView)]) -> Vec<PollLoadBody> {
     polls
 }
 
-fn items(mut items: Vec<(ShardId, ItemView)>) -> Vec<ItemLoadBody> {
+fn busiest_items(mut items: Vec<(ShardId, ItemWindow)>) -> Vec<ItemLoadBody> {
     items.sort_by(|(_, a), (_, b)| b.votes.total_cmp(&a.votes));
     items.truncate(BUSIEST);
-    let body = |(shard_id, item): (ShardId, ItemView)| ItemLoadBody {
+    let body = |(shard_id, item): (ShardId, ItemWindow)| ItemLoadBody {
         item_id: item.name.item,
         poll_id: item.name.poll,
         tenant_id: item.name.slice.tenant_id,

@@ -1,25 +1,25 @@
-//! Load as it is told: rates, levels, percentiles and heat.
+//! Load as the API shows it: rates, levels, percentiles and heat.
 
 use ballast_domain::sketch::Sketch;
-use ballast_hotspot_detector::load::{Flow, IoWait, ShardSample, ShardView, SliceView};
+use ballast_hotspot_detector::load::{Flow, IoWait, ShardSample, ShardWindow, SliceWindow};
 use ballast_hotspot_detector::resources::Resources;
 use serde::Serialize;
 
-/// How long calls took, in milliseconds.
+/// Latency percentiles, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct LatencyBody {
-    /// Half of them took no longer.
+    /// Median.
     pub p50: f64,
-    /// 95 % of them took no longer.
+    /// 95th percentile.
     pub p95: f64,
-    /// 99 % of them took no longer.
+    /// 99th percentile.
     pub p99: f64,
 }
 
 impl LatencyBody {
-    /// The percentiles of a sketch; nothing if there were no calls.
+    /// The percentiles of a sketch; `None` without calls.
     #[must_use]
-    pub fn of(sketch: &Sketch) -> Option<Self> {
+    pub fn from_sketch(sketch: &Sketch) -> Option<Self> {
         Some(Self {
             p50: sketch.quantile(0.50)?,
             p95: sketch.quantile(0.95)?,
@@ -28,13 +28,13 @@ impl LatencyBody {
     }
 }
 
-/// What is used, per second or at a time.
+/// Rates per second, and levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rates {
-    /// How hot it is, from 0 to 1: of a shard, how much of what it can do is
-    /// done, or how much of the time its writes wait; of a tenant, how much of
-    /// its shard it uses. The fullest dimension counts.
+    /// Heat, from 0 to 1, in the fullest dimension. Of a shard: the share of its
+    /// capacity in use, or of the time that its writes wait. Of a tenant: the share
+    /// of its shard's capacity that it uses.
     pub heat: f64,
     /// Votes counted.
     pub votes_per_second: f64,
@@ -44,23 +44,23 @@ pub struct Rates {
     pub bytes_per_second: f64,
     /// Calls that failed or were refused.
     pub errors_per_second: f64,
-    /// Calls turned away because there were too many.
+    /// Calls throttled.
     pub throttles_per_second: f64,
-    /// Bytes stored; absent where that is not known.
+    /// Bytes stored; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_bytes: Option<f64>,
-    /// Calls at a time, on average; absent where that is not known.
+    /// Average number of concurrent calls; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<f64>,
 }
 
-/// Never more than all, and never below nothing.
-fn heat(pressure: Option<f64>) -> f64 {
+/// Clamps to 0..=1.
+fn clamp_heat(pressure: Option<f64>) -> f64 {
     pressure.unwrap_or(0.0).clamp(0.0, 1.0)
 }
 
 impl Rates {
-    fn of_flow(flow: &Flow) -> Self {
+    fn from_flow(flow: &Flow) -> Self {
         Self {
             votes_per_second: flow.votes,
             queries_per_second: flow.queries,
@@ -71,35 +71,35 @@ impl Rates {
         }
     }
 
-    /// A shard over a window.
-    pub(super) fn of_view(view: &ShardView) -> Self {
+    /// Rates of a shard over a window.
+    pub(super) fn from_view(view: &ShardWindow) -> Self {
         Self {
-            heat: heat(view.pressure()),
+            heat: clamp_heat(view.pressure()),
             storage_bytes: view.knows_storage.then_some(view.used.storage),
             concurrency: view.knows_concurrency.then_some(view.used.concurrency),
-            ..Self::of_flow(&view.flow)
+            ..Self::from_flow(&view.flow)
         }
     }
 
-    /// A shard in one sample that measured so long.
-    pub(super) fn of_sample(shard: &ShardSample, ms: u64) -> Self {
+    /// Rates of a shard in one sample of `ms` milliseconds.
+    pub(super) fn from_sample(shard: &ShardSample, ms: u64) -> Self {
         let measured = shard.measured_ms.unwrap_or(ms).max(1);
         let flow = shard.flow.times(1_000.0 / measured as f64);
-        let used = used(&flow, shard.storage, shard.concurrency);
+        let used = to_resources(&flow, shard.storage, shard.concurrency);
         let wait = shard.io_wait.map_or(0.0, |wait: IoWait| wait.share());
         Self {
-            heat: heat(Some(used.fill(&shard.capacity).1.max(wait))),
+            heat: clamp_heat(Some(used.fill(&shard.capacity).1.max(wait))),
             storage_bytes: shard.storage,
             concurrency: shard.concurrency,
-            ..Self::of_flow(&flow)
+            ..Self::from_flow(&flow)
         }
     }
 
-    /// A slice over a window, on a shard of this capacity.
-    pub(super) fn of_slice(slice: &SliceView, capacity: &Resources) -> Self {
+    /// Rates of a slice over a window, on a shard of this capacity.
+    pub(super) fn from_slice(slice: &SliceWindow, capacity: &Resources) -> Self {
         let used = &slice.used;
         Self {
-            heat: heat(Some(used.fill(capacity).1)),
+            heat: clamp_heat(Some(used.fill(capacity).1)),
             votes_per_second: used.votes,
             queries_per_second: used.queries,
             bytes_per_second: used.bytes,
@@ -110,23 +110,23 @@ impl Rates {
         }
     }
 
-    /// A slice's flow in a sample of so many milliseconds.
-    pub(super) fn of_slice_flow(
+    /// Rates of a slice in a sample of `ms` milliseconds.
+    pub(super) fn from_slice_flow(
         (flow, storage, concurrency): (&Flow, Option<f64>, f64),
         ms: u64,
         capacity: &Resources,
     ) -> Self {
         let flow = flow.times(1_000.0 / ms.max(1) as f64);
-        let used = used(&flow, storage, Some(concurrency));
+        let used = to_resources(&flow, storage, Some(concurrency));
         Self {
-            heat: heat(Some(used.fill(capacity).1)),
+            heat: clamp_heat(Some(used.fill(capacity).1)),
             storage_bytes: storage,
             concurrency: Some(concurrency),
-            ..Self::of_flow(&flow)
+            ..Self::from_flow(&flow)
         }
     }
 
-    /// Adds another part of the same tenant: the hottest part counts.
+    /// Adds the rates of another slice of the same tenant; the higher heat counts.
     pub(super) fn add(&mut self, more: &Self) {
         let sum = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (None, None) => None,
@@ -145,7 +145,7 @@ impl Rates {
     }
 }
 
-fn used(flow: &Flow, storage: Option<f64>, concurrency: Option<f64>) -> Resources {
+fn to_resources(flow: &Flow, storage: Option<f64>, concurrency: Option<f64>) -> Resources {
     Resources {
         votes: flow.votes,
         queries: flow.queries,

@@ -1,29 +1,29 @@
-//! What operators ask about hotspots: which there are, and why nothing is done.
+//! Queries about hotspots: which exist, and why nothing is done about a shard.
 
-use ballast_domain::registry::{Kind, RecordQuery};
+use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
-use ballast_hotspot_detector::detect::Subject;
-use ballast_hotspot_detector::diagnose::letter::letter;
+use ballast_hotspot_detector::detect::HotspotSubject;
+use ballast_hotspot_detector::diagnose::letter::format_report;
 use ballast_hotspot_detector::load::Window;
 use serde::Serialize;
 
-use super::decide::stands;
-use super::findings::{details, names};
-use super::records::{Hotspot, HotspotStatus, OPEN};
-use super::{Mode, plans};
-use crate::load::{LatencyBody, load};
+use super::decide::describe_plan;
+use super::findings::{details, rule_names};
+use super::records::{HotspotRecord, HotspotStatus, OPEN};
+use super::{HotspotMode, plans};
+use crate::load::{LatencyBody, load_monitor};
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::shards;
 
-/// Hotspots, the newest first.
+/// Hotspots, newest first.
 pub async fn list(
     plane: &ControlPlane,
     open: Option<bool>,
     shard: Option<&ShardId>,
     after: Option<String>,
     limit: u32,
-) -> Result<Vec<Versioned<Hotspot>>> {
+) -> Result<Vec<Versioned<HotspotRecord>>> {
     let mut terms: Vec<_> = shard
         .map(|shard| format!("shard:{shard}"))
         .into_iter()
@@ -38,16 +38,20 @@ pub async fn list(
             terms: terms.clone(),
             after: after.take(),
             descending: true,
-            ..RecordQuery::all(Kind::Hotspot, limit)
+            ..RecordQuery::all(RecordKind::Hotspot, limit)
         };
-        let page = typed::list::<Hotspot>(plane.registry(), &query).await?;
+        let page = typed::list::<HotspotRecord>(plane.registry(), &query).await?;
         let is_last = page.len() < limit as usize;
         after = page.last().map(|it| it.value.hotspot_id.clone());
-        let wanted = |it: &Versioned<Hotspot>| match open {
+        let wanted = |it: &Versioned<HotspotRecord>| match open {
             Some(false) => it.value.status == HotspotStatus::Over,
             _ => true,
         };
-        found.extend(page.into_iter().filter(wanted).map(|it| fresh(plane, it)));
+        found.extend(
+            page.into_iter()
+                .filter(wanted)
+                .map(|it| refresh_numbers(plane, it)),
+        );
         if is_last || found.len() >= limit as usize {
             found.truncate(limit as usize);
             return Ok(found);
@@ -56,27 +60,30 @@ pub async fn list(
 }
 
 /// One hotspot.
-pub async fn show(plane: &ControlPlane, id: &str) -> Result<Versioned<Hotspot>> {
-    let found = typed::get::<Hotspot>(plane.registry(), id).await?;
+pub async fn show(plane: &ControlPlane, id: &str) -> Result<Versioned<HotspotRecord>> {
+    let found = typed::get::<HotspotRecord>(plane.registry(), id).await?;
     let found = found.ok_or_else(|| {
         let detail = format!("there is no hotspot {id:?}");
         let error = Error::new(ErrorCode::HotspotNotFound, detail);
-        error.next("See which there are (hotspot list).")
+        error.next("List hotspots with: hotspot list.")
     })?;
-    Ok(fresh(plane, found))
+    Ok(refresh_numbers(plane, found))
 }
 
-/// With the numbers of this moment: the record has those of when it last said
-/// something new.
-fn fresh(plane: &ControlPlane, mut record: Versioned<Hotspot>) -> Versioned<Hotspot> {
+/// Adds the current measurements: the record only has those of its last change.
+fn refresh_numbers(
+    plane: &ControlPlane,
+    mut record: Versioned<HotspotRecord>,
+) -> Versioned<HotspotRecord> {
     let value = &mut record.value;
     if value.status == HotspotStatus::Open
-        && let Some(mind) = plane.mind()
+        && let Some(state) = plane.hotspot_state()
     {
-        let now = mind.findings().into_iter();
-        let mut same = now.filter(|it| names(it).iter().any(|name| value.rules.contains(name)));
+        let now = state.findings().into_iter();
+        let mut same =
+            now.filter(|it| rule_names(it).iter().any(|name| value.rules.contains(name)));
         if let Some(finding) = same.next() {
-            value.letter = letter(&finding);
+            value.letter = format_report(&finding);
             value.details = details(&finding);
         }
     }
@@ -87,60 +94,63 @@ fn fresh(plane: &ControlPlane, mut record: Versioned<Hotspot>) -> Versioned<Hots
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WhyNotBody {
-    /// Which shard.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// The answer in a sentence.
+    /// A one-sentence answer.
     pub answer: String,
-    /// What is done about hotspots: off, observe, propose or auto.
-    pub mode: Mode,
-    /// How hot it is, from 0 to 1; absent where it was not measured.
+    /// The hotspot mode: off, observe, propose or auto.
+    pub mode: HotspotMode,
+    /// Its heat, from 0 to 1; absent if it was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heat: Option<f64>,
-    /// How long its votes take, in milliseconds.
+    /// Its vote latency, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vote_latency: Option<LatencyBody>,
-    /// When it was measured last.
+    /// When it was last measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_at: Option<Timestamp>,
-    /// Where every rule stands on it, and on what is on it.
-    pub rules: Vec<RuleStanding>,
-    /// Its hotspots that are open, with what is done about each, or why not.
-    pub hotspots: Vec<Versioned<Hotspot>>,
-    /// Plans for it that are not over.
+    /// The state of every rule for the shard and for what is on it.
+    pub rules: Vec<RuleStatus>,
+    /// Its open hotspots, with what is done about each, or why nothing is.
+    pub hotspots: Vec<Versioned<HotspotRecord>>,
+    /// Open plans for it.
     pub plans: Vec<String>,
-    /// Tenants on it that are left alone now, each with the poll for which.
+    /// Tenants on it with a move freeze, each with the poll that causes it.
     pub frozen: Vec<String>,
 }
 
-/// Where a rule stands.
+/// The state of one rule.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RuleStanding {
-    /// Which rule.
+#[schema(as = RuleStanding)]
+pub struct RuleStatus {
+    /// The rule.
     pub rule: String,
-    /// Where it stands, in a sentence with the numbers.
+    /// Its state, in a sentence with the numbers.
     pub words: String,
 }
 
-/// Why nothing is done about a shard, or what is.
+/// Explains why nothing is done about a shard, or what is.
 pub async fn why_not(plane: &ControlPlane, shard: &ShardId) -> Result<WhyNotBody> {
     shards::get(plane, shard).await?;
     let settings = plane.settings();
     let mode = settings.hotspots.mode;
     let rules = &settings.hotspots.rules;
-    let load = load(plane)?;
+    let load = load_monitor(plane)?;
     let (view, standings, measured_at) = load.with_book(|book| {
         let known = book.shard(shard).filter(|known| book.is_fresh(known));
         let view = known.and_then(|known| book.view(known, Window::Short));
-        let standings = plane.mind().map(|mind| mind.standings(rules, book, shard));
+        let standings = plane
+            .hotspot_state()
+            .map(|state| state.explain_rules(rules, book, shard));
         (view, standings.unwrap_or_default(), book.newest())
     });
     let hotspots = list(plane, Some(true), Some(shard), None, 100).await?;
-    let open = plans::open(plane).await?;
+    let open = plans::list_open(plane).await?;
     let mine = open.iter().filter(|plan| plan.value.shards.contains(shard));
-    let plans: Vec<_> = mine.map(|plan| stands(&plan.value)).collect();
-    let answer = answer(mode, view.is_some(), &hotspots, &plans);
+    let plans: Vec<_> = mine.map(|plan| describe_plan(&plan.value)).collect();
+    let answer = summarize(mode, view.is_some(), &hotspots, &plans);
     Ok(WhyNotBody {
         shard_id: shard.clone(),
         answer,
@@ -155,56 +165,53 @@ pub async fn why_not(plane: &ControlPlane, shard: &ShardId) -> Result<WhyNotBody
         measured_at,
         rules: standings
             .into_iter()
-            .map(|(subject, standing)| RuleStanding {
+            .map(|(subject, standing)| RuleStatus {
                 rule: standing.rule.to_string(),
                 words: match subject {
-                    Subject::Shard { .. } => standing.words,
+                    HotspotSubject::Shard { .. } => standing.words,
                     other => format!("{other}: {}", standing.words),
                 },
             })
             .collect(),
         hotspots,
         plans,
-        frozen: frozen(plane, shard),
+        frozen: frozen_tenants(plane, shard),
     })
 }
 
-fn frozen(plane: &ControlPlane, shard: &ShardId) -> Vec<String> {
+fn frozen_tenants(plane: &ControlPlane, shard: &ShardId) -> Vec<String> {
     let Some(calendar) = plane.calendar() else {
         return Vec::new();
     };
-    let frozen = calendar.frozen_on(shard, plane.now()).into_iter();
+    let frozen = calendar.frozen_tenants(shard, plane.now()).into_iter();
     frozen
         .map(|(tenant, frozen)| format!("{tenant}: {frozen}"))
         .collect()
 }
 
-fn answer(
-    mode: Mode,
+fn summarize(
+    mode: HotspotMode,
     is_measured: bool,
-    hotspots: &[Versioned<Hotspot>],
+    hotspots: &[Versioned<HotspotRecord>],
     plans: &[String],
 ) -> String {
-    if mode == Mode::Off {
-        return "Nobody looks for hotspots: hotspots.mode is off.".to_owned();
+    if mode == HotspotMode::Off {
+        return "HotspotRecord detection is off (hotspots.mode).".to_owned();
     }
     if !is_measured {
-        return "It was not measured for long enough: what is not known is no hotspot.".to_owned();
+        return "Not a hotspot: it has not been measured for long enough.".to_owned();
     }
     if let Some(plan) = plans.first() {
         return format!("There is a plan: {plan}.");
     }
     let Some(hotspot) = hotspots.first().map(|it| &it.value) else {
-        return "It is no hotspot: no rule holds for long enough.".to_owned();
+        return "Not a hotspot: no rule has held for long enough.".to_owned();
     };
     match &hotspot.why_not {
         Some(why) => format!(
-            "It is hot ({}), and nothing is done: {}.",
+            "It is hot ({}), but nothing is done: {}.",
             hotspot.cause, why.because
         ),
-        None => format!(
-            "It is hot ({}), and what helps is: {}.",
-            hotspot.cause, hotspot.cure
-        ),
+        None => format!("It is hot ({}). Cure: {}.", hotspot.cause, hotspot.cure),
     }
 }

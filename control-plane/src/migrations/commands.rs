@@ -1,0 +1,248 @@
+//! Operator commands on running migrations. A command is written into the
+//! migration's record; the worker reads it there and acts on it.
+
+use ballast_domain::migration::{
+    LeftoverState, Migration, MigrationRequests, MigrationStage, OperatorRequest, ReturnKind,
+    ReturnRequest,
+};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::{Error, ErrorCode, Result};
+use ballast_migration_engine::steps::UNCLEAR;
+
+use super::accept_loss;
+use super::admit::WAIT_FOR_POLLS;
+use super::body::{self, MigrationBody};
+use super::{FOR_RESUME, get};
+use crate::change::{Attempts, Edit, IfMatch};
+use crate::intent::Intent;
+use crate::plane::ControlPlane;
+use crate::registry::typed;
+
+/// A command on a running migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MigrationCommand {
+    /// Pause.
+    Pause,
+    /// Continue after a pause.
+    Resume,
+    /// Allow it to start.
+    Approve,
+    /// Stop before the cutover and leave everything as it was.
+    Cancel,
+    /// Bring the slice back after the cutover.
+    Reverse,
+    /// Bring it back even if that loses what only the target has, in case the target
+    /// is gone for good.
+    AcceptLoss,
+    /// End the dual-read window now.
+    Complete,
+    /// End it even if the source is unreachable.
+    WithoutSource,
+    /// Remove the copy that was given up.
+    Discard,
+}
+
+impl MigrationCommand {
+    fn action(self) -> &'static str {
+        match self {
+            Self::Pause => "migration.pause",
+            Self::Resume => "migration.resume",
+            Self::Approve => "migration.approve",
+            Self::Cancel => "migration.cancel",
+            Self::Reverse => "migration.reverse",
+            Self::AcceptLoss => "migration.acceptLoss",
+            Self::Complete => "migration.complete",
+            Self::WithoutSource => "migration.completeWithoutSource",
+            Self::Discard => "migration.discard",
+        }
+    }
+}
+
+/// Records a command on a migration. Repeating a command changes nothing.
+pub async fn apply_command(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &MigrationId,
+    if_match: &IfMatch,
+    ask: MigrationCommand,
+) -> Result<MigrationBody> {
+    let mut attempts = Attempts::new(plane, intent, ask.action(), if_match);
+    loop {
+        let old = get(plane, id).await?;
+        if ask == MigrationCommand::AcceptLoss {
+            accept_loss::check_loss_is_needed(plane, intent, &old.value).await?;
+        }
+        let word = OperatorRequest {
+            actor: intent.actor.clone(),
+            reason: intent.reason.clone(),
+            at: plane.now(),
+        };
+        let asked = requests_after(&old.value, ask, word)?;
+        let value = Migration {
+            waiting_for: wait_reason_after(&old.value, &asked),
+            asked,
+            ..old.value.clone()
+        };
+        let writes = match value == old.value {
+            true => Vec::new(),
+            false => vec![typed::update(old.version, &value)?],
+        };
+        let edit = Edit {
+            old: old.version,
+            value,
+            writes,
+            expects: Vec::new(),
+        };
+        if let Some(done) = attempts.commit(edit).await? {
+            return body::load_body(plane, done).await;
+        }
+    }
+}
+
+/// What a migration waits for after this command, as far as that is known before
+/// the worker has reacted. Pure.
+fn wait_reason_after(migration: &Migration, asked: &MigrationRequests) -> Option<String> {
+    if asked.paused.is_some() {
+        return Some(FOR_RESUME.to_owned());
+    }
+    // The command answers the wait; the worker reports any further wait.
+    let before = &migration.asked;
+    let is_answered = before.paused.is_some()
+        || asked.approved != before.approved
+        || asked.back != before.back
+        || asked.accept_loss != before.accept_loss
+        || asked.complete != before.complete
+        || asked.without_source != before.without_source;
+    let waits = migration.waiting_for.clone();
+    waits.filter(|_| !is_answered)
+}
+
+/// The requests on a migration after this command. Pure.
+fn requests_after(
+    migration: &Migration,
+    ask: MigrationCommand,
+    word: OperatorRequest,
+) -> Result<MigrationRequests> {
+    let mut asked = migration.asked.clone();
+    let refuse = |why: &str| {
+        let detail = format!("migration {} {why}", migration.migration_id);
+        Err(Error::new(ErrorCode::WrongPhase, detail))
+    };
+    let rather = |verb: &str, why: &str| {
+        let id = &migration.migration_id;
+        let error = Error::new(ErrorCode::WrongPhase, format!("migration {id} {why}"));
+        Err(error.next(format!("Use: migration {verb} {id}.")))
+    };
+    if ask == MigrationCommand::Discard {
+        return match migration.left_behind {
+            Some(LeftoverState::Away | LeftoverState::Kept) => {
+                asked.discard.get_or_insert(word);
+                Ok(asked)
+            }
+            Some(LeftoverState::Gone) | None => refuse("left no copy behind"),
+        };
+    }
+    if let Some(ended) = &migration.ended {
+        return refuse(&format!("is over: {}", ended.status));
+    }
+    match ask {
+        MigrationCommand::Pause => {
+            if asked.back.is_some() {
+                return refuse("is being brought back, which cannot be paused");
+            }
+            asked.paused.get_or_insert(word);
+        }
+        MigrationCommand::Resume => asked.paused = None,
+        MigrationCommand::Approve => {
+            let waits = migration.waiting_for.as_deref().unwrap_or_default();
+            if !migration.terms.needs_approval && !waits.starts_with(WAIT_FOR_POLLS) {
+                return refuse("needs no approval");
+            }
+            asked.approved.get_or_insert(word);
+        }
+        MigrationCommand::Cancel => match migration.stage {
+            MigrationStage::CutOver if asked.back.is_some() => {
+                return refuse("is already being brought back");
+            }
+            MigrationStage::Asked | MigrationStage::Admitted => {
+                request_return(&mut asked, ReturnKind::Cancel, word)
+            }
+            MigrationStage::CutOver => {
+                return rather("reverse", "has been cut over: reverse it instead");
+            }
+            MigrationStage::Cleaning | MigrationStage::Ended => {
+                return refuse("is already removing the source's copy");
+            }
+        },
+        MigrationCommand::Reverse => match migration.stage {
+            MigrationStage::Asked | MigrationStage::Admitted => {
+                return rather("cancel", "has not been cut over: cancel it instead");
+            }
+            MigrationStage::CutOver => {
+                asked.stay = None;
+                request_return(&mut asked, ReturnKind::Reverse, word);
+            }
+            MigrationStage::Cleaning | MigrationStage::Ended => {
+                return refuse("is already removing the source's copy");
+            }
+        },
+        // `accept_loss.rs` has checked where the slice is: it may be at the target
+        // before this record says so.
+        MigrationCommand::AcceptLoss => match migration.stage {
+            MigrationStage::Asked | MigrationStage::Admitted | MigrationStage::CutOver => {
+                request_return(&mut asked, ReturnKind::Reverse, word.clone());
+                asked.accept_loss.get_or_insert(word);
+            }
+            MigrationStage::Cleaning | MigrationStage::Ended => {
+                return refuse("is already removing the source's copy");
+            }
+        },
+        // Handled above.
+        MigrationCommand::Discard => {}
+        MigrationCommand::Complete | MigrationCommand::WithoutSource => match migration.stage {
+            // It cannot go back, and an operator has looked at the findings.
+            MigrationStage::CutOver if asked.back.is_some() && is_unclear(migration) => {
+                asked.back = None;
+                asked.accept_loss = None;
+                asked.complete = Some(word);
+            }
+            // Bringing it back does not progress, and availability matters more: stay.
+            MigrationStage::CutOver if asked.back.is_some() && migration.waiting_for.is_some() => {
+                asked.back = None;
+                asked.accept_loss = None;
+                if ask == MigrationCommand::WithoutSource {
+                    asked.without_source.get_or_insert(word.clone());
+                }
+                asked.stay = Some(word.clone());
+                asked.complete = Some(word);
+            }
+            _ if asked.back.is_some() => return refuse("is being brought back"),
+            MigrationStage::Asked | MigrationStage::Admitted => {
+                return refuse("has no window to end: it has not been cut over");
+            }
+            MigrationStage::CutOver | MigrationStage::Cleaning | MigrationStage::Ended => {
+                // A command repeated after a new finding counts as a new decision.
+                let found = migration.findings.last().map(|found| found.at);
+                let before = |said: &OperatorRequest| found.is_none_or(|found| said.at > found);
+                if ask == MigrationCommand::WithoutSource {
+                    asked.without_source.get_or_insert(word.clone());
+                }
+                asked.complete = asked.complete.filter(before).or(Some(word));
+                asked.paused = None;
+            }
+        },
+    }
+    Ok(asked)
+}
+
+/// Whether bringing the slice back waits because the checks cannot tell which
+/// side is right.
+pub(super) fn is_unclear(migration: &Migration) -> bool {
+    let last = migration.findings.last();
+    migration.waiting_for.is_some() && last.is_some_and(|found| found.then == UNCLEAR)
+}
+
+fn request_return(asked: &mut MigrationRequests, how: ReturnKind, word: OperatorRequest) {
+    asked.back.get_or_insert(ReturnRequest { how, word });
+    asked.paused = None;
+}
