@@ -1,51 +1,53 @@
-//! The workflows that come with Ballast, as documents. What their resources do
-//! is registered by whoever runs them.
+//! The workflows that come with Ballast, as documents. Whoever runs them registers
+//! the handlers of their resources.
 
-use crate::language::{Definition, Problem, model::Kind};
+use crate::language::{Definition, DefinitionProblem, model::StateKind};
 
-/// A workflow that comes with Ballast.
+/// A workflow definition that is compiled into Ballast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BuiltIn {
-    /// Its name: that of the file.
+pub struct BuiltInWorkflow {
+    /// The workflow's name, which is also the file's.
     pub name: &'static str,
-    /// The document.
+    /// The definition as JSON text.
     pub text: &'static str,
 }
 
-/// All of them.
-pub const ALL: [BuiltIn; 3] = [
-    BuiltIn {
+/// All built-in workflows.
+pub const ALL: [BuiltInWorkflow; 3] = [
+    BuiltInWorkflow {
         name: "drain-shard",
         text: include_str!("../definitions/drain-shard.asl.json"),
     },
-    BuiltIn {
+    BuiltInWorkflow {
         name: "move-tenant",
         text: include_str!("../definitions/move-tenant.asl.json"),
     },
-    BuiltIn {
+    BuiltInWorkflow {
         name: "rebalance",
         text: include_str!("../definitions/rebalance.asl.json"),
     },
 ];
 
-impl BuiltIn {
-    /// The one of this name.
+impl BuiltInWorkflow {
+    /// The built-in workflow with this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         ALL.into_iter().find(|known| known.name == name)
     }
 
-    /// The document, read.
-    pub fn definition(self) -> Result<Definition, Vec<Problem>> {
+    /// Parses the document.
+    pub fn definition(self) -> Result<Definition, Vec<DefinitionProblem>> {
         Definition::parse(self.text)
     }
 }
 
-/// Whether a state only leads from one step to the next: such states are drawn
-/// folded.
+/// Whether a state only connects steps: drawings fold such states.
 #[must_use]
-pub fn is_helper(kind: &Kind) -> bool {
-    matches!(kind, Kind::Choice(_) | Kind::Wait(_) | Kind::Fail(_))
+pub fn is_helper(kind: &StateKind) -> bool {
+    matches!(
+        kind,
+        StateKind::Choice(_) | StateKind::Wait(_) | StateKind::Fail(_)
+    )
 }
 
 #[cfg(test)]
@@ -57,14 +59,17 @@ mod tests {
     fn all_of_them_are_valid_and_nothing_warns() {
         for known in ALL {
             let checked = check(known.text);
-            let told: Vec<_> = checked.problems.iter().map(ToString::to_string).collect();
-            assert_eq!(told, Vec::<String>::new(), "{}", known.name);
+            let messages: Vec<_> = checked.problems.iter().map(ToString::to_string).collect();
+            assert_eq!(messages, Vec::<String>::new(), "{}", known.name);
         }
     }
 
     #[test]
     fn the_move_has_the_steps_of_the_diagram_in_their_order() {
-        let definition = BuiltIn::find("move-tenant").unwrap().definition().unwrap();
+        let definition = BuiltInWorkflow::find("move-tenant")
+            .unwrap()
+            .definition()
+            .unwrap();
         let steps: Vec<_> = definition
             .states()
             .iter()

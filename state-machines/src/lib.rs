@@ -1,20 +1,22 @@
-//! Workflow definitions in the Amazon States Language, and the engine that
-//! runs them. It knows nothing of shards or votes.
+//! Workflow definitions in the Amazon States Language, and the engine that runs them.
+//! This crate does not know shards or votes.
 //!
 //! ```text
-//!   language   a definition: read, checked, drawn
-//!   data       what a state does with JSON: paths, templates, JSONata, choices
-//!   core       what an event does to an execution: the interpreter, pure
-//!   trial      a definition tried with given answers, on a simulated clock
-//!   store      where executions are kept
-//!   engine     runs executions durably: core and store, driven
+//!   language   parses, checks and draws definitions
+//!   data       JSON processing of states: paths, templates, JSONata, conditions
+//!   core       the interpreter: what an event does to an execution; pure
+//!   trial      tries a definition with given task results, on a simulated clock
+//!   store      keeps executions
+//!   engine     runs executions durably, with core and store
 //! ```
 //!
-//! A workflow, run:
+//! Running a workflow:
 //!
 //! ```
 //! use std::sync::Arc;
-//! use ballast_state_machines::engine::{Engine, Registry, Settings, SystemClock, TaskContext, TaskError};
+//! use ballast_state_machines::engine::{
+//!     Engine, EngineSettings, HandlerRegistry, SystemClock, TaskContext, TaskError,
+//! };
 //! use ballast_state_machines::store::MemoryStore;
 //! use serde_json::json;
 //!
@@ -23,14 +25,14 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-//! let registry = Registry::new().function("greet", greet);
+//! let registry = HandlerRegistry::new().with_function("greet", greet);
 //! let store = Arc::new(MemoryStore::new());
-//! let engine = Engine::new(store, registry, Arc::new(SystemClock), Settings::default()).await?;
+//! let engine = Engine::new(store, registry, Arc::new(SystemClock), EngineSettings::default()).await?;
 //! engine.deploy("greeting", r#"{"StartAt": "Greet", "States": {
 //!     "Greet": {"Type": "Task", "Resource": "greet", "InputPath": "$.name", "End": true}}}"#).await?;
 //!
 //! let id = engine.start("greeting", "first", json!({"name": "Ada"})).await?;
-//! let ended = engine.ended(&id).await?.expect("it is there");
+//! let ended = engine.wait_for_end(&id).await?.expect("it exists");
 //! assert_eq!(ended.output, Some(json!("Hello, Ada!")));
 //! engine.stop().await;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

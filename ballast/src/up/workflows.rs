@@ -16,10 +16,10 @@ use ballast_domain::tenant::SliceId;
 use ballast_migration_engine::ports::{DualReadStats, ReadCounts};
 use ballast_migration_engine::steps::MigrationSteps;
 use ballast_router as router;
-use ballast_state_machines::engine::{Engine, HandlerRegistry, EngineSettings, SystemClock};
+use ballast_state_machines::engine::{Engine, EngineSettings, HandlerRegistry, SystemClock};
 use ballast_state_machines::store::SqliteStore;
-use ballast_vote_shard::Shards;
-use ballast_vote_shard::archive::Archives;
+use ballast_vote_shard::ShardDirectory;
+use ballast_vote_shard::archive::ArchiveDirectory;
 
 use super::certificate_key;
 use crate::config;
@@ -34,9 +34,9 @@ const SWEEP: Duration = Duration::from_secs(600);
 #[derive(Clone)]
 pub(crate) struct Reach {
     /// The shards.
-    pub(crate) shards: Arc<dyn Shards>,
+    pub(crate) shards: Arc<dyn ShardDirectory>,
     /// The files of their closed polls.
-    pub(crate) archives: Arc<dyn Archives>,
+    pub(crate) archives: Arc<dyn ArchiveDirectory>,
     /// The router, which reads both sides while a window is open.
     pub(crate) router: router::RouterState,
 }
@@ -69,7 +69,7 @@ impl Running {
             tasks_max: config.tasks_max,
             // Who stops a server does not wait long for it.
             grace_ms: 2_000,
-            chance: Arc::new(chance),
+            random_seed: Arc::new(chance),
             ..EngineSettings::default()
         };
         let engine = Engine::new(
@@ -79,7 +79,7 @@ impl Running {
             settings,
         )
         .await?;
-        definitions::deploy_own(&engine).await?;
+        definitions::deploy_built_in(&engine).await?;
         plane.set_workflows(Workflows::new(engine.clone()));
         Ok(Self { store, engine })
     }

@@ -1,4 +1,4 @@
-//! Finds executions that are due, takes them up, and keeps their leases.
+//! Claims due executions, resumes them, and renews their leases.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::held::Held;
-use super::holder::Holder;
+use super::driver::ExecutionDriver;
+use super::held_execution::HeldExecution;
 use super::journal::Journal;
 use super::shared::Shared;
 use crate::language::Definition;
-use crate::store::{Claim, Claimant, StoreResult};
+use crate::store::{Claimant, ClaimedExecution, ExecutionStoreResult};
 
-/// Executions that are taken up at once.
+/// How many executions one claim takes at most.
 const CLAIMED_AT_ONCE: usize = 64;
 
-/// Takes up what is due, until the engine stops.
-pub(super) async fn claim(shared: Arc<Shared>) {
+/// Claims due executions until the engine stops.
+pub(super) async fn run_claim_loop(shared: Arc<Shared>) {
     let mut changes = shared.store.changes();
     let mut stopping = shared.stopping.subscribe();
     let mut failures = 0;
     loop {
         changes.borrow_and_update();
         let slot = tokio::select! {
-            slot = Arc::clone(&shared.slots).acquire_owned() => slot,
+            slot = Arc::clone(&shared.execution_permits).acquire_owned() => slot,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
         let Ok(slot) = slot else { return };
@@ -32,7 +32,7 @@ pub(super) async fn claim(shared: Arc<Shared>) {
         if shared.is_stopping() {
             return;
         }
-        let taken_up = take_up_due(&shared, slot).await;
+        let taken_up = claim_due(&shared, slot).await;
         drop(claiming);
         let next = match taken_up {
             Ok(Some(next)) => next,
@@ -54,19 +54,23 @@ pub(super) async fn claim(shared: Arc<Shared>) {
     }
 }
 
-/// Takes up what is due and there is room for. When to look again; at once if
-/// there may be more.
-async fn take_up_due(shared: &Arc<Shared>, slot: OwnedSemaphorePermit) -> StoreResult<Option<i64>> {
+/// Claims due executions, as many as there are permits for. Returns when to look
+/// again; `None` means at once, because more may be due.
+async fn claim_due(
+    shared: &Arc<Shared>,
+    slot: OwnedSemaphorePermit,
+) -> ExecutionStoreResult<Option<i64>> {
     let mut slots = vec![slot];
     while slots.len() < CLAIMED_AT_ONCE
-        && let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned()
+        && let Ok(slot) = Arc::clone(&shared.execution_permits).try_acquire_owned()
     {
         slots.push(slot);
     }
-    // Nobody shall find our own leases run out, least of all we: however long
-    // it takes until they are renewed, they are judged by the time before it.
+    // Renew first, and claim with the time from before the renewal: otherwise a
+    // slow renewal could make our own leases look expired, and we would claim them
+    // from ourselves.
     let now_ms = shared.clock.now_ms();
-    renew(shared, now_ms).await?;
+    renew_leases_if_due(shared, now_ms).await?;
     let posts = shared.posts.load(Ordering::Acquire);
     let by = Claimant {
         worker: shared.settings.worker.clone(),
@@ -76,27 +80,27 @@ async fn take_up_due(shared: &Arc<Shared>, slot: OwnedSemaphorePermit) -> StoreR
     let claims = shared.store.claim(&by, slots.len()).await?;
     let may_be_more = claims.len() == slots.len();
     for (claim, slot) in claims.into_iter().zip(slots) {
-        take_up(shared, claim, by.until_ms, slot, posts).await?;
+        accept_claim(shared, claim, by.until_ms, slot, posts).await?;
     }
     if may_be_more {
         return Ok(None);
     }
-    // Counted from when it was asked: the clock may have gone on since.
+    // Based on the time of the claim: the clock may have moved since.
     let poll = by.now_ms.saturating_add(shared.settings.poll_ms);
-    let wake = shared.store.next_wake().await?.unwrap_or(i64::MAX);
+    let wake = shared.store.next_due().await?.unwrap_or(i64::MAX);
     Ok(Some(poll.min(wake.max(by.now_ms.saturating_add(1)))))
 }
 
-/// Takes up an execution that was claimed.
-async fn take_up(
+/// Checks that a claimed execution can run here, and resumes it.
+async fn accept_claim(
     shared: &Arc<Shared>,
-    claim: Claim,
+    claim: ClaimedExecution,
     until_ms: i64,
     slot: OwnedSemaphorePermit,
     posts: u64,
-) -> StoreResult<()> {
-    let found = shared.definition(&claim.row.definition).await?;
-    let definition = found.unwrap_or_else(|| Err("its definition is not kept".to_owned()));
+) -> ExecutionStoreResult<()> {
+    let found = shared.load_definition(&claim.row.definition).await?;
+    let definition = found.unwrap_or_else(|| Err("its definition is not in the store".to_owned()));
     let definition = definition.and_then(|definition| {
         let missing = shared.registry.missing(&definition);
         if !missing.is_empty() {
@@ -106,24 +110,25 @@ async fn take_up(
         Ok(definition)
     });
     let workflow = claim.row.workflow.clone();
-    let held = Arc::new(Held::new(claim.lease.clone(), workflow, until_ms));
+    let held = Arc::new(HeldExecution::new(claim.lease.clone(), workflow, until_ms));
     match definition {
-        Err(cause) => cannot_go_on(&held, &cause),
+        Err(cause) => log_not_runnable(&held, &cause),
         Ok(definition) => {
-            // It is held from now on, though reading it may take a while.
-            hold(shared, &held, posts);
-            let reading = read(Arc::clone(shared), held, claim, definition, slot);
+            // Register it before reading, which may take a while, so that its lease
+            // is renewed meanwhile.
+            register_held(shared, &held, posts);
+            let reading = load_and_resume(Arc::clone(shared), held, claim, definition, slot);
             shared.spawn(reading);
         }
     }
     Ok(())
 }
 
-/// Reads an execution that was claimed, and goes on with it.
-async fn read(
+/// Loads a claimed execution from its journal and resumes it.
+async fn load_and_resume(
     shared: Arc<Shared>,
-    held: Arc<Held>,
-    mut claim: Claim,
+    held: Arc<HeldExecution>,
+    mut claim: ClaimedExecution,
     definition: Arc<Definition>,
     slot: OwnedSemaphorePermit,
 ) {
@@ -133,85 +138,91 @@ async fn read(
     let journal = match journal.await.flatten() {
         Ok(journal) => journal,
         Err(cause) => {
-            cannot_go_on(&held, &cause);
-            return shared.let_go(&held);
+            log_not_runnable(&held, &cause);
+            return shared.remove_held(&held);
         }
     };
-    let unfit = shared.take_unfit(&held.lease.id);
+    let unfit = shared.take_rejected_step(&held.lease.id);
     let effects = journal.execution.outstanding();
-    let holder = Holder::new(shared, held, journal, slot);
+    let holder = ExecutionDriver::new(shared, held, journal, slot);
     match unfit {
         Some(why) => holder.fail(why).await,
         None => holder.resume(effects, messages).await,
     }
 }
 
-/// The lease runs out by itself; then it is tried again.
-fn cannot_go_on(held: &Held, cause: &str) {
+/// Logs why an execution cannot run here. Its lease expires, and then a worker
+/// claims it again.
+fn log_not_runnable(held: &HeldExecution, cause: &str) {
     tracing::error!(
         execution = held.lease.id,
         workflow = held.workflow,
         cause,
-        "an execution cannot go on here"
+        "cannot run a claimed execution here"
     );
 }
 
-/// Has an execution held from now on. `posts` were sent before it was leased.
-pub(super) fn hold(shared: &Shared, held: &Arc<Held>, posts: u64) {
-    shared.hold(held);
+/// Registers an execution as held by this process. `posts` is the value of the post
+/// counter from before the lease was taken.
+pub(super) fn register_held(shared: &Shared, held: &Arc<HeldExecution>, posts: u64) {
+    shared.add_held(held);
     if shared.posts.load(Ordering::Acquire) != posts {
-        // One of them may have been for this execution, and found it nowhere.
-        held.has_mail();
+        // A message may have been posted for this execution before it was
+        // registered.
+        held.notify_message();
     }
 }
 
-/// Keeps the leases, and looks for messages that others have sent.
-pub(super) async fn keep(shared: Arc<Shared>) {
+/// Renews leases, and checks for messages that other processes posted.
+pub(super) async fn run_lease_loop(shared: Arc<Shared>) {
     loop {
         let poll_ms = shared.settings.poll_ms.min(shared.settings.lease_ms / 3);
         let next = shared.clock.now_ms().saturating_add(poll_ms.max(1));
         shared.clock.sleep_until(next).await;
-        if let Err(error) = look_after(&shared).await {
+        if let Err(error) = renew_and_check_messages(&shared).await {
             tracing::warn!(
                 error = &error as &(dyn std::error::Error + 'static),
-                "the store failed, and is asked again"
+                "renewing leases failed; retrying"
             );
         }
     }
 }
 
-async fn look_after(shared: &Shared) -> StoreResult<()> {
-    renew(shared, shared.clock.now_ms()).await?;
+async fn renew_and_check_messages(shared: &Shared) -> ExecutionStoreResult<()> {
+    renew_leases_if_due(shared, shared.clock.now_ms()).await?;
     let leases = shared.leases();
     if leases.is_empty() {
         return Ok(());
     }
-    for mail in shared.store.messages(&leases).await? {
-        if let Some(held) = shared.held(&mail.lease.id) {
-            held.has_mail();
+    for mail in shared.store.unread_messages(&leases).await? {
+        if let Some(held) = shared.find_held(&mail.lease.id) {
+            held.notify_message();
         }
     }
     Ok(())
 }
 
-/// Renews the leases if it is time.
-async fn renew(shared: &Shared, now: i64) -> StoreResult<()> {
+/// Renews all leases when a third of the lease time has passed.
+async fn renew_leases_if_due(shared: &Shared, now: i64) -> ExecutionStoreResult<()> {
     if shared.renew_at_ms.load(Ordering::Acquire) > now {
         return Ok(());
     }
     let leases = shared.leases();
     let until_ms = shared.lease_until_ms();
-    let renewed = shared.store.renew(&leases, until_ms).await?;
+    let renewed = shared.store.renew_leases(&leases, until_ms).await?;
     let next = now.saturating_add(shared.settings.lease_ms / 3);
     shared.renew_at_ms.store(next, Ordering::Release);
     let renewed: HashSet<_> = renewed.iter().collect();
     for lease in &leases {
-        let Some(held) = shared.held(&lease.id).filter(|held| held.lease == *lease) else {
+        let Some(held) = shared
+            .find_held(&lease.id)
+            .filter(|held| held.lease == *lease)
+        else {
             continue;
         };
         match renewed.contains(lease) {
-            true => held.renewed(until_ms),
-            false => held.lose(),
+            true => held.extend_lease(until_ms),
+            false => held.mark_lost(),
         }
     }
     Ok(())

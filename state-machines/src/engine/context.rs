@@ -1,5 +1,4 @@
-//! What a task may know of the execution that it is part of, and what it tells
-//! while it works.
+//! What a task handler knows about its execution, and how it reports progress.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,79 +7,80 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::held::Held;
+use super::held_execution::HeldExecution;
 use super::shared::Shared;
 use crate::core::{Iteration, RunTask, TaskId};
 
-/// How far a task is.
+/// The progress that a task reports.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Progress {
-    /// How much is done.
+pub struct ProgressReport {
+    /// Units done.
     pub done: u64,
-    /// How much there is, if that is known.
+    /// Units in total, if known.
     pub total: Option<u64>,
-    /// What is counted: `rows`, `bytes`.
+    /// The unit: `rows`, `bytes`.
     pub unit: String,
-    /// What is being done, for people.
+    /// The current activity, for people.
     pub note: Option<String>,
 }
 
-/// How far a task of an execution is, and since when.
+/// The latest progress of a task, with its rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskProgress {
     /// The task.
     pub task: TaskId,
-    /// The state that it is the work of.
+    /// The task's state.
     pub state: String,
-    /// When it was begun here, in milliseconds since 1970.
+    /// When this process began to run the task, in milliseconds since 1970.
     pub begun_at_ms: i64,
-    /// When it told this.
+    /// When the task reported this.
     pub at_ms: i64,
-    /// How fast it goes, as far as that is known: units per second.
+    /// Units per second, once enough was reported to tell.
     pub per_second: Option<f64>,
-    /// How far it is.
+    /// The report.
     #[serde(flatten)]
-    pub progress: Progress,
+    pub progress: ProgressReport,
 }
 
-/// Why a task should stop.
+/// Whether a task may go on, and why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Wish {
-    /// It should not.
+pub(super) enum TaskControl {
+    /// It may.
     #[default]
-    GoOn,
-    /// Nobody wants its result any more.
-    Stop,
-    /// The engine stops: what is done still counts.
-    Leave,
+    Continue,
+    /// Its result is no longer wanted.
+    Cancel,
+    /// The engine stops; a result still counts.
+    ShutDown,
 }
 
-impl Wish {
-    /// Returns once it should not go on.
-    pub(super) async fn other(wish: &mut watch::Receiver<Self>) {
-        // An engine that is gone wants nothing any more either.
-        let _ = wish.wait_for(|wish| *wish != Self::GoOn).await;
+impl TaskControl {
+    /// Returns once the task should stop.
+    pub(super) async fn wait_for_stop(control: &mut watch::Receiver<Self>) {
+        // An error means that the driver is gone, which also means to stop.
+        let _ = control.wait_for(|control| *control != Self::Continue).await;
     }
 }
 
-/// A task's view of its execution. Clones are the same.
+/// A task's view of its execution. Clones share it.
 #[derive(Clone)]
 pub struct TaskContext {
-    inner: Arc<Inner>,
+    inner: Arc<ContextInner>,
 }
 
-struct Inner {
+struct ContextInner {
     workflow: String,
-    order: About,
+    order: TaskInfo,
     begun_at_ms: i64,
     beat_at_ms: AtomicI64,
-    wish: watch::Receiver<Wish>,
-    held: Arc<Held>,
+    control: watch::Receiver<TaskControl>,
+    held: Arc<HeldExecution>,
     shared: Arc<Shared>,
 }
 
-/// What is known of an order besides its input, which is the handler's.
-struct About {
+/// The parts of a task's order that the context shows. The input goes to the
+/// handler.
+struct TaskInfo {
     task: TaskId,
     resource: String,
     state: String,
@@ -95,12 +95,12 @@ struct About {
 impl TaskContext {
     pub(super) fn new(
         order: &RunTask,
-        held: Arc<Held>,
+        held: Arc<HeldExecution>,
         shared: Arc<Shared>,
-        wish: watch::Receiver<Wish>,
+        control: watch::Receiver<TaskControl>,
     ) -> Self {
         let now = shared.clock.now_ms();
-        let about = About {
+        let about = TaskInfo {
             task: order.task,
             resource: order.resource.clone(),
             state: order.state.clone(),
@@ -112,12 +112,12 @@ impl TaskContext {
             key: format!("{}#{}", held.lease.id, order.task),
         };
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ContextInner {
                 workflow: held.workflow.clone(),
                 order: about,
                 begun_at_ms: now,
                 beat_at_ms: AtomicI64::new(now),
-                wish,
+                control,
                 held,
                 shared,
             }),
@@ -136,81 +136,80 @@ impl TaskContext {
         &self.inner.workflow
     }
 
-    /// The state that the task is the work of.
+    /// The name of the task's state.
     #[must_use]
     pub fn state(&self) -> &str {
         &self.inner.order.state
     }
 
-    /// The resource as the definition names it.
+    /// The resource as written in the definition.
     #[must_use]
     pub fn resource(&self) -> &str {
         &self.inner.order.resource
     }
 
-    /// How often the state was tried before: 0 for the first time.
+    /// How many attempts of this state came before: 0 for the first.
     #[must_use]
     pub fn attempt(&self) -> u64 {
         self.inner.order.attempt
     }
 
-    /// The iterations of Maps that it runs in, from the outside in.
+    /// The Map iterations around the task, outermost first.
     #[must_use]
     pub fn iterations(&self) -> &[Iteration] {
         &self.inner.order.iterations
     }
 
-    /// Names this piece of work: the execution's id and the task's. It is the
-    /// same when the work is done again after a crash, and another when the
-    /// state is tried again.
+    /// Identifies this task: the execution's id and the task's number. It stays the
+    /// same when a crash makes the task run again, and changes when the state is
+    /// retried.
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.inner.order.key
     }
 
-    /// By what [a signal](super::Engine::signal) names the task. Whoever has it
-    /// may answer for the task.
+    /// The token that [a signal](super::Engine::signal) completes this task with.
+    /// Anyone who has the token can complete the task.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.inner.order.token
     }
 
-    /// The number of the lease under which this execution is held: whoever
-    /// takes it over later has a higher one. What a task does elsewhere can
-    /// carry it, so that one who was taken for dead is told from one who was
-    /// not.
+    /// The fence of the execution's current lease. Each later lease has a higher
+    /// one. A task can pass it to other systems, so that they reject a worker that
+    /// lost its lease.
     #[must_use]
     pub fn lease(&self) -> u64 {
         self.inner.held.lease.fence
     }
 
-    /// How long this execution is held at least, in milliseconds, should its lease
-    /// not be renewed any more: nobody else takes it over before.
+    /// The remaining lease time in milliseconds: no other worker takes the
+    /// execution over before it has passed.
     #[must_use]
     pub fn lease_left_ms(&self) -> i64 {
         let until_ms = self.inner.held.leased_until_ms();
         until_ms.saturating_sub(self.inner.shared.clock.now_ms())
     }
 
-    /// How long it may take, in milliseconds, if that is limited.
+    /// The timeout in milliseconds, if there is one.
     #[must_use]
     pub fn timeout_ms(&self) -> Option<i64> {
         self.inner.order.timeout_ms
     }
 
-    /// How long it may be silent, in milliseconds, if that is limited.
+    /// The heartbeat timeout in milliseconds, if there is one.
     #[must_use]
     pub fn heartbeat_ms(&self) -> Option<i64> {
         self.inner.order.heartbeat_ms
     }
 
-    /// Tells that the task is alive and how far it is. This is kept in memory
-    /// and costs little; a Task with `HeartbeatSeconds` must do it that often.
-    pub fn heartbeat(&self, progress: Progress) {
+    /// Reports that the task is alive, and its progress. The report stays in memory
+    /// and is cheap. A Task with `HeartbeatSeconds` must call this that often.
+    pub fn heartbeat(&self, progress: ProgressReport) {
         let inner = &self.inner;
         let at_ms = inner.shared.clock.now_ms();
         inner.beat_at_ms.store(at_ms, Ordering::Release);
-        inner.held.tell(TaskProgress {
+        inner.held.record_progress(TaskProgress {
             task: inner.order.task,
             state: inner.order.state.clone(),
             begun_at_ms: inner.begun_at_ms,
@@ -218,30 +217,30 @@ impl TaskContext {
             per_second: None,
             progress,
         });
-        inner.shared.watched.changed(&inner.held.lease.id);
+        inner.shared.change_notifier.notify(&inner.held.lease.id);
     }
 
-    /// Tells that the task is alive, and nothing new of how far it is.
-    pub fn alive(&self) {
+    /// Reports that the task is alive, without new progress.
+    pub fn keep_alive(&self) {
         let inner = &self.inner;
         let at_ms = inner.shared.clock.now_ms();
         inner.beat_at_ms.store(at_ms, Ordering::Release);
     }
 
-    /// Returns once the task should stop: it was cancelled, took too long, or
-    /// the engine stops. What it returns soon after that counts only if the
-    /// engine stops; later it is dropped where it waits.
+    /// Returns once the task should stop: it was cancelled, timed out, or the
+    /// engine stops. A result within the grace period counts only if the engine
+    /// stops; after the grace period the engine drops the handler's future.
     pub async fn cancelled(&self) {
-        Wish::other(&mut self.inner.wish.clone()).await;
+        TaskControl::wait_for_stop(&mut self.inner.control.clone()).await;
     }
 
     /// Whether the task should stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        *self.inner.wish.borrow() != Wish::GoOn
+        *self.inner.control.borrow() != TaskControl::Continue
     }
 
-    /// When it last gave a sign of life.
+    /// When the task last reported that it is alive.
     pub(super) fn beat_at_ms(&self) -> i64 {
         self.inner.beat_at_ms.load(Ordering::Acquire)
     }
@@ -249,7 +248,7 @@ impl TaskContext {
 
 impl fmt::Debug for TaskContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the token: whoever has it may answer.
+        // The token is a credential: leave it out.
         f.debug_struct("TaskContext")
             .field("key", &self.idempotency_key())
             .field("state", &self.state())

@@ -1,106 +1,106 @@
-//! Why an engine refuses.
+//! Errors of the engine.
 
-use crate::language::Problem;
-use crate::store::{CreateError, KeepError, PostError, StoreError};
+use crate::language::DefinitionProblem;
+use crate::store::{CreateError, ExecutionStoreError, PostError, SaveDefinitionError};
 
-/// Why a definition is not deployed.
+/// Why a definition was not deployed.
 #[derive(Debug, thiserror::Error)]
 pub enum DeployError {
-    /// The name cannot be used.
+    /// Invalid workflow name.
     #[error(transparent)]
-    BadName(#[from] BadName),
-    /// It is not valid.
-    #[error("the definition is not valid: {}", told(problems))]
+    BadName(#[from] InvalidName),
+    /// Invalid definition.
+    #[error("the definition is not valid: {}", join_problems(problems))]
     Invalid {
-        /// All that is wrong with it.
-        problems: Vec<Problem>,
+        /// The definition's errors.
+        problems: Vec<DefinitionProblem>,
     },
-    /// Substitutions (`${…}`) in it are not filled in.
+    /// The definition has open substitutions (`${…}`).
     #[error(
-        "the definition is not filled in; do so before it is deployed: {}",
-        told(unfilled)
+        "the definition has open substitutions; fill them in before deploying: {}",
+        join_problems(unfilled)
     )]
     Unfilled {
-        /// Where, and which.
-        unfilled: Vec<Problem>,
+        /// The open substitutions.
+        unfilled: Vec<DefinitionProblem>,
     },
-    /// Nobody does the work of some of its resources.
+    /// Resources without a handler.
     #[error(transparent)]
-    NoHandler(#[from] NoHandler),
-    /// It is not kept.
+    NoHandler(#[from] MissingHandlers),
+    /// The store refused or failed to save the definition.
     #[error(transparent)]
-    Keep(#[from] KeepError),
+    Save(#[from] SaveDefinitionError),
 }
 
-/// Why an execution is not started.
+/// Why an execution was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The name cannot be used.
+    /// Invalid name.
     #[error(transparent)]
-    BadName(#[from] BadName),
-    /// No such workflow is deployed.
+    BadName(#[from] InvalidName),
+    /// The workflow is not deployed.
     #[error("no workflow {name:?} is deployed; deploy it first")]
     NoWorkflow {
-        /// Its name.
+        /// The workflow's name.
         name: String,
     },
-    /// Nobody does the work of some of its resources.
+    /// Resources without a handler.
     #[error(transparent)]
-    NoHandler(#[from] NoHandler),
-    /// What is kept under the workflow's name cannot be read.
-    #[error("the definition of {workflow:?} cannot be read; deploy it anew: {cause}")]
+    NoHandler(#[from] MissingHandlers),
+    /// The stored definition cannot be parsed.
+    #[error("the stored definition of {workflow:?} cannot be parsed; deploy it again: {cause}")]
     BadDefinition {
         /// The workflow's name.
         workflow: String,
-        /// What is wrong with it.
+        /// The parse error.
         cause: String,
     },
-    /// It is not created.
+    /// The store refused or failed to create it.
     #[error(transparent)]
     Create(#[from] CreateError),
-    /// The engine stops.
-    #[error("the engine is stopping and starts nothing; start it again elsewhere")]
+    /// The engine is stopping.
+    #[error("the engine is stopping; start the execution on another one")]
     Stopping,
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ExecutionStoreError),
 }
 
-/// Why something is not asked of an execution.
+/// Why a command was refused.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// The token names no task.
-    #[error("that is no token of a task; use the one that the task was given")]
+pub enum CommandError {
+    /// The token is malformed.
+    #[error("invalid task token; use the token that the task received")]
     BadToken,
-    /// Nobody waits for an answer to this token: its task was answered, took
-    /// too long or was stopped, or never had this token.
-    #[error("the execution {id} does not wait for that token; ask what it waits for")]
+    /// The execution does not wait for this token: the task was answered, timed out
+    /// or stopped, or never had this token.
+    #[error("the execution {id} does not wait for this token; list the tokens that it waits for")]
     NotWaiting {
         /// The execution that the token names.
         id: String,
     },
-    /// The message is not taken.
+    /// The store refused or failed to queue the message.
     #[error(transparent)]
     Post(#[from] PostError),
 }
 
-/// A name that cannot be used.
+/// An invalid workflow or execution name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is no name: use 1 to 80 of the letters a-z and A-Z, digits, '-', '_' and '.'")]
-pub struct BadName {
+#[error("invalid name {name:?}: use 1 to 80 letters (a-z, A-Z), digits, '-', '_' or '.'")]
+pub struct InvalidName {
     /// The name.
     pub name: String,
 }
 
-/// Resources that nobody does the work of.
+/// Resources without a handler.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no handler is registered for {}; register one for each", resources.join(", "))]
-pub struct NoHandler {
-    /// Their names, as the definition has them.
+pub struct MissingHandlers {
+    /// The resources, as written in the definition.
     pub resources: Vec<String>,
 }
 
-fn told(problems: &[Problem]) -> String {
-    let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    told.join("; ")
+fn join_problems(problems: &[DefinitionProblem]) -> String {
+    let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    texts.join("; ")
 }

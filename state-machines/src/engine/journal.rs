@@ -1,40 +1,44 @@
-//! An execution and its journal: events applied, and made one step. It writes
-//! nothing itself.
+//! An execution and its journal: applies events and makes them one step. It does no
+//! I/O.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::waiting::CUT;
-use crate::core::{Begin, Effect, Event, Execution, Status, TimedEvent, apply, replay};
+use super::callbacks::TRUNCATED;
+use crate::core::{
+    Effect, Execution, ExecutionEvent, ExecutionStart, ExecutionStatus, TimedEvent, apply, replay,
+};
 use crate::data::errors::DATA_LIMIT_EXCEEDED;
 use crate::language::Definition;
 use crate::store::limits::{POSITION_BYTES_MAX, SNAPSHOT_BYTES_MAX};
-use crate::store::{self, Claim, Entry, Lease, Standing, Step, Then};
+use crate::store::{
+    self, ClaimedExecution, ExecutionState, ExecutionStep, JournalEntry, Lease, LeaseAction,
+};
 
-/// Entries that are shorter than this are not worth a snapshot.
+/// Entries shorter than this are not worth a snapshot.
 const SNAPSHOT_AFTER_BYTES: usize = 16 << 10;
-/// What one step may have before another is made. A last event may go beyond;
-/// what it can add fits.
+/// How much one step may contain before the next one starts. The last event may
+/// exceed the limit; the store's limits leave room for it.
 const BATCH_ENTRIES_MAX: usize = 100;
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// The largest answer of a task: what a reader brings to a Map may be this
-/// large, what others answer is bounded by the language.
+/// The largest result of a task. An item reader may return that much to a Map; the
+/// language limits other results further.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 
-/// Something that is to be applied.
+/// An event to apply.
 #[derive(Debug)]
-pub(super) struct Due {
-    /// Nothing, for a message that says nothing.
-    pub(super) event: Option<Event>,
-    /// The message that it came with; 0 for none.
+pub(super) struct PendingEvent {
+    /// `None` for a message without an event: applying it only marks it as read.
+    pub(super) event: Option<ExecutionEvent>,
+    /// The number of the message that caused it; 0 for none.
     pub(super) message: u64,
 }
 
-impl Due {
-    pub(super) fn event(event: Event) -> Self {
+impl PendingEvent {
+    pub(super) fn from_event(event: ExecutionEvent) -> Self {
         Self {
             event: Some(event),
             message: 0,
@@ -42,26 +46,26 @@ impl Due {
     }
 }
 
-/// An execution, and where its journal is.
+/// An execution and the position of its journal.
 pub(super) struct Journal {
     pub(super) definition: Arc<Definition>,
     pub(super) execution: Execution,
     next_seq: u64,
     next_history_id: u64,
-    /// Entries since the last snapshot, and that snapshot, in bytes.
+    /// Bytes of the entries since the last snapshot, and of that snapshot.
     entry_bytes: usize,
     snapshot_bytes: usize,
-    /// Whether an expression took too long since the last snapshot. It might
-    /// not the next time, so it is not evaluated again: the next step has one.
+    /// Whether an expression ran out of time since the last snapshot. A replay
+    /// might not run out of time and diverge, so the next step carries a snapshot.
     is_out_of_time: bool,
     /// The last message that was read.
-    pub(super) taken: u64,
+    pub(super) last_message_read: u64,
 }
 
-/// What came of events that were applied together.
+/// The outcome of events that were applied together.
 #[derive(Default)]
-pub(super) struct Batch {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct EventBatch {
+    pub(super) entries: Vec<JournalEntry>,
     pub(super) effects: Vec<Effect>,
     bytes: usize,
     first_seq: u64,
@@ -69,16 +73,16 @@ pub(super) struct Batch {
 }
 
 impl Journal {
-    /// A new execution.
-    pub(super) fn begin(definition: Arc<Definition>, begin: Begin) -> (Self, Batch) {
+    /// Creates a new execution.
+    pub(super) fn create(definition: Arc<Definition>, begin: ExecutionStart) -> (Self, EventBatch) {
         let mut journal = Self::empty(definition);
         let at_ms = begin.at_ms;
-        let begun = Due::event(Event::Begun(Box::new(begin)));
+        let begun = PendingEvent::from_event(ExecutionEvent::Begun(Box::new(begin)));
         let batch = journal.apply(&mut VecDeque::from([begun]), at_ms);
         (journal, batch)
     }
 
-    /// One without an execution.
+    /// A journal without an execution.
     fn empty(definition: Arc<Definition>) -> Self {
         Self {
             definition,
@@ -88,30 +92,33 @@ impl Journal {
             entry_bytes: 0,
             snapshot_bytes: 0,
             is_out_of_time: false,
-            taken: 0,
+            last_message_read: 0,
         }
     }
 
-    /// Takes it away for a while.
-    pub(super) fn take_out(&mut self) -> Self {
+    /// Moves the journal out and leaves an empty one.
+    pub(super) fn take(&mut self) -> Self {
         let empty = Self::empty(Arc::clone(&self.definition));
         std::mem::replace(self, empty)
     }
 
-    /// An execution as it was left.
-    pub(super) fn load(claim: &Claim, definition: Arc<Definition>) -> Result<Self, String> {
+    /// Loads an execution from its snapshot and entries.
+    pub(super) fn load(
+        claim: &ClaimedExecution,
+        definition: Arc<Definition>,
+    ) -> Result<Self, String> {
         let (mut execution, snapshot_bytes) = match &claim.snapshot {
             None => (Execution::default(), 0),
             Some(snapshot) => {
                 let read = serde_json::from_str(&snapshot.text)
-                    .map_err(|error| format!("its snapshot cannot be read: {error}"))?;
+                    .map_err(|error| format!("its snapshot cannot be parsed: {error}"))?;
                 (read, snapshot.text.len())
             }
         };
         let mut entry_bytes = 0;
         for entry in &claim.entries {
             let event = serde_json::from_str(&entry.event)
-                .map_err(|error| format!("its entry {} cannot be read: {error}", entry.seq))?;
+                .map_err(|error| format!("its entry {} cannot be parsed: {error}", entry.seq))?;
             replay(
                 &definition,
                 &mut execution,
@@ -122,7 +129,7 @@ impl Journal {
         let next = execution.history_len() + 1;
         if next != claim.row.next_history_id {
             return Err(format!(
-                "its journal leads to history event {next}, and {} is next; \
+                "replaying its journal gives the next history event {next}, but the store has {}; \
                  was it written by another version?",
                 claim.row.next_history_id
             ));
@@ -135,127 +142,138 @@ impl Journal {
             entry_bytes,
             snapshot_bytes,
             is_out_of_time: false,
-            taken: 0,
+            last_message_read: 0,
         })
     }
 
-    /// Applies what is due, as much as fits one step.
-    pub(super) fn apply(&mut self, due: &mut VecDeque<Due>, now_ms: i64) -> Batch {
-        let mut batch = Batch {
+    /// Applies pending events, as many as fit into one step.
+    pub(super) fn apply(&mut self, due: &mut VecDeque<PendingEvent>, now_ms: i64) -> EventBatch {
+        let mut batch = EventBatch {
             first_seq: self.next_seq,
             first_history_id: self.next_history_id,
-            ..Batch::default()
+            ..EventBatch::default()
         };
         while batch.entries.len() < BATCH_ENTRIES_MAX
             && batch.bytes < BATCH_BYTES_MAX
             && !self.is_out_of_time
-            && let Some(Due { event, message }) = due.pop_front()
+            && let Some(PendingEvent { event, message }) = due.pop_front()
         {
-            self.taken = self.taken.max(message);
+            self.last_message_read = self.last_message_read.max(message);
             if let Some(event) = event {
-                self.take(event, now_ms, due, &mut batch);
+                self.apply_event(event, now_ms, due, &mut batch);
             }
         }
         self.next_seq += batch.entries.len() as u64;
         batch
     }
 
-    fn take(&mut self, event: Event, now_ms: i64, due: &mut VecDeque<Due>, batch: &mut Batch) {
-        let (event, text) = kept(event);
+    fn apply_event(
+        &mut self,
+        event: ExecutionEvent,
+        now_ms: i64,
+        due: &mut VecDeque<PendingEvent>,
+        batch: &mut EventBatch,
+    ) {
+        let (event, text) = encode_event(event);
         let at = TimedEvent::new(event, now_ms);
         let outcome = apply(&self.definition, &mut self.execution, at);
         if !outcome.accepted {
             return;
         }
         self.is_out_of_time |= outcome.is_out_of_time;
-        let history: Vec<String> = outcome.history.iter().map(json_text).collect();
+        let history: Vec<String> = outcome.history.iter().map(to_json_text).collect();
         self.next_history_id += history.len() as u64;
         self.entry_bytes += text.len();
         batch.bytes += text.len() + history.iter().map(String::len).sum::<usize>();
-        batch.entries.push(Entry {
+        batch.entries.push(JournalEntry {
             at_ms: now_ms,
             event: text,
             history,
         });
         for effect in outcome.effects {
             match effect {
-                // There is room in this step, or it begins the next one.
+                // Applied next: in this step if there is room, otherwise first in
+                // the next.
                 Effect::Continue { turn } => {
-                    due.push_front(Due::event(Event::Continued { turn }));
+                    due.push_front(PendingEvent::from_event(ExecutionEvent::Continued { turn }));
                 }
                 effect => batch.effects.push(effect),
             }
         }
     }
 
-    /// The step that makes a batch durable.
-    pub(super) fn step(&mut self, entries: Batch, lease: Lease, then: Then) -> Step {
+    /// The store's step for a batch.
+    pub(super) fn to_step(
+        &mut self,
+        entries: EventBatch,
+        lease: Lease,
+        then: LeaseAction,
+    ) -> ExecutionStep {
         let snapshot = self.snapshot();
-        Step {
+        ExecutionStep {
             lease,
             seq: entries.first_seq,
             first_history_id: entries.first_history_id,
             entries: entries.entries,
-            standing: self.standing(),
-            taken: self.taken,
+            state: self.execution_state(),
+            taken: self.last_message_read,
             snapshot,
             then,
         }
     }
 
-    /// That of a new execution: only where a replay might lead elsewhere.
+    /// The snapshot of a new execution: only if a replay might diverge.
     pub(super) fn first_snapshot(&mut self) -> Option<String> {
         self.is_out_of_time.then(|| self.snapshot()).flatten()
     }
 
-    /// The whole execution, when the entries since the last time are longer
-    /// than it: so writing it costs no more than the entries did, and reading
-    /// never costs more than twice what it must.
-    /// And where a replay might lead elsewhere.
+    /// The whole execution as a snapshot, if the entries since the last one are
+    /// longer than it: then snapshots cost no more than the entries, and loading
+    /// reads at most twice the minimum. Also if a replay might diverge.
     fn snapshot(&mut self) -> Option<String> {
         let is_worth_it = self.entry_bytes > self.snapshot_bytes.max(SNAPSHOT_AFTER_BYTES);
         let is_needed = std::mem::take(&mut self.is_out_of_time);
         if self.execution.status().is_ended() || !(is_worth_it || is_needed) {
             return None;
         }
-        let text = json_text(&self.execution);
+        let text = to_json_text(&self.execution);
         self.entry_bytes = 0;
         self.snapshot_bytes = text.len();
         (text.len() <= SNAPSHOT_BYTES_MAX).then_some(text)
     }
 
-    /// How the execution stands, for the store.
-    pub(super) fn standing(&self) -> Standing {
+    /// The execution's state as the store keeps it.
+    pub(super) fn execution_state(&self) -> ExecutionState {
         let execution = &self.execution;
         let position = self.position();
         let status = match execution.status() {
-            Status::Pending | Status::Running => {
-                return Standing {
+            ExecutionStatus::Pending | ExecutionStatus::Running => {
+                return ExecutionState {
                     paused: execution.is_paused(),
-                    ..Standing::running(position)
+                    ..ExecutionState::running(position)
                 };
             }
-            Status::Succeeded => store::Status::Succeeded,
-            Status::Failed => store::Status::Failed,
-            Status::TimedOut => store::Status::TimedOut,
-            Status::Aborted => store::Status::Aborted,
+            ExecutionStatus::Succeeded => store::StoredStatus::Succeeded,
+            ExecutionStatus::Failed => store::StoredStatus::Failed,
+            ExecutionStatus::TimedOut => store::StoredStatus::TimedOut,
+            ExecutionStatus::Aborted => store::StoredStatus::Aborted,
         };
         let outcome = match execution.output() {
             Some(output) => json!({"output": output}),
             None => json!({"error": execution.error(), "cause": execution.cause()}),
         };
         let at_ms = execution.changed_at_ms();
-        Standing::ended(status, position, outcome.to_string(), at_ms)
+        ExecutionState::ended(status, position, outcome.to_string(), at_ms)
     }
 
-    /// Where it stands: of many runs, as many as fit.
+    /// The positions as JSON, truncated to what the store accepts.
     fn position(&self) -> String {
         let mut text = "[".to_owned();
         for position in self.execution.position() {
-            let mut one = json_text(&position);
-            let is_cut = text.len() + one.len() + CUT.len() + 3 > POSITION_BYTES_MAX;
+            let mut one = to_json_text(&position);
+            let is_cut = text.len() + one.len() + TRUNCATED.len() + 3 > POSITION_BYTES_MAX;
             if is_cut {
-                CUT.clone_into(&mut one);
+                TRUNCATED.clone_into(&mut one);
             }
             if text.len() > 1 {
                 text.push(',');
@@ -270,29 +288,31 @@ impl Journal {
     }
 }
 
-/// An event with its text. An answer that no step could keep is a failure.
-fn kept(event: Event) -> (Event, String) {
-    let text = json_text(&event);
-    let (Event::TaskSucceeded { task, .. } | Event::TaskSubmitted { task, .. }) = &event else {
+/// Encodes an event as JSON. A result that exceeds the limit becomes a failure.
+fn encode_event(event: ExecutionEvent) -> (ExecutionEvent, String) {
+    let text = to_json_text(&event);
+    let (ExecutionEvent::TaskSucceeded { task, .. } | ExecutionEvent::TaskSubmitted { task, .. }) =
+        &event
+    else {
         return (event, text);
     };
     if text.len() <= ANSWER_BYTES_MAX {
         return (event, text);
     }
-    let event = Event::TaskFailed {
+    let event = ExecutionEvent::TaskFailed {
         task: *task,
         error: DATA_LIMIT_EXCEEDED.to_owned(),
         cause: format!(
-            "the answer has {} bytes, and {ANSWER_BYTES_MAX} can be kept",
+            "the result has {} bytes; at most {ANSWER_BYTES_MAX} are allowed",
             text.len()
         ),
     };
-    let text = json_text(&event);
+    let text = to_json_text(&event);
     (event, text)
 }
 
-/// Our own words have string keys and no numbers that JSON lacks, so they can
-/// always be written.
-pub(super) fn json_text(value: &impl serde::Serialize) -> String {
+/// Encodes a value as JSON. Our types have string keys and only JSON numbers, so
+/// this cannot fail.
+pub(super) fn to_json_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -1,16 +1,16 @@
-//! What is asked of an execution while it runs. It goes through the store's
-//! inbox, so it is durable and reaches whoever holds the execution.
+//! Messages to a running execution. They go through the store's inbox, so they are
+//! durable and reach the worker that holds the execution.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Progress;
-use crate::core::{Event, Execution, TaskId, token_names};
+use super::ProgressReport;
+use crate::core::{Execution, ExecutionEvent, TaskId, parse_token};
 
-/// What is asked. Inboxes hold these as JSON: a change of it is a change of
-/// format.
+/// A message to an execution. Inboxes store it as JSON: changing it changes the
+/// stored format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum Message {
+pub(super) enum InboxMessage {
     Pause,
     Resume,
     Cancel {
@@ -23,48 +23,48 @@ pub(super) enum Message {
     },
     Alive {
         token: String,
-        progress: Progress,
+        progress: ProgressReport,
     },
-    /// The execution that the task with this token waits for may have ended.
+    /// The child that the task with this token waits for may have ended.
     ChildEnded {
         token: String,
     },
-    /// The task with this token no longer waits for what it started.
+    /// The task with this token no longer waits for the child that it started.
     Disowned {
         token: String,
     },
 }
 
-/// How a task that was handed over went.
+/// The result of a callback task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Signal {
-    /// It is done, and this is its result.
+    /// The task succeeded with this result.
     Success(Value),
-    /// It was not done.
+    /// The task failed.
     Failure {
         /// The name of the error.
         error: String,
-        /// What happened.
+        /// The reason.
         cause: String,
     },
 }
 
-/// What a message is to its execution.
+/// What a message does to its execution.
 #[derive(Debug, PartialEq)]
-pub(super) enum Meaning {
-    /// An event.
-    Event(Event),
-    /// A task that was handed over is alive.
-    Alive(TaskId, Progress),
-    /// The execution that a task waits for has to be looked at.
-    Look(TaskId),
-    /// Nothing: it names no task that is in flight.
-    Nothing,
+pub(super) enum MessageEffect {
+    /// It adds an event.
+    Event(ExecutionEvent),
+    /// It is the heartbeat of a callback task.
+    Heartbeat(TaskId, ProgressReport),
+    /// It asks to check a task's child.
+    CheckChild(TaskId),
+    /// Nothing: it names no task in flight.
+    Ignore,
 }
 
-impl Message {
-    /// What it is, in its key.
-    pub(super) fn kind(&self) -> &'static str {
+impl InboxMessage {
+    /// The prefix of the message's key.
+    pub(super) fn key_prefix(&self) -> &'static str {
         match self {
             Self::Pause | Self::Resume | Self::Cancel { .. } | Self::Alive { .. } => "ask",
             Self::Answer { .. } => "answer",
@@ -73,51 +73,55 @@ impl Message {
         }
     }
 
-    pub(super) fn meaning(self, execution: &Execution) -> Meaning {
+    pub(super) fn into_effect(self, execution: &Execution) -> MessageEffect {
         let event = match self {
-            Self::Pause => Event::Paused,
-            Self::Resume => Event::Resumed,
-            Self::Cancel { error, cause } => Event::Cancelled { error, cause },
-            Self::Answer { token, signal } => match (named(execution, &token), signal) {
-                (None, _) => return Meaning::Nothing,
-                (Some(task), Signal::Success(output)) => Event::TaskSucceeded { task, output },
+            Self::Pause => ExecutionEvent::Paused,
+            Self::Resume => ExecutionEvent::Resumed,
+            Self::Cancel { error, cause } => ExecutionEvent::Cancelled { error, cause },
+            Self::Answer { token, signal } => match (find_task_by_token(execution, &token), signal)
+            {
+                (None, _) => return MessageEffect::Ignore,
+                (Some(task), Signal::Success(output)) => {
+                    ExecutionEvent::TaskSucceeded { task, output }
+                }
                 (Some(task), Signal::Failure { error, cause }) => {
-                    Event::TaskFailed { task, error, cause }
+                    ExecutionEvent::TaskFailed { task, error, cause }
                 }
             },
             Self::Alive { token, progress } => {
-                return match named(execution, &token) {
-                    Some(task) => Meaning::Alive(task, progress),
-                    None => Meaning::Nothing,
+                return match find_task_by_token(execution, &token) {
+                    Some(task) => MessageEffect::Heartbeat(task, progress),
+                    None => MessageEffect::Ignore,
                 };
             }
             Self::ChildEnded { token } => {
-                return named(execution, &token).map_or(Meaning::Nothing, Meaning::Look);
+                return find_task_by_token(execution, &token)
+                    .map_or(MessageEffect::Ignore, MessageEffect::CheckChild);
             }
             Self::Disowned { token } => {
                 let origin = execution.origin();
                 let known = origin.and_then(|origin| origin.token.as_ref());
                 if known != Some(&token) {
-                    return Meaning::Nothing;
+                    return MessageEffect::Ignore;
                 }
-                disowned()
+                parent_gone_event()
             }
         };
-        Meaning::Event(event)
+        MessageEffect::Event(event)
     }
 }
 
-/// Whoever started the execution no longer waits for it.
-pub(super) fn disowned() -> Event {
-    Event::Cancelled {
+/// The event for an execution whose parent no longer waits for it.
+pub(super) fn parent_gone_event() -> ExecutionEvent {
+    ExecutionEvent::Cancelled {
         error: None,
         cause: Some("the execution that started it no longer waits for it".to_owned()),
     }
 }
 
-/// The task in flight that has this very token.
-fn named(execution: &Execution, token: &str) -> Option<TaskId> {
-    let (_, task) = token_names(token)?;
+/// The task in flight that has exactly this token.
+fn find_task_by_token(execution: &Execution, token: &str) -> Option<TaskId> {
+    let (_, task) = parse_token(token)?;
     let flight = execution.task(task)?;
     (flight.order.token == token).then_some(task)
 }
@@ -128,54 +132,57 @@ mod tests {
 
     use super::*;
 
-    /// What inboxes hold: a change here is a change of format.
+    /// Pins the stored format of messages.
     #[test]
-    fn messages_are_written_as_they_always_were() {
+    fn messages_keep_their_stored_format() {
         let token = || "run#1#00".to_owned();
         for (message, written) in [
-            (Message::Pause, json!("Pause")),
-            (Message::Resume, json!("Resume")),
+            (InboxMessage::Pause, json!("Pause")),
+            (InboxMessage::Resume, json!("Resume")),
             (
-                Message::Cancel {
+                InboxMessage::Cancel {
                     error: None,
                     cause: Some("why".to_owned()),
                 },
                 json!({"Cancel": {"error": null, "cause": "why"}}),
             ),
             (
-                Message::Answer {
+                InboxMessage::Answer {
                     token: token(),
                     signal: Signal::Success(json!(1)),
                 },
                 json!({"Answer": {"token": "run#1#00", "signal": {"Success": 1}}}),
             ),
             (
-                Message::Alive {
+                InboxMessage::Alive {
                     token: token(),
-                    progress: Progress::default(),
+                    progress: ProgressReport::default(),
                 },
                 json!({"Alive": {"token": "run#1#00", "progress":
                     {"done": 0, "total": null, "unit": "", "note": null}}}),
             ),
             (
-                Message::ChildEnded { token: token() },
+                InboxMessage::ChildEnded { token: token() },
                 json!({"ChildEnded": {"token": "run#1#00"}}),
             ),
             (
-                Message::Disowned { token: token() },
+                InboxMessage::Disowned { token: token() },
                 json!({"Disowned": {"token": "run#1#00"}}),
             ),
         ] {
             assert_eq!(serde_json::to_value(&message).unwrap(), written);
-            assert_eq!(serde_json::from_value::<Message>(written).unwrap(), message);
+            assert_eq!(
+                serde_json::from_value::<InboxMessage>(written).unwrap(),
+                message
+            );
         }
     }
 
     #[test]
-    fn a_token_that_names_no_task_means_nothing() {
+    fn a_message_for_an_unknown_task_is_ignored() {
         let signal = Signal::Success(json!(1));
         let token = "run#1#00".to_owned();
-        let meaning = Message::Answer { token, signal }.meaning(&Execution::default());
-        assert_eq!(meaning, Meaning::Nothing);
+        let meaning = InboxMessage::Answer { token, signal }.into_effect(&Execution::default());
+        assert_eq!(meaning, MessageEffect::Ignore);
     }
 }

@@ -1,168 +1,179 @@
-//! The durable engine: executions are driven by [core](crate::core) and kept
-//! in a [store](crate::store). Kill it at any moment: it goes on where it was.
+//! The durable engine: it drives executions with [core](crate::core) and keeps
+//! them in a [store](crate::store). The process can be killed at any moment: the
+//! next engine resumes every execution from its journal.
 //!
 //! ```text
-//!   task, registry, context   what does the work, and what it may know
-//!   journal    events applied and made a step; pure
-//!   holder     an execution in memory: gather, apply, append, carry out
-//!   runner     one task, run for as long as it may
-//!   nested     tasks that start executions, and wait for them
-//!   claimer    what is due is taken up, leases are kept
-//!   message    pause, resume, cancel, signal: through the store's inbox
-//!   offline    what is done while no engine runs
-//!   waiting    which tasks were handed over, and which tokens are waited for
-//!   view, look, watch   what is shown
-//!   clock, settings, error    time, bounds, refusals
+//!   task, registry, context   handlers of Tasks, and what they see of an execution
+//!   journal          applies events and makes them one step; pure
+//!   driver           one execution in memory: wait for work, apply, append, execute
+//!   task_runner      runs one task, with its timeouts
+//!   nested           Tasks that start executions and wait for them
+//!   claimer          claims due executions and renews leases
+//!   message, commands   pause, resume, cancel, signal: through the store's inbox
+//!   offline          changes to executions while no engine runs
+//!   callbacks        tasks that wait for a callback, and their tokens
+//!   view, queries, watch   what callers read
+//!   clock, settings, error    time, limits, refusals
 //! ```
 //!
-//! What happens to an execution is durable before anything follows from it: an
-//! answer and the order of the next task are one append. After a crash, tasks
-//! that were in flight are run again under the same
-//! [idempotency key](TaskContext::idempotency_key); one that was done may be
-//! done twice, but its journal has one answer.
+//! Events are durable before their effects happen: a task's result and the order
+//! for the next task are one append. After a crash the engine runs in-flight tasks
+//! again under the same [idempotency key](TaskContext::idempotency_key). A task
+//! that had finished may run twice, but its journal records one result.
 //!
-//! An execution that only waits is in no memory: the store wakes it.
+//! An execution that only waits uses no memory: the store wakes it.
 //!
 //! The [crate's page](crate) has an example.
 
-mod ask;
+mod callbacks;
+mod change_notifier;
 mod claimer;
 mod clock;
+mod commands;
 mod context;
+mod driver;
 mod error;
-mod held;
-mod holder;
+mod held_execution;
 mod journal;
-mod look;
 mod message;
 mod nested;
 mod offline;
-mod pace;
+mod progress_rate;
+mod queries;
 mod registry;
-mod runner;
 mod settings;
 mod shared;
 mod start;
 pub mod task;
+mod task_runner;
 mod view;
-mod waiting;
 mod watch;
-mod watched;
 
 use std::sync::Arc;
 
-pub use clock::{Clock, ManualClock, SystemClock};
-pub use context::{Progress, TaskContext, TaskProgress};
-pub use error::{AskError, BadName, DeployError, NoHandler, StartError};
+pub use callbacks::PendingCallback;
+pub use clock::{EngineClock, ManualEngineClock, SystemClock};
+pub use context::{ProgressReport, TaskContext, TaskProgress};
+pub use error::{CommandError, DeployError, InvalidName, MissingHandlers, StartError};
 pub use message::Signal;
-pub use offline::cancel_open;
-pub use registry::Registry;
-pub use settings::Settings;
-pub use start::{Examined, hash};
-pub use task::{Answer, Handler, Task, TaskError};
-pub use view::{Description, History, Summary};
-pub use waiting::Waiting;
-pub use watch::Watch;
+pub use offline::cancel_open_executions;
+pub use registry::HandlerRegistry;
+pub use settings::EngineSettings;
+pub use start::{CheckedDefinition, hash_definition};
+pub use task::{Handler, TaskError, TaskOutcome, TypedTask};
+pub use view::{ExecutionDetails, ExecutionOverview, History};
+pub use watch::ExecutionWatch;
 
 use crate::core::Position;
-use crate::store::{HistoryQuery, Query, Store, StoreError, StoreResult};
+use crate::store::{
+    ExecutionQuery, ExecutionStore, ExecutionStoreError, ExecutionStoreResult, HistoryQuery,
+};
+use callbacks::StoredPosition;
 use shared::Shared;
-use waiting::Stands;
 
-/// Runs executions. Clones are the same engine; when the last one is dropped
-/// everything that runs is dropped where it is, as in a crash.
-/// [`stop`](Self::stop) is kinder.
+/// Runs executions. Clones share one engine. Dropping the last clone aborts all
+/// running work, as a crash does; [`stop`](Self::stop) shuts down gracefully.
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
-    _alive: Arc<Alive>,
+    _shutdown_guard: Arc<ShutdownGuard>,
 }
 
-/// Ends everything that an engine runs with the engine.
-struct Alive(Arc<Shared>);
+/// Aborts all work of an engine when the last [`Engine`] is dropped.
+struct ShutdownGuard(Arc<Shared>);
 
-impl Drop for Alive {
+impl Drop for ShutdownGuard {
     fn drop(&mut self) {
-        drop(self.0.abandon());
+        drop(self.0.abort_all());
     }
 }
 
 impl Engine {
-    /// Begins to run what is due in a store. What this worker held in an
-    /// earlier life is taken up first.
+    /// Starts an engine on a store. It first resumes the executions that this
+    /// worker name held before a restart.
     pub async fn new(
-        store: Arc<dyn Store>,
-        registry: Registry,
-        clock: Arc<dyn Clock>,
-        settings: Settings,
-    ) -> StoreResult<Self> {
+        store: Arc<dyn ExecutionStore>,
+        registry: HandlerRegistry,
+        clock: Arc<dyn EngineClock>,
+        settings: EngineSettings,
+    ) -> ExecutionStoreResult<Self> {
         let shared = Arc::new(Shared::new(store, registry, clock, settings));
         let (worker, now) = (&shared.settings.worker, shared.clock.now_ms());
-        let before = shared.store.take_back(worker, now).await?;
+        let before = shared.store.release_worker_leases(worker, now).await?;
         if before > 0 {
             tracing::info!(
                 worker,
                 executions = before,
-                "executions of an earlier life are taken up"
+                "resuming executions left by the previous process"
             );
         }
-        shared.spawn(claimer::claim(Arc::clone(&shared)));
-        shared.spawn(claimer::keep(Arc::clone(&shared)));
+        shared.spawn(claimer::run_claim_loop(Arc::clone(&shared)));
+        shared.spawn(claimer::run_lease_loop(Arc::clone(&shared)));
         Ok(Self {
-            _alive: Arc::new(Alive(Arc::clone(&shared))),
+            _shutdown_guard: Arc::new(ShutdownGuard(Arc::clone(&shared))),
             shared,
         })
     }
 
-    /// An execution.
-    pub async fn get(&self, id: &str) -> StoreResult<Option<Description>> {
+    /// Describes an execution; `None` if it does not exist.
+    pub async fn get(&self, id: &str) -> ExecutionStoreResult<Option<ExecutionDetails>> {
         let found = self.shared.store.get(id).await?;
         let Some(found) = found else {
             return Ok(None);
         };
         if !found.row.status.is_open() {
-            self.shared.is_over(id);
+            self.shared.discard_progress(id);
         }
         let progress = self.shared.progress(id);
-        let mut described = Description::new(found, progress);
-        described.keep_current_progress();
+        let mut described = ExecutionDetails::new(found, progress);
+        described.drop_stale_progress();
         Ok(Some(described))
     }
 
-    /// Where an execution stands; `None` if there is none of this id.
-    pub async fn position(&self, id: &str) -> StoreResult<Option<Vec<Position>>> {
+    /// The positions of an execution; `None` if it does not exist.
+    pub async fn position(&self, id: &str) -> ExecutionStoreResult<Option<Vec<Position>>> {
         let found = self.get(id).await?;
         Ok(found.map(|found| found.summary.position))
     }
 
-    /// The tasks of an execution that were handed over and are waited for; of
-    /// very many, the first. `None` if there is none of this id.
-    pub async fn waiting(&self, id: &str) -> StoreResult<Option<Vec<Waiting>>> {
+    /// The tasks of an execution that wait for a callback. The list is truncated
+    /// for executions with very many runs. `None` if the execution does not exist.
+    pub async fn pending_callbacks(
+        &self,
+        id: &str,
+    ) -> ExecutionStoreResult<Option<Vec<PendingCallback>>> {
         let found = self.shared.store.get(id).await?;
-        Ok(found.map(|found| Stands::read(&found.row.position).waiting()))
+        Ok(found.map(|found| StoredPosition::parse(&found.row.position).into_pending_callbacks()))
     }
 
-    /// How far the tasks of an execution are, as far as they run here and tell.
+    /// The latest progress that tasks of an execution reported to this process.
     #[must_use]
     pub fn progress(&self, id: &str) -> Vec<TaskProgress> {
         self.shared.progress(id)
     }
 
-    /// Executions, the newest first.
-    pub async fn list(&self, query: &Query) -> StoreResult<Vec<Summary>> {
+    /// Lists executions, newest first.
+    pub async fn list(
+        &self,
+        query: &ExecutionQuery,
+    ) -> ExecutionStoreResult<Vec<ExecutionOverview>> {
         let rows = self.shared.store.list(query).await?;
-        Ok(rows.into_iter().map(Summary::from).collect())
+        Ok(rows.into_iter().map(ExecutionOverview::from).collect())
     }
 
-    /// A page of an execution's history; `None` if there is none of this id.
-    pub async fn history(&self, id: &str, query: &HistoryQuery) -> StoreResult<Option<History>> {
+    /// A page of an execution's history; `None` if the execution does not exist.
+    pub async fn history(
+        &self,
+        id: &str,
+        query: &HistoryQuery,
+    ) -> ExecutionStoreResult<Option<History>> {
         let Some(page) = self.shared.store.history(id, query).await? else {
             return Ok(None);
         };
         let events = page.events.iter().map(|event| serde_json::from_str(event));
         let events = events
             .collect::<Result<_, _>>()
-            .map_err(|error| StoreError::new("read a history", error))?;
+            .map_err(|error| ExecutionStoreError::new("read a history", error))?;
         Ok(Some(History {
             events,
             last_id: page.last_id,
@@ -170,14 +181,14 @@ impl Engine {
         }))
     }
 
-    /// An execution as it changes.
+    /// Watches an execution for changes.
     #[must_use]
-    pub fn watch(&self, id: &str) -> Watch {
-        Watch::new(self.clone(), id)
+    pub fn watch(&self, id: &str) -> ExecutionWatch {
+        ExecutionWatch::new(self.clone(), id)
     }
 
-    /// An execution once it has ended; `None` if there is none of this id.
-    pub async fn ended(&self, id: &str) -> StoreResult<Option<Description>> {
+    /// Waits until an execution ends; `None` if it does not exist.
+    pub async fn wait_for_end(&self, id: &str) -> ExecutionStoreResult<Option<ExecutionDetails>> {
         let mut watch = self.watch(id);
         let mut last = None;
         while let Some(seen) = watch.next().await? {
@@ -186,28 +197,28 @@ impl Engine {
         Ok(last)
     }
 
-    /// How many executions are in memory: those that do more than wait.
+    /// How many executions are in memory. Executions that only wait are not.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn held_count(&self) -> usize {
         *self.shared.held_count.borrow()
     }
 
-    /// Stops: begins nothing more, lets tasks finish for a while, puts every
-    /// execution away so that others can take it up at once.
+    /// Stops gracefully: starts no new work, gives tasks a grace period to finish,
+    /// and releases every lease so that another worker can continue at once.
     pub async fn stop(&self) {
         self.shared.stopping.send_replace(true);
-        // What is put away must not be claimed again by us, and what is being
-        // started is put away like the rest.
+        // The write lock waits for claims and starts in flight, and blocks new
+        // ones: this engine must not claim again what it releases.
         let _alone = self.shared.gate.write().await;
         let mut held = self.shared.held_count.subscribe();
-        // The sender is ours: the wait ends only with the last of them.
+        // `shared` owns the sender, so the wait ends only when the count is 0.
         let _ = held.wait_for(|held| *held == 0).await;
-        self.shared.abandon().await;
+        self.shared.abort_all().await;
     }
 
-    /// Drops everything that runs where it is, as a crash does, and returns
-    /// once nothing runs any more: for tests of crashes.
+    /// Aborts all running work, as a crash does, and returns when nothing runs any
+    /// more. For crash tests.
     pub async fn kill(self) {
-        self.shared.abandon().await;
+        self.shared.abort_all().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Which handler does the work of which resource.
+//! Handlers by resource.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -8,54 +8,54 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::task::{Function, Typed};
-use super::{Handler, Task, TaskContext, TaskError};
-use crate::core::Nested;
-use crate::language::model::Kind;
+use super::task::{FunctionHandler, TypedTaskHandler};
+use super::{Handler, TaskContext, TaskError, TypedTask};
+use crate::core::NestedStart;
+use crate::language::model::StateKind;
 use crate::language::{Definition, Machine};
 
-/// Handlers by the names of resources. A definition's `Resource` is looked up
-/// as it is written; a token (`${Copy}`) also without its braces. Those that
+/// Handlers by resource name. A definition's `Resource` is looked up as written,
+/// and a substitution token (`${Copy}`) also without its braces. Resources that
 /// start executions (`arn:aws:states:::states:startExecution`, with `.sync` or
-/// `.sync:2`) are done by the engine itself and need none.
+/// `.sync:2`) need no handler: the engine runs them.
 #[derive(Clone, Default)]
-pub struct Registry {
+pub struct HandlerRegistry {
     handlers: HashMap<String, Arc<dyn Handler>>,
 }
 
-impl Registry {
-    /// An empty one.
+impl HandlerRegistry {
+    /// An empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has a task do the work of a resource, in place of whoever did before.
+    /// Registers a typed task for a resource, replacing any earlier handler.
     #[must_use]
-    pub fn task(self, resource: impl Into<String>, task: impl Task) -> Self {
-        self.handler(resource, Arc::new(Typed(task)))
+    pub fn with_task(self, resource: impl Into<String>, task: impl TypedTask) -> Self {
+        self.with_handler(resource, Arc::new(TypedTaskHandler(task)))
     }
 
-    /// Has a function do the work of a resource.
+    /// Registers a function for a resource.
     #[must_use]
-    pub fn function<F, I, O, R>(self, resource: impl Into<String>, function: F) -> Self
+    pub fn with_function<F, I, O, R>(self, resource: impl Into<String>, function: F) -> Self
     where
         F: Fn(I, TaskContext) -> R + Send + Sync + 'static,
         I: DeserializeOwned + Send + 'static,
         O: Serialize + 'static,
         R: Future<Output = Result<O, TaskError>> + Send + 'static,
     {
-        self.handler(resource, Arc::new(Function::new(function)))
+        self.with_handler(resource, Arc::new(FunctionHandler::new(function)))
     }
 
-    /// Has a handler do the work of a resource.
+    /// Registers a handler for a resource.
     #[must_use]
-    pub fn handler(mut self, resource: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
+    pub fn with_handler(mut self, resource: impl Into<String>, handler: Arc<dyn Handler>) -> Self {
         self.handlers.insert(resource.into(), handler);
         self
     }
 
-    /// Who does the work of a resource.
+    /// The handler of a resource.
     #[must_use]
     pub fn find(&self, resource: &str) -> Option<&Arc<dyn Handler>> {
         self.handlers.get(resource).or_else(|| {
@@ -64,34 +64,33 @@ impl Registry {
         })
     }
 
-    /// The resources of a definition that nobody does the work of, in the
-    /// order of their names.
+    /// The resources of a definition that have no handler, ordered by name.
     #[must_use]
     pub fn missing(&self, definition: &Definition) -> Vec<String> {
         let mut wanted = BTreeSet::new();
-        resources(definition.machine(), &mut wanted);
+        collect_resources(definition.machine(), &mut wanted);
         let missing = wanted
             .into_iter()
-            .filter(|name| self.find(name).is_none() && Nested::of(name).is_none());
+            .filter(|name| self.find(name).is_none() && NestedStart::from_resource(name).is_none());
         missing.map(str::to_owned).collect()
     }
 }
 
-impl fmt::Debug for Registry {
+impl fmt::Debug for HandlerRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: BTreeSet<_> = self.handlers.keys().collect();
         f.debug_tuple("Registry").field(&names).finish()
     }
 }
 
-/// What work the states of a machine, and of those within it, are.
-fn resources<'a>(machine: &'a Machine, found: &mut BTreeSet<&'a str>) {
+/// Collects the resources of a machine and of the machines inside it.
+fn collect_resources<'a>(machine: &'a Machine, found: &mut BTreeSet<&'a str>) {
     for state in machine.states() {
         match &state.kind {
-            Kind::Task(task) => {
+            StateKind::Task(task) => {
                 found.insert(&task.resource);
             }
-            Kind::Map(map) => {
+            StateKind::Map(map) => {
                 if let Some(reader) = &map.distributed.reader {
                     found.insert(&reader.resource);
                 }
@@ -99,7 +98,7 @@ fn resources<'a>(machine: &'a Machine, found: &mut BTreeSet<&'a str>) {
             _ => {}
         }
         for inner in state.machines() {
-            resources(inner, found);
+            collect_resources(inner, found);
         }
     }
 }
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_wherever_it_is() {
+    fn missing_handlers_are_found_in_nested_machines() {
         let text = r#"{"StartAt": "A", "States": {
             "A": {"Type": "Task", "Resource": "${Copy}", "Next": "P"},
             "P": {"Type": "Parallel", "End": true, "Branches": [
@@ -124,12 +123,12 @@ mod tests {
                 {"StartAt": "C", "States": {"C": {"Type": "Task",
                     "Resource": "${Copy}", "End": true}}}]}}}"#;
         let definition = Definition::parse(text).unwrap();
-        let missing = |registry: &Registry| registry.missing(&definition);
-        let none = Registry::new();
+        let missing = |registry: &HandlerRegistry| registry.missing(&definition);
+        let none = HandlerRegistry::new();
         assert_eq!(missing(&none), ["${Copy}", "arn:aws:states:::sns:publish"]);
-        let one = none.function("Copy", echo);
+        let one = none.with_function("Copy", echo);
         assert_eq!(missing(&one), ["arn:aws:states:::sns:publish"]);
-        let all = one.function("arn:aws:states:::sns:publish", echo);
+        let all = one.with_function("arn:aws:states:::sns:publish", echo);
         assert_eq!(missing(&all), [""; 0]);
         assert!(all.find("Copy.waitForTaskToken").is_none());
         assert_eq!(

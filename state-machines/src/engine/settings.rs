@@ -1,44 +1,43 @@
-//! How an engine works.
+//! Settings of an engine.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use crate::core::Limits;
+use crate::core::ExecutionLimits;
 
-/// How an engine works. The default is right for one process per store.
+/// Settings of an engine. The default suits one process per store.
 #[derive(Clone)]
-pub struct Settings {
-    /// The worker's name. It must be another for every engine that uses the
-    /// same store at the same time, and the same after a restart: then what
-    /// was held is taken up at once. Otherwise it waits for the lease.
+pub struct EngineSettings {
+    /// The worker's name. Engines that use the same store at the same time need
+    /// different names. Keep the name across restarts: then the engine resumes at
+    /// once what it held; otherwise it waits until the leases expire.
     pub worker: String,
-    /// How many executions are in memory at most. Those that only wait are
-    /// not, so this bounds how many have tasks running.
+    /// How many executions are in memory at most. Parked executions are not, so
+    /// this limits how many have running tasks.
     pub held_max: usize,
     /// How many tasks run at once; others queue.
     pub tasks_max: usize,
-    /// How long a lease holds without being renewed, in milliseconds: how long
-    /// an execution stands still when its worker has died for good.
+    /// How long a lease lasts without renewal, in milliseconds: how long an
+    /// execution waits after its worker died.
     pub lease_ms: i64,
-    /// How often other processes' messages and wake times are looked for, in
-    /// milliseconds. What happens in this process is known at once.
+    /// How often to look for messages and wake times from other processes, in
+    /// milliseconds. Those of this process are noticed at once.
     pub poll_ms: i64,
-    /// An execution that waits for longer than this is put away, in
-    /// milliseconds.
+    /// An execution that waits for longer than this is parked, in milliseconds.
     pub park_after_ms: i64,
-    /// How long a task that should stop may go on before it is dropped, in
-    /// milliseconds.
+    /// The grace period of a task that should stop, in milliseconds; then it is
+    /// dropped.
     pub grace_ms: i64,
-    /// How far executions may go. Few states per event keep a step small; many
-    /// events make one step.
-    pub limits: Limits,
-    /// Where new executions get their seeds from: what every random value of
-    /// theirs, and their tokens, are derived from. It must not be guessable.
-    pub chance: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Limits of executions. Few states per event keep a step small; many events
+    /// still share one step.
+    pub limits: ExecutionLimits,
+    /// Seeds of new executions. All random values and tokens of an execution derive
+    /// from its seed, so it must not be guessable.
+    pub random_seed: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
-impl Default for Settings {
+impl Default for EngineSettings {
     fn default() -> Self {
         Self {
             worker: "engine".to_owned(),
@@ -48,18 +47,18 @@ impl Default for Settings {
             poll_ms: 1_000,
             park_after_ms: 1_000,
             grace_ms: 10_000,
-            limits: Limits {
-                // So many states with the largest of payloads fit one step.
+            limits: ExecutionLimits {
+                // This many states with the largest payloads fit into one step.
                 states_per_event_max: 16,
-                ..Limits::default()
+                ..ExecutionLimits::default()
             },
-            // Keyed by the system's randomness, and each has other keys.
-            chance: Arc::new(|| RandomState::new().hash_one(0)),
+            // Each `RandomState` has fresh keys from the system's random source.
+            random_seed: Arc::new(|| RandomState::new().hash_one(0)),
         }
     }
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for EngineSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("worker", &self.worker)

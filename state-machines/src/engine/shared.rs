@@ -1,4 +1,4 @@
-//! What the parts of an engine share.
+//! State that the parts of an engine share.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -10,62 +10,60 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::TaskProgress;
-use super::held::Held;
-use super::watched::Watched;
-use super::{Clock, Registry, Settings};
+use super::change_notifier::ChangeNotifier;
+use super::held_execution::HeldExecution;
+use super::{EngineClock, EngineSettings, HandlerRegistry};
 use crate::language::Definition;
-use crate::store::{Lease, Store, StoreError, StoreResult};
+use crate::store::{ExecutionStore, ExecutionStoreError, ExecutionStoreResult, Lease};
 
-/// How many executions' tasks that were handed over are remembered by what they
-/// told last.
-const TOLD_MAX: usize = 10_000;
+/// For how many parked executions the last progress reports are kept.
+const PARKED_PROGRESS_MAX: usize = 10_000;
 
-/// What the parts of an engine share.
+/// State that the parts of an engine share.
 pub(super) struct Shared {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) registry: Registry,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) settings: Settings,
-    /// One for each execution that may be in memory.
-    pub(super) slots: Arc<Semaphore>,
-    /// One for each task that may run.
-    pub(super) hands: Arc<Semaphore>,
-    /// One for each thread that may evaluate JSONata.
-    heads: Arc<Semaphore>,
-    pub(super) watched: Watched,
-    /// Whether nothing new is begun.
+    pub(super) store: Arc<dyn ExecutionStore>,
+    pub(super) registry: HandlerRegistry,
+    pub(super) clock: Arc<dyn EngineClock>,
+    pub(super) settings: EngineSettings,
+    /// One permit for each execution in memory.
+    pub(super) execution_permits: Arc<Semaphore>,
+    /// One permit for each running task.
+    pub(super) task_permits: Arc<Semaphore>,
+    /// One permit for each thread that evaluates JSONata.
+    jsonata_permits: Arc<Semaphore>,
+    pub(super) change_notifier: ChangeNotifier,
+    /// Whether the engine is stopping and starts nothing new.
     pub(super) stopping: watch::Sender<bool>,
-    /// Read-locked while executions are claimed or started: who has it alone
-    /// knows that none are.
+    /// Read-locked during claims and starts: the write lock waits until none is in
+    /// flight.
     pub(super) gate: tokio::sync::RwLock<()>,
-    /// How many messages were sent from here: whoever takes an execution up
-    /// sees whether it may have missed one.
+    /// Counts messages posted from here, so that a claim notices those that it may
+    /// have missed.
     pub(super) posts: AtomicU64,
     /// When the leases have to be renewed.
     pub(super) renew_at_ms: AtomicI64,
-    held: Mutex<HashMap<String, Arc<Held>>>,
-    /// What tasks that were handed over told last, of executions that only
-    /// wait for them.
-    told: Mutex<HashMap<String, Vec<TaskProgress>>>,
+    held: Mutex<HashMap<String, Arc<HeldExecution>>>,
+    /// The last progress of callback tasks whose executions are parked.
+    parked_progress: Mutex<HashMap<String, Vec<TaskProgress>>>,
     /// How many executions are in memory.
     pub(super) held_count: watch::Sender<usize>,
-    /// Executions with a step that the store cannot keep, and why: they fail
-    /// when they are taken up.
-    unfit: Mutex<HashMap<String, String>>,
+    /// Executions with a step that the store refused, and why. They fail when they
+    /// are claimed again.
+    rejected_steps: Mutex<HashMap<String, String>>,
     definitions: Mutex<HashMap<String, Arc<Definition>>>,
-    /// Taken by whoever reads a definition: thousands that start at once wait
-    /// for the first of them instead of reading it all.
+    /// Held while a definition is loaded: thousands of simultaneous starts wait for
+    /// one load instead of each loading it.
     reading: tokio::sync::Mutex<()>,
-    /// Everything that runs; nothing, once the engine is gone.
-    crew: Mutex<Option<JoinSet<()>>>,
+    /// Everything that runs; `None` once the engine is gone.
+    tasks: Mutex<Option<JoinSet<()>>>,
 }
 
 impl Shared {
     pub(super) fn new(
-        store: Arc<dyn Store>,
-        registry: Registry,
-        clock: Arc<dyn Clock>,
-        settings: Settings,
+        store: Arc<dyn ExecutionStore>,
+        registry: HandlerRegistry,
+        clock: Arc<dyn EngineClock>,
+        settings: EngineSettings,
     ) -> Self {
         let permits = |count: usize| count.clamp(1, Semaphore::MAX_PERMITS);
         let renew_at_ms = clock.now_ms().saturating_add(settings.lease_ms / 3);
@@ -73,39 +71,39 @@ impl Shared {
             store,
             registry,
             clock,
-            slots: Arc::new(Semaphore::new(permits(settings.held_max))),
-            hands: Arc::new(Semaphore::new(permits(settings.tasks_max))),
-            heads: Arc::new(Semaphore::new(heads())),
+            execution_permits: Arc::new(Semaphore::new(permits(settings.held_max))),
+            task_permits: Arc::new(Semaphore::new(permits(settings.tasks_max))),
+            jsonata_permits: Arc::new(Semaphore::new(jsonata_threads())),
             settings,
-            watched: Watched::default(),
+            change_notifier: ChangeNotifier::default(),
             stopping: watch::Sender::new(false),
             gate: tokio::sync::RwLock::default(),
             posts: AtomicU64::new(0),
             renew_at_ms: AtomicI64::new(renew_at_ms),
             held: Mutex::default(),
-            told: Mutex::default(),
+            parked_progress: Mutex::default(),
             held_count: watch::Sender::new(0),
-            unfit: Mutex::default(),
+            rejected_steps: Mutex::default(),
             definitions: Mutex::default(),
             reading: tokio::sync::Mutex::default(),
-            crew: Mutex::new(Some(JoinSet::new())),
+            tasks: Mutex::new(Some(JoinSet::new())),
         }
     }
 
-    /// Runs something for as long as the engine is there.
+    /// Spawns work that is aborted with the engine.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        if let Some(crew) = lock(&self.crew).as_mut() {
-            while crew.try_join_next().is_some() {}
-            crew.spawn(work);
+        if let Some(tasks) = lock(&self.tasks).as_mut() {
+            while tasks.try_join_next().is_some() {}
+            tasks.spawn(work);
         }
     }
 
-    /// Drops everything that runs, wherever it is; whoever waits for what is
-    /// returned knows that nothing runs any more.
-    pub(super) fn abandon(&self) -> impl Future<Output = ()> + use<> {
-        let mut crew = lock(&self.crew).take().unwrap_or_default();
-        crew.abort_all();
-        async move { while crew.join_next().await.is_some() {} }
+    /// Aborts everything that runs. The returned future completes when nothing runs
+    /// any more.
+    pub(super) fn abort_all(&self) -> impl Future<Output = ()> + use<> {
+        let mut tasks = lock(&self.tasks).take().unwrap_or_default();
+        tasks.abort_all();
+        async move { while tasks.join_next().await.is_some() {} }
     }
 
     /// Applies events of a definition. JSONata may take long, so that is done
@@ -120,82 +118,90 @@ impl Shared {
         if !definition.uses_jsonata() {
             return Ok(work());
         }
-        let head = Arc::clone(&self.heads).acquire_owned().await;
-        let thought = tokio::task::spawn_blocking(move || {
-            // It is taken until the work is over, whoever still waits for it.
-            let _head = head;
+        let permit = Arc::clone(&self.jsonata_permits).acquire_owned().await;
+        let evaluated = tokio::task::spawn_blocking(move || {
+            // Holds the permit until the work ends, even if the caller no longer
+            // waits.
+            let _permit = permit;
             work()
         });
-        thought.await.map_err(|error| error.to_string())
+        evaluated.await.map_err(|error| error.to_string())
     }
 
     pub(super) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }
 
-    /// When a lease that is taken now runs out.
+    /// When a lease taken now expires.
     pub(super) fn lease_until_ms(&self) -> i64 {
         let now = self.clock.now_ms();
         now.saturating_add(self.settings.lease_ms)
     }
 
-    /// An execution is in memory. Of two who have it, the one with the older
-    /// lease has lost it.
-    pub(super) fn hold(&self, held: &Arc<Held>) {
+    /// Registers a held execution. If it was registered before, the older lease is
+    /// lost.
+    pub(super) fn add_held(&self, held: &Arc<HeldExecution>) {
         let mut all = lock(&self.held);
         let other = all.get(&held.lease.id);
         if other.is_some_and(|other| other.lease.fence > held.lease.fence) {
-            return held.lose();
+            return held.mark_lost();
         }
         if let Some(before) = all.insert(held.lease.id.clone(), Arc::clone(held)) {
-            before.lose();
+            before.mark_lost();
         }
         self.held_count.send_replace(all.len());
-        for told in lock(&self.told).remove(&held.lease.id).unwrap_or_default() {
-            held.tell(told);
+        for progress in lock(&self.parked_progress)
+            .remove(&held.lease.id)
+            .unwrap_or_default()
+        {
+            held.record_progress(progress);
         }
     }
 
-    /// It is no longer, unless it was taken up again since.
-    pub(super) fn let_go(&self, held: &Held) {
+    /// Unregisters a held execution, unless a newer lease is registered.
+    pub(super) fn remove_held(&self, held: &HeldExecution) {
         let mut all = lock(&self.held);
         let found = all.get(&held.lease.id);
         if found.is_some_and(|found| found.lease == held.lease) {
             all.remove(&held.lease.id);
             let progress = held.progress();
-            let mut told = lock(&self.told);
-            if !progress.is_empty() && told.len() < TOLD_MAX {
-                told.insert(held.lease.id.clone(), progress);
+            let mut parked = lock(&self.parked_progress);
+            if !progress.is_empty() && parked.len() < PARKED_PROGRESS_MAX {
+                parked.insert(held.lease.id.clone(), progress);
             }
         }
         self.held_count.send_replace(all.len());
     }
 
-    /// How far the tasks of an execution are, as far as they told it here.
+    /// The latest progress of an execution's tasks that was reported in this
+    /// process.
     pub(super) fn progress(&self, id: &str) -> Vec<TaskProgress> {
-        match self.held(id) {
+        match self.find_held(id) {
             Some(held) => held.progress(),
-            None => lock(&self.told).get(id).cloned().unwrap_or_default(),
+            None => lock(&self.parked_progress)
+                .get(id)
+                .cloned()
+                .unwrap_or_default(),
         }
     }
 
-    /// An execution has ended: nobody asks how far its tasks are.
-    pub(super) fn is_over(&self, id: &str) {
-        lock(&self.told).remove(id);
+    /// Drops the progress of an execution that has ended.
+    pub(super) fn discard_progress(&self, id: &str) {
+        lock(&self.parked_progress).remove(id);
     }
 
-    pub(super) fn held(&self, id: &str) -> Option<Arc<Held>> {
+    pub(super) fn find_held(&self, id: &str) -> Option<Arc<HeldExecution>> {
         lock(&self.held).get(id).cloned()
     }
 
-    /// A step of an execution cannot be kept.
-    pub(super) fn is_unfit(&self, id: &str, why: String) {
-        lock(&self.unfit).insert(id.to_owned(), why);
+    /// Records that the store refused a step of an execution.
+    pub(super) fn record_rejected_step(&self, id: &str, why: String) {
+        lock(&self.rejected_steps).insert(id.to_owned(), why);
     }
 
-    /// Why the last step of an execution could not be kept; asked once.
-    pub(super) fn take_unfit(&self, id: &str) -> Option<String> {
-        lock(&self.unfit).remove(id)
+    /// Why the store refused an execution's last step; clears it.
+    pub(super) fn take_rejected_step(&self, id: &str) -> Option<String> {
+        lock(&self.rejected_steps).remove(id)
     }
 
     pub(super) fn leases(&self) -> Vec<Lease> {
@@ -203,28 +209,29 @@ impl Shared {
         all.values().map(|held| held.lease.clone()).collect()
     }
 
-    /// A message was sent to an execution.
-    pub(super) fn posted(&self, id: &str) {
+    /// Counts a posted message, and notifies the driver if this process holds the
+    /// execution.
+    pub(super) fn notify_posted(&self, id: &str) {
         self.posts.fetch_add(1, Ordering::AcqRel);
-        if let Some(held) = self.held(id) {
-            held.has_mail();
+        if let Some(held) = self.find_held(id) {
+            held.notify_message();
         }
     }
 
-    fn known(&self, hash: &str) -> Option<Arc<Definition>> {
+    fn cached_definition(&self, hash: &str) -> Option<Arc<Definition>> {
         lock(&self.definitions).get(hash).cloned()
     }
 
-    /// A definition by its hash; `None` if it is not kept.
-    pub(super) async fn definition(
+    /// A definition by its hash, cached; `None` if the store does not have it.
+    pub(super) async fn load_definition(
         &self,
         hash: &str,
-    ) -> StoreResult<Option<Result<Arc<Definition>, String>>> {
-        if let Some(known) = self.known(hash) {
+    ) -> ExecutionStoreResult<Option<Result<Arc<Definition>, String>>> {
+        if let Some(known) = self.cached_definition(hash) {
             return Ok(Some(Ok(known)));
         }
         let _reading = self.reading.lock().await;
-        if let Some(known) = self.known(hash) {
+        if let Some(known) = self.cached_definition(hash) {
             return Ok(Some(Ok(known)));
         }
         let Some(text) = self.store.definition(hash).await? else {
@@ -241,26 +248,26 @@ impl Shared {
         Ok(Some(Ok(read)))
     }
 
-    /// Waits before something is tried again: longer each time.
-    pub(super) async fn back_off(&self, attempt: u32, error: &StoreError) {
+    /// Backs off after a store failure: 50 ms to 3.2 s, doubling with each attempt.
+    pub(super) async fn back_off(&self, attempt: u32, error: &ExecutionStoreError) {
         let wait = 50_i64.saturating_mul(1 << attempt.min(6));
         tracing::warn!(
             error = error as &(dyn std::error::Error + 'static),
             wait_ms = wait,
-            "the store failed, and is tried again"
+            "the store failed; retrying"
         );
         let until = self.clock.now_ms().saturating_add(wait);
         self.clock.sleep_until(until).await;
     }
 }
 
-/// How many threads may evaluate JSONata: one processor is left to the rest.
-fn heads() -> usize {
+/// How many threads may evaluate JSONata: all processors but one.
+fn jsonata_threads() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     processors.saturating_sub(1).max(1)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What they guard is changed in one go.
+    // A panic cannot leave the data half changed: each change is a single call.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

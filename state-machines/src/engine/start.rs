@@ -1,4 +1,4 @@
-//! Definitions deployed, and executions started.
+//! Deploys definitions and starts executions.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,74 +7,80 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::claimer::hold;
-use super::error::{BadName, DeployError, NoHandler, StartError};
-use super::held::Held;
-use super::holder::Holder;
-use super::journal::{Batch, Journal};
-use super::nested::next_origin_look_ms;
+use super::claimer::register_held;
+use super::driver::ExecutionDriver;
+use super::error::{DeployError, InvalidName, MissingHandlers, StartError};
+use super::held_execution::HeldExecution;
+use super::journal::{EventBatch, Journal};
+use super::nested::next_parent_check_ms;
 use super::shared::Shared;
-use super::{Engine, Registry};
-use crate::core::{Begin, Effect, Origin};
+use super::{Engine, HandlerRegistry};
+use crate::core::{Effect, ExecutionStart, ParentTask};
 use crate::data::pipeline;
-use crate::language::{self, Code, Definition, Problem};
-use crate::store::{self, CreateError, Created, New, Row, Start, StoreError, Unfit};
+use crate::language::{self, Definition, DefinitionProblem, ProblemCode};
+use crate::store::{
+    self, CreateError, CreateOutcome, ExecutionCreation, ExecutionRow, ExecutionStoreError,
+    InitialLease, InvalidRecord,
+};
 
 const NAME_CHARS_MAX: usize = 80;
 
 /// A definition that can be deployed.
 #[derive(Debug, Clone)]
-pub struct Examined {
-    /// The definition, read.
+pub struct CheckedDefinition {
+    /// The parsed definition.
     pub definition: Definition,
-    /// What names its text.
+    /// The hash of its text.
     pub hash: String,
-    /// What is worth a warning.
-    pub problems: Vec<Problem>,
+    /// Warnings.
+    pub problems: Vec<DefinitionProblem>,
 }
 
 impl Engine {
-    /// Looks at what would be deployed, and refuses what [`deploy`](Self::deploy)
-    /// would refuse.
-    pub fn examine(&self, name: &str, text: &str) -> Result<Examined, DeployError> {
+    /// Checks a definition, and refuses what [`deploy`](Self::deploy) would refuse.
+    pub fn check_definition(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> Result<CheckedDefinition, DeployError> {
         check_name(name)?;
         let checked = language::check(text);
         let Some(definition) = checked.definition else {
-            return Err(refusal(checked.problems));
+            return Err(to_deploy_error(checked.problems));
         };
         if !definition.unfilled().is_empty() {
-            return Err(refusal(definition.unfilled().to_vec()));
+            return Err(to_deploy_error(definition.unfilled().to_vec()));
         }
         check_handlers(&self.shared.registry, &definition)?;
-        Ok(Examined {
+        Ok(CheckedDefinition {
             definition,
-            hash: hash(text),
+            hash: hash_definition(text),
             problems: checked.problems,
         })
     }
 
-    /// Deploys a definition under a name: what is started under it from now on
-    /// runs this. Executions that are on their way keep the one they began
-    /// with. Its hash, and what is worth a warning.
+    /// Deploys a definition under a workflow name; later executions of the workflow
+    /// use it. Running executions keep their definition. Returns the hash and
+    /// warnings.
     pub async fn deploy(
         &self,
         name: &str,
         text: &str,
-    ) -> Result<(String, Vec<Problem>), DeployError> {
-        let Examined { hash, problems, .. } = self.examine(name, text)?;
-        let definition = store::Definition {
+    ) -> Result<(String, Vec<DefinitionProblem>), DeployError> {
+        let CheckedDefinition { hash, problems, .. } = self.check_definition(name, text)?;
+        let definition = store::StoredDefinition {
             name: name.to_owned(),
             hash: hash.clone(),
             text: text.to_owned(),
             at_ms: self.shared.clock.now_ms(),
         };
-        self.shared.store.keep_definition(&definition).await?;
+        self.shared.store.save_definition(&definition).await?;
         Ok((hash, problems))
     }
 
-    /// Whether an execution of a workflow could be started under a name,
-    /// with this input.
-    pub async fn may_start(
+    /// Checks whether an execution of a workflow could be started with this name
+    /// and input.
+    pub async fn check_start(
         &self,
         workflow: &str,
         name: &str,
@@ -84,40 +90,43 @@ impl Engine {
             return Err(StartError::Stopping);
         }
         check_input(input)?;
-        startable(&self.shared, workflow, name).await.map(|_| ())
+        load_startable(&self.shared, workflow, name)
+            .await
+            .map(|_| ())
     }
 
-    /// Starts an execution of a workflow; its id. The same workflow, name and
-    /// input are the same execution, whether it runs or has ended, and though
-    /// the workflow was deployed anew since. It is durable when this returns.
+    /// Starts an execution of a workflow and returns its id. The same workflow,
+    /// name and input always mean the same execution, even after it ended or the
+    /// workflow was deployed again. The execution is durable when this returns.
     pub async fn start(
         &self,
         workflow: &str,
         name: &str,
         input: Value,
     ) -> Result<String, StartError> {
-        // Who stops waits for those who start, and nobody starts after that.
+        // `stop` holds the write lock: it waits for starts in flight and lets no
+        // new one begin.
         let Ok(_starting) = self.shared.gate.try_read() else {
             return Err(StartError::Stopping);
         };
         if self.shared.is_stopping() {
             return Err(StartError::Stopping);
         }
-        let started = start(&self.shared, workflow, name, input, None).await?;
+        let started = start_execution(&self.shared, workflow, name, input, None).await?;
         Ok(started.id)
     }
 }
 
-/// An execution that was started, now or before.
-pub(super) struct Started {
+/// An execution that was started, now or earlier.
+pub(super) struct StartedExecution {
     pub(super) id: String,
     pub(super) at_ms: i64,
     pub(super) is_ended: bool,
 }
 
-impl Started {
-    /// One that is there already.
-    fn before(row: Row) -> Self {
+impl StartedExecution {
+    /// An execution that existed before.
+    fn from_existing(row: ExecutionRow) -> Self {
         Self {
             id: row.id,
             at_ms: row.created_at_ms,
@@ -127,54 +136,57 @@ impl Started {
 }
 
 /// Starts an execution of a workflow.
-pub(super) async fn start(
+pub(super) async fn start_execution(
     shared: &Arc<Shared>,
     workflow: &str,
     name: &str,
     input: Value,
-    origin: Option<Origin>,
-) -> Result<Started, StartError> {
-    let (hash, definition) = startable(shared, workflow, name).await?;
+    origin: Option<ParentTask>,
+) -> Result<StartedExecution, StartError> {
+    let (hash, definition) = load_startable(shared, workflow, name).await?;
     check_input(&input)?;
-    let begin = Begin {
+    let begin = ExecutionStart {
         execution_id: format!("{workflow}:{name}"),
         name: name.to_owned(),
         machine: workflow.to_owned(),
         role: String::new(),
         input,
         at_ms: shared.clock.now_ms(),
-        seed: (shared.settings.chance)(),
+        seed: (shared.settings.random_seed)(),
         limits: shared.settings.limits,
         origin,
     };
-    begin_with(shared, hash, definition, begin).await
+    create_execution(shared, hash, definition, begin).await
 }
 
-/// What would be started.
-async fn startable(
+/// Checks the names and handlers, and loads the workflow's definition.
+async fn load_startable(
     shared: &Shared,
     workflow: &str,
     name: &str,
 ) -> Result<(String, Arc<Definition>), StartError> {
     check_name(workflow)?;
     check_name(name)?;
-    let (hash, definition) = deployed(shared, workflow).await?;
+    let (hash, definition) = load_deployed(shared, workflow).await?;
     check_handlers(&shared.registry, &definition)?;
     Ok((hash, definition))
 }
 
-/// What a workflow's name stands for.
-async fn deployed(
+/// Loads the definition that is deployed under a workflow name.
+async fn load_deployed(
     shared: &Shared,
     workflow: &str,
 ) -> Result<(String, Arc<Definition>), StartError> {
     let deployed = shared.store.deployed().await?;
-    let none = || StartError::NoWorkflow {
+    let not_deployed = || StartError::NoWorkflow {
         name: workflow.to_owned(),
     };
     let deployed = deployed.into_iter().find(|known| known.name == workflow);
-    let hash = deployed.ok_or_else(none)?.hash;
-    let definition = shared.definition(&hash).await?.ok_or_else(none)?;
+    let hash = deployed.ok_or_else(not_deployed)?.hash;
+    let definition = shared
+        .load_definition(&hash)
+        .await?
+        .ok_or_else(not_deployed)?;
     let definition = definition.map_err(|cause| StartError::BadDefinition {
         workflow: workflow.to_owned(),
         cause,
@@ -182,14 +194,14 @@ async fn deployed(
     Ok((hash, definition))
 }
 
-/// Creates an execution. If it has something to do and there is room, it is
-/// held at once.
-async fn begin_with(
+/// Creates an execution. If it has work to do and there is a permit, this worker
+/// holds it at once.
+async fn create_execution(
     shared: &Arc<Shared>,
     hash: String,
     definition: Arc<Definition>,
-    begin: Begin,
-) -> Result<Started, StartError> {
+    begin: ExecutionStart,
+) -> Result<StartedExecution, StartError> {
     let (id, workflow, at_ms) = (
         begin.execution_id.clone(),
         begin.machine.clone(),
@@ -197,59 +209,59 @@ async fn begin_with(
     );
     let input = begin.input.to_string();
     let of = Arc::clone(&definition);
-    let begun = shared.evaluate(&of, move || Journal::begin(definition, begin));
+    let begun = shared.evaluate(&of, move || Journal::create(definition, begin));
     let (mut journal, batch) = begun
         .await
-        .map_err(|cause| StoreError::new("begin an execution", cause))?;
-    let (start, slot) = first_place(shared, &journal, &batch, at_ms);
+        .map_err(|cause| ExecutionStoreError::new("begin an execution", cause))?;
+    let (start, slot) = choose_initial_lease(shared, &journal, &batch, at_ms);
     let leased_until_ms = match &start {
-        Start::Held { until_ms, .. } => Some(*until_ms),
-        Start::Parked { .. } => None,
+        InitialLease::Held { until_ms, .. } => Some(*until_ms),
+        InitialLease::Parked { .. } => None,
     };
     let posts = shared.posts.load(Ordering::Acquire);
     let created = shared
         .store
-        .create(New {
+        .create(ExecutionCreation {
             id: id.clone(),
             workflow: workflow.clone(),
             definition: hash,
             input,
             at_ms,
             entries: batch.entries,
-            standing: journal.standing(),
+            state: journal.execution_state(),
             snapshot: journal.first_snapshot(),
             start,
         })
         .await?;
     let lease = match created {
-        Created::Before(row) => return Ok(Started::before(*row)),
-        Created::New(lease) => lease,
+        CreateOutcome::Existing(row) => return Ok(StartedExecution::from_existing(*row)),
+        CreateOutcome::Created(lease) => lease,
     };
     let is_ended = journal.execution.status().is_ended();
     if let (Some(lease), Some(until_ms), Some(slot)) = (lease, leased_until_ms, slot) {
-        let held = Arc::new(Held::new(lease, workflow, until_ms));
+        let held = Arc::new(HeldExecution::new(lease, workflow, until_ms));
         let mut effects = batch.effects;
-        // What the first step did not get to is asked for again.
+        // Ask again for turns that the first step had no room for.
         let turns = journal.execution.outstanding().into_iter();
         effects.extend(turns.filter(|effect| matches!(effect, Effect::Continue { .. })));
-        hold(shared, &held, posts);
-        let holder = Holder::new(Arc::clone(shared), held, journal, slot);
+        register_held(shared, &held, posts);
+        let holder = ExecutionDriver::new(Arc::clone(shared), held, journal, slot);
         shared.spawn(holder.run(effects, Vec::new()));
     }
-    Ok(Started {
+    Ok(StartedExecution {
         id,
         at_ms,
         is_ended,
     })
 }
 
-/// Where a new execution is put: in memory, or away until its time comes.
-fn first_place(
+/// Decides whether a new execution is held at once or parked until its wake time.
+fn choose_initial_lease(
     shared: &Shared,
     journal: &Journal,
-    batch: &Batch,
+    batch: &EventBatch,
     now: i64,
-) -> (Start, Option<OwnedSemaphorePermit>) {
+) -> (InitialLease, Option<OwnedSemaphorePermit>) {
     let outstanding = journal.execution.outstanding();
     let times = outstanding.iter().map(|effect| match effect {
         Effect::SetTimer { at_ms, .. } => Some(*at_ms),
@@ -261,62 +273,66 @@ fn first_place(
         .all(|time| time.is_some_and(|time| time > soon));
     let has_ended = batch.effects.contains(&Effect::Ended);
     if only_waits || has_ended {
-        let look = next_origin_look_ms(&journal.execution, now);
+        let look = next_parent_check_ms(&journal.execution, now);
         let wake_at_ms = times.flatten().chain(look).min();
-        return (Start::Parked { wake_at_ms }, None);
+        return (InitialLease::Parked { wake_at_ms }, None);
     }
-    match Arc::clone(&shared.slots).try_acquire_owned() {
+    match Arc::clone(&shared.execution_permits).try_acquire_owned() {
         Ok(slot) => {
             let worker = shared.settings.worker.clone();
             let until_ms = shared.lease_until_ms();
-            (Start::Held { worker, until_ms }, Some(slot))
+            (InitialLease::Held { worker, until_ms }, Some(slot))
         }
         Err(_) => {
             let wake_at_ms = Some(now);
-            (Start::Parked { wake_at_ms }, None)
+            (InitialLease::Parked { wake_at_ms }, None)
         }
     }
 }
 
-/// What is larger than a payload may be would fail at once: it is refused.
+/// Refuses an input beyond the payload limit; the execution would fail at once.
 fn check_input(input: &Value) -> Result<(), CreateError> {
-    pipeline::check_size(input, "the input").map_err(|fault| Unfit(fault.cause).into())
+    pipeline::check_size(input, "the input").map_err(|fault| InvalidRecord(fault.cause).into())
 }
 
-fn check_name(name: &str) -> Result<(), BadName> {
+fn check_name(name: &str) -> Result<(), InvalidName> {
     let is_good = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_good) {
         let name = name.chars().take(2 * NAME_CHARS_MAX).collect();
-        return Err(BadName { name });
+        return Err(InvalidName { name });
     }
     Ok(())
 }
 
-/// Why a definition with these problems is not deployed: its errors, or else
-/// what is not filled in.
-fn refusal(problems: Vec<Problem>) -> DeployError {
-    let (errors, others): (Vec<_>, Vec<_>) = problems.into_iter().partition(Problem::is_error);
+/// The error for a definition with problems: its errors, otherwise its open
+/// substitutions.
+fn to_deploy_error(problems: Vec<DefinitionProblem>) -> DeployError {
+    let (errors, others): (Vec<_>, Vec<_>) =
+        problems.into_iter().partition(DefinitionProblem::is_error);
     if !errors.is_empty() {
         return DeployError::Invalid { problems: errors };
     }
     let unfilled = others.into_iter();
-    let unfilled = unfilled.filter(|problem| problem.code == Code::Unfilled);
+    let unfilled = unfilled.filter(|problem| problem.code == ProblemCode::Unfilled);
     DeployError::Unfilled {
         unfilled: unfilled.collect(),
     }
 }
 
-fn check_handlers(registry: &Registry, definition: &Definition) -> Result<(), NoHandler> {
+fn check_handlers(
+    registry: &HandlerRegistry,
+    definition: &Definition,
+) -> Result<(), MissingHandlers> {
     let resources = registry.missing(definition);
     match resources.is_empty() {
         true => Ok(()),
-        false => Err(NoHandler { resources }),
+        false => Err(MissingHandlers { resources }),
     }
 }
 
-/// What names a text.
+/// The hash that identifies a definition's text.
 #[must_use]
-pub fn hash(text: &str) -> String {
+pub fn hash_definition(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

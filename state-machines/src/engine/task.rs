@@ -1,4 +1,4 @@
-//! What does the work of a Task.
+//! Handlers: the code behind a Task's resource.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -10,20 +10,20 @@ use serde_json::Value;
 
 use super::TaskContext;
 
-/// The work behind a resource, typed. It may be run again with the same
-/// [idempotency key](TaskContext::idempotency_key): after a crash nobody knows
-/// how far it came.
+/// A typed handler of a resource. It may run again with the same
+/// [idempotency key](TaskContext::idempotency_key): after a crash the engine does not
+/// know how far the first run came.
 ///
-/// For a resource that waits for a callback (`.waitForTaskToken`), what it
-/// returns is what whoever took the work over said; the execution goes on when
-/// the token is [answered](super::Engine::signal).
-pub trait Task: Send + Sync + 'static {
-    /// What it is given.
+/// For a resource that waits for a callback (`.waitForTaskToken`), the output is only
+/// recorded as the submission's response. The execution continues when the token is
+/// [signalled](super::Engine::signal).
+pub trait TypedTask: Send + Sync + 'static {
+    /// The input.
     type Input: DeserializeOwned + Send;
-    /// What comes of it.
+    /// The output.
     type Output: Serialize;
 
-    /// Does the work.
+    /// Runs the task.
     fn run(
         &self,
         input: Self::Input,
@@ -31,36 +31,36 @@ pub trait Task: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Output, TaskError>> + Send;
 }
 
-/// The work behind a resource, in JSON. [`Task`] is more comfortable, and this
-/// can also hand over work of a resource whose name does not say so.
+/// A handler of a resource in JSON. [`TypedTask`] is more convenient. A handler can
+/// also make a task wait for a callback although its resource name does not say so.
 #[async_trait]
 pub trait Handler: Send + Sync + 'static {
-    /// Does the work.
-    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError>;
+    /// Runs the task.
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<TaskOutcome, TaskError>;
 }
 
-/// What came of a task.
+/// The outcome of a handler.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// It is done, and this is its result. For a resource that waits for a
-    /// callback it is the same as [`Submitted`](Self::Submitted).
+pub enum TaskOutcome {
+    /// The task is done, with this result. For a resource that waits for a callback
+    /// this means the same as [`Submitted`](Self::Submitted).
     Done(Value),
-    /// It was handed over, and somebody will answer with its token.
+    /// The work was handed to another system, which will signal the task's token.
     Submitted(Value),
 }
 
-/// Why a task was not done.
+/// Why a task failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}: {cause}")]
 pub struct TaskError {
-    /// The name of the error: `Retry` and `Catch` go by it.
+    /// The name of the error, which `Retry` and `Catch` match.
     pub error: String,
-    /// What happened.
+    /// The reason.
     pub cause: String,
 }
 
 impl TaskError {
-    /// An error by its name, and what happened.
+    /// An error with a name and a cause.
     pub fn new(error: impl Into<String>, cause: impl Into<String>) -> Self {
         Self {
             error: error.into(),
@@ -69,54 +69,57 @@ impl TaskError {
     }
 }
 
-/// The handler panicked.
+/// The error name when the handler panicked.
 pub const PANICKED: &str = "Task.Panicked";
-/// The handler cannot read what it was given.
+/// The error name when the handler cannot parse its input.
 pub const BAD_INPUT: &str = "Task.BadInput";
-/// What the handler returned cannot be written as JSON.
+/// The error name when the handler's output cannot be encoded as JSON.
 pub const BAD_OUTPUT: &str = "Task.BadOutput";
 
-fn read<I: DeserializeOwned>(input: Value, context: &TaskContext) -> Result<I, TaskError> {
+fn parse_input<I: DeserializeOwned>(input: Value, context: &TaskContext) -> Result<I, TaskError> {
     serde_json::from_value(input).map_err(|error| {
         let cause = format!(
-            "the handler of {:?} cannot read its input: {error}",
+            "the handler of {:?} cannot parse its input: {error}",
             context.resource()
         );
         TaskError::new(BAD_INPUT, cause)
     })
 }
 
-fn write<O: Serialize>(output: &O, context: &TaskContext) -> Result<Answer, TaskError> {
+fn encode_output<O: Serialize>(
+    output: &O,
+    context: &TaskContext,
+) -> Result<TaskOutcome, TaskError> {
     serde_json::to_value(output)
-        .map(Answer::Done)
+        .map(TaskOutcome::Done)
         .map_err(|error| {
             let cause = format!(
-                "what the handler of {:?} returned is no JSON: {error}",
+                "the output of the handler of {:?} cannot be encoded as JSON: {error}",
                 context.resource()
             );
             TaskError::new(BAD_OUTPUT, cause)
         })
 }
 
-/// A typed task as a handler.
-pub(super) struct Typed<T>(pub(super) T);
+/// Adapts a typed task to a handler.
+pub(super) struct TypedTaskHandler<T>(pub(super) T);
 
 #[async_trait]
-impl<T: Task> Handler for Typed<T> {
-    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError> {
-        let input = read(input, context)?;
+impl<T: TypedTask> Handler for TypedTaskHandler<T> {
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<TaskOutcome, TaskError> {
+        let input = parse_input(input, context)?;
         let output = self.0.run(input, context).await?;
-        write(&output, context)
+        encode_output(&output, context)
     }
 }
 
-/// A function as a handler.
-pub(super) struct Function<F, I> {
+/// Adapts a function to a handler.
+pub(super) struct FunctionHandler<F, I> {
     function: F,
     input: PhantomData<fn(I)>,
 }
 
-impl<F, I> Function<F, I> {
+impl<F, I> FunctionHandler<F, I> {
     pub(super) fn new(function: F) -> Self {
         Self {
             function,
@@ -126,16 +129,16 @@ impl<F, I> Function<F, I> {
 }
 
 #[async_trait]
-impl<F, I, O, R> Handler for Function<F, I>
+impl<F, I, O, R> Handler for FunctionHandler<F, I>
 where
     F: Fn(I, TaskContext) -> R + Send + Sync + 'static,
     I: DeserializeOwned + Send + 'static,
     O: Serialize,
     R: Future<Output = Result<O, TaskError>> + Send,
 {
-    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError> {
-        let input = read(input, context)?;
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<TaskOutcome, TaskError> {
+        let input = parse_input(input, context)?;
         let output = (self.function)(input, context.clone()).await?;
-        write(&output, context)
+        encode_output(&output, context)
     }
 }

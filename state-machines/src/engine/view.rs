@@ -1,89 +1,90 @@
-//! What is shown of executions.
+//! Executions as callers see them.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::TaskProgress;
-use super::waiting::Stands;
-use crate::core::{HistoryEvent, Position, Status};
-use crate::store::{self, Found, Row};
+use super::callbacks::StoredPosition;
+use crate::core::{ExecutionStatus, HistoryEvent, Position};
+use crate::store::{self, ExecutionRecord, ExecutionRow};
 
-/// An execution as lists show it.
+/// An execution in lists.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Summary {
-    /// Its id.
+pub struct ExecutionOverview {
+    /// The id.
     pub id: String,
-    /// Its place among all executions that ever were: pages go by it.
+    /// The execution's number, in order of creation: pages of lists continue from
+    /// it.
     pub number: u64,
     /// The workflow's name.
     pub workflow: String,
-    /// The hash of its definition.
+    /// The hash of the definition.
     pub definition: String,
-    /// How it stands.
-    pub status: Status,
-    /// Whether it is paused.
+    /// The status.
+    pub status: ExecutionStatus,
+    /// Whether the execution is paused.
     pub paused: bool,
-    /// When it was started, in milliseconds since 1970.
+    /// When it started, in milliseconds since 1970.
     pub started_at_ms: i64,
     /// When it ended.
     pub ended_at_ms: Option<i64>,
-    /// Where it stands: of very many runs, the first.
+    /// The positions; truncated if there are very many.
     pub position: Vec<Position>,
-    /// How many events its history has.
+    /// The number of events in its history.
     pub history_len: u64,
-    /// Who holds it; nobody, while it only waits.
+    /// The worker that holds it; `None` while it is parked.
     pub worker: Option<String>,
 }
 
-/// An execution with what it was given and what came of it.
+/// An execution with its input and outcome.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Description {
-    /// What lists show.
+pub struct ExecutionDetails {
+    /// The fields that lists show.
     #[serde(flatten)]
-    pub summary: Summary,
-    /// What it was given.
+    pub summary: ExecutionOverview,
+    /// The input.
     pub input: Value,
-    /// Its output, if it ended well.
+    /// The output, if it succeeded.
     pub output: Option<Value>,
     /// The name of the error it ended with, if it has one.
     pub error: Option<String>,
-    /// Why it did not end well, if that is known.
+    /// The cause of its failure, if known.
     pub cause: Option<String>,
-    /// How far its tasks are, as far as they run here and tell.
+    /// The latest progress of its tasks, as reported to this process.
     pub progress: Vec<TaskProgress>,
 }
 
-/// A part of a history.
+/// A page of a history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// The events in the order asked for.
+    /// The events in the requested order.
     pub events: Vec<HistoryEvent>,
-    /// The id of the last one, to go on after.
+    /// The id of the last event, to continue after.
     pub last_id: Option<u64>,
     /// Whether there are more.
     pub more: bool,
 }
 
-impl From<Row> for Summary {
-    fn from(row: Row) -> Self {
+impl From<ExecutionRow> for ExecutionOverview {
+    fn from(row: ExecutionRow) -> Self {
         Self {
             id: row.id,
             number: row.number,
             workflow: row.workflow,
             definition: row.definition,
-            status: status(row.status),
+            status: from_stored_status(row.status),
             paused: row.paused,
             started_at_ms: row.created_at_ms,
             ended_at_ms: row.ended_at_ms,
-            position: Stands::read(&row.position).positions,
+            position: StoredPosition::parse(&row.position).positions,
             history_len: row.next_history_id.saturating_sub(1),
             worker: row.worker,
         }
     }
 }
 
-impl Description {
-    pub(super) fn new(found: Found, progress: Vec<TaskProgress>) -> Self {
+impl ExecutionDetails {
+    pub(super) fn new(found: ExecutionRecord, progress: Vec<TaskProgress>) -> Self {
         let outcome = found.outcome.as_deref();
         let mut outcome: Value = outcome
             .and_then(|text| serde_json::from_str(text).ok())
@@ -100,28 +101,28 @@ impl Description {
         }
     }
 
-    /// Leaves out what tasks told that were answered for since.
-    pub(super) fn keep_current_progress(&mut self) {
-        let places = &self.summary.position;
-        self.progress.retain(|told| {
-            let mut tasks = places.iter().filter_map(|place| place.task);
-            tasks.any(|task| task == told.task)
+    /// Removes progress of tasks that are no longer in flight.
+    pub(super) fn drop_stale_progress(&mut self) {
+        let positions = &self.summary.position;
+        self.progress.retain(|reported| {
+            let mut tasks = positions.iter().filter_map(|position| position.task);
+            tasks.any(|task| task == reported.task)
         });
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether the execution has ended.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.summary.status.is_ended()
     }
 }
 
-pub(super) fn status(status: store::Status) -> Status {
+pub(super) fn from_stored_status(status: store::StoredStatus) -> ExecutionStatus {
     match status {
-        store::Status::Running => Status::Running,
-        store::Status::Succeeded => Status::Succeeded,
-        store::Status::Failed => Status::Failed,
-        store::Status::TimedOut => Status::TimedOut,
-        store::Status::Aborted => Status::Aborted,
+        store::StoredStatus::Running => ExecutionStatus::Running,
+        store::StoredStatus::Succeeded => ExecutionStatus::Succeeded,
+        store::StoredStatus::Failed => ExecutionStatus::Failed,
+        store::StoredStatus::TimedOut => ExecutionStatus::TimedOut,
+        store::StoredStatus::Aborted => ExecutionStatus::Aborted,
     }
 }

@@ -1,20 +1,19 @@
-//! An execution as it changes.
+//! Watches an execution for changes.
 
-use super::{Description, Engine};
-use crate::store::StoreResult;
+use super::{Engine, ExecutionDetails};
+use crate::store::ExecutionStoreResult;
 
-/// An execution as it changes. Changes that follow each other quickly are seen
-/// as one.
-pub struct Watch {
+/// Watches an execution for changes. Rapid changes are merged.
+pub struct ExecutionWatch {
     engine: Engine,
     id: String,
     changes: tokio::sync::watch::Receiver<u64>,
-    last: Option<Description>,
+    last: Option<ExecutionDetails>,
 }
 
-impl Watch {
+impl ExecutionWatch {
     pub(super) fn new(engine: Engine, id: &str) -> Self {
-        let changes = engine.shared.watched.subscribe(id);
+        let changes = engine.shared.change_notifier.subscribe(id);
         Self {
             engine,
             id: id.to_owned(),
@@ -23,10 +22,10 @@ impl Watch {
         }
     }
 
-    /// How the execution stands: at once the first time, then when it has
-    /// changed. `None` after its end, or if there is no such execution.
-    pub async fn next(&mut self) -> StoreResult<Option<Description>> {
-        if self.last.as_ref().is_some_and(Description::is_ended) {
+    /// The execution's current state: at once for the first call, then after each
+    /// change. `None` after its end, or if it does not exist.
+    pub async fn next(&mut self) -> ExecutionStoreResult<Option<ExecutionDetails>> {
+        if self.last.as_ref().is_some_and(ExecutionDetails::is_ended) {
             return Ok(None);
         }
         loop {
@@ -39,7 +38,7 @@ impl Watch {
                 return Ok(Some(found));
             }
             let clock = &self.engine.shared.clock;
-            // Another process may have it.
+            // Another process may change it without a notification.
             let poll = clock
                 .now_ms()
                 .saturating_add(self.engine.shared.settings.poll_ms);

@@ -1,19 +1,18 @@
-//! Why a store refuses or fails.
+//! Errors of stores.
 
-use super::Status;
+use super::StoredStatus;
 
-/// The store failed: not the caller's fault, and it does not say whether the
-/// thing happened.
+/// The store failed. Whether the write happened is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}")]
-pub struct StoreError {
+pub struct ExecutionStoreError {
     doing: &'static str,
     #[source]
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-impl StoreError {
-    /// What was being done, in the present tense, and what came of it.
+impl ExecutionStoreError {
+    /// An error with the operation in the present tense, and its cause.
     pub fn new(
         doing: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -25,62 +24,61 @@ impl StoreError {
     }
 }
 
-/// What a question to the store gives.
-pub type StoreResult<T> = Result<T, StoreError>;
+/// The result of a read.
+pub type ExecutionStoreResult<T> = Result<T, ExecutionStoreError>;
 
-/// Something that cannot be kept, whatever the store holds: too large, or at
-/// odds with itself.
+/// Input that no store accepts: too large, or inconsistent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unfit(pub(crate) String);
+pub struct InvalidRecord(pub(crate) String);
 
-/// Why a definition is not kept.
+/// Why a definition was not saved.
 #[derive(Debug, thiserror::Error)]
-pub enum KeepError {
+pub enum SaveDefinitionError {
     /// The hash belongs to another text.
-    #[error("the hash {hash} is that of another definition; a hash must name one text")]
+    #[error("the hash {hash} belongs to another definition; a hash must identify one text")]
     Conflict {
         /// The hash.
         hash: String,
     },
-    /// It cannot be kept.
+    /// Invalid input.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidRecord(#[from] InvalidRecord),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ExecutionStoreError),
 }
 
-/// Why an execution is not created.
+/// Why an execution was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// The id belongs to an execution of something else.
-    #[error("an execution {id} is there already, with another {differs}; start under another name")]
+    /// The id belongs to a different execution.
+    #[error("an execution {id} already exists with another {differs}; start under another name")]
     Conflict {
         /// The id.
         id: String,
-        /// What differs: workflow or input.
+        /// The difference: workflow or input.
         differs: &'static str,
     },
-    /// Its definition is not kept here.
-    #[error("no definition has the hash {hash}; keep the definition first")]
+    /// The store does not have the definition.
+    #[error("no definition has the hash {hash}; save the definition first")]
     NoDefinition {
         /// The hash.
         hash: String,
     },
-    /// It cannot be kept.
+    /// Invalid input.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidRecord(#[from] InvalidRecord),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ExecutionStoreError),
 }
 
-/// Why an execution is not leased.
+/// Why an execution was not leased.
 #[derive(Debug, thiserror::Error)]
-pub enum ClaimError {
-    /// There is no such execution.
-    #[error("there is no execution {id}")]
+pub enum ExecutionClaimError {
+    /// It does not exist.
+    #[error("no such execution: {id}")]
     NotFound {
         /// The id.
         id: String,
@@ -90,94 +88,96 @@ pub enum ClaimError {
     Ended {
         /// The id.
         id: String,
-        /// How.
-        status: Status,
+        /// The final status.
+        status: StoredStatus,
     },
-    /// Somebody holds it.
+    /// Another worker holds it.
     #[error("the execution {id} is held by {worker}; send it a message, or wait")]
     Held {
         /// The id.
         id: String,
-        /// By whom.
+        /// The worker.
         worker: String,
-        /// When the lease runs out, unless it is renewed.
+        /// When the lease expires unless renewed.
         until_ms: i64,
     },
-    /// It cannot be claimed so.
+    /// Invalid input.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidRecord(#[from] InvalidRecord),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ExecutionStoreError),
 }
 
-/// Why a step is not appended. Nothing of it has happened.
+/// Why a step was not appended. Except for `Store`, nothing of it has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// The lease does not hold: the execution was claimed by another, or was
-    /// parked, ended or forgotten.
-    #[error("the lease {fence} of the execution {id} no longer holds; leave it to others")]
+    /// The lease is lost: another worker claimed the execution, or it was parked,
+    /// ended or deleted.
+    #[error("lease {fence} of the execution {id} is lost; stop working on it")]
     Fenced {
         /// The id.
         id: String,
-        /// The fence that was named.
+        /// The lease's fence.
         fence: u64,
     },
-    /// The step does not follow the last one.
-    #[error("the execution {id} is at entry {found}, not {expected}; read it anew")]
+    /// The step does not follow the journal's last entry.
+    #[error("the execution {id} is at entry {found}, not {expected}; load it again")]
     Stale {
         /// The id.
         id: String,
-        /// The seq that the step begins with.
+        /// The step's first seq.
         expected: u64,
-        /// The seq that the next entry must have.
+        /// The journal's next seq.
         found: u64,
     },
-    /// It cannot be kept.
+    /// Invalid input.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidRecord(#[from] InvalidRecord),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ExecutionStoreError),
 }
 
-/// Why a message is not taken.
+/// Why a message was not queued.
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
-    /// There is no such execution.
-    #[error("there is no execution {id}")]
+    /// The execution does not exist.
+    #[error("no such execution: {id}")]
     NotFound {
         /// The id.
         id: String,
     },
-    /// It has ended and reads no more messages.
+    /// The execution has ended and reads no more messages.
     #[error("the execution {id} has ended")]
     Ended {
         /// The id.
         id: String,
-        /// How.
-        status: Status,
+        /// The final status.
+        status: StoredStatus,
     },
     /// The key belongs to a message with another body.
-    #[error("another message with the key {key} was sent to the execution {id}")]
+    #[error("the execution {id} has another message with the key {key}")]
     Conflict {
         /// The id.
         id: String,
         /// The key.
         key: String,
     },
-    /// Too many messages wait.
-    #[error("{waiting} messages wait for the execution {id}; send more when it has read them")]
+    /// The inbox is full.
+    #[error(
+        "the inbox of the execution {id} is full with {waiting} unread messages; send again later"
+    )]
     Full {
         /// The id.
         id: String,
-        /// How many wait.
+        /// The number of unread messages.
         waiting: u64,
     },
-    /// It cannot be kept.
+    /// Invalid input.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    InvalidRecord(#[from] InvalidRecord),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ExecutionStoreError),
 }

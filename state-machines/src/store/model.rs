@@ -1,24 +1,24 @@
-//! The words of the store. Times are milliseconds since the Unix epoch.
+//! The types of the store. Times are milliseconds since the Unix epoch.
 
-use super::Row;
+use super::ExecutionRow;
 
-/// How an execution stands.
+/// An execution's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
+pub enum StoredStatus {
     /// Open, paused or not.
     Running,
     /// Ended with an output.
     Succeeded,
     /// Ended with an error.
     Failed,
-    /// Ended because its time was over.
+    /// Ended by its timeout.
     TimedOut,
-    /// Ended because somebody cancelled it.
+    /// Cancelled.
     Aborted,
 }
 
-impl Status {
-    /// All of them.
+impl StoredStatus {
+    /// All statuses.
     pub const ALL: [Self; 5] = [
         Self::Running,
         Self::Succeeded,
@@ -27,54 +27,54 @@ impl Status {
         Self::Aborted,
     ];
 
-    /// Whether it is none of the ends.
+    /// Whether the execution has not ended.
     #[must_use]
     pub fn is_open(self) -> bool {
         self == Self::Running
     }
 }
 
-/// A definition to be kept.
+/// A definition to save.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Definition {
-    /// The name it is deployed under.
+pub struct StoredDefinition {
+    /// The workflow name to deploy it under.
     pub name: String,
-    /// What names this very text, a cryptographic hash of it for instance.
+    /// A hash that identifies the text, for instance a cryptographic one.
     pub hash: String,
-    /// The definition itself.
+    /// The definition.
     pub text: String,
-    /// When it is deployed.
+    /// The time of the deployment.
     pub at_ms: i64,
 }
 
-/// What a name stands for.
+/// A deployed workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Deployed {
-    /// The name.
+pub struct Deployment {
+    /// The workflow's name.
     pub name: String,
-    /// The hash of the definition.
+    /// The hash of its definition.
     pub hash: String,
-    /// Since when.
+    /// The time of the deployment.
     pub at_ms: i64,
 }
 
-/// An event that happened to an execution, with what it added to the history.
+/// An entry to append to a journal: an event, and its history events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// When it happened.
     pub at_ms: i64,
     /// The event.
     pub event: String,
-    /// What people read of it, in order. Their ids go on from those of the
+    /// The history events for people, in order. Their ids continue those of the
     /// entry before.
     pub history: Vec<String>,
 }
 
-/// An entry as it is read back: the history is for people, and is asked for
-/// by itself.
+/// A journal entry as stored, without its history events, which are read
+/// separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
-    /// Its place in the journal; the first is 1.
+pub struct StoredEntry {
+    /// Its position in the journal; the first is 1.
     pub seq: u64,
     /// When it happened.
     pub at_ms: i64,
@@ -82,37 +82,37 @@ pub struct Recorded {
     pub event: String,
 }
 
-/// An execution's state after some entry, so that not all before it must be
-/// read again.
+/// An execution's state after some entry, so that loading need not read all entries
+/// before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
-    /// The last entry that is in it.
+pub struct ExecutionSnapshot {
+    /// The last entry that it includes.
     pub seq: u64,
     /// The state.
     pub text: String,
 }
 
-/// How an execution stands after a step.
+/// The state of an execution after a step, as far as the store interprets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    /// Open, or how it ended.
-    pub status: Status,
-    /// Whether it was asked to stand still.
+pub struct ExecutionState {
+    /// The status.
+    pub status: StoredStatus,
+    /// Whether it is paused.
     pub paused: bool,
-    /// Where it is, for lists.
+    /// Its position, for lists.
     pub position: String,
-    /// What came of it, once it has ended: output or error.
+    /// The output or error, once it has ended.
     pub outcome: Option<String>,
     /// When it ended.
     pub ended_at_ms: Option<i64>,
 }
 
-impl Standing {
+impl ExecutionState {
     /// Open, at this position.
     #[must_use]
     pub fn running(position: impl Into<String>) -> Self {
         Self {
-            status: Status::Running,
+            status: StoredStatus::Running,
             paused: false,
             position: position.into(),
             outcome: None,
@@ -120,10 +120,10 @@ impl Standing {
         }
     }
 
-    /// Ended at a time, with what came of it.
+    /// Ended at this time, with this outcome.
     #[must_use]
     pub fn ended(
-        status: Status,
+        status: StoredStatus,
         position: impl Into<String>,
         outcome: impl Into<String>,
         at_ms: i64,
@@ -138,53 +138,53 @@ impl Standing {
     }
 }
 
-/// An execution to be created.
+/// An execution to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct New {
-    /// Its id: the same one is the same execution.
+pub struct ExecutionCreation {
+    /// The id, which makes the creation idempotent.
     pub id: String,
     /// The workflow's name.
     pub workflow: String,
-    /// The hash of the definition that it runs to its end.
+    /// The hash of the definition, which stays the same until its end.
     pub definition: String,
-    /// Its input. Compared as text when the same id comes again.
+    /// The input. Compared as text when the id exists already.
     pub input: String,
-    /// When it is created.
+    /// The time of the creation.
     pub at_ms: i64,
-    /// The first entries; the first seq is 1, the first history event's id is 1.
-    pub entries: Vec<Entry>,
-    /// How it stands after them.
-    pub standing: Standing,
-    /// Its state after them, if that is worth keeping.
+    /// The first entries; seqs and history ids start at 1.
+    pub entries: Vec<JournalEntry>,
+    /// Its state after them.
+    pub state: ExecutionState,
+    /// A snapshot after them, if worth storing.
     pub snapshot: Option<String>,
-    /// Who holds it. An execution that has ended is held by nobody.
-    pub start: Start,
+    /// Who holds it. Ignored if the execution has already ended.
+    pub start: InitialLease,
 }
 
-/// Who holds a new execution.
+/// Whether a new execution is held or parked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Start {
-    /// A worker.
+pub enum InitialLease {
+    /// A worker holds it.
     Held {
-        /// Its name.
+        /// The worker's name.
         worker: String,
-        /// When the lease runs out.
+        /// When the lease expires.
         until_ms: i64,
     },
-    /// Nobody: it is due at this time, or when a message comes.
+    /// It is parked: due at this time, or when a message comes.
     Parked {
-        /// The time.
+        /// The wake time.
         wake_at_ms: Option<i64>,
     },
 }
 
-/// What came of a creation.
+/// The outcome of a creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Created {
-    /// It is new, and this is the lease, if it has one.
-    New(Option<Lease>),
-    /// It was there before, and stands so.
-    Before(Box<Row>),
+pub enum CreateOutcome {
+    /// The execution is new; its lease, if it has one.
+    Created(Option<Lease>),
+    /// The execution existed before.
+    Existing(Box<ExecutionRow>),
 }
 
 /// The right to append to an execution.
@@ -192,117 +192,118 @@ pub enum Created {
 pub struct Lease {
     /// The execution.
     pub id: String,
-    /// Greater than that of every lease of this execution before.
+    /// Greater than the fence of every earlier lease of the execution.
     pub fence: u64,
 }
 
-/// Who claims executions, and for how long.
+/// The worker that claims executions, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimant {
     /// The worker's name.
     pub worker: String,
-    /// The time.
+    /// The current time.
     pub now_ms: i64,
-    /// When the leases run out.
+    /// When the leases expire.
     pub until_ms: i64,
 }
 
-/// An execution that a worker now holds, and all it needs to go on with it.
+/// A claimed execution, with everything needed to resume it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
+pub struct ClaimedExecution {
     /// The lease.
     pub lease: Lease,
-    /// How it stands.
-    pub row: Row,
+    /// The execution.
+    pub row: ExecutionRow,
     /// The last snapshot.
-    pub snapshot: Option<Snapshot>,
-    /// The entries after it.
-    pub entries: Vec<Recorded>,
-    /// The messages that wait, in order.
-    pub messages: Vec<Message>,
+    pub snapshot: Option<ExecutionSnapshot>,
+    /// The entries after the snapshot.
+    pub entries: Vec<StoredEntry>,
+    /// The unread messages in order.
+    pub messages: Vec<StoredMessage>,
 }
 
-/// What happens to an execution at once.
+/// One atomic change of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// The right to do it.
+pub struct ExecutionStep {
+    /// The lease that allows it.
     pub lease: Lease,
-    /// The seq of the first entry: the next one of the journal.
+    /// The seq of the first entry; must be the journal's next.
     pub seq: u64,
-    /// The id of the first history event: the next one of the history.
+    /// The id of the first history event; must be the history's next.
     pub first_history_id: u64,
-    /// What is appended. It may be nothing, to park or to take messages.
-    pub entries: Vec<Entry>,
-    /// How the execution stands then.
-    pub standing: Standing,
-    /// The messages through this number have been read and do not come again;
-    /// 0 or the number of the last time takes none.
+    /// The entries to append. May be empty, to park or to mark messages as read.
+    pub entries: Vec<JournalEntry>,
+    /// The state after the step.
+    pub state: ExecutionState,
+    /// Marks messages up to this number as read. 0 or the number of the step before
+    /// marks none.
     pub taken: u64,
-    /// The state after the entries, in place of the last snapshot. Worth it
-    /// when the entries since are longer than it.
+    /// A snapshot after the entries, replacing the last one. Worth it if the
+    /// entries since then are longer.
     pub snapshot: Option<String>,
-    /// What becomes of the lease. An execution that has ended has none.
-    pub then: Then,
+    /// What happens to the lease. An execution that has ended loses it in any case.
+    pub then: LeaseAction,
 }
 
-/// What becomes of a lease after a step.
+/// What happens to a lease after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// The worker goes on.
+pub enum LeaseAction {
+    /// The worker keeps it.
     Keep,
-    /// It is given up until a time, or a message, comes. A message that waits
-    /// already and was not taken is such a one.
+    /// The worker releases it until the wake time or until a message comes. An
+    /// unread message makes the execution due at once.
     Park {
-        /// The time.
+        /// The wake time.
         wake_at_ms: Option<i64>,
     },
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Appended {
-    /// How many messages wait that were not taken.
+pub struct AppendOutcome {
+    /// The number of unread messages.
     pub waiting: u64,
 }
 
-/// A message for an execution.
+/// A message to send to an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Post {
-    /// Names it, so that sending it twice is sending it once.
+pub struct NewMessage {
+    /// The idempotency key.
     pub key: String,
-    /// What it says.
+    /// The contents.
     pub body: String,
     /// When it is sent.
     pub at_ms: i64,
 }
 
-/// What came of a message.
+/// The outcome of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Posted {
-    /// It waits, under this number.
-    New(u64),
-    /// It came before, under this number, and may have been read.
-    Before(u64),
+pub enum PostOutcome {
+    /// The message is queued under this number.
+    Queued(u64),
+    /// The key was posted before, under this number; the message may already be
+    /// read.
+    Duplicate(u64),
 }
 
-/// A message that waits.
+/// A message in an inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// Its place among the messages of the execution; the first is 1.
+pub struct StoredMessage {
+    /// Its number among the messages of the execution; the first is 1.
     pub number: u64,
-    /// What names it.
+    /// The idempotency key.
     pub key: String,
-    /// What it says.
+    /// The contents.
     pub body: String,
     /// When it was sent.
     pub at_ms: i64,
 }
 
-/// What waits for one execution.
+/// The unread messages of one execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mail {
-    /// The execution, and the lease that it is held by.
+pub struct UnreadMessages {
+    /// The lease that holds the execution.
     pub lease: Lease,
     /// The messages in order.
-    pub messages: Vec<Message>,
+    pub messages: Vec<StoredMessage>,
 }

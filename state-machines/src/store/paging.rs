@@ -1,24 +1,23 @@
-//! Which events of a history are on a page, decided purely, while a store
-//! reads one entry after the other.
+//! Builds a page of a history while a store reads entry after entry. Pure.
 
 use super::limits::{HISTORY_MAX, HISTORY_PAGE_BYTES};
-use super::shown::{HistoryPage, HistoryQuery};
+use super::query::{HistoryPage, HistoryQuery};
 
-/// A page that is being filled.
+/// A page under construction.
 #[derive(Debug)]
-pub(super) struct Paging {
+pub(super) struct HistoryPageBuilder {
     newest_first: bool,
     limit: usize,
-    /// The id of the last event there is.
+    /// The id of the history's last event.
     last: u64,
-    /// The id of the event that comes next; none there is, at the end.
+    /// The id of the next event; outside of `1..=last` at the end.
     next: u64,
     bytes: usize,
     page: HistoryPage,
 }
 
-impl Paging {
-    /// Begins a page of a history that goes on with event `next_history_id`.
+impl HistoryPageBuilder {
+    /// Starts a page of a history whose next event will be `next_history_id`.
     pub(super) fn new(query: &HistoryQuery, next_history_id: u64) -> Self {
         let last = next_history_id - 1;
         let next = match (query.newest_first, query.after) {
@@ -40,15 +39,15 @@ impl Paging {
         }
     }
 
-    /// The event to go on with; `None` when the page is full or there are no
-    /// more.
+    /// The id of the next event to add; `None` when the page is full or the history
+    /// ends.
     pub(super) fn next(&self) -> Option<u64> {
         let full = self.page.events.len() >= self.limit || self.bytes >= HISTORY_PAGE_BYTES;
-        (self.is_there() && !full).then_some(self.next)
+        (self.has_next() && !full).then_some(self.next)
     }
 
-    /// Takes what belongs on the page of an entry's events.
-    pub(super) fn take(&mut self, first_history_id: u64, events: &[&str]) {
+    /// Adds those of an entry's events that belong on the page.
+    pub(super) fn add_events(&mut self, first_history_id: u64, events: &[&str]) {
         while let Some(id) = self.next()
             && let Some(place) = id.checked_sub(first_history_id)
             && let Some(event) = events.get(place as usize)
@@ -60,13 +59,13 @@ impl Paging {
         }
     }
 
-    /// The page.
+    /// The finished page.
     pub(super) fn finish(mut self) -> HistoryPage {
-        self.page.more = self.is_there();
+        self.page.more = self.has_next();
         self.page
     }
 
-    fn is_there(&self) -> bool {
+    fn has_next(&self) -> bool {
         (1..=self.last).contains(&self.next)
     }
 }

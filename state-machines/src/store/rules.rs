@@ -1,39 +1,42 @@
-//! What may happen to an execution, decided purely. Every store asks here,
-//! and then does what was decided.
+//! Decides what may happen to an execution. Pure: every store asks here first, and
+//! then writes the decision.
 
 use super::limits::{ENTRIES_MAX, MESSAGES_WAITING_MAX};
-use super::model::{Appended, Claimant, Lease, New, Start, Status, Step, Then};
-use super::{AppendError, ClaimError, CreateError, PostError, Unfit};
+use super::model::{
+    AppendOutcome, Claimant, ExecutionCreation, ExecutionStep, InitialLease, Lease, LeaseAction,
+    StoredStatus,
+};
+use super::{AppendError, CreateError, ExecutionClaimError, InvalidRecord, PostError};
 
-/// What must be known of an execution to decide.
+/// The part of an execution that decisions depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kept {
-    /// Its place among all executions.
+pub(super) struct ExecutionHead {
+    /// Its number, in order of creation.
     pub(super) number: u64,
-    pub(super) status: Status,
+    pub(super) status: StoredStatus,
     pub(super) next_seq: u64,
     pub(super) next_history_id: u64,
-    /// That of the last lease; 0 when there was none.
+    /// The fence of the last lease; 0 before the first.
     pub(super) fence: u64,
-    /// Who holds it.
+    /// The worker that holds it.
     pub(super) worker: Option<String>,
-    /// When it may be claimed: when the lease runs out, or when it is due.
+    /// When it may be claimed: its wake time, or the end of its lease.
     pub(super) due_at_ms: Option<i64>,
-    /// The last message's number, and when it came.
+    /// The number of the last message, and when it was posted.
     pub(super) posted: u64,
     pub(super) posted_at_ms: i64,
-    /// The last message that was read.
+    /// The number of the last read message.
     pub(super) taken: u64,
 }
 
-impl Kept {
-    /// A new execution, with its lease if it has one.
-    pub(super) fn new(number: u64, new: &New) -> (Self, Option<Lease>) {
-        let mut kept = Self {
+impl ExecutionHead {
+    /// The head of a new execution, and its lease if it has one.
+    pub(super) fn new(number: u64, new: &ExecutionCreation) -> (Self, Option<Lease>) {
+        let mut head = Self {
             number,
-            status: new.standing.status,
+            status: new.state.status,
             next_seq: 1 + new.entries.len() as u64,
-            next_history_id: 1 + history_of(&new.entries),
+            next_history_id: 1 + count_history_events(&new.entries),
             fence: 0,
             worker: None,
             due_at_ms: None,
@@ -41,57 +44,60 @@ impl Kept {
             posted_at_ms: 0,
             taken: 0,
         };
-        if !kept.status.is_open() {
-            return (kept, None);
+        if !head.status.is_open() {
+            return (head, None);
         }
         match &new.start {
-            Start::Held { worker, until_ms } => {
-                let lease = kept.give(&new.id, worker, *until_ms);
-                (kept, Some(lease))
+            InitialLease::Held { worker, until_ms } => {
+                let lease = head.grant_lease(&new.id, worker, *until_ms);
+                (head, Some(lease))
             }
-            Start::Parked { wake_at_ms } => {
-                kept.due_at_ms = *wake_at_ms;
-                (kept, None)
+            InitialLease::Parked { wake_at_ms } => {
+                head.due_at_ms = *wake_at_ms;
+                (head, None)
             }
         }
     }
 
-    /// How many messages were not read.
+    /// The number of unread messages.
     pub(super) fn waiting(&self) -> u64 {
         self.posted - self.taken
     }
 
-    /// Whether a lease with this fence holds.
+    /// Whether the lease with this fence is valid.
     pub(super) fn is_held_by(&self, fence: u64) -> bool {
         self.worker.is_some() && self.fence == fence
     }
 
-    /// Takes a step in. Refused, it leaves everything as it was.
-    pub(super) fn step(&mut self, step: &Step) -> Result<Appended, AppendError> {
+    /// Applies a step. A refused step changes nothing.
+    pub(super) fn apply_step(
+        &mut self,
+        step: &ExecutionStep,
+    ) -> Result<AppendOutcome, AppendError> {
         self.check(step)?;
-        self.status = step.standing.status;
+        self.status = step.state.status;
         self.next_seq += step.entries.len() as u64;
-        self.next_history_id += history_of(&step.entries);
+        self.next_history_id += count_history_events(&step.entries);
         self.taken = self.taken.max(step.taken);
         if !self.status.is_open() {
             self.worker = None;
             self.due_at_ms = None;
-        } else if let Then::Park { wake_at_ms } = step.then {
+        } else if let LeaseAction::Park { wake_at_ms } = step.then {
             self.worker = None;
             self.due_at_ms = wake_at_ms;
             if self.waiting() > 0 {
-                self.wake_by(self.posted_at_ms);
+                self.advance_due(self.posted_at_ms);
             }
         }
-        Ok(Appended {
+        Ok(AppendOutcome {
             waiting: self.waiting(),
         })
     }
 
-    fn check(&self, step: &Step) -> Result<(), AppendError> {
+    fn check(&self, step: &ExecutionStep) -> Result<(), AppendError> {
         let id = || step.lease.id.clone();
         if !self.is_held_by(step.lease.fence) {
-            return Err(fenced(&step.lease));
+            return Err(fenced_error(&step.lease));
         }
         if step.seq != self.next_seq {
             return Err(AppendError::Stale {
@@ -102,20 +108,20 @@ impl Kept {
         }
         let problem = if step.first_history_id != self.next_history_id {
             let (given, next) = (step.first_history_id, self.next_history_id);
-            format!("its history goes on with event {next}, not {given}")
+            format!("its next history event is {next}, not {given}")
         } else if step.taken > self.posted {
             let (taken, posted) = (step.taken, self.posted);
-            format!("it cannot have read message {taken}: there are {posted}")
+            format!("it cannot have read message {taken}: it has {posted} messages")
         } else if self.next_seq - 1 + step.entries.len() as u64 > ENTRIES_MAX {
-            format!("its journal is full: {ENTRIES_MAX} entries are kept")
+            format!("its journal is full: it has {ENTRIES_MAX} entries")
         } else {
             return Ok(());
         };
-        Err(Unfit(format!("the execution {}: {problem}", id())).into())
+        Err(InvalidRecord(format!("the execution {}: {problem}", id())).into())
     }
 
-    /// Takes a message in and gives it its number.
-    pub(super) fn post(&mut self, id: &str, at_ms: i64) -> Result<u64, PostError> {
+    /// Accepts a message and returns its number.
+    pub(super) fn accept_message(&mut self, id: &str, at_ms: i64) -> Result<u64, PostError> {
         if !self.status.is_open() {
             return Err(PostError::Ended {
                 id: id.to_owned(),
@@ -131,30 +137,36 @@ impl Kept {
         self.posted += 1;
         self.posted_at_ms = at_ms;
         if self.worker.is_none() {
-            self.wake_by(at_ms);
+            self.advance_due(at_ms);
         }
         Ok(self.posted)
     }
 
-    /// Leases it whether it is due or not, unless somebody holds it.
-    pub(super) fn claim(&mut self, id: &str, by: &Claimant) -> Result<Lease, ClaimError> {
+    /// Leases the execution, due or not, unless another lease is valid.
+    pub(super) fn grant_claim(
+        &mut self,
+        id: &str,
+        by: &Claimant,
+    ) -> Result<Lease, ExecutionClaimError> {
         if !self.status.is_open() {
-            return Err(ClaimError::Ended {
+            return Err(ExecutionClaimError::Ended {
                 id: id.to_owned(),
                 status: self.status,
             });
         }
         match (&self.worker, self.due_at_ms) {
-            (Some(worker), Some(until_ms)) if until_ms > by.now_ms => Err(ClaimError::Held {
-                id: id.to_owned(),
-                worker: worker.clone(),
-                until_ms,
-            }),
-            _ => Ok(self.give(id, &by.worker, by.until_ms)),
+            (Some(worker), Some(until_ms)) if until_ms > by.now_ms => {
+                Err(ExecutionClaimError::Held {
+                    id: id.to_owned(),
+                    worker: worker.clone(),
+                    until_ms,
+                })
+            }
+            _ => Ok(self.grant_lease(id, &by.worker, by.until_ms)),
         }
     }
 
-    /// Makes the lease with this fence run out later, if it holds.
+    /// Renews the lease with this fence; returns whether it was valid.
     pub(super) fn renew(&mut self, fence: u64, until_ms: i64) -> bool {
         let holds = self.is_held_by(fence);
         if holds {
@@ -163,13 +175,13 @@ impl Kept {
         holds
     }
 
-    /// Gives a lease up for a worker that has forgotten it.
-    pub(super) fn take_back(&mut self, now_ms: i64) {
+    /// Releases a lease for a worker that restarted.
+    pub(super) fn release_lease(&mut self, now_ms: i64) {
         self.worker = None;
         self.due_at_ms = Some(now_ms);
     }
 
-    fn give(&mut self, id: &str, worker: &str, until_ms: i64) -> Lease {
+    fn grant_lease(&mut self, id: &str, worker: &str, until_ms: i64) -> Lease {
         self.fence += 1;
         self.worker = Some(worker.to_owned());
         self.due_at_ms = Some(until_ms);
@@ -179,14 +191,18 @@ impl Kept {
         }
     }
 
-    fn wake_by(&mut self, at_ms: i64) {
+    fn advance_due(&mut self, at_ms: i64) {
         self.due_at_ms = Some(self.due_at_ms.map_or(at_ms, |due| due.min(at_ms)));
     }
 }
 
-/// Whether what was created under an id is what is to be created now. The
-/// workflow may have been deployed anew since: that is no part of the question.
-pub(super) fn same(new: &New, workflow: &str, input: &str) -> Result<(), CreateError> {
+/// Checks that an existing execution has the same workflow and input as a creation.
+/// The definition may differ: the workflow may have been deployed again.
+pub(super) fn check_same_execution(
+    new: &ExecutionCreation,
+    workflow: &str,
+    input: &str,
+) -> Result<(), CreateError> {
     let differs = if new.workflow != workflow {
         "workflow"
     } else if new.input != input {
@@ -200,14 +216,14 @@ pub(super) fn same(new: &New, workflow: &str, input: &str) -> Result<(), CreateE
     })
 }
 
-/// That of an execution which is held by another, by nobody, or is not there.
-pub(super) fn fenced(lease: &Lease) -> AppendError {
+/// The error for a lease that is lost, or whose execution does not exist.
+pub(super) fn fenced_error(lease: &Lease) -> AppendError {
     AppendError::Fenced {
         id: lease.id.clone(),
         fence: lease.fence,
     }
 }
 
-fn history_of(entries: &[super::Entry]) -> u64 {
+fn count_history_events(entries: &[super::JournalEntry]) -> u64 {
     entries.iter().map(|entry| entry.history.len() as u64).sum()
 }

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use ballast_state_machines::core::{Doing, Status};
+use ballast_state_machines::core::{ExecutionStatus, RunActivity};
 use ballast_state_machines::engine::{
-    AskError, Clock, Engine, Progress, Registry, Signal, TaskContext, TaskError,
+    CommandError, Engine, EngineClock, HandlerRegistry, ProgressReport, Signal, TaskContext,
+    TaskError,
 };
 use ballast_state_machines::store::PostError;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
-use super::world::{Place, begin, entered, history, is_doing, until};
+use super::world::{
+    TestEnvironment, begin, entered, history, is_doing, receive, until, wait_for_end,
+    wait_until_none_held,
+};
 
 fn approval(more: Value) -> Value {
     let mut task = json!({"Type": "Task", "Resource": "ask.waitForTaskToken", "Next": "Done"});
@@ -21,52 +25,52 @@ fn approval(more: Value) -> Value {
 }
 
 /// A task that hands its token over.
-fn asking() -> (Registry, mpsc::UnboundedReceiver<String>) {
+fn asking() -> (HandlerRegistry, mpsc::UnboundedReceiver<String>) {
     let (tell, tokens) = mpsc::unbounded_channel();
     let ask = move |_: Value, context: TaskContext| {
         tell.send(context.token().to_owned()).unwrap();
         async { Ok::<_, TaskError>(json!({"sent": true})) }
     };
     (
-        Registry::new().function("ask.waitForTaskToken", ask),
+        HandlerRegistry::new().with_function("ask.waitForTaskToken", ask),
         tokens,
     )
 }
 
 async fn parked(engine: &Engine, id: &str) {
     until(engine, id, |seen| {
-        is_doing(seen, "Ask", Doing::AwaitingCallback) && seen.summary.worker.is_none()
+        is_doing(seen, "Ask", RunActivity::AwaitingCallback) && seen.summary.worker.is_none()
     })
     .await;
 }
 
-pub(crate) async fn a_callback_is_waited_for(place: impl Place) {
+pub(crate) async fn a_callback_is_waited_for(env: impl TestEnvironment) {
     let (registry, mut tokens) = asking();
-    let engine = place.engine(registry.clone()).await;
+    let engine = env.engine(registry.clone()).await;
     let id = begin(&engine, &approval(json!({})), json!({})).await;
-    let token = tokens.recv().await.unwrap();
+    let token = receive(&mut tokens).await;
     parked(&engine, &id).await;
     // It was handed over, and is not handed over again after a crash.
     engine.kill().await;
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     let yes = Signal::Success(json!("yes"));
     let forged = format!("{}#{:016x}", token.rsplit_once('#').unwrap().0, 1);
     assert!(matches!(
         engine.signal(&forged, yes.clone()).await.unwrap_err(),
-        AskError::NotWaiting { id: named } if named == id
+        CommandError::NotWaiting { id: named } if named == id
     ));
     assert!(matches!(
         engine.signal("nonsense", yes.clone()).await.unwrap_err(),
-        AskError::BadToken
+        CommandError::BadToken
     ));
     engine.signal(&token, yes.clone()).await.unwrap();
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output, Some(json!("yes")));
     engine.signal(&token, yes).await.unwrap();
     let refused = engine.signal(&token, Signal::Success(json!("no"))).await;
     assert!(matches!(
         refused.unwrap_err(),
-        AskError::Post(PostError::Conflict { .. })
+        CommandError::Post(PostError::Conflict { .. })
     ));
     assert!(tokens.try_recv().is_err());
     let history = history(&engine, &id).await;
@@ -76,54 +80,57 @@ pub(crate) async fn a_callback_is_waited_for(place: impl Place) {
 
 /// While the execution goes on, only what it waits for is taken; the same
 /// answer may come again.
-pub(crate) async fn only_what_is_waited_for_is_answered(place: impl Place) {
+pub(crate) async fn only_what_is_waited_for_is_answered(env: impl TestEnvironment) {
     let (registry, mut tokens) = asking();
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     let mut definition = approval(json!({"Next": "Again"}));
     definition["States"]["Again"] =
         json!({"Type": "Task", "Resource": "ask.waitForTaskToken", "Next": "Done"});
     let id = begin(&engine, &definition, json!({})).await;
-    let first = tokens.recv().await.unwrap();
+    let first = receive(&mut tokens).await;
     parked(&engine, &id).await;
-    let waiting = engine.waiting(&id).await.unwrap().unwrap();
+    let waiting = engine.pending_callbacks(&id).await.unwrap().unwrap();
     assert_eq!(waiting.len(), 1);
     assert_eq!(
         (waiting[0].state.as_str(), &waiting[0].token),
         ("Ask", &first)
     );
-    assert_eq!(waiting[0].since_ms, place.clock().now_ms());
+    assert_eq!(waiting[0].since_ms, env.clock().now_ms());
     let (yes, no) = (Signal::Success(json!("yes")), Signal::Success(json!("no")));
     engine.signal(&first, yes.clone()).await.unwrap();
-    let second = tokens.recv().await.unwrap();
+    let second = receive(&mut tokens).await;
     until(&engine, &id, |seen| {
-        is_doing(seen, "Again", Doing::AwaitingCallback)
+        is_doing(seen, "Again", RunActivity::AwaitingCallback)
     })
     .await;
     engine.signal(&first, yes.clone()).await.unwrap();
     assert!(matches!(
         engine.signal(&first, no.clone()).await.unwrap_err(),
-        AskError::Post(PostError::Conflict { .. })
+        CommandError::Post(PostError::Conflict { .. })
     ));
     let never = format!("{id}#7#{:016x}", 1);
     for _ in 0..2 {
         let refused = engine.signal(&never, yes.clone()).await.unwrap_err();
-        assert!(matches!(refused, AskError::NotWaiting { .. }), "{refused}");
+        assert!(
+            matches!(refused, CommandError::NotWaiting { .. }),
+            "{refused}"
+        );
     }
-    let refused = engine.heartbeat(&first, Progress::default()).await;
-    assert!(matches!(refused, Err(AskError::NotWaiting { .. })));
+    let refused = engine.heartbeat(&first, ProgressReport::default()).await;
+    assert!(matches!(refused, Err(CommandError::NotWaiting { .. })));
     engine.signal(&second, no.clone()).await.unwrap();
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output, Some(json!("no")));
-    assert_eq!(engine.waiting(&id).await.unwrap(), Some(vec![]));
-    assert_eq!(engine.waiting("w:nobody").await.unwrap(), None);
+    assert_eq!(engine.pending_callbacks(&id).await.unwrap(), Some(vec![]));
+    assert_eq!(engine.pending_callbacks("w:nobody").await.unwrap(), None);
     assert!(matches!(
         engine.signal(&never, yes).await.unwrap_err(),
-        AskError::Post(PostError::Ended { .. })
+        CommandError::Post(PostError::Ended { .. })
     ));
 }
 
 /// Whoever takes work over may answer before the handler has returned.
-pub(crate) async fn a_callback_may_be_early(place: impl Place) {
+pub(crate) async fn a_callback_may_be_early(env: impl TestEnvironment) {
     let (tell, mut tokens) = mpsc::unbounded_channel();
     let ask = move |_: Value, context: TaskContext| {
         tell.send(context.token().to_owned()).unwrap();
@@ -132,30 +139,30 @@ pub(crate) async fn a_callback_may_be_early(place: impl Place) {
             Ok::<_, TaskError>(json!({"sent": true}))
         }
     };
-    let registry = Registry::new().function("ask.waitForTaskToken", ask);
-    let engine = place.engine(registry).await;
+    let registry = HandlerRegistry::new().with_function("ask.waitForTaskToken", ask);
+    let engine = env.engine(registry).await;
     let id = begin(&engine, &approval(json!({})), json!({})).await;
-    let token = tokens.recv().await.unwrap();
-    assert_eq!(engine.waiting(&id).await.unwrap(), Some(vec![]));
+    let token = receive(&mut tokens).await;
+    assert_eq!(engine.pending_callbacks(&id).await.unwrap(), Some(vec![]));
     let yes = Signal::Success(json!("yes"));
     engine.signal(&token, yes.clone()).await.unwrap();
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output, Some(json!("yes")));
     engine.signal(&token, yes).await.unwrap();
 }
 
-pub(crate) async fn a_callback_may_be_too_late(place: impl Place) {
+pub(crate) async fn a_callback_may_be_too_late(env: impl TestEnvironment) {
     let (registry, mut tokens) = asking();
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     let definition = approval(json!({"TimeoutSeconds": 3_600, "HeartbeatSeconds": 60}));
     let id = begin(&engine, &definition, json!({})).await;
-    let token = tokens.recv().await.unwrap();
+    let token = receive(&mut tokens).await;
     // Each is heard before time goes on: it is told as progress.
     for done in 1..=3 {
-        place.clock().advance_ms(59_000);
-        let progress = Progress {
+        env.clock().advance_ms(59_000);
+        let progress = ProgressReport {
             done,
-            ..Progress::default()
+            ..ProgressReport::default()
         };
         engine.heartbeat(&token, progress).await.unwrap();
         until(&engine, &id, |seen| {
@@ -165,8 +172,8 @@ pub(crate) async fn a_callback_may_be_too_late(place: impl Place) {
         })
         .await;
     }
-    place.clock().advance_ms(60_000);
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    env.clock().advance_ms(60_000);
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
     // Without heartbeats it waits in no memory, and its time runs there.
     let definition = approval(json!({"TimeoutSeconds": 3_600}));
@@ -174,16 +181,18 @@ pub(crate) async fn a_callback_may_be_too_late(place: impl Place) {
     let id = engine.start("w", "2", json!({})).await.unwrap();
     parked(&engine, &id).await;
     // It is put away durably first, and let go of right after.
-    while engine.held() > 0 {
-        tokio::task::yield_now().await;
-    }
-    place.clock().advance_ms(3_600_000);
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    wait_until_none_held(&engine).await;
+    env.clock().advance_ms(3_600_000);
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
 }
 
 /// A task that waits for a nod.
-fn nodding() -> (Registry, Arc<Notify>, mpsc::UnboundedReceiver<&'static str>) {
+fn nodding() -> (
+    HandlerRegistry,
+    Arc<Notify>,
+    mpsc::UnboundedReceiver<&'static str>,
+) {
     let nod = Arc::new(Notify::new());
     let (tell, said) = mpsc::unbounded_channel();
     let nodded = Arc::clone(&nod);
@@ -200,7 +209,11 @@ fn nodding() -> (Registry, Arc<Notify>, mpsc::UnboundedReceiver<&'static str>) {
             }
         }
     };
-    (Registry::new().function("work", work), nod, said)
+    (
+        HandlerRegistry::new().with_function("work", work),
+        nod,
+        said,
+    )
 }
 
 fn two_tasks() -> Value {
@@ -209,51 +222,54 @@ fn two_tasks() -> Value {
         "B": {"Type": "Task", "Resource": "work", "End": true}}})
 }
 
-pub(crate) async fn a_pause_begins_nothing(place: impl Place) {
+pub(crate) async fn a_pause_begins_nothing(env: impl TestEnvironment) {
     let (registry, nod, mut said) = nodding();
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     let id = begin(&engine, &two_tasks(), json!({})).await;
-    assert_eq!(said.recv().await, Some("begun"));
+    assert_eq!(receive(&mut said).await, "begun");
     engine.pause(&id).await.unwrap();
     until(&engine, &id, |seen| seen.summary.paused).await;
     nod.notify_one();
     // Its answer is kept, and it is put away.
     until(&engine, &id, |seen| {
-        is_doing(seen, "A", Doing::Ready) && seen.summary.worker.is_none()
+        is_doing(seen, "A", RunActivity::Ready) && seen.summary.worker.is_none()
     })
     .await;
     assert!(said.try_recv().is_err());
     engine.resume(&id).await.unwrap();
-    assert_eq!(said.recv().await, Some("begun"));
+    assert_eq!(receive(&mut said).await, "begun");
     nod.notify_one();
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output, Some(json!("nodded")));
 }
 
-pub(crate) async fn a_cancelled_execution_stops_its_tasks(place: impl Place) {
+pub(crate) async fn a_cancelled_execution_stops_its_tasks(env: impl TestEnvironment) {
     let (registry, _nod, mut said) = nodding();
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     let id = begin(&engine, &two_tasks(), json!({})).await;
-    assert_eq!(said.recv().await, Some("begun"));
+    assert_eq!(receive(&mut said).await, "begun");
     let cause = Some("not needed".to_owned());
     engine.cancel(&id, None, cause.clone()).await.unwrap();
-    assert_eq!(said.recv().await, Some("cancelled"));
-    let ended = engine.ended(&id).await.unwrap().unwrap();
-    assert_eq!(ended.summary.status, Status::Aborted);
+    assert_eq!(receive(&mut said).await, "cancelled");
+    let ended = wait_for_end(&engine, &id).await;
+    assert_eq!(ended.summary.status, ExecutionStatus::Aborted);
     assert_eq!((ended.error, ended.cause), (None, cause));
     assert_eq!(entered(&history(&engine, &id).await), ["A"]);
     let refused = engine.pause(&id).await.unwrap_err();
-    assert!(matches!(refused, AskError::Post(PostError::Ended { .. })));
+    assert!(matches!(
+        refused,
+        CommandError::Post(PostError::Ended { .. })
+    ));
 }
 
-pub(crate) async fn what_is_asked_of_nobody_is_refused(place: impl Place) {
-    let engine = place.engine(Registry::new()).await;
+pub(crate) async fn what_is_asked_of_nobody_is_refused(env: impl TestEnvironment) {
+    let engine = env.engine(HandlerRegistry::new()).await;
     let refused = engine.pause("w:nobody").await.unwrap_err();
     assert!(matches!(
         refused,
-        AskError::Post(PostError::NotFound { .. })
+        CommandError::Post(PostError::NotFound { .. })
     ));
     assert_eq!(engine.get("w:nobody").await.unwrap(), None);
-    assert_eq!(engine.ended("w:nobody").await.unwrap(), None);
+    assert_eq!(engine.wait_for_end("w:nobody").await.unwrap(), None);
     assert_eq!(engine.position("w:nobody").await.unwrap(), None);
 }

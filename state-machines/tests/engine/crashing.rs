@@ -3,14 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use ballast_state_machines::core::{Doing, Status};
+use ballast_state_machines::core::{ExecutionStatus, RunActivity};
 use ballast_state_machines::engine::{
-    Description, Engine, ManualClock, Registry, Settings, StartError, TaskContext, TaskError,
+    Engine, EngineSettings, ExecutionDetails, HandlerRegistry, ManualEngineClock, StartError,
+    TaskContext, TaskError,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::world::{Place, START_MS, begin, history, is_doing, until};
+use super::world::{
+    START_MS, TestEnvironment, begin, history, is_doing, receive, until, wait_for_end,
+    wait_for_engine_loops, within,
+};
 
 fn one_task() -> Value {
     json!({"StartAt": "T", "States": {"T": {"Type": "Task", "Resource": "work", "End": true}}})
@@ -18,7 +22,7 @@ fn one_task() -> Value {
 
 /// A task that tells its key, and does not end until it is cancelled: then
 /// well or badly.
-fn endless(ends_well: bool) -> (Registry, mpsc::UnboundedReceiver<String>) {
+fn endless(ends_well: bool) -> (HandlerRegistry, mpsc::UnboundedReceiver<String>) {
     let (tell, said) = mpsc::unbounded_channel();
     let work = move |_: Value, context: TaskContext| {
         let tell = tell.clone();
@@ -32,103 +36,108 @@ fn endless(ends_well: bool) -> (Registry, mpsc::UnboundedReceiver<String>) {
             }
         }
     };
-    (Registry::new().function("work", work), said)
+    (HandlerRegistry::new().with_function("work", work), said)
 }
 
 async fn quick(_: Value, context: TaskContext) -> Result<String, TaskError> {
     Ok(context.idempotency_key().to_owned())
 }
 
-pub(crate) async fn a_task_in_flight_is_run_again(place: impl Place) {
+pub(crate) async fn a_task_in_flight_is_run_again(env: impl TestEnvironment) {
     let (registry, mut said) = endless(true);
-    let engine = place.engine(registry.clone()).await;
+    let engine = env.engine(registry.clone()).await;
     let id = begin(&engine, &one_task(), json!({})).await;
-    let first = said.recv().await.unwrap();
+    let first = receive(&mut said).await;
     for _ in 0..3 {
         drop(engine.clone());
     }
     engine.kill().await;
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     // A task may hear that it is cancelled before it is dropped.
     let again = loop {
-        let heard = said.recv().await.unwrap();
+        let heard = receive(&mut said).await;
         if heard != "cancelled" {
             break heard;
         }
     };
     assert_eq!(again, first);
     engine.kill().await;
-    let engine = place.engine(Registry::new().function("work", quick)).await;
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("work", quick))
+        .await;
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output, Some(json!(first)));
     history(&engine, &id).await;
 }
 
 /// What a task may take is counted from when it was ordered, whoever runs it.
-pub(crate) async fn a_crash_gives_a_task_no_more_time(place: impl Place) {
+pub(crate) async fn a_crash_gives_a_task_no_more_time(env: impl TestEnvironment) {
     let (registry, mut said) = endless(true);
-    let engine = place.engine(registry.clone()).await;
+    let engine = env.engine(registry.clone()).await;
     let mut definition = one_task();
     definition["States"]["T"]["TimeoutSeconds"] = json!(6);
     definition["States"]["T"]["HeartbeatSeconds"] = json!(5);
     let id = begin(&engine, &definition, json!({})).await;
-    said.recv().await.unwrap();
-    place.clock().advance_ms(1_000);
+    receive(&mut said).await;
+    env.clock().advance_ms(1_000);
     engine.kill().await;
-    place.clock().advance_ms(9_000);
-    let engine = place.engine(registry).await;
-    let ended = engine.ended(&id).await.unwrap().unwrap();
-    assert_eq!(ended.summary.status, Status::Failed);
+    env.clock().advance_ms(9_000);
+    let engine = env.engine(registry).await;
+    let ended = wait_for_end(&engine, &id).await;
+    assert_eq!(ended.summary.status, ExecutionStatus::Failed);
     assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
     assert_eq!(ended.summary.ended_at_ms, Some(START_MS + 10_000));
 }
 
 /// Nobody can have heard of a task while no engine ran it: its silence counts
 /// from when it is begun again.
-pub(crate) async fn a_crash_is_no_silence(place: impl Place) {
+pub(crate) async fn a_crash_is_no_silence(env: impl TestEnvironment) {
     let (registry, mut said) = endless(true);
-    let engine = place.engine(registry.clone()).await;
+    let engine = env.engine(registry.clone()).await;
     let mut definition = one_task();
     definition["States"]["T"]["TimeoutSeconds"] = json!(60);
     definition["States"]["T"]["HeartbeatSeconds"] = json!(5);
     let id = begin(&engine, &definition, json!({})).await;
-    said.recv().await.unwrap();
+    receive(&mut said).await;
     engine.kill().await;
-    place.clock().advance_ms(30_000);
-    let engine = place.engine(registry).await;
-    while said.recv().await.unwrap() == "cancelled" {}
-    place.clock().advance_ms(5_000);
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    env.clock().advance_ms(30_000);
+    let engine = env.engine(registry).await;
+    while receive(&mut said).await == "cancelled" {}
+    env.clock().advance_ms(5_000);
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
     assert_eq!(ended.summary.ended_at_ms, Some(START_MS + 35_000));
 }
 
-pub(crate) async fn a_lost_lease_stops_the_tasks(place: impl Place) {
+pub(crate) async fn a_lost_lease_stops_the_tasks(env: impl TestEnvironment) {
     let (registry, mut said) = endless(true);
-    let slow = ManualClock::at(START_MS);
-    let settings = Settings {
+    let slow = ManualEngineClock::starting_at(START_MS);
+    let settings = EngineSettings {
         worker: "slow".to_owned(),
-        ..Settings::default()
+        ..EngineSettings::default()
     };
     let clock = Arc::new(slow.clone());
-    let engine = Engine::new(place.store(), registry, clock, settings)
+    let engine = Engine::new(env.store(), registry, clock, settings)
         .await
         .unwrap();
     let id = begin(&engine, &one_task(), json!({})).await;
-    let key = said.recv().await.unwrap();
+    let key = receive(&mut said).await;
     // For another, whose clock is ahead, the lease has run out.
-    place.clock().advance_ms(Settings::default().lease_ms);
-    let other = place.engine(Registry::new().function("work", quick)).await;
-    let ended = other.ended(&id).await.unwrap().unwrap();
+    env.clock().advance_ms(EngineSettings::default().lease_ms);
+    let other = env
+        .engine(HandlerRegistry::new().with_function("work", quick))
+        .await;
+    let ended = wait_for_end(&other, &id).await;
     assert_eq!(ended.output, Some(json!(key)));
-    slow.advance_ms(Settings::default().lease_ms);
-    assert_eq!(said.recv().await.unwrap(), "cancelled");
+    wait_for_engine_loops(&slow).await;
+    slow.advance_ms(EngineSettings::default().lease_ms);
+    assert_eq!(receive(&mut said).await, "cancelled");
     until(&engine, &id, |seen| seen.is_ended()).await;
     assert_eq!(history(&engine, &id).await, history(&other, &id).await);
 }
 
 /// A task knows how long nobody takes its execution over, and hears of renewals.
-pub(crate) async fn a_task_knows_how_long_it_is_held(place: impl Place) {
+pub(crate) async fn a_task_knows_how_long_it_is_held(env: impl TestEnvironment) {
     let (show, mut shown) = mpsc::unbounded_channel::<TaskContext>();
     let work = move |_: Value, context: TaskContext| {
         let show = show.clone();
@@ -138,30 +147,35 @@ pub(crate) async fn a_task_knows_how_long_it_is_held(place: impl Place) {
             Ok::<_, TaskError>("in time")
         }
     };
-    let engine = place.engine(Registry::new().function("work", work)).await;
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("work", work))
+        .await;
     begin(&engine, &one_task(), json!({})).await;
-    let context = shown.recv().await.unwrap();
-    let whole = Settings::default().lease_ms;
+    let context = receive(&mut shown).await;
+    let whole = EngineSettings::default().lease_ms;
     assert_eq!(context.lease_left_ms(), whole);
+    let clock = env.clock();
+    // The engine looks every `poll_ms` whether a third of the lease has passed.
     let before_renewal = whole / 3 - 1;
-    place.clock().advance_ms(before_renewal);
+    wait_for_engine_loops(&clock).await;
+    clock.advance_ms(before_renewal);
+    wait_for_engine_loops(&clock).await;
     assert_eq!(context.lease_left_ms(), whole - before_renewal);
-    place.clock().advance_ms(1);
-    while context.lease_left_ms() != whole {
-        tokio::task::yield_now().await;
-    }
+    clock.advance_ms(EngineSettings::default().poll_ms);
+    wait_for_engine_loops(&clock).await;
+    assert_eq!(context.lease_left_ms(), whole);
 }
 
-pub(crate) async fn a_stop_lets_tasks_finish(place: impl Place) {
+pub(crate) async fn a_stop_lets_tasks_finish(env: impl TestEnvironment) {
     for ends_well in [true, false] {
         let (registry, mut said) = endless(ends_well);
-        let engine = place.engine(registry).await;
+        let engine = env.engine(registry).await;
         engine.deploy("w", &one_task().to_string()).await.unwrap();
         let name = format!("well-{ends_well}");
         let id = engine.start("w", &name, json!({})).await.unwrap();
-        let key = said.recv().await.unwrap();
+        let key = receive(&mut said).await;
         engine.stop().await;
-        assert_eq!(said.recv().await.unwrap(), "cancelled");
+        assert_eq!(receive(&mut said).await, "cancelled");
         assert!(engine.start("w", "more", json!({})).await.is_err());
         let seen = engine.get(&id).await.unwrap().unwrap();
         assert_eq!(seen.summary.worker, None);
@@ -169,39 +183,46 @@ pub(crate) async fn a_stop_lets_tasks_finish(place: impl Place) {
             assert_eq!(seen.output, Some(json!("in time")));
         } else {
             // To give up because the engine stops is not to fail.
-            assert!(is_doing(&seen, "T", Doing::Working));
-            let engine = place.engine(Registry::new().function("work", quick)).await;
-            let ended = engine.ended(&id).await.unwrap().unwrap();
+            assert!(is_doing(&seen, "T", RunActivity::Working));
+            let engine = env
+                .engine(HandlerRegistry::new().with_function("work", quick))
+                .await;
+            let ended = wait_for_end(&engine, &id).await;
             assert_eq!(ended.output, Some(json!(key)));
         }
     }
 }
 
-pub(crate) async fn without_its_handler_an_execution_waits(place: impl Place) {
+pub(crate) async fn without_its_handler_an_execution_waits(env: impl TestEnvironment) {
     let (registry, mut said) = endless(true);
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     let id = begin(&engine, &one_task(), json!({})).await;
-    said.recv().await.unwrap();
+    receive(&mut said).await;
     engine.kill().await;
-    let engine = place.engine(Registry::new()).await;
-    // It is claimed, found wanting, and left alone.
-    let seen = loop {
-        let seen = engine.get(&id).await.unwrap().unwrap();
-        if seen.summary.worker.is_some() {
-            break seen;
+    let engine = env.engine(HandlerRegistry::new()).await;
+    // The engine claims it, finds no handler, and leaves it alone.
+    let claimed = async {
+        loop {
+            let seen = engine.get(&id).await.unwrap().unwrap();
+            if seen.summary.worker.is_some() {
+                break seen;
+            }
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
     };
-    assert_eq!(seen.summary.status, Status::Running);
-    assert_eq!(engine.held(), 0);
+    let seen = within("the engine to claim the execution", claimed).await;
+    assert_eq!(seen.summary.status, ExecutionStatus::Running);
+    assert_eq!(engine.held_count(), 0);
     engine.kill().await;
-    let engine = place.engine(Registry::new().function("work", quick)).await;
-    let ended = engine.ended(&id).await.unwrap().unwrap();
-    assert_eq!(ended.summary.status, Status::Succeeded);
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("work", quick))
+        .await;
+    let ended = wait_for_end(&engine, &id).await;
+    assert_eq!(ended.summary.status, ExecutionStatus::Succeeded);
 }
 
 /// Every task is run, its engine dies, and it is run again by the next one.
-pub(crate) async fn everything_twice_ends_the_same(place: impl Place) {
+pub(crate) async fn everything_twice_ends_the_same(env: impl TestEnvironment) {
     let definition = json!({"StartAt": "A", "States": {
         "A": {"Type": "Task", "Resource": "work", "Next": "P"},
         "P": {"Type": "Parallel", "Next": "W", "Branches": [
@@ -228,23 +249,24 @@ pub(crate) async fn everything_twice_ends_the_same(place: impl Place) {
             Ok::<_, TaskError>(key)
         }
     };
-    let registry = Registry::new().function("work", work);
-    let mut engine = place.engine(registry.clone()).await;
+    let registry = HandlerRegistry::new().with_function("work", work);
+    let mut engine = env.engine(registry.clone()).await;
     let id = begin(&engine, &definition, json!({})).await;
-    let clock: ManualClock = place.clock();
+    let clock: ManualEngineClock = env.clock();
     let ended = loop {
-        let stands = |seen: &Description| seen.is_ended() || is_doing(seen, "W", Doing::Waiting);
+        let stands =
+            |seen: &ExecutionDetails| seen.is_ended() || is_doing(seen, "W", RunActivity::Waiting);
         tokio::select! {
             seen = until(&engine, &id, stands) => {
                 if seen.is_ended() {
                     break seen;
                 }
                 clock.advance_ms(60_000);
-                until(&engine, &id, |seen| !is_doing(seen, "W", Doing::Waiting)).await;
+                until(&engine, &id, |seen| !is_doing(seen, "W", RunActivity::Waiting)).await;
             }
             Some(()) = dying.recv() => {
                 engine.kill().await;
-                engine = place.engine(registry.clone()).await;
+                engine = env.engine(registry.clone()).await;
             }
         }
     };
@@ -257,12 +279,12 @@ pub(crate) async fn everything_twice_ends_the_same(place: impl Place) {
 
 /// What is started while the engine stops is refused, or is durable and found
 /// by the next one; nobody waits for ever.
-pub(crate) async fn starts_and_a_stop_at_once(place: impl Place) {
-    let registry = Registry::new().function("work", quick);
+pub(crate) async fn starts_and_a_stop_at_once(env: impl TestEnvironment) {
+    let registry = HandlerRegistry::new().with_function("work", quick);
     let mut started = Vec::new();
     let mut refused = 0;
     for round in 0..20 {
-        let engine = place.engine(registry.clone()).await;
+        let engine = env.engine(registry.clone()).await;
         engine.deploy("w", &one_task().to_string()).await.unwrap();
         let starts = (0..20).map(|number| {
             let engine = engine.clone();
@@ -274,7 +296,7 @@ pub(crate) async fn starts_and_a_stop_at_once(place: impl Place) {
             tokio::task::yield_now().await;
         }
         engine.stop().await;
-        assert_eq!(engine.held(), 0);
+        assert_eq!(engine.held_count(), 0);
         for start in starts {
             match start.await.unwrap() {
                 Ok(id) => started.push(id),
@@ -286,12 +308,12 @@ pub(crate) async fn starts_and_a_stop_at_once(place: impl Place) {
     assert_eq!(started.len() + refused, 400);
     for id in &started {
         // Nobody holds what is left of them.
-        let seen = place.store().get(id).await.unwrap().unwrap();
+        let seen = env.store().get(id).await.unwrap().unwrap();
         assert_eq!(seen.row.worker, None);
     }
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     for id in started {
-        let ended = engine.ended(&id).await.unwrap().unwrap();
-        assert_eq!(ended.summary.status, Status::Succeeded);
+        let ended = wait_for_end(&engine, &id).await;
+        assert_eq!(ended.summary.status, ExecutionStatus::Succeeded);
     }
 }

@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ballast_state_machines::core::{HistoryEvent, Status};
-use ballast_state_machines::definitions::{self, BuiltIn};
+use ballast_state_machines::core::{ExecutionStatus, HistoryEvent};
+use ballast_state_machines::definitions::{self, BuiltInWorkflow};
 use ballast_state_machines::engine::{
-    Answer, Description, Engine, Handler, Registry, Settings, TaskContext, TaskError,
+    Engine, EngineSettings, ExecutionDetails, Handler, HandlerRegistry, TaskContext, TaskError,
+    TaskOutcome,
 };
 use ballast_state_machines::store::{HistoryQuery, MemoryStore};
 use serde_json::{Value, json};
@@ -63,7 +64,7 @@ struct Work {
 
 #[async_trait]
 impl Handler for Work {
-    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError> {
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<TaskOutcome, TaskError> {
         let key = context.idempotency_key().to_owned();
         let is_first = {
             let mut runs = self.runs.lock().unwrap();
@@ -87,23 +88,23 @@ impl Handler for Work {
         if failing.any(|state| state == context.state()) {
             return Err(TaskError::new("Test.Broken", "it was planned"));
         }
-        Ok(Answer::Done(good(context.state(), &input)))
+        Ok(TaskOutcome::Done(good(context.state(), &input)))
     }
 }
 
 struct Ran {
-    ended: Description,
+    ended: ExecutionDetails,
     entered: Vec<String>,
     runs: HashMap<String, u64>,
     /// How many tasks each state had, however often they were run.
     tries: HashMap<String, u64>,
 }
 
-fn run(known: BuiltIn, fate: Fate<'_>) -> Ran {
+fn run(known: BuiltInWorkflow, fate: Fate<'_>) -> Ran {
     paused::run(play(known, fate))
 }
 
-async fn play(known: BuiltIn, fate: Fate<'_>) -> Ran {
+async fn play(known: BuiltInWorkflow, fate: Fate<'_>) -> Ran {
     let (die, mut dying) = mpsc::unbounded_channel();
     let work = Arc::new(Work {
         fails: fate.fails.iter().map(|state| (*state).to_owned()).collect(),
@@ -114,14 +115,14 @@ async fn play(known: BuiltIn, fate: Fate<'_>) -> Ran {
     });
     let definitions = definitions::ALL.map(|known| known.definition().unwrap());
     let resources = definitions.iter();
-    let resources = resources.flat_map(|definition| Registry::new().missing(definition));
-    let registry = resources.fold(Registry::new(), |registry, name| {
-        registry.handler(name, work.clone())
+    let resources = resources.flat_map(|definition| HandlerRegistry::new().missing(definition));
+    let registry = resources.fold(HandlerRegistry::new(), |registry, name| {
+        registry.with_handler(name, work.clone())
     });
     let (store, clock) = (MemoryStore::new(), Arc::new(Paused::new()));
-    let settings = Settings {
-        chance: Arc::new(|| 7),
-        ..Settings::default()
+    let settings = EngineSettings {
+        random_seed: Arc::new(|| 7),
+        ..EngineSettings::default()
     };
     let open = async || {
         let (store, registry) = (Arc::new(store.clone()), registry.clone());
@@ -129,13 +130,13 @@ async fn play(known: BuiltIn, fate: Fate<'_>) -> Ran {
         engine.await.unwrap()
     };
     let mut engine = open().await;
-    for BuiltIn { name, text } in definitions::ALL {
+    for BuiltInWorkflow { name, text } in definitions::ALL {
         engine.deploy(name, text).await.unwrap();
     }
     let id = engine.start(known.name, "1", json!({})).await.unwrap();
     let ended = loop {
         tokio::select! {
-            ended = engine.ended(&id) => break ended.unwrap().unwrap(),
+            ended = engine.wait_for_end(&id) => break ended.unwrap().unwrap(),
             Some(()) = dying.recv() => {
                 engine.kill().await;
                 engine = open().await;
@@ -163,7 +164,7 @@ async fn play(known: BuiltIn, fate: Fate<'_>) -> Ran {
 }
 
 /// The states whose work is a task, and where an error of theirs leads.
-fn tasks(known: BuiltIn) -> Vec<(String, String)> {
+fn tasks(known: BuiltInWorkflow) -> Vec<(String, String)> {
     let source: Value = serde_json::from_str(known.text).unwrap();
     let mut found = Vec::new();
     collect(&source["States"], &mut found);
@@ -188,7 +189,7 @@ fn they_complete() {
         let ran = run(known, Fate::default());
         assert_eq!(
             ran.ended.summary.status,
-            Status::Succeeded,
+            ExecutionStatus::Succeeded,
             "{}",
             known.name
         );
@@ -234,7 +235,7 @@ fn they_unwind_as_drawn_when_a_task_fails() {
                 assert!(next.contains(&caught), "{} {task}: {next:?}", known.name);
                 // A move that fails leaves its slice where it was; the others go on.
                 let goes_on = caught == "NoteFailure";
-                let ended_well = ran.ended.summary.status == Status::Succeeded;
+                let ended_well = ran.ended.summary.status == ExecutionStatus::Succeeded;
                 assert_eq!(ended_well, goes_on, "{} {task}", known.name);
             }
         }
@@ -243,7 +244,7 @@ fn they_unwind_as_drawn_when_a_task_fails() {
 
 #[test]
 fn before_the_point_of_no_return_a_move_is_rolled_back() {
-    let known = BuiltIn::find("move-tenant").unwrap();
+    let known = BuiltInWorkflow::find("move-tenant").unwrap();
     for task in [
         "PlanMove",
         "EnsureParquetBackfill",
@@ -269,7 +270,7 @@ fn before_the_point_of_no_return_a_move_is_rolled_back() {
 /// look at, with what was wrong with the rollback.
 #[test]
 fn a_rollback_that_fails_is_stuck_and_says_so() {
-    let known = BuiltIn::find("move-tenant").unwrap();
+    let known = BuiltInWorkflow::find("move-tenant").unwrap();
     for task in ["WaitForSync", "UpdateTenantRouting"] {
         for dies in [false, true] {
             let fails = &[task, "Rollback"];
@@ -282,7 +283,7 @@ fn a_rollback_that_fails_is_stuck_and_says_so() {
             );
             assert_eq!(ran.ended.error.as_deref(), Some("Ballast.RollbackStuck"));
             assert_eq!(ran.ended.cause.as_deref(), Some("it was planned"));
-            assert_eq!(ran.ended.summary.status, Status::Failed);
+            assert_eq!(ran.ended.summary.status, ExecutionStatus::Failed);
             let tries = ran.tries.get("Rollback").copied();
             assert_eq!(tries, Some(101), "{task}");
         }

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use ballast_state_machines::core::Status;
-use ballast_state_machines::engine::{Clock, Progress, Registry, TaskContext, TaskError};
+use ballast_state_machines::core::ExecutionStatus;
+use ballast_state_machines::engine::{
+    EngineClock, HandlerRegistry, ProgressReport, TaskContext, TaskError,
+};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
-use super::world::{Place, begin, entered, history, until};
+use super::world::{TestEnvironment, begin, entered, history, receive, until, wait_for_end};
 
 /// A task that tells when it is begun and when it is cancelled, and beats when
 /// it is told to.
 struct Stubborn {
-    registry: Registry,
+    registry: HandlerRegistry,
     said: mpsc::UnboundedReceiver<&'static str>,
     beat: mpsc::UnboundedSender<()>,
 }
@@ -30,7 +32,7 @@ fn stubborn() -> Stubborn {
                 tokio::select! {
                     () = context.cancelled() => break,
                     Some(()) = beats.recv() => {
-                        context.heartbeat(Progress {
+                        context.heartbeat(ProgressReport {
                             done: 3,
                             total: Some(4),
                             unit: "rows".to_owned(),
@@ -46,7 +48,7 @@ fn stubborn() -> Stubborn {
         }
     };
     Stubborn {
-        registry: Registry::new().function("work", work),
+        registry: HandlerRegistry::new().with_function("work", work),
         said,
         beat,
     }
@@ -67,58 +69,60 @@ fn definition(patience: &Value) -> Value {
         "Broken": {"Type": "Succeed"}}})
 }
 
-pub(crate) async fn a_task_that_takes_too_long_is_stopped(place: impl Place) {
+pub(crate) async fn a_task_that_takes_too_long_is_stopped(env: impl TestEnvironment) {
     let Stubborn {
         registry, mut said, ..
     } = stubborn();
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     let definition = definition(&json!({"TimeoutSeconds": 5}));
     let id = begin(&engine, &definition, json!({})).await;
-    assert_eq!(said.recv().await, Some("begun"));
-    place.clock().advance_ms(4_999);
+    assert_eq!(receive(&mut said).await, "begun");
+    env.clock().advance_ms(4_999);
     assert!(!engine.get(&id).await.unwrap().unwrap().is_ended());
-    place.clock().advance_ms(1);
-    assert_eq!(said.recv().await, Some("cancelled"));
-    engine.ended(&id).await.unwrap();
+    env.clock().advance_ms(1);
+    assert_eq!(receive(&mut said).await, "cancelled");
+    wait_for_end(&engine, &id).await;
     let history = history(&engine, &id).await;
     assert_eq!(entered(&history), ["T", "Late"]);
 }
 
-pub(crate) async fn a_task_that_falls_silent_is_stopped(place: impl Place) {
+pub(crate) async fn a_task_that_falls_silent_is_stopped(env: impl TestEnvironment) {
     let Stubborn {
         registry,
         mut said,
         beat,
     } = stubborn();
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     let definition = definition(&json!({"TimeoutSeconds": 60, "HeartbeatSeconds": 5}));
     let id = begin(&engine, &definition, json!({})).await;
-    assert_eq!(said.recv().await, Some("begun"));
+    assert_eq!(receive(&mut said).await, "begun");
     for _ in 0..4 {
-        place.clock().advance_ms(4_999);
+        env.clock().advance_ms(4_999);
         beat.send(()).unwrap();
-        assert_eq!(said.recv().await, Some("beaten"));
+        assert_eq!(receive(&mut said).await, "beaten");
     }
     let seen = until(&engine, &id, |seen| !seen.progress.is_empty()).await;
     assert_eq!(seen.progress, engine.progress(&id));
     let told = &seen.progress[0];
     assert_eq!((told.state.as_str(), told.progress.done), ("T", 3));
-    assert_eq!(told.at_ms, place.clock().now_ms());
-    place.clock().advance_ms(5_000);
-    assert_eq!(said.recv().await, Some("cancelled"));
-    engine.ended(&id).await.unwrap();
+    assert_eq!(told.at_ms, env.clock().now_ms());
+    env.clock().advance_ms(5_000);
+    assert_eq!(receive(&mut said).await, "cancelled");
+    wait_for_end(&engine, &id).await;
     let history = history(&engine, &id).await;
     assert_eq!(entered(&history), ["T", "Silent"]);
 }
 
-pub(crate) async fn a_panic_fails_the_task(place: impl Place) {
+pub(crate) async fn a_panic_fails_the_task(env: impl TestEnvironment) {
     let work = |_: Value, context: TaskContext| async move {
         assert!(context.attempt() > 9, "it cannot be helped");
         Ok::<_, TaskError>(())
     };
-    let engine = place.engine(Registry::new().function("work", work)).await;
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("work", work))
+        .await;
     let id = begin(&engine, &definition(&json!({})), json!({})).await;
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(
         ended.output.unwrap()["error"],
         json!({"Error": "Task.Panicked",
@@ -126,26 +130,30 @@ pub(crate) async fn a_panic_fails_the_task(place: impl Place) {
     );
 }
 
-pub(crate) async fn a_handler_must_understand_its_input(place: impl Place) {
+pub(crate) async fn a_handler_must_understand_its_input(env: impl TestEnvironment) {
     let work = |_: u64, _: TaskContext| async move { Ok::<_, TaskError>(()) };
-    let engine = place.engine(Registry::new().function("work", work)).await;
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("work", work))
+        .await;
     let plain = json!({"StartAt": "T", "States": {
         "T": {"Type": "Task", "Resource": "work", "End": true}}});
     let id = begin(&engine, &plain, json!("three")).await;
-    let ended = engine.ended(&id).await.unwrap().unwrap();
-    assert_eq!(ended.summary.status, Status::Failed);
+    let ended = wait_for_end(&engine, &id).await;
+    assert_eq!(ended.summary.status, ExecutionStatus::Failed);
     assert_eq!(ended.error.as_deref(), Some("Task.BadInput"));
     assert!(ended.cause.unwrap().contains("\"three\""));
 }
 
 /// What the store would refuse for ever ends in a failure: an answer that is
 /// too large is its task's, and can be caught.
-pub(crate) async fn an_answer_that_cannot_be_kept_fails_the_task(place: impl Place) {
+pub(crate) async fn an_answer_that_cannot_be_kept_fails_the_task(env: impl TestEnvironment) {
     let work = |_: Value, _: TaskContext| async move { Ok::<_, TaskError>("x".repeat(17 << 20)) };
-    let engine = place.engine(Registry::new().function("work", work)).await;
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("work", work))
+        .await;
     let id = begin(&engine, &definition(&json!({})), json!({})).await;
-    let ended = engine.ended(&id).await.unwrap().unwrap();
-    assert_eq!(ended.summary.status, Status::Succeeded);
+    let ended = wait_for_end(&engine, &id).await;
+    assert_eq!(ended.summary.status, ExecutionStatus::Succeeded);
     let error = &ended.output.unwrap()["error"];
     assert_eq!(error["Error"], "States.DataLimitExceeded");
     assert_eq!(entered(&history(&engine, &id).await), ["T", "Broken"]);

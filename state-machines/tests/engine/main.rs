@@ -1,5 +1,5 @@
-//! The durable engine, on every store: what it does, what it refuses, and that
-//! it goes on where it was. The clock is moved by hand, and nothing sleeps.
+//! Tests of the durable engine on every store: running, refusing, and resuming after
+//! crashes. Most tests move a manual clock and never sleep.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ mod running;
 mod thinking;
 mod world;
 
-use world::{Files, Memory, Place};
+use world::{MemoryEnvironment, SqliteEnvironment, TestEnvironment};
 
 macro_rules! suite {
     ($($module:ident { $($case:ident)+ })+) => {
@@ -30,7 +30,10 @@ macro_rules! suite {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    $module::$case(Memory::fresh().await).await;
+                    world::within_case(stringify!($case), async {
+                        $module::$case(MemoryEnvironment::fresh().await).await;
+                    })
+                    .await;
                 }
             )+)+
         }
@@ -39,7 +42,10 @@ macro_rules! suite {
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
-                    $module::$case(Files::fresh().await).await;
+                    world::within_case(stringify!($case), async {
+                        $module::$case(SqliteEnvironment::fresh().await).await;
+                    })
+                    .await;
                 }
             )+)+
         }

@@ -1,12 +1,16 @@
 //! Executions that start executions.
 
-use ballast_state_machines::core::{Doing, Status};
-use ballast_state_machines::engine::{Engine, Registry, Settings, Signal, TaskContext, TaskError};
-use ballast_state_machines::store::Query;
+use ballast_state_machines::core::{ExecutionStatus, RunActivity};
+use ballast_state_machines::engine::{
+    Engine, EngineSettings, HandlerRegistry, Signal, TaskContext, TaskError,
+};
+use ballast_state_machines::store::ExecutionQuery;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::world::{Place, begin, history, is_doing, until};
+use super::world::{
+    TestEnvironment, begin, history, is_doing, receive, until, wait_for_end, wait_until_none_held,
+};
 
 const SYNC: &str = "arn:aws:states:::states:startExecution.sync";
 const SYNC_2: &str = "arn:aws:states:::states:startExecution.sync:2";
@@ -34,18 +38,18 @@ async fn work(input: Value, _: TaskContext) -> Result<Value, TaskError> {
     }
 }
 
-fn working() -> Registry {
-    Registry::new().function("work", work)
+fn working() -> HandlerRegistry {
+    HandlerRegistry::new().with_function("work", work)
 }
 
 /// A child that says that it has begun, and waits for an answer.
-fn asking() -> (Registry, mpsc::UnboundedReceiver<String>, Value) {
+fn asking() -> (HandlerRegistry, mpsc::UnboundedReceiver<String>, Value) {
     let (tell, tokens) = mpsc::unbounded_channel();
     let ask = move |_: Value, context: TaskContext| {
         tell.send(context.token().to_owned()).unwrap();
         async { Ok::<_, TaskError>(json!({})) }
     };
-    let registry = Registry::new().function("ask.waitForTaskToken", ask);
+    let registry = HandlerRegistry::new().with_function("ask.waitForTaskToken", ask);
     let child = json!({"StartAt": "Ask", "States": {
         "Ask": {"Type": "Task", "Resource": "ask.waitForTaskToken", "End": true}}});
     (registry, tokens, child)
@@ -57,17 +61,17 @@ async fn deploy(engine: &Engine, name: &str, definition: &Value) {
 
 /// The only child there is.
 async fn only_child(engine: &Engine) -> String {
-    let query = Query {
+    let query = ExecutionQuery {
         workflow: Some("child".to_owned()),
-        ..Query::newest(9)
+        ..ExecutionQuery::newest(9)
     };
     let found = engine.list(&query).await.unwrap();
     assert_eq!(found.len(), 1);
     found[0].id.clone()
 }
 
-pub(crate) async fn a_child_is_waited_for_in_no_memory(place: impl Place) {
-    let engine = place.engine(working()).await;
+pub(crate) async fn a_child_is_waited_for_in_no_memory(env: impl TestEnvironment) {
+    let engine = env.engine(working()).await;
     deploy(&engine, "child", &child()).await;
     let arguments = json!({"StateMachineArn": "arn:x:states:y:1:stateMachine:child",
         "Input": {"n.$": "$.n"}});
@@ -77,16 +81,17 @@ pub(crate) async fn a_child_is_waited_for_in_no_memory(place: impl Place) {
         seen.summary.position[0].child.is_some()
     })
     .await;
-    assert!(is_doing(&seen, "Start", Doing::Working));
-    assert_eq!(engine.waiting(&id).await.unwrap(), Some(vec![]));
+    assert!(is_doing(&seen, "Start", RunActivity::Working));
+    assert_eq!(engine.pending_callbacks(&id).await.unwrap(), Some(vec![]));
     let child = only_child(&engine).await;
     assert_eq!(seen.summary.position[0].child, Some(child.clone()));
-    until(&engine, &child, |seen| is_doing(seen, "W", Doing::Waiting)).await;
-    while engine.held() > 0 {
-        tokio::task::yield_now().await;
-    }
-    place.clock().advance_ms(60_000);
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    until(&engine, &child, |seen| {
+        is_doing(seen, "W", RunActivity::Waiting)
+    })
+    .await;
+    wait_until_none_held(&engine).await;
+    env.clock().advance_ms(60_000);
+    let ended = wait_for_end(&engine, &id).await;
     let output = ended.output.unwrap();
     assert_eq!(output["Status"], "SUCCEEDED");
     assert_eq!(output["Output"], json!({"did": {"n": 3}}));
@@ -112,8 +117,8 @@ pub(crate) async fn a_child_is_waited_for_in_no_memory(place: impl Place) {
     );
 }
 
-pub(crate) async fn answers_have_the_shape_of_step_functions(place: impl Place) {
-    let engine = place.engine(working()).await;
+pub(crate) async fn answers_have_the_shape_of_step_functions(env: impl TestEnvironment) {
+    let engine = env.engine(working()).await;
     let at_once = json!({"StartAt": "T", "States": {
         "T": {"Type": "Task", "Resource": "work", "End": true}}});
     deploy(&engine, "child", &at_once).await;
@@ -122,7 +127,7 @@ pub(crate) async fn answers_have_the_shape_of_step_functions(place: impl Place) 
     deploy(&engine, "w", &parent(SYNC, arguments.clone(), json!({}))).await;
     for name in ["1", "2"] {
         let id = engine.start("w", name, json!({})).await.unwrap();
-        let ended = engine.ended(&id).await.unwrap().unwrap();
+        let ended = wait_for_end(&engine, &id).await;
         let output = ended.output.unwrap();
         assert_eq!(output["Output"], json!(r#"{"did":{"a":1}}"#));
         assert_eq!(output["Input"], json!(r#"{"a":1}"#));
@@ -134,7 +139,7 @@ pub(crate) async fn answers_have_the_shape_of_step_functions(place: impl Place) 
     let resource = "arn:aws:states:::states:startExecution";
     deploy(&engine, "w", &parent(resource, arguments, json!({}))).await;
     let id = engine.start("w", "3", json!({})).await.unwrap();
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     let started = ended.summary.started_at_ms;
     assert_eq!(
         ended.output,
@@ -142,12 +147,12 @@ pub(crate) async fn answers_have_the_shape_of_step_functions(place: impl Place) 
     );
 }
 
-pub(crate) async fn a_child_that_fails_fails_its_task(place: impl Place) {
-    let engine = place.engine(working()).await;
+pub(crate) async fn a_child_that_fails_fails_its_task(env: impl TestEnvironment) {
+    let engine = env.engine(working()).await;
     deploy(&engine, "child", &child()).await;
     let arguments = json!({"StateMachineArn": "child", "Input": {"error": "Test.Broken"}});
     let id = begin(&engine, &parent(SYNC_2, arguments, json!({})), json!({})).await;
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.error.as_deref(), Some("States.TaskFailed"));
     let cause: Value = serde_json::from_str(&ended.cause.unwrap()).unwrap();
     assert_eq!(cause["Status"], "FAILED");
@@ -157,8 +162,8 @@ pub(crate) async fn a_child_that_fails_fails_its_task(place: impl Place) {
     );
 }
 
-pub(crate) async fn what_cannot_be_started_fails_its_task(place: impl Place) {
-    let engine = place.engine(working()).await;
+pub(crate) async fn what_cannot_be_started_fails_its_task(env: impl TestEnvironment) {
+    let engine = env.engine(working()).await;
     deploy(&engine, "child", &child()).await;
     engine.start("child", "taken", json!(1)).await.unwrap();
     for (name, arguments, error, cause) in [
@@ -178,7 +183,7 @@ pub(crate) async fn what_cannot_be_started_fails_its_task(place: impl Place) {
             "3",
             json!({"StateMachineArn": "child", "Name": "a b"}),
             "StepFunctions.InvalidNameException",
-            "is no name",
+            "invalid name",
         ),
         (
             "4",
@@ -189,34 +194,41 @@ pub(crate) async fn what_cannot_be_started_fails_its_task(place: impl Place) {
     ] {
         deploy(&engine, "w", &parent(SYNC_2, arguments, json!({}))).await;
         let id = engine.start("w", name, json!({})).await.unwrap();
-        let ended = engine.ended(&id).await.unwrap().unwrap();
+        let ended = wait_for_end(&engine, &id).await;
         assert_eq!(ended.error.as_deref(), Some(error));
         let told = ended.cause.unwrap();
         assert!(told.contains(cause), "{told}");
     }
 }
 
-pub(crate) async fn a_workflow_that_starts_itself_ends(place: impl Place) {
-    let engine = place.engine(Registry::new()).await;
+pub(crate) async fn a_workflow_that_starts_itself_ends(env: impl TestEnvironment) {
+    let engine = env.engine(HandlerRegistry::new()).await;
     let arguments = json!({"StateMachineArn": "w"});
     let id = begin(&engine, &parent(SYNC_2, arguments, json!({})), json!({})).await;
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.error.as_deref(), Some("States.TaskFailed"));
     let cause = ended.cause.unwrap();
     assert!(cause.contains("nested more than 10 deep"), "{cause}");
-    assert_eq!(engine.list(&Query::newest(99)).await.unwrap().len(), 11);
+    assert_eq!(
+        engine
+            .list(&ExecutionQuery::newest(99))
+            .await
+            .unwrap()
+            .len(),
+        11
+    );
 }
 
 /// Were a parent to take a task's place, or to stay in memory, they would wait
 /// for each other for ever.
-pub(crate) async fn parents_take_no_places(place: impl Place) {
+pub(crate) async fn parents_take_no_places(env: impl TestEnvironment) {
     const MANY: usize = 50;
-    let settings = Settings {
+    let settings = EngineSettings {
         tasks_max: 1,
         held_max: 2,
-        ..Settings::default()
+        ..EngineSettings::default()
     };
-    let engine = place.engine_with(working(), settings).await;
+    let engine = env.engine_with(working(), settings).await;
     let at_once = json!({"StartAt": "T", "States": {
         "T": {"Type": "Task", "Resource": "work", "End": true}}});
     deploy(&engine, "child", &at_once).await;
@@ -228,16 +240,16 @@ pub(crate) async fn parents_take_no_places(place: impl Place) {
         ids.push(id.unwrap());
     }
     for id in ids {
-        let ended = engine.ended(&id).await.unwrap().unwrap();
-        assert_eq!(ended.summary.status, Status::Succeeded);
+        let ended = wait_for_end(&engine, &id).await;
+        assert_eq!(ended.summary.status, ExecutionStatus::Succeeded);
     }
-    let all = engine.list(&Query::newest(1_000)).await.unwrap();
+    let all = engine.list(&ExecutionQuery::newest(1_000)).await.unwrap();
     assert_eq!(all.len(), 2 * MANY);
 }
 
-pub(crate) async fn a_child_ends_with_its_parent(place: impl Place) {
+pub(crate) async fn a_child_ends_with_its_parent(env: impl TestEnvironment) {
     let (registry, mut tokens, child) = asking();
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     deploy(&engine, "child", &child).await;
     let arguments = json!({"StateMachineArn": "child"});
     deploy(
@@ -251,37 +263,37 @@ pub(crate) async fn a_child_ends_with_its_parent(place: impl Place) {
             .start("w", &is_late.to_string(), json!({}))
             .await
             .unwrap();
-        let token = tokens.recv().await.unwrap();
+        let token = receive(&mut tokens).await;
         let child = token.split('#').next().unwrap();
         until(&engine, &id, |seen| {
             seen.summary.position[0].child.is_some() && seen.summary.worker.is_none()
         })
         .await;
         match is_late {
-            true => place.clock().advance_ms(3_600_000),
+            true => env.clock().advance_ms(3_600_000),
             false => engine.cancel(&id, None, None).await.unwrap(),
         }
-        let ended = engine.ended(&id).await.unwrap().unwrap();
+        let ended = wait_for_end(&engine, &id).await;
         let expected = if is_late {
-            Status::Failed
+            ExecutionStatus::Failed
         } else {
-            Status::Aborted
+            ExecutionStatus::Aborted
         };
         assert_eq!(ended.summary.status, expected);
-        let ended = engine.ended(child).await.unwrap().unwrap();
-        assert_eq!(ended.summary.status, Status::Aborted);
+        let ended = wait_for_end(&engine, child).await;
+        assert_eq!(ended.summary.status, ExecutionStatus::Aborted);
         assert!(ended.cause.unwrap().contains("no longer waits for it"));
     }
 }
 
 /// A child that others started goes on without whoever waited for it, and is
 /// found to have ended without a word from it.
-pub(crate) async fn a_child_of_others_is_looked_at(place: impl Place) {
+pub(crate) async fn a_child_of_others_is_looked_at(env: impl TestEnvironment) {
     let (registry, mut tokens, child) = asking();
-    let engine = place.engine(registry).await;
+    let engine = env.engine(registry).await;
     deploy(&engine, "child", &child).await;
     let child = engine.start("child", "theirs", json!({})).await.unwrap();
-    let token = tokens.recv().await.unwrap();
+    let token = receive(&mut tokens).await;
     let arguments = json!({"StateMachineArn": "child", "Name": "theirs"});
     deploy(&engine, "w", &parent(SYNC_2, arguments, json!({}))).await;
     let waits = async |name: &str| {
@@ -294,38 +306,38 @@ pub(crate) async fn a_child_of_others_is_looked_at(place: impl Place) {
     };
     let gives_up = waits("1").await;
     engine.cancel(&gives_up, None, None).await.unwrap();
-    engine.ended(&gives_up).await.unwrap().unwrap();
+    wait_for_end(&engine, &gives_up).await;
     let stays = waits("2").await;
     engine
         .signal(&token, Signal::Success(json!("done")))
         .await
         .unwrap();
-    let ended = engine.ended(&child).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &child).await;
     assert_eq!(ended.output, Some(json!("done")));
     assert!(!engine.get(&stays).await.unwrap().unwrap().is_ended());
-    place.clock().advance_ms(5_000);
-    let ended = engine.ended(&stays).await.unwrap().unwrap();
+    env.clock().advance_ms(5_000);
+    let ended = wait_for_end(&engine, &stays).await;
     assert_eq!(ended.output.unwrap()["Output"], json!("done"));
 }
 
 /// Killed while parent and child wait, and while the parent's end is known to
 /// nobody else.
-pub(crate) async fn parents_and_children_survive_a_crash(place: impl Place) {
+pub(crate) async fn parents_and_children_survive_a_crash(env: impl TestEnvironment) {
     let (registry, mut tokens, child) = asking();
-    let mut engine = place.engine(registry.clone()).await;
+    let mut engine = env.engine(registry.clone()).await;
     deploy(&engine, "child", &child).await;
     let arguments = json!({"StateMachineArn": "child"});
     let id = begin(&engine, &parent(SYNC_2, arguments, json!({})), json!({})).await;
-    let token = tokens.recv().await.unwrap();
+    let token = receive(&mut tokens).await;
     for _ in 0..3 {
         engine.kill().await;
-        engine = place.engine(registry.clone()).await;
+        engine = env.engine(registry.clone()).await;
     }
     engine
         .signal(&token, Signal::Success(json!("done")))
         .await
         .unwrap();
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output.unwrap()["Output"], json!("done"));
     only_child(&engine).await;
     history(&engine, &id).await;

@@ -1,7 +1,10 @@
-//! Tokio's clock. Paused, it goes on by itself when nothing else can happen.
+//! Simulated time: tokio's paused clock, which advances by itself whenever nothing else
+//! can happen.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
-use ballast_state_machines::engine::Clock;
+use ballast_state_machines::engine::EngineClock;
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
@@ -15,7 +18,7 @@ impl Paused {
 }
 
 #[async_trait]
-impl Clock for Paused {
+impl EngineClock for Paused {
     fn now_ms(&self) -> i64 {
         let since = i64::try_from(self.0.elapsed().as_millis());
         START_MS.saturating_add(since.unwrap_or(i64::MAX))
@@ -23,16 +26,37 @@ impl Clock for Paused {
 
     async fn sleep_until(&self, at_ms: i64) {
         let wait = at_ms.saturating_sub(self.now_ms()).clamp(0, 1 << 40);
-        tokio::time::sleep(std::time::Duration::from_millis(wait.unsigned_abs())).await;
+        tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
     }
 }
 
-/// Runs on a clock that goes on by itself.
+/// How long a test in simulated time may take, in real time.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// How often to check that, in simulated time.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Runs in simulated time, with a deadline in real time: an engine that waits for
+/// something that never comes lets simulated time pass without an end.
 pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(work)
+    runtime.block_on(async {
+        tokio::select! {
+            done = work => done,
+            () = pass_deadline() => panic!("the test did not end within {DEADLINE:?}"),
+        }
+    })
+}
+
+/// Returns when the deadline has passed.
+#[allow(clippy::disallowed_methods, reason = "the deadline is in real time")]
+async fn pass_deadline() {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < DEADLINE {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+    }
 }

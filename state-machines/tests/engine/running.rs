@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ballast_state_machines::core::{Doing, Status};
+use ballast_state_machines::core::{ExecutionStatus, RunActivity};
 use ballast_state_machines::engine::{
-    DeployError, Registry, StartError, Task, TaskContext, TaskError,
+    DeployError, HandlerRegistry, StartError, TaskContext, TaskError, TypedTask,
 };
-use ballast_state_machines::store::{CreateError, Query};
+use ballast_state_machines::store::{CreateError, ExecutionQuery};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::world::{Place, begin, entered, history, is_doing, until};
+use super::world::{TestEnvironment, begin, entered, history, is_doing, until, wait_for_end};
 
 /// A typed task.
 struct Double;
@@ -28,7 +28,7 @@ struct Made {
     key: String,
 }
 
-impl Task for Double {
+impl TypedTask for Double {
     type Input = Given;
     type Output = Made;
 
@@ -45,29 +45,34 @@ async fn echo(input: Value, _: TaskContext) -> Result<Value, TaskError> {
     Ok(input)
 }
 
-pub(crate) async fn a_workflow_completes(place: impl Place) {
-    let engine = place.engine(Registry::new().task("double", Double)).await;
+pub(crate) async fn a_workflow_completes(env: impl TestEnvironment) {
+    let engine = env
+        .engine(HandlerRegistry::new().with_task("double", Double))
+        .await;
     let definition = json!({"StartAt": "A", "States": {
         "A": {"Type": "Task", "Resource": "double", "Next": "B"},
         "B": {"Type": "Task", "Resource": "double", "Next": "C"},
         "C": {"Type": "Pass", "End": true}}});
     let id = begin(&engine, &definition, json!({"n": 4})).await;
     assert_eq!(id, "w:1");
-    let ended = engine.ended(&id).await.unwrap().unwrap();
-    assert_eq!(ended.summary.status, Status::Succeeded);
+    let ended = wait_for_end(&engine, &id).await;
+    assert_eq!(ended.summary.status, ExecutionStatus::Succeeded);
     assert_eq!(ended.output, Some(json!({"n": 16, "key": "w:1#2"})));
     assert_eq!((ended.error, ended.summary.position), (None, vec![]));
     let history = history(&engine, &id).await;
     assert_eq!(entered(&history), ["A", "B", "C"]);
     assert_eq!(ended.summary.history_len, history.len() as u64);
-    let row = place.store().get(&id).await.unwrap().unwrap().row;
+    let row = env.store().get(&id).await.unwrap().unwrap().row;
     assert_eq!(row.next_seq, 4, "begun, and one entry for each answer");
-    assert_eq!(engine.list(&Query::newest(9)).await.unwrap().len(), 1);
+    assert_eq!(
+        engine.list(&ExecutionQuery::newest(9)).await.unwrap().len(),
+        1
+    );
     engine.stop().await;
-    assert_eq!(engine.held(), 0);
+    assert_eq!(engine.held_count(), 0);
 }
 
-pub(crate) async fn a_retry_waits_for_its_time(place: impl Place) {
+pub(crate) async fn a_retry_waits_for_its_time(env: impl TestEnvironment) {
     let tries = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&tries);
     let busy = move |_: Value, context: TaskContext| {
@@ -80,29 +85,33 @@ pub(crate) async fn a_retry_waits_for_its_time(place: impl Place) {
             }
         }
     };
-    let engine = place.engine(Registry::new().function("busy", busy)).await;
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("busy", busy))
+        .await;
     let definition = json!({"StartAt": "T", "States": {"T": {
         "Type": "Task", "Resource": "busy", "End": true, "Retry": [
             {"ErrorEquals": ["Busy"], "IntervalSeconds": 2, "BackoffRate": 2.0}]}}});
     let id = begin(&engine, &definition, json!({})).await;
     for (attempt, wait_ms) in [(0, 2_000), (1, 4_000)] {
         until(&engine, &id, |seen| {
-            is_doing(seen, "T", Doing::BackingOff)
+            is_doing(seen, "T", RunActivity::BackingOff)
                 && seen.summary.position[0].attempt == attempt + 1
                 && seen.summary.worker.is_none()
         })
         .await;
-        place.clock().advance_ms(wait_ms - 1);
+        env.clock().advance_ms(wait_ms - 1);
         assert_eq!(tries.load(Ordering::SeqCst), attempt + 1);
-        place.clock().advance_ms(1);
+        env.clock().advance_ms(1);
     }
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output, Some(json!("at last")));
     assert_eq!(tries.load(Ordering::SeqCst), 3);
 }
 
-pub(crate) async fn branches_and_iterations_run(place: impl Place) {
-    let engine = place.engine(Registry::new().function("echo", echo)).await;
+pub(crate) async fn branches_and_iterations_run(env: impl TestEnvironment) {
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("echo", echo))
+        .await;
     let task = json!({"Type": "Task", "Resource": "echo", "End": true});
     let definition = json!({"StartAt": "P", "States": {
         "P": {"Type": "Parallel", "Next": "M", "Branches": [
@@ -111,17 +120,19 @@ pub(crate) async fn branches_and_iterations_run(place: impl Place) {
             {"StartAt": "C", "States": {"C": {"Type": "Task", "Resource": "echo", "Next": "D"},
                 "D": {"Type": "Pass", "End": true}}}}}});
     let id = begin(&engine, &definition, json!(7)).await;
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output, Some(json!([7, 7])));
     history(&engine, &id).await;
     let many: Vec<u64> = (0..300).collect();
     let id = engine.start("w", "many", json!(many)).await.unwrap();
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output, Some(json!([many, many])));
 }
 
-pub(crate) async fn a_name_is_one_execution(place: impl Place) {
-    let engine = place.engine(Registry::new().function("echo", echo)).await;
+pub(crate) async fn a_name_is_one_execution(env: impl TestEnvironment) {
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("echo", echo))
+        .await;
     let definition = json!({"StartAt": "T", "States": {
         "T": {"Type": "Task", "Resource": "echo", "End": true}}});
     let id = begin(&engine, &definition, json!(1)).await;
@@ -129,7 +140,7 @@ pub(crate) async fn a_name_is_one_execution(place: impl Place) {
     for again in join_all(starts).await {
         assert_eq!(again.unwrap(), id);
     }
-    engine.ended(&id).await.unwrap().unwrap();
+    wait_for_end(&engine, &id).await;
     assert_eq!(engine.start("w", "1", json!(1)).await.unwrap(), id);
     let refused = engine.start("w", "1", json!(2)).await.unwrap_err();
     let is_conflict = matches!(
@@ -147,11 +158,16 @@ pub(crate) async fn a_name_is_one_execution(place: impl Place) {
     assert_eq!(engine.start("w", "1", json!(1)).await.unwrap(), id);
     let found = engine.get(&id).await.unwrap().unwrap();
     assert_ne!(found.summary.definition, hash);
-    assert_eq!(engine.list(&Query::newest(9)).await.unwrap().len(), 1);
+    assert_eq!(
+        engine.list(&ExecutionQuery::newest(9)).await.unwrap().len(),
+        1
+    );
 }
 
-pub(crate) async fn what_cannot_be_started_is_refused(place: impl Place) {
-    let engine = place.engine(Registry::new().function("echo", echo)).await;
+pub(crate) async fn what_cannot_be_started_is_refused(env: impl TestEnvironment) {
+    let engine = env
+        .engine(HandlerRegistry::new().with_function("echo", echo))
+        .await;
     let deploy = async |definition: Value| engine.deploy("w", &definition.to_string()).await;
     let unhandled = json!({"StartAt": "A", "States": {
         "A": {"Type": "Task", "Resource": "${Copy}", "Next": "B"},
@@ -170,7 +186,7 @@ pub(crate) async fn what_cannot_be_started_is_refused(place: impl Place) {
     let refused = deploy(unfilled).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the definition is not filled in; do so before it is deployed: \
+        "the definition has open substitutions; fill them in before deploying: \
          /States/A/Seconds: ${Delay} is not filled in, so this is not checked"
     );
     let refused = engine.start("w", "1", json!({})).await.unwrap_err();
@@ -179,7 +195,7 @@ pub(crate) async fn what_cannot_be_started_is_refused(place: impl Place) {
         "{refused}"
     );
     let refused = engine.start("w", "a b", json!({})).await.unwrap_err();
-    assert!(refused.to_string().contains("is no name"), "{refused}");
+    assert!(refused.to_string().contains("invalid name"), "{refused}");
     // One byte more than AWS allows; the quotes count.
     deploy(json!({"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}))
         .await
@@ -194,11 +210,11 @@ pub(crate) async fn what_cannot_be_started_is_refused(place: impl Place) {
     let largest = json!("x".repeat(262_142));
     engine.start("w", "largest", largest).await.unwrap();
     // Deployed where there is a handler, and started where there is none.
-    let whole = Registry::new()
-        .function("Copy", echo)
-        .function("echo", echo)
-        .function("arn:aws:states:::sns:publish", echo);
-    let other = place.engine(whole).await;
+    let whole = HandlerRegistry::new()
+        .with_function("Copy", echo)
+        .with_function("echo", echo)
+        .with_function("arn:aws:states:::sns:publish", echo);
+    let other = env.engine(whole).await;
     other.deploy("w", &unhandled.to_string()).await.unwrap();
     let refused = engine.start("w", "1", json!({})).await.unwrap_err();
     assert!(matches!(refused, StartError::NoHandler(_)), "{refused}");
@@ -206,13 +222,13 @@ pub(crate) async fn what_cannot_be_started_is_refused(place: impl Place) {
 
 /// A loop of 400 turns: its journal is longer than a snapshot, and a crash in
 /// the middle of it changes nothing.
-pub(crate) async fn long_runs_are_snapshotted_and_read_back(place: impl Place) {
+pub(crate) async fn long_runs_are_snapshotted_and_read_back(env: impl TestEnvironment) {
     let count = |input: Value, _: TaskContext| async move {
         let n = input["n"].as_u64().unwrap_or_default();
         Ok::<_, TaskError>(json!({"n": n + 1, "ballast": "x".repeat(100)}))
     };
-    let registry = Registry::new().function("count", count);
-    let engine = place.engine(registry.clone()).await;
+    let registry = HandlerRegistry::new().with_function("count", count);
+    let engine = env.engine(registry.clone()).await;
     let definition = json!({"StartAt": "T", "States": {
         "T": {"Type": "Task", "Resource": "count", "Next": "C"},
         "C": {"Type": "Choice", "Choices": [
@@ -221,18 +237,21 @@ pub(crate) async fn long_runs_are_snapshotted_and_read_back(place: impl Place) {
         "W": {"Type": "Wait", "Seconds": 3_600, "Next": "T"},
         "E": {"Type": "Succeed"}}});
     let id = begin(&engine, &definition, json!({"n": 0})).await;
-    until(&engine, &id, |seen| is_doing(seen, "W", Doing::Waiting)).await;
+    until(&engine, &id, |seen| {
+        is_doing(seen, "W", RunActivity::Waiting)
+    })
+    .await;
     engine.kill().await;
-    let engine = place.engine(registry).await;
-    place.clock().advance_ms(3_600_000);
-    let ended = engine.ended(&id).await.unwrap().unwrap();
+    let engine = env.engine(registry).await;
+    env.clock().advance_ms(3_600_000);
+    let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output.unwrap()["n"], json!(400));
     history(&engine, &id).await;
 }
 
-pub(crate) async fn ten_thousand_wait_in_no_memory(place: impl Place) {
+pub(crate) async fn ten_thousand_wait_in_no_memory(env: impl TestEnvironment) {
     const MANY: usize = 10_000;
-    let engine = place.engine(Registry::new()).await;
+    let engine = env.engine(HandlerRegistry::new()).await;
     let definition = json!({"StartAt": "W", "States": {
         "W": {"Type": "Wait", "Seconds": 3_600, "End": true}}});
     engine.deploy("w", &definition.to_string()).await.unwrap();
@@ -241,14 +260,18 @@ pub(crate) async fn ten_thousand_wait_in_no_memory(place: impl Place) {
     for started in join_all(starts).await {
         started.unwrap();
     }
-    assert_eq!(engine.held(), 0);
+    assert_eq!(engine.held_count(), 0);
     assert_eq!(
-        engine.list(&Query::newest(1_000)).await.unwrap().len(),
+        engine
+            .list(&ExecutionQuery::newest(1_000))
+            .await
+            .unwrap()
+            .len(),
         1_000
     );
     let ended = engine.start("w", "last", json!({})).await.unwrap();
-    place.clock().advance_ms(3_600_000);
+    env.clock().advance_ms(3_600_000);
     // The last is due last: those that are due together go by their age.
-    engine.ended(&ended).await.unwrap().unwrap();
+    wait_for_end(&engine, &ended).await;
     until(&engine, "w:0", |seen| seen.is_ended()).await;
 }

@@ -1,21 +1,21 @@
-//! Expressions that do not end: the process goes on, and so do others.
+//! Endless expressions: neither the process nor other executions stop for them.
 
 use std::sync::Arc;
 
-use ballast_state_machines::core::{Doing, Status};
+use ballast_state_machines::core::{ExecutionStatus, RunActivity};
 use ballast_state_machines::engine::{
-    Engine, Registry, Settings, SystemClock, TaskContext, TaskError,
+    Engine, EngineSettings, HandlerRegistry, SystemClock, TaskContext, TaskError,
 };
-use ballast_state_machines::store::{Claimant, MemoryStore, Store};
+use ballast_state_machines::store::{Claimant, ExecutionStore, MemoryStore};
 use serde_json::{Value, json};
 
-use super::world::{begin, is_doing, until};
+use super::world::{begin, is_doing, until, wait_for_end, within};
 
-/// It calls itself for as long as it may.
+/// An endless recursion.
 const RUNAWAY: &str = "{% ($f := function($n){$f($n+1)}; $f(0)) %}";
 
-/// How often others have a turn, at the least, while one expression takes its
-/// half second: without a thread of its own it is a handful.
+/// How often another task gets a turn at least while an expression uses up its half
+/// second. Without a thread of its own for the expression, it is a handful.
 const TURNS_MIN: u64 = 1_000;
 
 async fn echo(input: Value, _: TaskContext) -> Result<Value, TaskError> {
@@ -27,27 +27,30 @@ async fn wait(_: Value, _: TaskContext) -> Result<Value, TaskError> {
 }
 
 async fn engine(store: &MemoryStore) -> Engine {
-    let registry = Registry::new()
-        .function("echo", echo)
-        .function("wait", wait);
+    let registry = HandlerRegistry::new()
+        .with_function("echo", echo)
+        .with_function("wait", wait);
     let (store, clock) = (Arc::new(store.clone()), Arc::new(SystemClock));
-    Engine::new(store, registry, clock, Settings::default())
+    Engine::new(store, registry, clock, EngineSettings::default())
         .await
         .unwrap()
 }
 
-/// Counts the turns that others have until something is done.
+/// Counts how often this task gets a turn until the work is done.
 async fn turns<R: Send + 'static>(work: impl Future<Output = R> + Send + 'static) -> (R, u64) {
     let work = tokio::spawn(work);
     let mut turns = 0;
-    while !work.is_finished() {
-        tokio::task::yield_now().await;
-        turns += 1;
-    }
+    let finished = async {
+        while !work.is_finished() {
+            tokio::task::yield_now().await;
+            turns += 1;
+        }
+    };
+    within("an expression to run out of time", finished).await;
     (work.await.unwrap(), turns)
 }
 
-/// All on one thread: whatever keeps it keeps everything.
+/// On a single thread, which an expression must not block.
 #[tokio::test(flavor = "current_thread")]
 async fn an_expression_without_an_end_stops_nobody_else() {
     let engine = engine(&MemoryStore::new()).await;
@@ -61,18 +64,18 @@ async fn an_expression_without_an_end_stops_nobody_else() {
         let other = engine.clone();
         let run = async move {
             let id = other.start(name, "1", json!({})).await.unwrap();
-            other.ended(&id).await.unwrap().unwrap()
+            wait_for_end(&other, &id).await
         };
         let (ended, turns) = turns(run).await;
-        assert_eq!(ended.summary.status, Status::Failed);
+        assert_eq!(ended.summary.status, ExecutionStatus::Failed);
         assert_eq!(ended.error.as_deref(), Some("States.QueryEvaluationError"));
         assert!(turns > TURNS_MIN, "{name}: {turns}");
     }
     engine.stop().await;
 }
 
-/// An expression that ran out of time might not the next time: what came of it
-/// is kept, and nobody evaluates it again.
+/// An expression that ran out of time might not do so in a replay: the engine stores
+/// its outcome in a snapshot and does not evaluate it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_ran_out_of_time_is_not_evaluated_again() {
     let store = MemoryStore::new();
@@ -82,7 +85,10 @@ async fn what_ran_out_of_time_is_not_evaluated_again() {
             "Catch": [{"ErrorEquals": ["States.QueryEvaluationError"], "Next": "W"}]},
         "W": {"Type": "Task", "Resource": "wait", "End": true}}});
     let id = begin(&engine, &definition, json!({})).await;
-    until(&engine, &id, |seen| is_doing(seen, "W", Doing::Working)).await;
+    until(&engine, &id, |seen| {
+        is_doing(seen, "W", RunActivity::Working)
+    })
+    .await;
     engine.kill().await;
     let by = Claimant {
         worker: "other".to_owned(),

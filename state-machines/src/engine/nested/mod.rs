@@ -1,50 +1,50 @@
-//! Tasks that start executions. The engine does them itself, and waiting for
-//! such an execution costs neither a task's place nor memory.
+//! Tasks that start child executions. The engine runs them itself, and waiting for a
+//! child uses neither a task permit nor memory.
 //!
 //! ```text
-//!   parent: the Task is ordered ─▶ starter: the child is created ─▶ submitted, parked
-//!   child:  … ends ─▶ a hint to the parent's inbox
-//!   parent: woken by the hint, or by the time to look ─▶ reads how the child ended
+//!   parent: order the Task ─▶ starter: create the child ─▶ submitted, parked
+//!   child:  … ends ─▶ post a hint to the parent's inbox
+//!   parent: woken by the hint or by its next check ─▶ read how the child ended
 //! ```
 //!
-//! A hint may be lost, so the parent looks by itself as well: ever more rarely,
-//! the longer it has waited. A parent that no longer waits tells the child, and
-//! in the same way the child looks whether it is still waited for: so none goes
-//! on for nobody after a crash.
+//! A hint may be lost, so the parent also checks the child itself, less often the
+//! longer it has waited. A parent that no longer waits notifies the child, and the
+//! child checks in the same way whether its parent still waits. So no child keeps
+//! running after a crash when no parent wants its result.
 //!
-//! - `arguments`: what the Task says
-//! - `answer`: what it is answered, in the shape of Step Functions
-//! - `starter`: creates the child
-//! - `bond`: what parent and child tell each other
+//! - `arguments`: the Task's input
+//! - `response`: the Task's result, in the shape of Step Functions
+//! - `child_starter`: creates the child
+//! - `child_link`: messages between parent and child
 
-mod answer;
 mod arguments;
-mod bond;
-mod starter;
+mod child_link;
+mod child_starter;
+mod response;
 
-pub(super) use answer::{ended, gone};
-pub(super) use bond::{Bond, disown, is_wanted, tell_ended};
-pub(super) use starter::Starter;
+pub(super) use child_link::{ChildLink, is_parent_waiting, notify_child_abandoned, notify_parent};
+pub(super) use child_starter::ChildStarter;
+pub(super) use response::{child_missing_event, end_event};
 
 use crate::core::Execution;
 
-/// How deep executions may be nested: a workflow that starts itself ends here.
+/// How deep executions may be nested. Stops a workflow that starts itself.
 const DEPTH_MAX: u32 = 10;
-/// A parent looks after its child at least this long after the last time, and
-/// at most.
-const LOOK_MS_MIN: i64 = 5_000;
-const LOOK_MS_MAX: i64 = 300_000;
+/// The bounds of the time between two checks of a child.
+const CHECK_MS_MIN: i64 = 5_000;
+const CHECK_MS_MAX: i64 = 300_000;
 
-/// When a child that is waited for since a time is looked at again.
-pub(super) fn next_look_ms(since_ms: i64, now_ms: i64) -> i64 {
+/// When to check a child next that a parent has waited for since `since_ms`.
+pub(super) fn next_child_check_ms(since_ms: i64, now_ms: i64) -> i64 {
     let waited = now_ms.saturating_sub(since_ms);
-    now_ms.saturating_add((waited / 4).clamp(LOOK_MS_MIN, LOOK_MS_MAX))
+    now_ms.saturating_add((waited / 4).clamp(CHECK_MS_MIN, CHECK_MS_MAX))
 }
 
-/// When an execution that another waits for looks whether that is still so.
-pub(super) fn next_origin_look_ms(execution: &Execution, now_ms: i64) -> Option<i64> {
+/// When an execution checks next whether its parent still waits; `None` without
+/// such a parent.
+pub(super) fn next_parent_check_ms(execution: &Execution, now_ms: i64) -> Option<i64> {
     execution.origin()?.token.as_ref()?;
-    Some(next_look_ms(execution.begun_at_ms(), now_ms))
+    Some(next_child_check_ms(execution.begun_at_ms(), now_ms))
 }
 
 #[cfg(test)]
@@ -52,9 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longer_a_child_takes_the_more_rarely_it_is_looked_at() {
+    fn checks_become_rarer_the_longer_a_child_takes() {
         for (waited, next) in [(0, 5_000), (40_000, 10_000), (86_400_000, 300_000)] {
-            assert_eq!(next_look_ms(1_000, 1_000 + waited), 1_000 + waited + next);
+            assert_eq!(
+                next_child_check_ms(1_000, 1_000 + waited),
+                1_000 + waited + next
+            );
         }
     }
 }

@@ -1,15 +1,14 @@
-//! Hundreds of executions at once: all that was answered is there, and each
-//! of them in its order.
+//! Hundreds of concurrent executions: every answered write is there, in order.
 
-use super::Fixture;
-use super::words::*;
-use crate::store::{Query, Status};
+use super::StoreFixture;
+use super::helpers::*;
+use crate::store::{ExecutionQuery, StoredStatus};
 
 const EXECUTIONS: u64 = 300;
 const STEPS: u64 = 8;
 
-/// Steps of many executions share their syncs and nothing else.
-pub async fn many_executions_step_at_once<F: Fixture>() {
+/// Steps of many executions share syncs and nothing else.
+pub async fn many_executions_step_at_once<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let runs = (0..EXECUTIONS).map(|n| {
         let store = store.clone();
@@ -21,7 +20,7 @@ pub async fn many_executions_step_at_once<F: Fixture>() {
                 next.entries[0].event = format!(r#"{{"of":{n},"seq":{seq}}}"#);
                 next.entries[0].history = vec![format!(r#"{{"of":{n},"id":{seq}}}"#)];
                 if seq == STEPS && n % 3 == 0 {
-                    next = ending(next, Status::Succeeded, 20);
+                    next = ending(next, StoredStatus::Succeeded, 20);
                 } else if seq % 3 == n % 3 {
                     next = with_snapshot(next, &format!("{n}/{seq}"));
                 }
@@ -36,11 +35,11 @@ pub async fn many_executions_step_at_once<F: Fixture>() {
     let done = EXECUTIONS / 3;
     let counts = store.counts().await.unwrap();
     let expected = [
-        (Status::Running, EXECUTIONS - done),
-        (Status::Succeeded, done),
+        (StoredStatus::Running, EXECUTIONS - done),
+        (StoredStatus::Succeeded, done),
     ];
     assert_eq!(counts, expected.into());
-    let rows = store.list(&Query::newest(1_000)).await.unwrap();
+    let rows = store.list(&ExecutionQuery::newest(1_000)).await.unwrap();
     assert_eq!(rows.len() as u64, EXECUTIONS);
     for row in rows {
         let told: Vec<_> = history(&store, &row.id).await.into_iter().skip(1).collect();
@@ -48,7 +47,7 @@ pub async fn many_executions_step_at_once<F: Fixture>() {
         let expected = (2..=STEPS).map(|id| format!(r#"{{"of":{of},"id":{id}}}"#));
         assert_eq!(told, expected.collect::<Vec<_>>());
     }
-    let by = by("b", 5_000, 9_000);
+    let by = claimant("b", 5_000, 9_000);
     let claims = store.claim(&by, 1_000).await.unwrap();
     assert_eq!(claims.len() as u64, EXECUTIONS - done);
     for claim in claims {
@@ -62,20 +61,20 @@ pub async fn many_executions_step_at_once<F: Fixture>() {
     }
 }
 
-/// Workers come and go, and lose their leases to others: no step is lost, none
-/// happens twice, none out of order.
-pub async fn many_workers_hand_executions_on<F: Fixture>() {
+/// Workers take executions over from each other: no step is lost, repeated or out
+/// of order.
+pub async fn workers_take_executions_over_from_each_other<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     for n in 0..20 {
-        created(&store, parked(&format!("x{n}"), Some(0))).await;
+        create_new(&store, parked(&format!("x{n}"), Some(0))).await;
     }
     let workers = (0..6_i64).map(|w| {
         let store = store.clone();
         tokio::spawn(async move {
             let mut appended = 0;
             for now_ms in 0..60 {
-                // Every other lease has run out when the next worker looks.
-                let by = by(&format!("w{w}"), now_ms, now_ms + w % 2);
+                // Every other lease has expired when the next worker claims.
+                let by = claimant(&format!("w{w}"), now_ms, now_ms + w % 2);
                 for claim in store.claim(&by, 5).await.unwrap() {
                     let seq = claim.row.next_seq;
                     let known = claim.entries.last().map(|entry| entry.seq);
@@ -93,18 +92,18 @@ pub async fn many_workers_hand_executions_on<F: Fixture>() {
         appended += worker.await.unwrap();
     }
     let mut found = 0;
-    for row in store.list(&Query::newest(100)).await.unwrap() {
+    for row in store.list(&ExecutionQuery::newest(100)).await.unwrap() {
         let told_there = history(&store, &row.id).await;
-        let expected: Vec<_> = (1..row.next_seq).map(told).collect();
+        let expected: Vec<_> = (1..row.next_seq).map(history_event).collect();
         assert_eq!(told_there, expected);
         found += row.next_seq - 2;
     }
     assert_eq!(found, appended);
 }
 
-/// Messages from many senders come in one order, each once, while the
-/// execution goes on reading them.
-pub async fn many_senders_are_all_heard<F: Fixture>() {
+/// Concurrent messages get one order, each once, while the execution keeps reading
+/// them.
+pub async fn concurrent_messages_are_all_read<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
     let senders = (0..10).map(|n| {
@@ -124,7 +123,10 @@ pub async fn many_senders_are_all_heard<F: Fixture>() {
     let mut heard = Vec::new();
     let mut seq = 2;
     while heard.len() < 100 {
-        let mail = store.messages(std::slice::from_ref(&lease)).await.unwrap();
+        let mail = store
+            .unread_messages(std::slice::from_ref(&lease))
+            .await
+            .unwrap();
         let Some(mail) = mail.into_iter().next() else {
             tokio::task::yield_now().await;
             continue;
@@ -139,5 +141,5 @@ pub async fn many_senders_are_all_heard<F: Fixture>() {
     }
     let numbers: Vec<_> = heard.iter().map(|message| message.number).collect();
     assert_eq!(numbers, (1..=100).collect::<Vec<_>>());
-    assert_eq!(row(&store, "x").await.waiting, 0);
+    assert_eq!(get_row(&store, "x").await.waiting, 0);
 }

@@ -1,25 +1,25 @@
-//! Definitions are kept under their hash, and names stand for them.
+//! Definitions by hash, and their deployments.
 
-use super::Fixture;
-use super::words::*;
-use crate::store::{Definition, Deployed, KeepError};
+use super::StoreFixture;
+use super::helpers::*;
+use crate::store::{Deployment, SaveDefinitionError, StoredDefinition};
 
-/// What is kept is read, and keeping it again changes nothing.
-pub async fn a_definition_is_kept_once<F: Fixture>() {
+/// A saved definition can be read, and saving it again changes nothing.
+pub async fn saving_a_definition_again_changes_nothing<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.open().await;
     assert_eq!(store.definition("d1").await.unwrap(), None);
     assert_eq!(store.deployed().await.unwrap(), []);
     let first = definition("copying", "d1");
-    let again = Definition {
+    let again = StoredDefinition {
         at_ms: 99,
         ..first.clone()
     };
     for one in [&first, &again] {
-        store.keep_definition(one).await.unwrap();
+        store.save_definition(one).await.unwrap();
         let text = store.definition("d1").await.unwrap();
         assert_eq!(text.as_ref(), Some(&first.text));
-        let deployed = Deployed {
+        let deployed = Deployment {
             name: "copying".to_owned(),
             hash: "d1".to_owned(),
             at_ms: 5,
@@ -28,9 +28,9 @@ pub async fn a_definition_is_kept_once<F: Fixture>() {
     }
 }
 
-/// A name stands for what was last kept under it; what it stood for before is
-/// still there for the executions that run it.
-pub async fn a_name_stands_for_the_last_one<F: Fixture>() {
+/// A name refers to the definition saved last. Earlier definitions remain for the
+/// executions that run them.
+pub async fn a_name_refers_to_the_last_definition<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.open().await;
     let stands = [
@@ -40,11 +40,11 @@ pub async fn a_name_stands_for_the_last_one<F: Fixture>() {
         ("d1", "copying", 8),
     ];
     for (hash, name, at_ms) in stands {
-        let next = Definition {
+        let next = StoredDefinition {
             at_ms,
             ..definition(name, hash)
         };
-        store.keep_definition(&next).await.unwrap();
+        store.save_definition(&next).await.unwrap();
     }
     let deployed = store.deployed().await.unwrap();
     let seen: Vec<_> = deployed
@@ -55,13 +55,13 @@ pub async fn a_name_stands_for_the_last_one<F: Fixture>() {
     assert!(store.definition("d2").await.unwrap().is_some());
 }
 
-/// A name that is withdrawn stands for nothing; its definition is kept for the
-/// executions that run it, and the name may be given again.
-pub async fn a_name_that_is_withdrawn_stands_for_nothing<F: Fixture>() {
+/// A withdrawn deployment is gone. Its definition remains for the executions that
+/// run it, and the name can be used again.
+pub async fn a_withdrawn_deployment_is_gone<F: StoreFixture>() {
     let fixture = F::fresh().await;
     let store = fixture.open().await;
     let kept = definition("copying", "d1");
-    store.keep_definition(&kept).await.unwrap();
+    store.save_definition(&kept).await.unwrap();
     for stood in [true, false] {
         assert_eq!(store.withdraw("copying").await.unwrap(), stood);
         assert_eq!(store.deployed().await.unwrap(), []);
@@ -70,20 +70,20 @@ pub async fn a_name_that_is_withdrawn_stands_for_nothing<F: Fixture>() {
         store.definition("d1").await.unwrap(),
         Some(kept.text.clone())
     );
-    store.keep_definition(&kept).await.unwrap();
+    store.save_definition(&kept).await.unwrap();
     assert_eq!(store.deployed().await.unwrap().len(), 1);
     store.check().await.unwrap();
 }
 
-/// Another text under the same hash is refused, and moves no name.
-pub async fn a_hash_names_one_text<F: Fixture>() {
+/// Another text under the same hash is refused and deploys nothing.
+pub async fn a_hash_names_one_text<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let before = store.deployed().await.unwrap();
-    let other = Definition {
+    let other = StoredDefinition {
         text: "{}".to_owned(),
         ..definition("other", "d1")
     };
-    let refused = store.keep_definition(&other).await;
-    assert!(matches!(refused, Err(KeepError::Conflict { hash }) if hash == "d1"));
+    let refused = store.save_definition(&other).await;
+    assert!(matches!(refused, Err(SaveDefinitionError::Conflict { hash }) if hash == "d1"));
     assert_eq!(store.deployed().await.unwrap(), before);
 }

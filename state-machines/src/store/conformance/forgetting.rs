@@ -1,37 +1,37 @@
-//! What ended long ago is forgotten, and nothing else.
+//! Deleting executions that ended long ago, and nothing else.
 
-use super::Fixture;
-use super::words::*;
-use crate::store::{AppendError, HistoryQuery, PostError, Query, Status};
+use super::StoreFixture;
+use super::helpers::*;
+use crate::store::{AppendError, ExecutionQuery, HistoryQuery, PostError, StoredStatus};
 
-/// The oldest ends first, as many as were asked for; what is open stays.
-pub async fn the_oldest_ends_are_forgotten<F: Fixture>() {
+/// The oldest ends are deleted first, up to the limit. Open executions stay.
+pub async fn the_oldest_ends_are_deleted_first<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     create(&store, "open").await;
     for (id, at_ms) in [("c", 30), ("a", 10), ("late", 50), ("b", 20)] {
-        ended(&store, id, Status::Succeeded, at_ms).await;
+        ended(&store, id, StoredStatus::Succeeded, at_ms).await;
     }
     assert_eq!(store.forget_ended(10, 100).await.unwrap(), 0);
     assert_eq!(store.forget_ended(50, 2).await.unwrap(), 2);
-    let left = store.list(&Query::newest(10)).await.unwrap();
+    let left = store.list(&ExecutionQuery::newest(10)).await.unwrap();
     let ids: Vec<_> = left.iter().map(|row| row.id.as_str()).collect();
     assert_eq!(ids, ["late", "c", "open"]);
     assert_eq!(store.forget_ended(50, 100).await.unwrap(), 1);
     assert_eq!(store.forget_ended(50, 100).await.unwrap(), 0);
-    let expected = [(Status::Running, 1), (Status::Succeeded, 1)];
+    let expected = [(StoredStatus::Running, 1), (StoredStatus::Succeeded, 1)];
     assert_eq!(store.counts().await.unwrap(), expected.into());
     assert_eq!(history(&store, "late").await.len(), 2);
     assert_eq!(history(&store, "open").await.len(), 1);
 }
 
-/// What is forgotten is gone with all it had, and its id is free.
-pub async fn a_forgotten_execution_leaves_nothing<F: Fixture>() {
+/// A deleted execution leaves nothing behind, and its id is free again.
+pub async fn a_deleted_execution_leaves_nothing<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
-    posted(&store, "x", "k", 5).await;
+    post_new(&store, "x", "k", 5).await;
     append(&store, with_snapshot(step(&lease, 2), "old")).await;
-    append(&store, ending(step(&lease, 3), Status::Failed, 7)).await;
-    let number = row(&store, "x").await.number;
+    append(&store, ending(step(&lease, 3), StoredStatus::Failed, 7)).await;
+    let number = get_row(&store, "x").await.number;
     assert_eq!(store.forget_ended(8, 100).await.unwrap(), 1);
     assert_eq!(store.get("x").await.unwrap(), None);
     let query = HistoryQuery {
@@ -44,24 +44,25 @@ pub async fn a_forgotten_execution_leaves_nothing<F: Fixture>() {
     assert!(matches!(late, Err(AppendError::Fenced { .. })));
     let late = store.post("x", post("k", 9)).await;
     assert!(matches!(late, Err(PostError::NotFound { .. })));
-    // Another of the same id has nothing of the first, not even its number.
-    created(&store, parked("x", Some(1))).await;
+    // A new execution with the same id shares nothing with the first, not even its
+    // number.
+    create_new(&store, parked("x", Some(1))).await;
     let claim = claim(&store, "b", 50).await.remove(0);
     assert!(claim.row.number > number);
     assert_eq!((claim.snapshot, claim.entries.len()), (None, 1));
     assert_eq!(claim.messages, []);
-    assert_eq!(history(&store, "x").await, [told(1)]);
-    assert_eq!(posted(&store, "x", "k", 60).await, 1);
+    assert_eq!(history(&store, "x").await, [history_event(1)]);
+    assert_eq!(post_new(&store, "x", "k", 60).await, 1);
 }
 
-/// Whoever asks until there is nothing left has forgotten all.
-pub async fn long_executions_are_forgotten_too<F: Fixture>() {
+/// Repeating until 0 deletes everything.
+pub async fn long_executions_are_deleted_too<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     for id in ["x", "y", "z"] {
-        let mut made = new(id);
+        let mut made = new_execution(id);
         made.entries = (1..=900).map(entry).collect();
-        let lease = created(&store, made).await.unwrap();
-        append(&store, ending(step(&lease, 901), Status::Failed, 7)).await;
+        let lease = create_new(&store, made).await.unwrap();
+        append(&store, ending(step(&lease, 901), StoredStatus::Failed, 7)).await;
     }
     let mut forgotten = 0;
     loop {

@@ -1,33 +1,37 @@
-//! Messages wait in order until a step has read them, and make due at once.
+//! Messages stay unread, in order, until a step marks them as read. They make their
+//! execution due at once.
 
-use super::words::*;
-use super::{Fixture, Opened};
+use super::helpers::*;
+use super::{OpenStore, StoreFixture};
 use crate::store::limits::MESSAGES_WAITING_MAX;
-use crate::store::{AppendError, Lease, Mail, Message, Post, PostError, Posted, Status};
+use crate::store::{
+    AppendError, Lease, NewMessage, PostError, PostOutcome, StoredMessage, StoredStatus,
+    UnreadMessages,
+};
 
-/// A parked execution, with the lease it had.
-async fn waiting(store: &Opened, id: &str) -> Lease {
+/// A parked execution; returns the lease it had.
+async fn parked_execution(store: &OpenStore, id: &str) -> Lease {
     let lease = create(store, id).await;
     append(store, parking(step(&lease, 2), Some(50_000))).await;
     lease
 }
 
 /// A message makes a parked execution due from when it was sent.
-pub async fn a_message_makes_due_at_once<F: Fixture>() {
+pub async fn a_message_makes_an_execution_due_at_once<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
-    waiting(&store, "x").await;
-    waiting(&store, "y").await;
-    created(&store, parked("z", Some(25))).await;
-    assert_eq!(posted(&store, "x", "one", 30).await, 1);
-    assert_eq!(posted(&store, "y", "other", 20).await, 1);
-    assert_eq!(posted(&store, "x", "two", 40).await, 2);
-    assert_eq!(row(&store, "x").await.due_at_ms, Some(30));
-    assert_eq!(row(&store, "x").await.waiting, 2);
-    assert_eq!(store.next_wake().await.unwrap(), Some(20));
+    parked_execution(&store, "x").await;
+    parked_execution(&store, "y").await;
+    create_new(&store, parked("z", Some(25))).await;
+    assert_eq!(post_new(&store, "x", "one", 30).await, 1);
+    assert_eq!(post_new(&store, "y", "other", 20).await, 1);
+    assert_eq!(post_new(&store, "x", "two", 40).await, 2);
+    assert_eq!(get_row(&store, "x").await.due_at_ms, Some(30));
+    assert_eq!(get_row(&store, "x").await.waiting, 2);
+    assert_eq!(store.next_due().await.unwrap(), Some(20));
     assert_eq!(claim(&store, "b", 19).await, []);
     let claims = claim(&store, "b", 45).await;
     assert_eq!(claimed(&claims), ["y", "z", "x"]);
-    let message = |number, key: &str, at_ms| Message {
+    let message = |number, key: &str, at_ms| StoredMessage {
         number,
         key: key.to_owned(),
         body: post(key, at_ms).body,
@@ -40,20 +44,20 @@ pub async fn a_message_makes_due_at_once<F: Fixture>() {
     assert_eq!(claims[1].messages, []);
 }
 
-/// A message that comes later than the wake time does not put it off.
-pub async fn a_message_does_not_put_off<F: Fixture>() {
+/// A message after the wake time does not postpone it.
+pub async fn a_message_does_not_postpone_the_wake_time<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
-    created(&store, parked("x", Some(10))).await;
-    posted(&store, "x", "k", 90).await;
-    assert_eq!(row(&store, "x").await.due_at_ms, Some(10));
+    create_new(&store, parked("x", Some(10))).await;
+    post_new(&store, "x", "k", 90).await;
+    assert_eq!(get_row(&store, "x").await.due_at_ms, Some(10));
 }
 
-/// What was read with a step does not come again; what was not, does.
-pub async fn a_message_is_taken_once_with_its_step<F: Fixture>() {
+/// A message that a step marks as read does not come again; the others do.
+pub async fn a_message_is_marked_as_read_once<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
-    waiting(&store, "x").await;
+    parked_execution(&store, "x").await;
     for (key, at_ms) in [("one", 30), ("two", 31), ("three", 32)] {
-        posted(&store, "x", key, at_ms).await;
+        post_new(&store, "x", key, at_ms).await;
     }
     let first = claim(&store, "b", 40).await.remove(0);
     assert_eq!(keys(&first), ["one", "two", "three"]);
@@ -62,7 +66,7 @@ pub async fn a_message_is_taken_once_with_its_step<F: Fixture>() {
     let second = claim(&store, "c", 2_000).await.remove(0);
     assert_eq!(keys(&second), ["three"]);
     assert_eq!(second.messages[0].number, 3);
-    // A step that has read nothing new takes nothing.
+    // A step that read nothing new marks nothing.
     assert_eq!(append(&store, step(&second.lease, 4)).await.waiting, 1);
     let left = append(&store, taking(step(&second.lease, 5), 3)).await;
     assert_eq!(left.waiting, 0);
@@ -70,16 +74,15 @@ pub async fn a_message_is_taken_once_with_its_step<F: Fixture>() {
     assert_eq!(keys(&third), [""; 0]);
 }
 
-/// A message is found by its key for as long as its execution is kept, and by
-/// no other key or execution.
-pub async fn a_message_is_found_by_its_key<F: Fixture>() {
+/// A message can be found by its key as long as its execution exists.
+pub async fn a_message_is_found_by_its_key<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
-    waiting(&store, "x").await;
-    waiting(&store, "y").await;
-    posted(&store, "x", "one", 30).await;
-    posted(&store, "x", "two", 31).await;
-    let found = async |id: &str, key: &str| store.message(id, key).await.unwrap();
-    let two = Message {
+    parked_execution(&store, "x").await;
+    parked_execution(&store, "y").await;
+    post_new(&store, "x", "one", 30).await;
+    post_new(&store, "x", "two", 31).await;
+    let found = async |id: &str, key: &str| store.find_message(id, key).await.unwrap();
+    let two = StoredMessage {
         number: 2,
         key: "two".to_owned(),
         body: post("two", 31).body,
@@ -94,11 +97,11 @@ pub async fn a_message_is_found_by_its_key<F: Fixture>() {
     assert_eq!(found("z", "two").await, None);
 }
 
-/// A step that is refused has read nothing.
-pub async fn a_refused_step_takes_no_message<F: Fixture>() {
+/// A refused step marks nothing as read.
+pub async fn a_refused_step_marks_nothing_as_read<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
-    let old = waiting(&store, "x").await;
-    posted(&store, "x", "one", 30).await;
+    let old = parked_execution(&store, "x").await;
+    post_new(&store, "x", "one", 30).await;
     let claims = claim(&store, "b", 40).await;
     let lease = &claims[0].lease;
     let fenced = store.append(taking(step(&old, 3), 1)).await;
@@ -106,73 +109,73 @@ pub async fn a_refused_step_takes_no_message<F: Fixture>() {
     let stale = store.append(taking(step(lease, 9), 1)).await;
     assert!(matches!(stale, Err(AppendError::Stale { .. })));
     let unsent = store.append(taking(step(lease, 3), 2)).await;
-    assert!(matches!(unsent, Err(AppendError::Unfit(_))));
-    assert_eq!(row(&store, "x").await.waiting, 1);
+    assert!(matches!(unsent, Err(AppendError::InvalidRecord(_))));
+    assert_eq!(get_row(&store, "x").await.waiting, 1);
     append(&store, parking(step(lease, 3), None)).await;
     assert_eq!(keys(&claim(&store, "b", 40).await[0]), ["one"]);
 }
 
-/// A message that came while the worker was about to park is not slept through.
-pub async fn parking_does_not_sleep_through_a_message<F: Fixture>() {
+/// A message that arrives while the worker parks makes the execution due at once.
+pub async fn an_unread_message_prevents_parking<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
-    posted(&store, "x", "one", 30).await;
-    posted(&store, "x", "two", 31).await;
-    // The lease stands: nobody else is to read it.
-    assert_eq!(row(&store, "x").await.due_at_ms, Some(LEASE_END));
+    post_new(&store, "x", "one", 30).await;
+    post_new(&store, "x", "two", 31).await;
+    // The lease is valid: no other worker may claim the execution.
+    assert_eq!(get_row(&store, "x").await.due_at_ms, Some(LEASE_END));
     assert_eq!(claim(&store, "b", 500).await, []);
     let left = append(&store, taking(parking(step(&lease, 2), Some(7_000)), 1)).await;
     assert_eq!(left.waiting, 1);
-    assert_eq!(row(&store, "x").await.due_at_ms, Some(31));
+    assert_eq!(get_row(&store, "x").await.due_at_ms, Some(31));
     let claims = claim(&store, "b", 500).await;
     assert_eq!(keys(&claims[0]), ["two"]);
     let last = taking(parking(step(&claims[0].lease, 3), Some(7_000)), 2);
     append(&store, last).await;
-    assert_eq!(row(&store, "x").await.due_at_ms, Some(7_000));
+    assert_eq!(get_row(&store, "x").await.due_at_ms, Some(7_000));
 }
 
-/// A worker asks what has come for the executions that it holds.
-pub async fn a_holder_asks_for_its_messages<F: Fixture>() {
+/// A worker reads the messages of the executions that it holds.
+pub async fn a_worker_reads_the_messages_of_its_executions<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let x = create(&store, "x").await;
     let y = create(&store, "y").await;
-    let z = waiting(&store, "z").await;
-    posted(&store, "x", "one", 30).await;
-    posted(&store, "z", "other", 30).await;
-    posted(&store, "x", "two", 31).await;
+    let z = parked_execution(&store, "z").await;
+    post_new(&store, "x", "one", 30).await;
+    post_new(&store, "z", "other", 30).await;
+    post_new(&store, "x", "two", 31).await;
     let leases = [z, y, x.clone()];
-    let mail = store.messages(&leases).await.unwrap();
-    let [Mail { lease, messages }] = mail.as_slice() else {
+    let mail = store.unread_messages(&leases).await.unwrap();
+    let [UnreadMessages { lease, messages }] = mail.as_slice() else {
         panic!("{mail:?}");
     };
     assert_eq!(lease, &x);
     assert_eq!(messages.len(), 2);
     append(&store, taking(step(&x, 2), 1)).await;
-    let mail = store.messages(&leases).await.unwrap();
+    let mail = store.unread_messages(&leases).await.unwrap();
     assert_eq!(mail[0].messages.len(), 1);
     assert_eq!(mail[0].messages[0].key, "two");
     append(&store, taking(step(&x, 3), 2)).await;
-    assert_eq!(store.messages(&leases).await.unwrap(), []);
-    assert_eq!(store.messages(&[]).await.unwrap(), []);
+    assert_eq!(store.unread_messages(&leases).await.unwrap(), []);
+    assert_eq!(store.unread_messages(&[]).await.unwrap(), []);
 }
 
-/// The same key is the same message, read or not, and also after the end.
-pub async fn a_key_names_one_message<F: Fixture>() {
+/// The same key means the same message, read or not, even after the end.
+pub async fn a_key_names_one_message<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
     create(&store, "y").await;
-    assert_eq!(posted(&store, "x", "k", 30).await, 1);
-    assert_eq!(posted(&store, "x", "other", 30).await, 2);
-    // Another execution's messages are others.
-    assert_eq!(posted(&store, "y", "k", 30).await, 1);
+    assert_eq!(post_new(&store, "x", "k", 30).await, 1);
+    assert_eq!(post_new(&store, "x", "other", 30).await, 2);
+    // Keys are per execution.
+    assert_eq!(post_new(&store, "y", "k", 30).await, 1);
     let again = || store.post("x", post("k", 99));
-    assert_eq!(again().await.unwrap(), Posted::Before(1));
+    assert_eq!(again().await.unwrap(), PostOutcome::Duplicate(1));
     append(&store, taking(step(&lease, 2), 2)).await;
-    assert_eq!(again().await.unwrap(), Posted::Before(1));
-    assert_eq!(row(&store, "x").await.waiting, 0);
-    append(&store, ending(step(&lease, 3), Status::Succeeded, 40)).await;
-    assert_eq!(again().await.unwrap(), Posted::Before(1));
-    let other = Post {
+    assert_eq!(again().await.unwrap(), PostOutcome::Duplicate(1));
+    assert_eq!(get_row(&store, "x").await.waiting, 0);
+    append(&store, ending(step(&lease, 3), StoredStatus::Succeeded, 40)).await;
+    assert_eq!(again().await.unwrap(), PostOutcome::Duplicate(1));
+    let other = NewMessage {
         body: "{}".to_owned(),
         ..post("k", 30)
     };
@@ -182,21 +185,21 @@ pub async fn a_key_names_one_message<F: Fixture>() {
     }
 }
 
-/// Who is not there, or has ended, gets no messages.
-pub async fn only_an_open_execution_gets_messages<F: Fixture>() {
+/// Missing and ended executions accept no messages.
+pub async fn only_open_executions_accept_messages<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let absent = store.post("x", post("k", 1)).await;
     assert!(matches!(absent, Err(PostError::NotFound { .. })));
-    ended(&store, "x", Status::Aborted, 5).await;
+    ended(&store, "x", StoredStatus::Aborted, 5).await;
     match store.post("x", post("k", 1)).await {
-        Err(PostError::Ended { status, .. }) => assert_eq!(status, Status::Aborted),
+        Err(PostError::Ended { status, .. }) => assert_eq!(status, StoredStatus::Aborted),
         other => panic!("{other:?}"),
     }
-    assert_eq!(row(&store, "x").await.waiting, 0);
+    assert_eq!(get_row(&store, "x").await.waiting, 0);
 }
 
-/// An inbox has an end.
-pub async fn an_inbox_can_be_full<F: Fixture>() {
+/// Inboxes have a limit.
+pub async fn an_inbox_can_be_full<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
     let posts = (0..MESSAGES_WAITING_MAX).map(|n| {
@@ -210,7 +213,7 @@ pub async fn an_inbox_can_be_full<F: Fixture>() {
     let full = store.post("x", post("more", 1)).await;
     assert!(matches!(full, Err(PostError::Full { .. })), "{full:?}");
     let again = store.post("x", post("k7", 1)).await;
-    assert!(matches!(again, Ok(Posted::Before(_))), "{again:?}");
+    assert!(matches!(again, Ok(PostOutcome::Duplicate(_))), "{again:?}");
     append(&store, taking(step(&lease, 2), 1)).await;
-    posted(&store, "x", "more", 1).await;
+    post_new(&store, "x", "more", 1).await;
 }

@@ -1,22 +1,21 @@
-//! The one conformance suite of the [`Store`] trait.
+//! The conformance suite of the [`ExecutionStore`] trait.
 //!
-//! Every store makes a [`Fixture`] and calls [`store_suite!`] in its tests;
-//! each case becomes a test of its own there. The cases ask only through the
-//! trait, so that they say what the contract is and not how it is kept. Time
-//! is what they say it is, and none of them waits for it.
+//! Every store implements [`StoreFixture`] and calls [`store_suite!`] in its tests, which
+//! turns each case into a test. The cases only use the trait, so they state the contract
+//! and not an implementation. They pass the time to the store and never wait for it.
 //!
-//! | cases | what they pin |
+//! | cases | what they test |
 //! |-------|---------------|
-//! | [`definitions`] | texts, hashes and the names that stand for them |
+//! | [`definitions`] | texts, hashes and deployments |
 //! | [`creating`] | idempotent creation, conflicts |
-//! | [`steps`] | all or nothing, seqs, ends, sizes |
-//! | [`leases`] | fences, leases that run out, are renewed, given up, taken back |
-//! | [`waking`] | who is due and when, in which order, and who is told |
-//! | [`messages`] | inboxes: due at once, read until taken, taken once |
+//! | [`steps`] | atomicity, seqs, ends, sizes |
+//! | [`leases`] | fences; expiry, renewal and release of leases |
+//! | [`waking`] | which executions are due, when and in which order; change notifications |
+//! | [`messages`] | inboxes: due at once, unread until marked as read, read once |
 //! | [`reading`] | snapshots and entries, lists, histories, counts |
-//! | [`crowds`] | hundreds of executions at once |
-//! | [`forgetting`] | what has ended is forgotten, and nothing else |
-//! | [`reopening`] | what was answered is there after a close and a crash |
+//! | [`crowds`] | hundreds of concurrent executions |
+//! | [`forgetting`] | deleting ended executions, and nothing else |
+//! | [`reopening`] | durability across a close and a crash |
 //!
 //! [`store_suite!`]: crate::store_suite
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -25,6 +24,7 @@ pub mod creating;
 pub mod crowds;
 pub mod definitions;
 pub mod forgetting;
+pub(crate) mod helpers;
 pub mod leases;
 pub mod messages;
 pub mod reading;
@@ -32,32 +32,31 @@ pub mod reopening;
 pub mod steps;
 mod suite;
 pub mod waking;
-pub(crate) mod words;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::Store;
+use super::ExecutionStore;
 
-/// A store that is open.
-pub type Opened = Arc<dyn Store>;
+/// An open store.
+pub type OpenStore = Arc<dyn ExecutionStore>;
 
-/// How the suite gets at a store.
+/// Opens, closes and crashes a store for the suite.
 #[async_trait]
-pub trait Fixture: Send + Sync + Sized + 'static {
-    /// A place for a store in which nothing has happened yet.
+pub trait StoreFixture: Send + Sync + Sized + 'static {
+    /// Prepares an empty store.
     async fn fresh() -> Self;
 
-    /// Opens the store in that place.
-    async fn open(&self) -> Opened;
+    /// Opens the store.
+    async fn open(&self) -> OpenStore;
 
-    /// Closes it, so that it can be opened again.
-    async fn close(&self, store: Opened);
+    /// Closes the store, so that it can be opened again.
+    async fn close(&self, store: OpenStore);
 
-    /// Stops it as badly as can be done, so that it can be opened again: what
-    /// was answered must be there. Closes it where nothing worse can be done.
-    async fn crash(&self, store: Opened) {
+    /// Crashes the store as badly as possible, so that it can be opened again. All
+    /// answered writes must survive. By default it closes the store.
+    async fn crash(&self, store: OpenStore) {
         self.close(store).await;
     }
 }

@@ -1,12 +1,14 @@
-//! What is read back: snapshots with what came after them, lists, histories,
-//! counts.
+//! Reading: snapshots with later entries, lists, histories, counts.
 
-use super::words::*;
-use super::{Fixture, Opened};
-use crate::store::{Entry, HistoryQuery, New, Query, Snapshot, Status, Step, limits};
+use super::helpers::*;
+use super::{OpenStore, StoreFixture};
+use crate::store::{
+    ExecutionCreation, ExecutionQuery, ExecutionSnapshot, ExecutionStep, HistoryQuery,
+    JournalEntry, StoredStatus, limits,
+};
 
-/// Whoever claims gets the last snapshot and the entries after it.
-pub async fn a_claim_has_the_snapshot_and_what_came_after<F: Fixture>() {
+/// A claim returns the last snapshot and the entries after it.
+pub async fn a_claim_has_the_snapshot_and_later_entries<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
     append(&store, step(&lease, 2)).await;
@@ -15,15 +17,16 @@ pub async fn a_claim_has_the_snapshot_and_what_came_after<F: Fixture>() {
     append(&store, step(&lease, 5)).await;
     let claims = claim(&store, "b", 1_000).await;
     let snapshot = |seq, text: &str| {
-        Some(Snapshot {
+        Some(ExecutionSnapshot {
             seq,
             text: text.to_owned(),
         })
     };
     assert_eq!(claims[0].snapshot, snapshot(3, "three"));
-    assert_eq!(claims[0].entries, [recorded(4), recorded(5)]);
-    // Replaced, with two entries in one step; the journal keeps all.
-    let two = Step {
+    assert_eq!(claims[0].entries, [stored_entry(4), stored_entry(5)]);
+    // A new snapshot replaces the last, in a step of two entries; the journal keeps
+    // all entries.
+    let two = ExecutionStep {
         entries: vec![entry(6), entry(7)],
         ..step(&claims[0].lease, 6)
     };
@@ -34,21 +37,21 @@ pub async fn a_claim_has_the_snapshot_and_what_came_after<F: Fixture>() {
     assert_eq!(history(&store, "x").await.len(), 7);
 }
 
-/// The first snapshot may come with the creation; several claims at once do
-/// not mix what they have.
-pub async fn claims_do_not_mix<F: Fixture>() {
+/// A creation may carry the first snapshot. Claims of several executions do not mix
+/// their parts.
+pub async fn claims_do_not_mix<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     for n in 1..=5_u64 {
         let id = format!("x{n}");
-        let made = New {
+        let made = ExecutionCreation {
             entries: (1..=n).map(entry).collect(),
             snapshot: (n % 2 == 0).then(|| id.clone()),
             ..parked(&id, Some(1))
         };
-        created(&store, made).await;
+        create_new(&store, made).await;
         let keys = (0..n % 3).map(|key| format!("{id}-{key}"));
         for key in keys {
-            posted(&store, &id, &key, 3).await;
+            post_new(&store, &id, &key, 3).await;
         }
     }
     let claims = claim(&store, "b", 5).await;
@@ -65,36 +68,36 @@ pub async fn claims_do_not_mix<F: Fixture>() {
     }
 }
 
-async fn listed(store: &Opened, query: &Query) -> Vec<String> {
+async fn listed(store: &OpenStore, query: &ExecutionQuery) -> Vec<String> {
     let rows = store.list(query).await.unwrap();
     rows.into_iter().map(|row| row.id).collect()
 }
 
-/// The newest first, by workflow and status, page by page.
-pub async fn lists_are_filtered_and_paged<F: Fixture>() {
+/// Newest first, filtered by workflow and status, page by page.
+pub async fn lists_are_filtered_and_paged<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     for n in 0..12 {
         let id = format!("x{n}");
-        let mut made = new(&id);
+        let mut made = new_execution(&id);
         if n % 3 == 0 {
             made.workflow = "moving".to_owned();
         }
-        let lease = created(&store, made).await.unwrap();
+        let lease = create_new(&store, made).await.unwrap();
         if n % 2 == 0 {
-            append(&store, ending(step(&lease, 2), Status::Failed, n)).await;
+            append(&store, ending(step(&lease, 2), StoredStatus::Failed, n)).await;
         }
     }
-    let all = Query::newest(100);
-    let moving = Query {
+    let all = ExecutionQuery::newest(100);
+    let moving = ExecutionQuery {
         workflow: Some("moving".to_owned()),
         ..all.clone()
     };
-    let failed = Query {
-        status: Some(Status::Failed),
+    let failed = ExecutionQuery {
+        status: Some(StoredStatus::Failed),
         ..all.clone()
     };
-    let both = Query {
-        status: Some(Status::Failed),
+    let both = ExecutionQuery {
+        status: Some(StoredStatus::Failed),
         ..moving.clone()
     };
     assert_eq!(listed(&store, &all).await.len(), 12);
@@ -105,7 +108,7 @@ pub async fn lists_are_filtered_and_paged<F: Fixture>() {
     for query in [all, moving, failed, both] {
         let expected = listed(&store, &query).await;
         let mut paged = Vec::new();
-        let mut page = Query { limit: 2, ..query };
+        let mut page = ExecutionQuery { limit: 2, ..query };
         loop {
             let rows = store.list(&page).await.unwrap();
             assert!(rows.len() <= 2);
@@ -115,75 +118,91 @@ pub async fn lists_are_filtered_and_paged<F: Fixture>() {
         }
         assert_eq!(paged, expected);
     }
-    let unknown = Query {
+    let unknown = ExecutionQuery {
         workflow: Some("unknown".to_owned()),
-        ..Query::newest(5)
+        ..ExecutionQuery::newest(5)
     };
     assert_eq!(listed(&store, &unknown).await, [""; 0]);
-    assert_eq!(listed(&store, &Query::newest(0)).await, [""; 0]);
+    assert_eq!(listed(&store, &ExecutionQuery::newest(0)).await, [""; 0]);
 }
 
-/// A list shows executions as they are asked for one by one.
-pub async fn lists_show_what_is_there<F: Fixture>() {
+/// Lists show executions as single reads do.
+pub async fn lists_show_executions_as_single_reads_do<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
     append(&store, step(&lease, 2)).await;
-    posted(&store, "x", "k", 3).await;
-    ended(&store, "y", Status::TimedOut, 4).await;
-    let rows = store.list(&Query::newest(9)).await.unwrap();
-    assert_eq!(rows, [row(&store, "y").await, row(&store, "x").await]);
+    post_new(&store, "x", "k", 3).await;
+    ended(&store, "y", StoredStatus::TimedOut, 4).await;
+    let rows = store.list(&ExecutionQuery::newest(9)).await.unwrap();
+    assert_eq!(
+        rows,
+        [get_row(&store, "y").await, get_row(&store, "x").await]
+    );
 }
 
-/// Numbers of all statuses, as executions come and end.
-pub async fn executions_are_counted<F: Fixture>() {
+/// Counts by status, as executions start and end.
+pub async fn executions_are_counted<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     assert_eq!(store.counts().await.unwrap(), [].into());
     for n in 0..5 {
         create(&store, &format!("r{n}")).await;
     }
-    ended(&store, "a", Status::Failed, 1).await;
-    ended(&store, "b", Status::Failed, 1).await;
-    ended(&store, "c", Status::Aborted, 1).await;
+    ended(&store, "a", StoredStatus::Failed, 1).await;
+    ended(&store, "b", StoredStatus::Failed, 1).await;
+    ended(&store, "c", StoredStatus::Aborted, 1).await;
     let refused = store
-        .create(New {
+        .create(ExecutionCreation {
             input: "other".to_owned(),
-            ..new("a")
+            ..new_execution("a")
         })
         .await;
     assert!(refused.is_err());
     let expected = [
-        (Status::Running, 5),
-        (Status::Failed, 2),
-        (Status::Aborted, 1),
+        (StoredStatus::Running, 5),
+        (StoredStatus::Failed, 2),
+        (StoredStatus::Aborted, 1),
     ];
     assert_eq!(store.counts().await.unwrap(), expected.into());
-    let failing = store.claim_one("r0", &by("w", 5_000, 9_000)).await.unwrap();
-    append(&store, ending(step(&failing.lease, 2), Status::Failed, 2)).await;
+    let failing = store
+        .claim_one("r0", &claimant("w", 5_000, 9_000))
+        .await
+        .unwrap();
+    append(
+        &store,
+        ending(step(&failing.lease, 2), StoredStatus::Failed, 2),
+    )
+    .await;
     let counts = store.counts().await.unwrap();
-    assert_eq!((counts[&Status::Running], counts[&Status::Failed]), (4, 3));
+    assert_eq!(
+        (
+            counts[&StoredStatus::Running],
+            counts[&StoredStatus::Failed]
+        ),
+        (4, 3)
+    );
 }
 
 /// An execution whose entries have 0, 1, 2, 3, 0, 1, … history events.
-async fn uneven(store: &Opened, id: &str, entries: u64) -> Vec<String> {
+async fn uneven(store: &OpenStore, id: &str, entries: u64) -> Vec<String> {
     let mut events = Vec::new();
     let mut made = Vec::new();
     for seq in 1..=entries {
         let first = events.len() as u64 + 1;
-        let history: Vec<_> = (first..first + seq % 4).map(told).collect();
+        let history: Vec<_> = (first..first + seq % 4).map(history_event).collect();
         events.extend(history.clone());
-        made.push(Entry {
+        made.push(JournalEntry {
             history,
             ..entry(seq)
         });
     }
-    let first = New {
+    let first = ExecutionCreation {
         entries: made[..1].to_vec(),
-        ..new(id)
+        ..new_execution(id)
     };
-    let lease = created(store, first).await.unwrap();
+    let lease = create_new(store, first).await.unwrap();
     let mut first_history_id = 2;
     for (place, steps) in made[1..].chunks(5).enumerate() {
-        let step = Step {
+        let step = ExecutionStep {
             first_history_id,
             entries: steps.to_vec(),
             ..step(&lease, 2 + place as u64 * 5)
@@ -198,7 +217,7 @@ async fn uneven(store: &Opened, id: &str, entries: u64) -> Vec<String> {
 }
 
 /// All pages of a history, one after the other.
-async fn pages(store: &Opened, id: &str, newest_first: bool, limit: usize) -> Vec<String> {
+async fn pages(store: &OpenStore, id: &str, newest_first: bool, limit: usize) -> Vec<String> {
     let mut events = Vec::new();
     let mut after = None;
     loop {
@@ -221,8 +240,8 @@ async fn pages(store: &Opened, id: &str, newest_first: bool, limit: usize) -> Ve
     }
 }
 
-/// Pages follow each other in both directions, wherever they end.
-pub async fn histories_are_paged<F: Fixture>() {
+/// Pages join without gaps in both directions, wherever they end.
+pub async fn histories_are_paged<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     create(&store, "before").await;
     let events = uneven(&store, "x", 41).await;
@@ -235,8 +254,8 @@ pub async fn histories_are_paged<F: Fixture>() {
     }
 }
 
-/// A history may be read from any event on, also from behind its end.
-pub async fn histories_begin_anywhere<F: Fixture>() {
+/// Reading can start at any event, also beyond the end.
+pub async fn histories_can_be_read_from_any_event<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let events = uneven(&store, "x", 23).await;
     let last = events.len() as u64;
@@ -252,7 +271,7 @@ pub async fn histories_begin_anywhere<F: Fixture>() {
                 false => (after + 1..=last).take(2).collect(),
                 true => (1..after.min(last + 1)).rev().take(2).collect(),
             };
-            let told: Vec<_> = expected.iter().map(|id| told(*id)).collect();
+            let told: Vec<_> = expected.iter().map(|id| history_event(*id)).collect();
             assert_eq!(found.events, told, "{query:?}");
             let last_id = expected.last().copied().unwrap_or(after);
             assert_eq!(found.last_id, Some(last_id));
@@ -271,14 +290,14 @@ pub async fn histories_begin_anywhere<F: Fixture>() {
     assert_eq!(store.history("absent", &query).await.unwrap(), None);
 }
 
-/// A page of large events is cut short, and says that there is more.
-pub async fn large_histories_come_in_smaller_pages<F: Fixture>() {
+/// A page of large events is shorter, and says that there are more.
+pub async fn large_histories_come_in_smaller_pages<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
     let large = "a".repeat(limits::HISTORY_PAGE_BYTES / 2 + 1);
     let history = vec![large.clone(); 5];
-    let step = Step {
-        entries: vec![Entry {
+    let step = ExecutionStep {
+        entries: vec![JournalEntry {
             history,
             ..entry(2)
         }],

@@ -1,20 +1,20 @@
-//! Which cases there are: one test for each.
+//! Lists the cases: one test for each.
 
 /// The cases of every store, for a
-/// [`Fixture`](crate::store::conformance::Fixture).
+/// [`StoreFixture`](crate::store::conformance::StoreFixture).
 #[macro_export]
 macro_rules! store_suite {
     ($fixture:ty) => {
         $crate::store_cases! { $fixture:
             definitions {
-                a_definition_is_kept_once
-                a_name_that_is_withdrawn_stands_for_nothing
-                a_name_stands_for_the_last_one
+                saving_a_definition_again_changes_nothing
+                a_withdrawn_deployment_is_gone
+                a_name_refers_to_the_last_definition
                 a_hash_names_one_text
             }
             creating {
                 an_execution_reads_as_it_was_created
-                creating_again_answers_with_what_is_there
+                creating_again_returns_the_existing_execution
                 an_id_names_one_execution
                 many_creations_at_once_make_one
                 an_unknown_definition_is_refused
@@ -23,68 +23,68 @@ macro_rules! store_suite {
             steps {
                 steps_follow_each_other
                 a_stale_step_changes_nothing
-                a_history_goes_on_where_it_ended
-                one_of_two_steps_happens
+                history_ids_continue_without_gaps
+                one_of_two_concurrent_steps_succeeds
                 a_step_may_have_no_entries
-                an_ended_execution_takes_no_step
-                an_unknown_execution_takes_no_step
-                what_is_written_is_read_verbatim
+                an_ended_execution_accepts_no_steps
+                a_missing_execution_accepts_no_steps
+                texts_are_read_back_verbatim
                 too_large_texts_are_refused
-                a_standing_must_not_contradict_itself
+                contradictory_states_are_refused
             }
             leases {
-                an_old_worker_is_refused_whole
-                a_lease_runs_out
-                a_renewed_lease_holds
+                a_worker_without_its_lease_is_refused
+                a_lease_expires
+                a_renewed_lease_lasts_longer
                 a_lost_lease_is_not_renewed
-                parking_gives_the_lease_up
-                one_is_claimed_by_its_id
-                a_worker_takes_back_what_it_held
-                claims_at_once_share_nothing
+                parking_releases_the_lease
+                one_execution_is_claimed_by_its_id
+                a_restarted_worker_releases_its_leases
+                concurrent_claims_get_different_executions
             }
             waking {
                 a_parked_execution_wakes_in_time
                 without_a_time_nothing_is_due
                 the_oldest_due_come_first
-                a_lost_lease_is_due_among_the_others
+                an_expired_lease_is_due_among_the_others
                 the_next_wake_time_is_known
-                changes_are_told
+                changes_are_announced
             }
             messages {
-                a_message_makes_due_at_once
-                a_message_does_not_put_off
-                a_message_is_taken_once_with_its_step
-                a_refused_step_takes_no_message
-                parking_does_not_sleep_through_a_message
-                a_holder_asks_for_its_messages
+                a_message_makes_an_execution_due_at_once
+                a_message_does_not_postpone_the_wake_time
+                a_message_is_marked_as_read_once
+                a_refused_step_marks_nothing_as_read
+                an_unread_message_prevents_parking
+                a_worker_reads_the_messages_of_its_executions
                 a_key_names_one_message
                 a_message_is_found_by_its_key
-                only_an_open_execution_gets_messages
+                only_open_executions_accept_messages
                 an_inbox_can_be_full
             }
             reading {
-                a_claim_has_the_snapshot_and_what_came_after
+                a_claim_has_the_snapshot_and_later_entries
                 claims_do_not_mix
                 lists_are_filtered_and_paged
-                lists_show_what_is_there
+                lists_show_executions_as_single_reads_do
                 executions_are_counted
                 histories_are_paged
-                histories_begin_anywhere
+                histories_can_be_read_from_any_event
                 large_histories_come_in_smaller_pages
             }
             crowds {
                 many_executions_step_at_once
-                many_workers_hand_executions_on
-                many_senders_are_all_heard
+                workers_take_executions_over_from_each_other
+                concurrent_messages_are_all_read
             }
             forgetting {
-                the_oldest_ends_are_forgotten
-                a_forgotten_execution_leaves_nothing
-                long_executions_are_forgotten_too
+                the_oldest_ends_are_deleted_first
+                a_deleted_execution_leaves_nothing
+                long_executions_are_deleted_too
             }
             reopening {
-                everything_is_as_it_was
-                numbers_go_on
+                everything_survives_reopening
+                numbers_are_not_reused
                 a_crash_loses_nothing_that_was_answered
             }
         }
@@ -107,7 +107,8 @@ macro_rules! store_cases {
 
 #[cfg(test)]
 mod tests {
-    /// Cases are public, so the compiler does not miss one that is not listed.
+    /// Cases are public, so the compiler does not report one that is missing from
+    /// the list.
     #[test]
     fn every_case_is_listed() {
         let listed = include_str!("suite.rs");

@@ -1,7 +1,7 @@
-//! Executions in memory: for tests, for trying things out, and to read what a
-//! store does without its file. It lives as long as its last clone.
+//! A store in memory, for tests and experiments. Its contents last as long as its
+//! last clone.
 
-mod kept;
+mod contents;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,20 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::limits::{self, LIST_MAX};
-use super::rules::{self, Kept};
+use super::rules::{self, ExecutionHead};
 use super::{
-    AppendError, Appended, Claim, ClaimError, Claimant, CreateError, Created, Definition, Deployed,
-    Found, HistoryPage, HistoryQuery, KeepError, Lease, Mail, Message, New, Post, PostError,
-    Posted, Query, Row, Status, Step, Store, StoreError, StoreResult,
+    AppendError, AppendOutcome, Claimant, ClaimedExecution, CreateError, CreateOutcome, Deployment,
+    ExecutionClaimError, ExecutionCreation, ExecutionQuery, ExecutionRecord, ExecutionRow,
+    ExecutionStep, ExecutionStore, ExecutionStoreError, ExecutionStoreResult, HistoryPage,
+    HistoryQuery, Lease, NewMessage, PostError, PostOutcome, SaveDefinitionError, StoredDefinition,
+    StoredMessage, StoredStatus, UnreadMessages,
 };
-use kept::{Execution, Inner};
+use contents::{MemoryContents, MemoryExecution};
 
 /// A store in memory. Clones share it.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<MemoryContents>>,
     changes: Arc<watch::Sender<u64>>,
 }
 
@@ -35,12 +37,12 @@ impl MemoryStore {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Every change is made whole before anything can panic.
+    fn lock_contents(&self) -> MutexGuard<'_, MemoryContents> {
+        // No change panics half way, so poisoned contents are still consistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn woken(&self) {
+    fn notify_change(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 }
@@ -52,30 +54,33 @@ impl Default for MemoryStore {
 }
 
 #[async_trait]
-impl Store for MemoryStore {
-    async fn withdraw(&self, name: &str) -> StoreResult<bool> {
-        Ok(self.inner().deployed.remove(name).is_some())
+impl ExecutionStore for MemoryStore {
+    async fn withdraw(&self, name: &str) -> ExecutionStoreResult<bool> {
+        Ok(self.lock_contents().deployed.remove(name).is_some())
     }
 
-    async fn check(&self) -> StoreResult<()> {
+    async fn check(&self) -> ExecutionStoreResult<()> {
         Ok(())
     }
 
-    async fn keep_definition(&self, definition: &Definition) -> Result<(), KeepError> {
-        limits::definition(definition)?;
-        let mut inner = self.inner();
-        let Definition {
+    async fn save_definition(
+        &self,
+        definition: &StoredDefinition,
+    ) -> Result<(), SaveDefinitionError> {
+        limits::check_definition(definition)?;
+        let mut inner = self.lock_contents();
+        let StoredDefinition {
             name,
             hash,
             text,
             at_ms,
         } = definition.clone();
-        let kept = inner.definitions.entry(hash.clone());
-        if *kept.or_insert_with(|| text.clone()) != text {
-            return Err(KeepError::Conflict { hash });
+        let head = inner.definitions.entry(hash.clone());
+        if *head.or_insert_with(|| text.clone()) != text {
+            return Err(SaveDefinitionError::Conflict { hash });
         }
         if inner.deployed.get(&name).is_none_or(|now| now.hash != hash) {
-            let deployed = Deployed {
+            let deployed = Deployment {
                 name: name.clone(),
                 hash,
                 at_ms,
@@ -85,83 +90,98 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn definition(&self, hash: &str) -> StoreResult<Option<String>> {
-        Ok(self.inner().definitions.get(hash).cloned())
+    async fn definition(&self, hash: &str) -> ExecutionStoreResult<Option<String>> {
+        Ok(self.lock_contents().definitions.get(hash).cloned())
     }
 
-    async fn deployed(&self) -> StoreResult<Vec<Deployed>> {
-        Ok(self.inner().deployed.values().cloned().collect())
+    async fn deployed(&self) -> ExecutionStoreResult<Vec<Deployment>> {
+        Ok(self.lock_contents().deployed.values().cloned().collect())
     }
 
-    async fn create(&self, new: New) -> Result<Created, CreateError> {
-        limits::new(&new)?;
-        let mut inner = self.inner();
+    async fn create(&self, new: ExecutionCreation) -> Result<CreateOutcome, CreateError> {
+        limits::check_creation(&new)?;
+        let mut inner = self.lock_contents();
         if let Some(before) = inner.find(&new.id) {
-            rules::same(&new, &before.workflow, &before.input)?;
-            return Ok(Created::Before(Box::new(before.row())));
+            rules::check_same_execution(&new, &before.workflow, &before.input)?;
+            return Ok(CreateOutcome::Existing(Box::new(before.to_row())));
         }
         if !inner.definitions.contains_key(&new.definition) {
             let hash = new.definition;
             return Err(CreateError::NoDefinition { hash });
         }
         inner.last_number += 1;
-        let (kept, lease) = Kept::new(inner.last_number, &new);
-        let (number, id) = (kept.number, new.id.clone());
-        inner.executions.insert(number, Execution::new(new, kept));
+        let (head, lease) = ExecutionHead::new(inner.last_number, &new);
+        let (number, id) = (head.number, new.id.clone());
+        inner
+            .executions
+            .insert(number, MemoryExecution::new(new, head));
         inner.numbers.insert(id, number);
         drop(inner);
         if lease.is_none() {
-            self.woken();
+            self.notify_change();
         }
-        Ok(Created::New(lease))
+        Ok(CreateOutcome::Created(lease))
     }
 
-    async fn claim(&self, by: &Claimant, most: usize) -> StoreResult<Vec<Claim>> {
-        limits::claimant(by).map_err(|unfit| StoreError::new("claim executions", unfit))?;
-        let mut inner = self.inner();
+    async fn claim(
+        &self,
+        by: &Claimant,
+        most: usize,
+    ) -> ExecutionStoreResult<Vec<ClaimedExecution>> {
+        limits::check_claimant(by)
+            .map_err(|unfit| ExecutionStoreError::new("claim executions", unfit))?;
+        let mut inner = self.lock_contents();
         let due = inner.executions.values().filter_map(|execution| {
-            let due = execution.kept.due_at_ms.filter(|due| *due <= by.now_ms);
-            due.map(|due| (due, execution.kept.number))
+            let due = execution.head.due_at_ms.filter(|due| *due <= by.now_ms);
+            due.map(|due| (due, execution.head.number))
         });
         let mut due: Vec<_> = due.collect();
         due.sort_unstable();
         due.truncate(most.min(LIST_MAX));
         let claims = due.into_iter().filter_map(|(_, number)| {
             let execution = inner.executions.get_mut(&number)?;
-            let lease = execution.kept.claim(&execution.id, by).ok()?;
-            Some(execution.claimed(lease))
+            let lease = execution.head.grant_claim(&execution.id, by).ok()?;
+            Some(execution.to_claimed(lease))
         });
         Ok(claims.collect())
     }
 
-    async fn claim_one(&self, id: &str, by: &Claimant) -> Result<Claim, ClaimError> {
-        limits::claimant(by)?;
-        let mut inner = self.inner();
-        let not_found = || ClaimError::NotFound { id: id.to_owned() };
+    async fn claim_one(
+        &self,
+        id: &str,
+        by: &Claimant,
+    ) -> Result<ClaimedExecution, ExecutionClaimError> {
+        limits::check_claimant(by)?;
+        let mut inner = self.lock_contents();
+        let not_found = || ExecutionClaimError::NotFound { id: id.to_owned() };
         let execution = inner.find_mut(id).ok_or_else(not_found)?;
-        let lease = execution.kept.claim(id, by)?;
-        Ok(execution.claimed(lease))
+        let lease = execution.head.grant_claim(id, by)?;
+        Ok(execution.to_claimed(lease))
     }
 
-    async fn take_back(&self, worker: &str, now_ms: i64) -> StoreResult<u64> {
-        let mut inner = self.inner();
+    async fn release_worker_leases(&self, worker: &str, now_ms: i64) -> ExecutionStoreResult<u64> {
+        let mut inner = self.lock_contents();
         let mut count = 0;
         for execution in inner.executions.values_mut() {
-            if execution.kept.worker.as_deref() == Some(worker) {
-                execution.kept.take_back(now_ms);
+            if execution.head.worker.as_deref() == Some(worker) {
+                execution.head.release_lease(now_ms);
                 count += 1;
             }
         }
         drop(inner);
-        self.woken();
+        self.notify_change();
         Ok(count)
     }
 
-    async fn renew(&self, leases: &[Lease], until_ms: i64) -> StoreResult<Vec<Lease>> {
-        let mut inner = self.inner();
+    async fn renew_leases(
+        &self,
+        leases: &[Lease],
+        until_ms: i64,
+    ) -> ExecutionStoreResult<Vec<Lease>> {
+        let mut inner = self.lock_contents();
         let mut renew = |lease: &&Lease| {
             let execution = inner.find_mut(&lease.id);
-            execution.is_some_and(|execution| execution.kept.renew(lease.fence, until_ms))
+            execution.is_some_and(|execution| execution.head.renew(lease.fence, until_ms))
         };
         Ok(leases
             .iter()
@@ -170,39 +190,39 @@ impl Store for MemoryStore {
             .collect())
     }
 
-    async fn append(&self, step: Step) -> Result<Appended, AppendError> {
-        limits::step(&step)?;
-        let mut inner = self.inner();
+    async fn append(&self, step: ExecutionStep) -> Result<AppendOutcome, AppendError> {
+        limits::check_step(&step)?;
+        let mut inner = self.lock_contents();
         let execution = inner.find_mut(&step.lease.id);
-        let execution = execution.ok_or_else(|| rules::fenced(&step.lease))?;
-        let appended = execution.kept.step(&step)?;
-        let parked = execution.kept.worker.is_none();
-        execution.stepped(step);
+        let execution = execution.ok_or_else(|| rules::fenced_error(&step.lease))?;
+        let appended = execution.head.apply_step(&step)?;
+        let parked = execution.head.worker.is_none();
+        execution.record_step(step);
         drop(inner);
         if parked {
-            self.woken();
+            self.notify_change();
         }
         Ok(appended)
     }
 
-    async fn post(&self, id: &str, post: Post) -> Result<Posted, PostError> {
-        limits::post(&post)?;
-        let mut inner = self.inner();
+    async fn post(&self, id: &str, post: NewMessage) -> Result<PostOutcome, PostError> {
+        limits::check_message(&post)?;
+        let mut inner = self.lock_contents();
         let not_found = || PostError::NotFound { id: id.to_owned() };
         let execution = inner.find_mut(id).ok_or_else(not_found)?;
-        let posted = execution.post(post)?;
+        let posted = execution.add_message(post)?;
         drop(inner);
-        self.woken();
+        self.notify_change();
         Ok(posted)
     }
 
-    async fn messages(&self, leases: &[Lease]) -> StoreResult<Vec<Mail>> {
-        let inner = self.inner();
+    async fn unread_messages(&self, leases: &[Lease]) -> ExecutionStoreResult<Vec<UnreadMessages>> {
+        let inner = self.lock_contents();
         let mail = leases.iter().filter_map(|lease| {
             let execution = inner.find(&lease.id)?;
-            let held = execution.kept.is_held_by(lease.fence);
-            let messages = execution.unread();
-            (held && !messages.is_empty()).then(|| Mail {
+            let held = execution.head.is_held_by(lease.fence);
+            let messages = execution.unread_messages();
+            (held && !messages.is_empty()).then(|| UnreadMessages {
                 lease: lease.clone(),
                 messages,
             })
@@ -210,17 +230,24 @@ impl Store for MemoryStore {
         Ok(mail.collect())
     }
 
-    async fn message(&self, id: &str, key: &str) -> StoreResult<Option<Message>> {
-        let inner = self.inner();
-        Ok(inner.find(id).and_then(|found| found.message(key)))
+    async fn find_message(
+        &self,
+        id: &str,
+        key: &str,
+    ) -> ExecutionStoreResult<Option<StoredMessage>> {
+        let inner = self.lock_contents();
+        Ok(inner.find(id).and_then(|found| found.find_message(key)))
     }
 
-    async fn get(&self, id: &str) -> StoreResult<Option<Found>> {
-        Ok(self.inner().find(id).map(Execution::found))
+    async fn get(&self, id: &str) -> ExecutionStoreResult<Option<ExecutionRecord>> {
+        Ok(self
+            .lock_contents()
+            .find(id)
+            .map(MemoryExecution::to_record))
     }
 
-    async fn list(&self, query: &Query) -> StoreResult<Vec<Row>> {
-        let inner = self.inner();
+    async fn list(&self, query: &ExecutionQuery) -> ExecutionStoreResult<Vec<ExecutionRow>> {
+        let inner = self.lock_contents();
         let before = query.before.unwrap_or(u64::MAX);
         let rows = inner.executions.range(..before).rev();
         let rows = rows.map(|(_, execution)| execution).filter(|execution| {
@@ -228,36 +255,43 @@ impl Store for MemoryStore {
             of_workflow.is_none_or(|workflow| execution.workflow == *workflow)
                 && query
                     .status
-                    .is_none_or(|status| execution.kept.status == status)
+                    .is_none_or(|status| execution.head.status == status)
         });
         let limit = query.limit.min(LIST_MAX);
-        Ok(rows.take(limit).map(Execution::row).collect())
+        Ok(rows.take(limit).map(MemoryExecution::to_row).collect())
     }
 
-    async fn history(&self, id: &str, query: &HistoryQuery) -> StoreResult<Option<HistoryPage>> {
-        Ok(self.inner().find(id).map(|found| found.history(query)))
+    async fn history(
+        &self,
+        id: &str,
+        query: &HistoryQuery,
+    ) -> ExecutionStoreResult<Option<HistoryPage>> {
+        Ok(self
+            .lock_contents()
+            .find(id)
+            .map(|found| found.history_page(query)))
     }
 
-    async fn counts(&self) -> StoreResult<BTreeMap<Status, u64>> {
+    async fn counts(&self) -> ExecutionStoreResult<BTreeMap<StoredStatus, u64>> {
         let mut counts = BTreeMap::new();
-        for execution in self.inner().executions.values() {
-            *counts.entry(execution.kept.status).or_default() += 1;
+        for execution in self.lock_contents().executions.values() {
+            *counts.entry(execution.head.status).or_default() += 1;
         }
         Ok(counts)
     }
 
-    async fn next_wake(&self) -> StoreResult<Option<i64>> {
-        let inner = self.inner();
+    async fn next_due(&self) -> ExecutionStoreResult<Option<i64>> {
+        let inner = self.lock_contents();
         let due = inner.executions.values();
-        Ok(due.filter_map(|execution| execution.kept.due_at_ms).min())
+        Ok(due.filter_map(|execution| execution.head.due_at_ms).min())
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    async fn forget_ended(&self, before_ms: i64, most: usize) -> StoreResult<u64> {
-        Ok(self.inner().forget(before_ms, most))
+    async fn forget_ended(&self, before_ms: i64, most: usize) -> ExecutionStoreResult<u64> {
+        Ok(self.lock_contents().forget_ended(before_ms, most))
     }
 }
 
@@ -268,22 +302,22 @@ mod tests {
     use async_trait::async_trait;
 
     use super::MemoryStore;
-    use crate::store::conformance::{Fixture, Opened};
+    use crate::store::conformance::{OpenStore, StoreFixture};
 
-    struct Memory(MemoryStore);
+    struct MemoryFixture(MemoryStore);
 
     #[async_trait]
-    impl Fixture for Memory {
+    impl StoreFixture for MemoryFixture {
         async fn fresh() -> Self {
             Self(MemoryStore::new())
         }
 
-        async fn open(&self) -> Opened {
+        async fn open(&self) -> OpenStore {
             Arc::new(self.0.clone())
         }
 
-        async fn close(&self, _store: Opened) {}
+        async fn close(&self, _store: OpenStore) {}
     }
 
-    crate::store_suite!(Memory);
+    crate::store_suite!(MemoryFixture);
 }

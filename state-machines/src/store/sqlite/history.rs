@@ -1,24 +1,24 @@
-//! Pages of a history. Entries have no index of their history ids, which every
-//! step would have to keep: as the ids grow with the seqs, where to begin is
-//! found by halving.
+//! Pages of a history. There is no index of history ids, which every step would
+//! have to update. History ids grow with seqs, so a binary search over entries
+//! finds the start.
 
 use futures::TryStreamExt;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqlitePool;
 
-use super::rows::{Rows, entry_key};
+use super::rows::{SqlResult, entry_key};
 use crate::store::limits::SEPARATOR;
-use crate::store::paging::Paging;
+use crate::store::paging::HistoryPageBuilder;
 use crate::store::{HistoryPage, HistoryQuery};
 
-type EntryRow = (i64, String);
+type HistoryRow = (i64, String);
 
 pub(super) async fn page(
     pool: &SqlitePool,
     id: &str,
     query: &HistoryQuery,
-) -> Rows<Option<HistoryPage>> {
-    // One moment for all of it: it may be forgotten meanwhile.
+) -> SqlResult<Option<HistoryPage>> {
+    // One read transaction, because the execution may be deleted meanwhile.
     let mut moment = pool.begin().await?;
     let found: Option<(i64, i64, i64)> =
         sqlx::query_as("SELECT number, next_seq, next_history_id FROM executions WHERE id = ?")
@@ -28,14 +28,14 @@ pub(super) async fn page(
     let Some((number, next_seq, next_history_id)) = found else {
         return Ok(None);
     };
-    let mut paging = Paging::new(query, next_history_id.cast_unsigned());
+    let mut paging = HistoryPageBuilder::new(query, next_history_id.cast_unsigned());
     if let Some(first) = paging.next() {
         let number = number.cast_unsigned();
         let journal = (
             entry_key(number, 1),
             entry_key(number, next_seq.cast_unsigned()),
         );
-        let key = entry_with(&mut moment, journal, first).await?;
+        let key = find_entry_key(&mut moment, journal, first).await?;
         let sql = match query.newest_first {
             false => {
                 "SELECT first_history_id, history FROM entries
@@ -55,27 +55,27 @@ pub(super) async fn page(
         while paging.next().is_some()
             && let Some(entry) = entries.try_next().await?
         {
-            take(&mut paging, &entry);
+            add_entry(&mut paging, &entry);
         }
     }
     moment.commit().await?;
     Ok(Some(paging.finish()))
 }
 
-fn take(paging: &mut Paging, (first_history_id, history): &EntryRow) {
+fn add_entry(paging: &mut HistoryPageBuilder, (first_history_id, history): &HistoryRow) {
     if !history.is_empty() {
         let events: Vec<&str> = history.split(SEPARATOR).collect();
-        paging.take(first_history_id.cast_unsigned(), &events);
+        paging.add_events(first_history_id.cast_unsigned(), &events);
     }
 }
 
-/// The key of the entry that has this history event: the last one whose first
-/// event is not behind it. A journal has no gaps.
-async fn entry_with(
+/// The key of the entry with this history event, by binary search: the last entry
+/// whose first event is not after it. Journals have no gaps.
+async fn find_entry_key(
     connection: &mut SqliteConnection,
     (first, end): (i64, i64),
     history_id: u64,
-) -> Rows<i64> {
+) -> SqlResult<i64> {
     let (key,): (i64,) = sqlx::query_as(
         "WITH RECURSIVE halves (low, high) AS (
              SELECT ?1, ?2

@@ -1,29 +1,40 @@
-//! What the writer is asked to do, and who waits for it.
+//! Writes for the writer, and their replies.
 
 use tokio::sync::oneshot;
 
 use crate::store::{
-    AppendError, Appended, ClaimError, Claimant, CreateError, Lease, New, Post, PostError, Posted,
-    Step, StoreError,
+    AppendError, AppendOutcome, Claimant, CreateError, ExecutionClaimError, ExecutionCreation,
+    ExecutionStep, ExecutionStoreError, Lease, NewMessage, PostError, PostOutcome,
 };
 
-/// A job that shares its transaction with others.
+/// A write that shares its transaction with others.
 #[derive(Debug)]
-pub(super) enum Job {
-    /// `None`: it was there before.
-    Create(Box<New>, Pending<Option<Option<Lease>>, CreateError>),
-    Append(Box<Step>, Pending<Appended, AppendError>),
-    Post(String, Post, Pending<Posted, PostError>),
-    ClaimOne(String, Claimant, Pending<Lease, ClaimError>),
-    Claim(Claimant, usize, Pending<Vec<Lease>, StoreError>),
-    Renew(Vec<Lease>, i64, Pending<Vec<Lease>, StoreError>),
-    TakeBack(String, i64, Pending<u64, StoreError>),
+pub(super) enum WriteJob {
+    /// Replies `None` if the execution existed before.
+    Create(
+        Box<ExecutionCreation>,
+        PendingReply<Option<Option<Lease>>, CreateError>,
+    ),
+    Append(Box<ExecutionStep>, PendingReply<AppendOutcome, AppendError>),
+    Post(String, NewMessage, PendingReply<PostOutcome, PostError>),
+    ClaimOne(String, Claimant, PendingReply<Lease, ExecutionClaimError>),
+    Claim(
+        Claimant,
+        usize,
+        PendingReply<Vec<Lease>, ExecutionStoreError>,
+    ),
+    Renew(
+        Vec<Lease>,
+        i64,
+        PendingReply<Vec<Lease>, ExecutionStoreError>,
+    ),
+    ReleaseWorker(String, i64, PendingReply<u64, ExecutionStoreError>),
 }
 
-impl Job {
-    /// About how many bytes it writes.
+impl WriteJob {
+    /// Roughly how many bytes it writes.
     pub(super) fn bytes(&self) -> usize {
-        let entries = |entries: &[crate::store::Entry]| -> usize {
+        let entries = |entries: &[crate::store::JournalEntry]| -> usize {
             let history = entries.iter().flat_map(|entry| &entry.history);
             let events = entries.iter().map(|entry| &entry.event);
             history.chain(events).map(String::len).sum()
@@ -32,36 +43,36 @@ impl Job {
         match self {
             Self::Create(new, _) => new.input.len() + entries(&new.entries) + text(&new.snapshot),
             Self::Append(step, _) => {
-                let outcome = text(&step.standing.outcome);
+                let outcome = text(&step.state.outcome);
                 entries(&step.entries) + text(&step.snapshot) + outcome
             }
             Self::Post(_, post, _) => post.body.len(),
             Self::Renew(leases, ..) => leases.len() * 64,
-            Self::ClaimOne(..) | Self::Claim(..) | Self::TakeBack(..) => 0,
+            Self::ClaimOne(..) | Self::Claim(..) | Self::ReleaseWorker(..) => 0,
         }
     }
 
-    /// Answers: as decided, or that the transaction failed.
-    pub(super) fn answer(self, failed: Option<&str>) {
+    /// Replies with the outcome, or that the transaction failed.
+    pub(super) fn send_reply(self, failed: Option<&str>) {
         match self {
-            Self::Create(_, pending) => pending.answer(failed),
-            Self::Append(_, pending) => pending.answer(failed),
-            Self::Post(_, _, pending) => pending.answer(failed),
-            Self::ClaimOne(_, _, pending) => pending.answer(failed),
-            Self::Claim(_, _, pending) | Self::Renew(_, _, pending) => pending.answer(failed),
-            Self::TakeBack(_, _, pending) => pending.answer(failed),
+            Self::Create(_, pending) => pending.send_reply(failed),
+            Self::Append(_, pending) => pending.send_reply(failed),
+            Self::Post(_, _, pending) => pending.send_reply(failed),
+            Self::ClaimOne(_, _, pending) => pending.send_reply(failed),
+            Self::Claim(_, _, pending) | Self::Renew(_, _, pending) => pending.send_reply(failed),
+            Self::ReleaseWorker(_, _, pending) => pending.send_reply(failed),
         }
     }
 }
 
-/// An answer that is told once it is durable.
+/// A reply that is sent once its transaction is durable.
 #[derive(Debug)]
-pub(super) struct Pending<T, E> {
+pub(super) struct PendingReply<T, E> {
     outcome: Option<Result<T, E>>,
     answer: oneshot::Sender<Result<T, E>>,
 }
 
-impl<T, E: From<StoreError>> Pending<T, E> {
+impl<T, E: From<ExecutionStoreError>> PendingReply<T, E> {
     pub(super) fn new(answer: oneshot::Sender<Result<T, E>>) -> Self {
         Self {
             outcome: None,
@@ -69,20 +80,20 @@ impl<T, E: From<StoreError>> Pending<T, E> {
         }
     }
 
-    pub(super) fn decided(&mut self, outcome: Result<T, E>) {
+    pub(super) fn set_outcome(&mut self, outcome: Result<T, E>) {
         self.outcome = Some(outcome);
     }
 
-    pub(super) fn answer(self, failed: Option<&str>) {
+    pub(super) fn send_reply(self, failed: Option<&str>) {
         let failed = failed.map(str::to_owned);
         let outcome = match (failed, self.outcome) {
             (None, Some(outcome)) => outcome,
             (failed, _) => {
-                let message = failed.unwrap_or_else(|| "it was not decided".to_owned());
-                Err(StoreError::new("write to the store", message).into())
+                let message = failed.unwrap_or_else(|| "the write was not decided".to_owned());
+                Err(ExecutionStoreError::new("write to the store", message).into())
             }
         };
-        // Who no longer waits has given up; it is durable all the same.
+        // The caller may have gone; the write is durable all the same.
         let _ = self.answer.send(outcome);
     }
 }

@@ -1,70 +1,60 @@
-//! Executions in one SQLite file: the laptop's, and any single machine's.
+//! A store in one SQLite file, for single machines.
 //!
 //! ```text
-//!   append(), create(), post(), … ──► queue ──► writer: drain, decide, write,
-//!                                               sync once ──► all answered
+//!   append(), create(), post(), … ──► queue ──► writer: decide and write a group,
+//!                                               sync once ──► answer all
 //!                                               (one connection, one
 //!                                               transaction per group)
 //!   get(), list(), history(), …   ──► a pool of read-only connections
 //! ```
-//! Reads see everything that has been answered: SQLite in WAL mode shows a new
-//! reader the last commit. [`group`] decides, purely, what of a group happens;
-//! [`view`] reads for it, [`rows`] writes, [`writer`] drives them; [`read`] and
-//! [`history`] ask.
+//! Reads see every answered write: in WAL mode a new read transaction sees the last
+//! commit. [`group`] decides what happens, purely; [`group_view`] reads for it, [`rows`]
+//! writes, [`writer`] drives them. [`separate_write`] has the writes outside of groups;
+//! [`read`] and [`history`] serve reads.
 
-mod aside;
-mod file_id;
 mod group;
+mod group_view;
 mod history;
 mod job;
 mod read;
 mod rows;
+mod separate_write;
 #[cfg(test)]
 mod tests;
-mod view;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ballast_sqlite_store::{SqliteFile, SqliteFileOptions, SqliteOpenError, WriteQueue};
 use sqlx::SqlSafeStr;
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use tokio::sync::{mpsc, oneshot, watch};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::SqlitePool;
+use tokio::sync::{oneshot, watch};
 
 use super::limits::{self, LIST_MAX};
 use super::{
-    AppendError, Appended, Claim, ClaimError, Claimant, CreateError, Created, Definition, Deployed,
-    Found, HistoryPage, HistoryQuery, KeepError, Lease, Mail, Message, New, Post, PostError,
-    Posted, Query, Row, Status, Step, Store, StoreError, StoreResult,
+    AppendError, AppendOutcome, Claimant, ClaimedExecution, CreateError, CreateOutcome, Deployment,
+    ExecutionClaimError, ExecutionCreation, ExecutionQuery, ExecutionRecord, ExecutionRow,
+    ExecutionStep, ExecutionStore, ExecutionStoreError, ExecutionStoreResult, HistoryPage,
+    HistoryQuery, Lease, NewMessage, PostError, PostOutcome, SaveDefinitionError, StoredDefinition,
+    StoredMessage, StoredStatus, UnreadMessages,
 };
-use aside::Aside;
-use file_id::FileId;
-use job::{Job, Pending};
-use writer::{Order, Writer};
+use job::{PendingReply, WriteJob};
+use separate_write::SeparateWrite;
+use writer::{JobHandler, WriteRequest};
 
-/// Readers at the same time. They mostly wait for the page cache.
-const READERS: u32 = 4;
-/// The page caches of the writer and of each reader, in SQLite's way of
-/// saying KiB.
-const WRITER_CACHE: &str = "-32768";
-const READER_CACHE: &str = "-4096";
-/// How long the log grows before it is written back: 64 MiB of pages. Steps of
-/// the same executions touch the same pages again and again.
-const LOG_PAGES: &str = "16384";
-/// How long a statement waits for a lock that another process holds.
-const BUSY_WAIT: Duration = Duration::from_secs(5);
-/// How long a question waits for its turn among ten thousands of others.
-const TURN_WAIT: Duration = Duration::from_secs(120);
+/// The page cache of each reader.
+const READER_CACHE_KIB: u32 = 4_096;
+/// How long a read waits for a free connection, among ten thousand others.
+const READER_WAIT: Duration = Duration::from_secs(120);
 
-/// The schema, step by step. Not by sqlx's macro: that one compiles SQLite a
-/// second time, for the compiler.
+/// The schema's migrations. sqlx's macro would compile SQLite a second time, for
+/// the compiler.
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     let first = include_str!("../../../migrations/sqlite/0001_executions.sql").into_sql_str();
     Migrator::with_migrations(vec![Migration::new(
@@ -80,272 +70,231 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 #[derive(Clone)]
 pub struct SqliteStore {
     readers: SqlitePool,
-    queue: mpsc::Sender<Order>,
+    queue: WriteQueue<WriteRequest>,
     changes: watch::Receiver<u64>,
     failing: Arc<AtomicBool>,
 }
 
-/// Why a file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// A newer program wrote the file.
-    #[error("{} was written by a newer version (its schema is at step {found}, this program knows {known}); use that version or a newer one", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// The file's schema step.
-        found: i64,
-        /// The last step this program knows.
-        known: i64,
-    },
-    /// It cannot be opened or brought up to date.
-    #[error("open the executions {}", path.display())]
-    Store {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-}
-
 impl SqliteStore {
-    /// Opens the file, creating it and bringing its schema up to date.
-    pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        let failed = |source: Box<dyn std::error::Error + Send + Sync>| OpenError::Store {
-            path: path.to_owned(),
-            source,
+    /// Opens the file, creating it and migrating its schema.
+    pub async fn open(path: &Path) -> Result<Self, SqliteOpenError> {
+        let options = SqliteFileOptions {
+            contents: "the executions",
+            migrations: &MIGRATIONS,
+            reader_cache_kib: READER_CACHE_KIB,
+            reader_wait: READER_WAIT,
         };
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            // Durable when answered: the log is synced at every commit.
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_WAIT)
-            .optimize_on_close(true, Some(400));
-        let to_write = options
-            .clone()
-            .pragma("cache_size", WRITER_CACHE)
-            .pragma("wal_autocheckpoint", LOG_PAGES);
-        let writing = SqlitePoolOptions::new()
-            .max_connections(1)
-            .connect_with(to_write.clone())
-            .await
-            .map_err(|source| failed(source.into()))?;
-        migrate(&writing, path).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .acquire_timeout(TURN_WAIT)
-            .connect_with(options.read_only(true).pragma("cache_size", READER_CACHE))
-            .await
-            .map_err(|source| failed(source.into()))?;
-        let connection = writing
-            .acquire()
-            .await
-            .map_err(|source| failed(source.into()))?;
-        let file = FileId::of(path).map_err(|source| failed(source.into()))?;
+        let SqliteFile { readers, writer } = SqliteFile::open(path, options).await?;
         let (announce, changes) = watch::channel(0);
-        let failing = Arc::new(AtomicBool::new(false));
-        let connection = connection.detach();
-        let queue = Writer::start(connection, to_write, file, announce, failing.clone());
+        let failing = writer.failing();
         Ok(Self {
             readers,
-            queue,
+            queue: WriteQueue::start(writer, JobHandler::new(announce)),
             changes,
             failing,
         })
     }
 
-    /// Waits for what is queued and closes the file, which then is all there
-    /// is: the last to leave writes the log back, and only a writer can.
+    /// Waits for queued writes and closes the file, with its write-ahead log
+    /// moved into it.
     pub async fn close(&self) {
-        // The writer goes last: the last connection to close moves what is in
-        // the log into the file, and a reader may not.
+        // The writer goes last: the last connection to close moves the log into
+        // the file, and a reader may not.
         self.readers.close().await;
-        let (done, closed) = oneshot::channel();
-        if self.queue.send(Order::Close(done)).await.is_ok() {
-            let _ = closed.await;
-        }
+        self.queue.close().await;
     }
 
-    /// Queues an order and waits for its answer.
-    async fn ask<T, E: From<StoreError>>(
+    /// Queues a write and waits for its answer.
+    async fn enqueue<T, E: From<ExecutionStoreError>>(
         &self,
-        order: impl FnOnce(Pending<T, E>) -> Order,
+        order: impl FnOnce(PendingReply<T, E>) -> WriteRequest,
     ) -> Result<T, E> {
-        let gone = || StoreError::new("write to the store", "it is closed");
+        let gone = || ExecutionStoreError::new("write to the store", "the store is closed");
         let (answer, answered) = oneshot::channel();
-        let order = order(Pending::new(answer));
+        let order = order(PendingReply::new(answer));
         self.queue.send(order).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 }
 
-async fn migrate(pool: &SqlitePool, path: &Path) -> Result<(), OpenError> {
-    MIGRATIONS.run(pool).await.map_err(|error| match error {
-        MigrateError::VersionMissing(found) => OpenError::Newer {
-            path: path.to_owned(),
-            found,
-            known: MIGRATIONS
-                .iter()
-                .map(|step| step.version)
-                .max()
-                .unwrap_or(0),
-        },
-        other => OpenError::Store {
-            path: path.to_owned(),
-            source: other.into(),
-        },
-    })
-}
-
 #[async_trait]
-impl Store for SqliteStore {
-    async fn keep_definition(&self, definition: &Definition) -> Result<(), KeepError> {
-        limits::definition(definition)?;
+impl ExecutionStore for SqliteStore {
+    async fn save_definition(
+        &self,
+        definition: &StoredDefinition,
+    ) -> Result<(), SaveDefinitionError> {
+        limits::check_definition(definition)?;
         let definition = Box::new(definition.clone());
-        self.ask(|pending| Order::Aside(Aside::Keep(definition, pending)))
-            .await
+        self.enqueue(|pending| {
+            WriteRequest::Separate(SeparateWrite::SaveDefinition(definition, pending))
+        })
+        .await
     }
 
-    async fn withdraw(&self, name: &str) -> StoreResult<bool> {
+    async fn withdraw(&self, name: &str) -> ExecutionStoreResult<bool> {
         let name = name.to_owned();
-        self.ask(|pending| Order::Aside(Aside::Withdraw(name, pending)))
+        self.enqueue(|pending| WriteRequest::Separate(SeparateWrite::Withdraw(name, pending)))
             .await
     }
 
-    async fn check(&self) -> StoreResult<()> {
+    async fn check(&self) -> ExecutionStoreResult<()> {
         match self.failing.load(Ordering::Relaxed) {
             false => Ok(()),
-            // Only a write can tell whether it would work now.
+            // Only a write can tell whether writes work again.
             true => {
-                self.ask(|pending| Order::Aside(Aside::Probe(pending)))
+                self.enqueue(|pending| WriteRequest::Separate(SeparateWrite::Probe(pending)))
                     .await
             }
         }
     }
 
-    async fn definition(&self, hash: &str) -> StoreResult<Option<String>> {
+    async fn definition(&self, hash: &str) -> ExecutionStoreResult<Option<String>> {
         let found = read::definition(&self.readers, hash).await;
-        found.map_err(failed("read a definition"))
+        found.map_err(to_store_error("read a definition"))
     }
 
-    async fn deployed(&self) -> StoreResult<Vec<Deployed>> {
+    async fn deployed(&self) -> ExecutionStoreResult<Vec<Deployment>> {
         let found = read::deployed(&self.readers).await;
-        found.map_err(failed("list definitions"))
+        found.map_err(to_store_error("list definitions"))
     }
 
-    async fn create(&self, new: New) -> Result<Created, CreateError> {
-        limits::new(&new)?;
+    async fn create(&self, new: ExecutionCreation) -> Result<CreateOutcome, CreateError> {
+        limits::check_creation(&new)?;
         let id = new.id.clone();
         let made: Result<_, CreateError> = self
-            .ask(|pending| Order::Job(Job::Create(Box::new(new), pending)))
+            .enqueue(|pending| WriteRequest::Job(WriteJob::Create(Box::new(new), pending)))
             .await;
         if let Some(lease) = made? {
-            return Ok(Created::New(lease));
+            return Ok(CreateOutcome::Created(lease));
         }
         let found = self.get(&id).await?;
-        let found = found
-            .ok_or_else(|| StoreError::new("create an execution", "it was forgotten meanwhile"))?;
-        Ok(Created::Before(Box::new(found.row)))
+        let found = found.ok_or_else(|| {
+            ExecutionStoreError::new("create an execution", "it was deleted meanwhile")
+        })?;
+        Ok(CreateOutcome::Existing(Box::new(found.row)))
     }
 
-    async fn claim(&self, by: &Claimant, most: usize) -> StoreResult<Vec<Claim>> {
-        limits::claimant(by).map_err(|unfit| StoreError::new("claim executions", unfit))?;
+    async fn claim(
+        &self,
+        by: &Claimant,
+        most: usize,
+    ) -> ExecutionStoreResult<Vec<ClaimedExecution>> {
+        limits::check_claimant(by)
+            .map_err(|unfit| ExecutionStoreError::new("claim executions", unfit))?;
         let (by, most) = (by.clone(), most.min(LIST_MAX));
-        let leases: StoreResult<_> = self
-            .ask(|pending| Order::Job(Job::Claim(by, most, pending)))
+        let leases: ExecutionStoreResult<_> = self
+            .enqueue(|pending| WriteRequest::Job(WriteJob::Claim(by, most, pending)))
             .await;
         let claims = read::claims(&self.readers, &leases?).await;
-        claims.map_err(failed("read what was claimed"))
+        claims.map_err(to_store_error("read claimed executions"))
     }
 
-    async fn claim_one(&self, id: &str, by: &Claimant) -> Result<Claim, ClaimError> {
-        limits::claimant(by)?;
+    async fn claim_one(
+        &self,
+        id: &str,
+        by: &Claimant,
+    ) -> Result<ClaimedExecution, ExecutionClaimError> {
+        limits::check_claimant(by)?;
         let (one, by) = (id.to_owned(), by.clone());
-        let lease: Result<_, ClaimError> = self
-            .ask(|pending| Order::Job(Job::ClaimOne(one, by, pending)))
+        let lease: Result<_, ExecutionClaimError> = self
+            .enqueue(|pending| WriteRequest::Job(WriteJob::ClaimOne(one, by, pending)))
             .await;
         let claims = read::claims(&self.readers, &[lease?]).await;
-        let claims = claims.map_err(failed("read what was claimed"))?;
-        // Only a lease that ran out at once can be gone already.
+        let claims = claims.map_err(to_store_error("read claimed executions"))?;
+        // Missing only if the lease expired at once.
         let claim = claims.into_iter().next();
         Ok(claim.ok_or_else(|| {
-            StoreError::new("read what was claimed", "another has claimed it since")
+            ExecutionStoreError::new(
+                "read claimed executions",
+                "another worker has claimed it since",
+            )
         })?)
     }
 
-    async fn take_back(&self, worker: &str, now_ms: i64) -> StoreResult<u64> {
+    async fn release_worker_leases(&self, worker: &str, now_ms: i64) -> ExecutionStoreResult<u64> {
         let worker = worker.to_owned();
-        self.ask(|pending| Order::Job(Job::TakeBack(worker, now_ms, pending)))
+        self.enqueue(|pending| WriteRequest::Job(WriteJob::ReleaseWorker(worker, now_ms, pending)))
             .await
     }
 
-    async fn renew(&self, leases: &[Lease], until_ms: i64) -> StoreResult<Vec<Lease>> {
+    async fn renew_leases(
+        &self,
+        leases: &[Lease],
+        until_ms: i64,
+    ) -> ExecutionStoreResult<Vec<Lease>> {
         let leases = leases.to_vec();
-        self.ask(|pending| Order::Job(Job::Renew(leases, until_ms, pending)))
+        self.enqueue(|pending| WriteRequest::Job(WriteJob::Renew(leases, until_ms, pending)))
             .await
     }
 
-    async fn append(&self, step: Step) -> Result<Appended, AppendError> {
-        limits::step(&step)?;
-        self.ask(|pending| Order::Job(Job::Append(Box::new(step), pending)))
+    async fn append(&self, step: ExecutionStep) -> Result<AppendOutcome, AppendError> {
+        limits::check_step(&step)?;
+        self.enqueue(|pending| WriteRequest::Job(WriteJob::Append(Box::new(step), pending)))
             .await
     }
 
-    async fn post(&self, id: &str, post: Post) -> Result<Posted, PostError> {
-        limits::post(&post)?;
+    async fn post(&self, id: &str, post: NewMessage) -> Result<PostOutcome, PostError> {
+        limits::check_message(&post)?;
         let id = id.to_owned();
-        self.ask(|pending| Order::Job(Job::Post(id, post, pending)))
+        self.enqueue(|pending| WriteRequest::Job(WriteJob::Post(id, post, pending)))
             .await
     }
 
-    async fn messages(&self, leases: &[Lease]) -> StoreResult<Vec<Mail>> {
-        let found = read::messages(&self.readers, leases).await;
-        found.map_err(failed("read messages"))
+    async fn unread_messages(&self, leases: &[Lease]) -> ExecutionStoreResult<Vec<UnreadMessages>> {
+        let found = read::unread_messages(&self.readers, leases).await;
+        found.map_err(to_store_error("read messages"))
     }
 
-    async fn message(&self, id: &str, key: &str) -> StoreResult<Option<Message>> {
-        let found = read::message(&self.readers, id, key).await;
-        found.map_err(failed("read a message"))
+    async fn find_message(
+        &self,
+        id: &str,
+        key: &str,
+    ) -> ExecutionStoreResult<Option<StoredMessage>> {
+        let found = read::find_message(&self.readers, id, key).await;
+        found.map_err(to_store_error("read a message"))
     }
 
-    async fn get(&self, id: &str) -> StoreResult<Option<Found>> {
+    async fn get(&self, id: &str) -> ExecutionStoreResult<Option<ExecutionRecord>> {
         let found = read::get(&self.readers, id).await;
-        found.map_err(failed("read an execution"))
+        found.map_err(to_store_error("read an execution"))
     }
 
-    async fn list(&self, query: &Query) -> StoreResult<Vec<Row>> {
+    async fn list(&self, query: &ExecutionQuery) -> ExecutionStoreResult<Vec<ExecutionRow>> {
         let found = read::list(&self.readers, query).await;
-        found.map_err(failed("list executions"))
+        found.map_err(to_store_error("list executions"))
     }
 
-    async fn history(&self, id: &str, query: &HistoryQuery) -> StoreResult<Option<HistoryPage>> {
+    async fn history(
+        &self,
+        id: &str,
+        query: &HistoryQuery,
+    ) -> ExecutionStoreResult<Option<HistoryPage>> {
         let found = history::page(&self.readers, id, query).await;
-        found.map_err(failed("read a history"))
+        found.map_err(to_store_error("read a history"))
     }
 
-    async fn counts(&self) -> StoreResult<BTreeMap<Status, u64>> {
+    async fn counts(&self) -> ExecutionStoreResult<BTreeMap<StoredStatus, u64>> {
         let found = read::counts(&self.readers).await;
-        found.map_err(failed("count executions"))
+        found.map_err(to_store_error("count executions"))
     }
 
-    async fn next_wake(&self) -> StoreResult<Option<i64>> {
-        let found = read::next_wake(&self.readers).await;
-        found.map_err(failed("find the next wake time"))
+    async fn next_due(&self) -> ExecutionStoreResult<Option<i64>> {
+        let found = read::next_due(&self.readers).await;
+        found.map_err(to_store_error("find the next wake time"))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }
 
-    async fn forget_ended(&self, before_ms: i64, most: usize) -> StoreResult<u64> {
-        self.ask(|pending| Order::Aside(Aside::Forget(before_ms, most, pending)))
-            .await
+    async fn forget_ended(&self, before_ms: i64, most: usize) -> ExecutionStoreResult<u64> {
+        self.enqueue(|pending| {
+            WriteRequest::Separate(SeparateWrite::Forget(before_ms, most, pending))
+        })
+        .await
     }
 }
 
-fn failed(doing: &'static str) -> impl FnOnce(sqlx::Error) -> StoreError {
-    move |source| StoreError::new(doing, source)
+fn to_store_error(doing: &'static str) -> impl FnOnce(sqlx::Error) -> ExecutionStoreError {
+    move |source| ExecutionStoreError::new(doing, source)
 }

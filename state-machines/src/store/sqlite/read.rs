@@ -1,19 +1,21 @@
-//! The readers' questions. All of them seek in an index; none grows with the
-//! number of executions, or with the length of a history, beyond what it
-//! returns.
+//! Read queries. Each seeks in an index, and reads no more than it returns.
 
 use std::collections::{BTreeMap, HashMap};
 
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{FromRow, QueryBuilder, Row as _, Sqlite, SqliteConnection};
 
-use super::rows::{Rows, array, code_of, entry_key, execution_of, seq_of, status_of};
+use super::rows::{
+    SqlResult, entry_key, execution_from_key, seq_from_key, status_from_code, status_to_code,
+    to_json_array,
+};
 use crate::store::limits::LIST_MAX;
 use crate::store::{
-    Claim, Deployed, Found, Lease, Mail, Message, Query, Recorded, Row, Snapshot, Status,
+    ClaimedExecution, Deployment, ExecutionQuery, ExecutionRecord, ExecutionRow, ExecutionSnapshot,
+    Lease, StoredEntry, StoredMessage, StoredStatus, UnreadMessages,
 };
 
-/// What is read of an execution, in the order of [`RowFields`].
+/// The columns of an execution, in the order of [`RowFields`].
 macro_rules! row_fields {
     () => {
         "e.id, e.number, e.workflow, e.definition, e.created_at_ms, e.status, e.paused,
@@ -64,13 +66,13 @@ impl FromRow<'_, SqliteRow> for RowFields {
     }
 }
 
-struct FoundFields {
+struct RecordFields {
     row: RowFields,
     input: String,
     outcome: Option<String>,
 }
 
-impl FromRow<'_, SqliteRow> for FoundFields {
+impl FromRow<'_, SqliteRow> for RecordFields {
     fn from_row(row: &SqliteRow) -> sqlx::Result<Self> {
         Ok(Self {
             row: RowFields::from_row(row)?,
@@ -80,7 +82,7 @@ impl FromRow<'_, SqliteRow> for FoundFields {
     }
 }
 
-pub(super) async fn definition(pool: &SqlitePool, hash: &str) -> Rows<Option<String>> {
+pub(super) async fn definition(pool: &SqlitePool, hash: &str) -> SqlResult<Option<String>> {
     let found: Option<(String,)> = sqlx::query_as("SELECT text FROM definitions WHERE hash = ?")
         .bind(hash)
         .fetch_optional(pool)
@@ -88,17 +90,17 @@ pub(super) async fn definition(pool: &SqlitePool, hash: &str) -> Rows<Option<Str
     Ok(found.map(|(text,)| text))
 }
 
-pub(super) async fn deployed(pool: &SqlitePool) -> Rows<Vec<Deployed>> {
+pub(super) async fn deployed(pool: &SqlitePool) -> SqlResult<Vec<Deployment>> {
     let rows: Vec<(String, String, i64)> =
         sqlx::query_as("SELECT name, hash, at_ms FROM deployments ORDER BY name")
             .fetch_all(pool)
             .await?;
-    let deployed = |(name, hash, at_ms)| Deployed { name, hash, at_ms };
+    let deployed = |(name, hash, at_ms)| Deployment { name, hash, at_ms };
     Ok(rows.into_iter().map(deployed).collect())
 }
 
-pub(super) async fn get(pool: &SqlitePool, id: &str) -> Rows<Option<Found>> {
-    let found: Option<FoundFields> = sqlx::query_as(concat!(
+pub(super) async fn get(pool: &SqlitePool, id: &str) -> SqlResult<Option<ExecutionRecord>> {
+    let found: Option<RecordFields> = sqlx::query_as(concat!(
         "SELECT ",
         row_fields!(),
         ", p.input, p.outcome
@@ -108,8 +110,8 @@ pub(super) async fn get(pool: &SqlitePool, id: &str) -> Rows<Option<Found>> {
     .fetch_optional(pool)
     .await?;
     let found = found.map(|found| {
-        Ok(Found {
-            row: row(found.row)?,
+        Ok(ExecutionRecord {
+            row: to_row(found.row)?,
             input: found.input,
             outcome: found.outcome,
         })
@@ -117,7 +119,10 @@ pub(super) async fn get(pool: &SqlitePool, id: &str) -> Rows<Option<Found>> {
     found.transpose()
 }
 
-pub(super) async fn list(pool: &SqlitePool, query: &Query) -> Rows<Vec<Row>> {
+pub(super) async fn list(
+    pool: &SqlitePool,
+    query: &ExecutionQuery,
+) -> SqlResult<Vec<ExecutionRow>> {
     let mut sql = QueryBuilder::<Sqlite>::new(concat!(
         "SELECT ",
         row_fields!(),
@@ -127,26 +132,27 @@ pub(super) async fn list(pool: &SqlitePool, query: &Query) -> Rows<Vec<Row>> {
         sql.push(" AND e.workflow = ").push_bind(workflow);
     }
     if let Some(status) = query.status {
-        sql.push(" AND e.status = ").push_bind(code_of(status));
+        sql.push(" AND e.status = ")
+            .push_bind(status_to_code(status));
     }
     if let Some(before) = query.before {
-        sql.push(" AND e.number < ").push_bind(clamped(before));
+        sql.push(" AND e.number < ").push_bind(to_sql_limit(before));
     }
     sql.push(" ORDER BY e.number DESC LIMIT ");
-    sql.push_bind(clamped(query.limit.min(LIST_MAX) as u64));
+    sql.push_bind(to_sql_limit(query.limit.min(LIST_MAX) as u64));
     let rows: Vec<RowFields> = sql.build_query_as().fetch_all(pool).await?;
-    rows.into_iter().map(row).collect()
+    rows.into_iter().map(to_row).collect()
 }
 
-pub(super) async fn counts(pool: &SqlitePool) -> Rows<BTreeMap<Status, u64>> {
+pub(super) async fn counts(pool: &SqlitePool) -> SqlResult<BTreeMap<StoredStatus, u64>> {
     let rows: Vec<(u8, i64)> = sqlx::query_as("SELECT status, count FROM tallies WHERE count > 0")
         .fetch_all(pool)
         .await?;
-    let count = |(status, count): (u8, i64)| Ok((status_of(status)?, count.cast_unsigned()));
+    let count = |(status, count): (u8, i64)| Ok((status_from_code(status)?, count.cast_unsigned()));
     rows.into_iter().map(count).collect()
 }
 
-pub(super) async fn next_wake(pool: &SqlitePool) -> Rows<Option<i64>> {
+pub(super) async fn next_due(pool: &SqlitePool) -> SqlResult<Option<i64>> {
     let (at,): (Option<i64>,) =
         sqlx::query_as("SELECT min(due_at_ms) FROM executions WHERE due_at_ms IS NOT NULL")
             .fetch_one(pool)
@@ -154,23 +160,25 @@ pub(super) async fn next_wake(pool: &SqlitePool) -> Rows<Option<i64>> {
     Ok(at)
 }
 
-/// What those who were given these leases need. A lease that another has
-/// taken since is left out.
-pub(super) async fn claims(pool: &SqlitePool, leases: &[Lease]) -> Rows<Vec<Claim>> {
+/// Reads what the holders of these leases need. Lost leases are left out.
+pub(super) async fn claims(
+    pool: &SqlitePool,
+    leases: &[Lease],
+) -> SqlResult<Vec<ClaimedExecution>> {
     if leases.is_empty() {
         return Ok(Vec::new());
     }
-    // One moment for all of it.
+    // One read transaction for all of it.
     let mut moment = pool.begin().await?;
-    let held = held(&mut moment, leases).await?;
+    let held = leased_rows(&mut moment, leases).await?;
     let mut claims = Vec::with_capacity(held.len());
     let mut places = HashMap::with_capacity(held.len());
     let mut read = Vec::with_capacity(held.len());
     for fields in held {
         read.push((fields.number.cast_unsigned(), fields.taken.cast_unsigned()));
-        let row = row(fields)?;
+        let row = to_row(fields)?;
         places.insert(row.number, claims.len());
-        claims.push(Claim {
+        claims.push(ClaimedExecution {
             lease: Lease {
                 id: row.id.clone(),
                 fence: row.fence,
@@ -191,13 +199,13 @@ pub(super) async fn claims(pool: &SqlitePool, leases: &[Lease]) -> Rows<Vec<Clai
         let number = claim.row.number;
         (entry_key(number, seq), entry_key(number + 1, 0))
     });
-    let after = array(after);
+    let after = to_json_array(after);
     for (execution, entry) in entries(&mut moment, after).await? {
         if let Some(place) = places.get(&execution) {
             claims[*place].entries.push(entry);
         }
     }
-    for (execution, message) in unread(&mut moment, &read).await? {
+    for (execution, message) in messages_after(&mut moment, &read).await? {
         if let Some(place) = places.get(&execution) {
             claims[*place].messages.push(message);
         }
@@ -206,16 +214,19 @@ pub(super) async fn claims(pool: &SqlitePool, leases: &[Lease]) -> Rows<Vec<Clai
     Ok(claims)
 }
 
-pub(super) async fn messages(pool: &SqlitePool, leases: &[Lease]) -> Rows<Vec<Mail>> {
+pub(super) async fn unread_messages(
+    pool: &SqlitePool,
+    leases: &[Lease],
+) -> SqlResult<Vec<UnreadMessages>> {
     let mut moment = pool.begin().await?;
-    let mut held = held(&mut moment, leases).await?;
+    let mut held = leased_rows(&mut moment, leases).await?;
     held.retain(|fields| fields.waiting > 0);
     let read: Vec<_> = held
         .iter()
         .map(|fields| (fields.number.cast_unsigned(), fields.taken.cast_unsigned()))
         .collect();
-    let mut found: HashMap<u64, Vec<Message>> = HashMap::new();
-    for (execution, message) in unread(&mut moment, &read).await? {
+    let mut found: HashMap<u64, Vec<StoredMessage>> = HashMap::new();
+    for (execution, message) in messages_after(&mut moment, &read).await? {
         found.entry(execution).or_default().push(message);
     }
     moment.commit().await?;
@@ -226,13 +237,17 @@ pub(super) async fn messages(pool: &SqlitePool, leases: &[Lease]) -> Rows<Vec<Ma
             id: fields.id,
             fence,
         };
-        Some(Mail { lease, messages })
+        Some(UnreadMessages { lease, messages })
     });
     Ok(mail.collect())
 }
 
-/// The message of an execution that has this key.
-pub(super) async fn message(pool: &SqlitePool, id: &str, key: &str) -> Rows<Option<Message>> {
+/// The message of an execution with this key.
+pub(super) async fn find_message(
+    pool: &SqlitePool,
+    id: &str,
+    key: &str,
+) -> SqlResult<Option<StoredMessage>> {
     let found: Option<(i64, String, String, i64)> = sqlx::query_as(
         "SELECT m.number, m.key, m.body, m.at_ms
          FROM executions e JOIN messages m ON m.execution = e.number
@@ -242,7 +257,7 @@ pub(super) async fn message(pool: &SqlitePool, id: &str, key: &str) -> Rows<Opti
     .bind(key)
     .fetch_optional(pool)
     .await?;
-    Ok(found.map(|(number, key, body, at_ms)| Message {
+    Ok(found.map(|(number, key, body, at_ms)| StoredMessage {
         number: number.cast_unsigned(),
         key,
         body,
@@ -250,8 +265,11 @@ pub(super) async fn message(pool: &SqlitePool, id: &str, key: &str) -> Rows<Opti
     }))
 }
 
-/// The executions that are held by these leases, in their order.
-async fn held(connection: &mut SqliteConnection, leases: &[Lease]) -> Rows<Vec<RowFields>> {
+/// The executions held by these leases, in the order of the leases.
+async fn leased_rows(
+    connection: &mut SqliteConnection,
+    leases: &[Lease],
+) -> SqlResult<Vec<RowFields>> {
     let wanted = leases.iter().map(|lease| (&lease.id, lease.fence));
     sqlx::query_as(concat!(
         "SELECT ",
@@ -259,7 +277,7 @@ async fn held(connection: &mut SqliteConnection, leases: &[Lease]) -> Rows<Vec<R
         " FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value ->> 0
           WHERE e.fence = w.value ->> 1 AND e.worker IS NOT NULL ORDER BY w.key"
     ))
-    .bind(array(wanted))
+    .bind(to_json_array(wanted))
     .fetch_all(connection)
     .await
 }
@@ -267,23 +285,26 @@ async fn held(connection: &mut SqliteConnection, leases: &[Lease]) -> Rows<Vec<R
 async fn snapshots(
     connection: &mut SqliteConnection,
     executions: &[(u64, u64)],
-) -> Rows<Vec<(u64, Snapshot)>> {
+) -> SqlResult<Vec<(u64, ExecutionSnapshot)>> {
     let rows: Vec<(i64, i64, String)> = sqlx::query_as(
         "SELECT s.execution, s.seq, s.text
          FROM json_each(?) w CROSS JOIN snapshots s ON s.execution = w.value ->> 0",
     )
-    .bind(array(executions.iter()))
+    .bind(to_json_array(executions.iter()))
     .fetch_all(connection)
     .await?;
     let snapshot = |(execution, seq, text): (i64, i64, String)| {
         let seq = seq.cast_unsigned();
-        (execution.cast_unsigned(), Snapshot { seq, text })
+        (execution.cast_unsigned(), ExecutionSnapshot { seq, text })
     };
     Ok(rows.into_iter().map(snapshot).collect())
 }
 
 /// The entries between these keys, in the order of the journals.
-async fn entries(connection: &mut SqliteConnection, between: String) -> Rows<Vec<(u64, Recorded)>> {
+async fn entries(
+    connection: &mut SqliteConnection,
+    between: String,
+) -> SqlResult<Vec<(u64, StoredEntry)>> {
     let rows: Vec<(i64, i64, String)> = sqlx::query_as(
         "SELECT e.key, e.at_ms, e.event
          FROM json_each(?) w CROSS JOIN entries e
@@ -294,29 +315,29 @@ async fn entries(connection: &mut SqliteConnection, between: String) -> Rows<Vec
     .fetch_all(connection)
     .await?;
     let entry = |(key, at_ms, event)| {
-        let seq = seq_of(key);
-        (execution_of(key), Recorded { seq, at_ms, event })
+        let seq = seq_from_key(key);
+        (execution_from_key(key), StoredEntry { seq, at_ms, event })
     };
     Ok(rows.into_iter().map(entry).collect())
 }
 
-/// The messages after those that were read, in order.
-async fn unread(
+/// The unread messages, in order.
+async fn messages_after(
     connection: &mut SqliteConnection,
     read: &[(u64, u64)],
-) -> Rows<Vec<(u64, Message)>> {
+) -> SqlResult<Vec<(u64, StoredMessage)>> {
     let rows: Vec<(i64, i64, String, String, i64)> = sqlx::query_as(
         "SELECT m.execution, m.number, m.key, m.body, m.at_ms
          FROM json_each(?) w CROSS JOIN messages m
            ON m.execution = w.value ->> 0 AND m.number > w.value ->> 1
          ORDER BY m.execution, m.number",
     )
-    .bind(array(read.iter()))
+    .bind(to_json_array(read.iter()))
     .fetch_all(connection)
     .await?;
     let message = |(execution, number, key, body, at_ms): (i64, i64, _, _, _)| {
         let number = number.cast_unsigned();
-        let message = Message {
+        let message = StoredMessage {
             number,
             key,
             body,
@@ -327,14 +348,14 @@ async fn unread(
     Ok(rows.into_iter().map(message).collect())
 }
 
-fn row(fields: RowFields) -> Rows<Row> {
-    Ok(Row {
+fn to_row(fields: RowFields) -> SqlResult<ExecutionRow> {
+    Ok(ExecutionRow {
         id: fields.id,
         number: fields.number.cast_unsigned(),
         workflow: fields.workflow,
         definition: fields.definition,
         created_at_ms: fields.created_at_ms,
-        status: status_of(fields.status)?,
+        status: status_from_code(fields.status)?,
         paused: fields.paused,
         position: fields.position,
         ended_at_ms: fields.ended_at_ms,
@@ -347,6 +368,6 @@ fn row(fields: RowFields) -> Rows<Row> {
     })
 }
 
-fn clamped(number: u64) -> i64 {
+fn to_sql_limit(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,17 +1,17 @@
-//! The writer's statements. Each takes its rows as one JSON array, so that a
-//! group of any size costs the same few; and they are sent together, because
-//! every question to the connection is a walk to its thread and back.
+//! The writer's statements. Each takes its rows as one JSON array, so a group of
+//! any size needs the same few statements. They are sent together, because each
+//! call goes to the connection's thread and back.
 
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
-use super::group::{Batch, View};
-use crate::store::Status;
+use super::group::{GroupView, GroupWrites};
+use crate::store::StoredStatus;
 use crate::store::limits::SEPARATOR;
 
-pub(super) type Rows<T> = Result<T, sqlx::Error>;
+pub(super) type SqlResult<T> = Result<T, sqlx::Error>;
 
-/// How many bits of an entry's key are its seq.
+/// How many bits of an entry's key hold its seq.
 const SEQ_BITS: u32 = 24;
 
 /// The key of an entry.
@@ -20,79 +20,83 @@ pub(super) fn entry_key(execution: u64, seq: u64) -> i64 {
 }
 
 /// The seq in an entry's key.
-pub(super) fn seq_of(key: i64) -> u64 {
+pub(super) fn seq_from_key(key: i64) -> u64 {
     key.cast_unsigned() & ((1 << SEQ_BITS) - 1)
 }
 
-/// The execution in an entry's key.
-pub(super) fn execution_of(key: i64) -> u64 {
+/// The execution's number in an entry's key.
+pub(super) fn execution_from_key(key: i64) -> u64 {
     key.cast_unsigned() >> SEQ_BITS
 }
 
-pub(super) fn code_of(status: Status) -> u8 {
+pub(super) fn status_to_code(status: StoredStatus) -> u8 {
     match status {
-        Status::Running => 1,
-        Status::Succeeded => 2,
-        Status::Failed => 3,
-        Status::TimedOut => 4,
-        Status::Aborted => 5,
+        StoredStatus::Running => 1,
+        StoredStatus::Succeeded => 2,
+        StoredStatus::Failed => 3,
+        StoredStatus::TimedOut => 4,
+        StoredStatus::Aborted => 5,
     }
 }
 
-pub(super) fn status_of(code: u8) -> Rows<Status> {
-    let found = Status::ALL
+pub(super) fn status_from_code(code: u8) -> SqlResult<StoredStatus> {
+    let found = StoredStatus::ALL
         .into_iter()
-        .find(|status| code_of(*status) == code);
-    found.ok_or_else(|| decode(format!("no status has the number {code}")))
+        .find(|status| status_to_code(*status) == code);
+    found.ok_or_else(|| decode_error(format!("unknown status code {code}")))
 }
 
 /// Writes a group's rows and commits.
 pub(super) async fn commit(
     connection: &mut SqliteConnection,
-    view: &View,
-    batch: &Batch<'_>,
-) -> Rows<()> {
+    view: &GroupView,
+    batch: &GroupWrites<'_>,
+) -> SqlResult<()> {
     let mut statements = Statements::default();
     add_new(&mut statements, batch);
     add_journals(&mut statements, view, batch);
     add_ends(&mut statements, batch);
-    let leased = batch.leased.iter().filter_map(|id| {
-        let kept = view.executions.get(id)?;
-        let (number, worker, due) = (kept.number, &kept.worker, kept.due_at_ms);
+    let lease_changes = batch.lease_changes.iter().filter_map(|id| {
+        let head = view.executions.get(id)?;
+        let (number, worker, due) = (head.number, &head.worker, head.due_at_ms);
         Some((
             number,
-            kept.fence,
+            head.fence,
             worker,
             due,
-            kept.posted,
-            kept.posted_at_ms,
+            head.posted,
+            head.posted_at_ms,
         ))
     });
     statements.add(
         "UPDATE executions SET fence = w.value ->> 1, worker = w.value ->> 2,
                 due_at_ms = w.value ->> 3, posted = w.value ->> 4, posted_at_ms = w.value ->> 5
          FROM json_each(?) w WHERE number = w.value ->> 0",
-        array(leased),
+        to_json_array(lease_changes),
     );
     let tallies = batch.tallies.iter().filter(|(_, more)| **more != 0);
     statements.add(
         "INSERT INTO tallies (status, count)
          SELECT value ->> 0, value ->> 1 FROM json_each(?) WHERE true
          ON CONFLICT DO UPDATE SET count = count + excluded.count",
-        array(tallies.map(|(status, more)| (code_of(*status), more))),
+        to_json_array(tallies.map(|(status, more)| (status_to_code(*status), more))),
     );
     statements.commit(connection).await
 }
 
-fn add_new(statements: &mut Statements, batch: &Batch<'_>) {
-    let created = batch.created.iter().map(|(new, kept)| {
-        let standing = &new.standing;
+fn add_new(statements: &mut Statements, batch: &GroupWrites<'_>) {
+    let created = batch.created.iter().map(|(new, head)| {
+        let state = &new.state;
         (
-            (kept.number, &new.id, &new.workflow, &new.definition),
-            (new.at_ms, code_of(kept.status), u8::from(standing.paused)),
-            (standing.ended_at_ms, kept.next_seq, kept.next_history_id),
-            (kept.fence, &kept.worker, kept.due_at_ms),
-            &standing.position,
+            (head.number, &new.id, &new.workflow, &new.definition),
+            (
+                new.at_ms,
+                status_to_code(head.status),
+                u8::from(state.paused),
+            ),
+            (state.ended_at_ms, head.next_seq, head.next_history_id),
+            (head.fence, &head.worker, head.due_at_ms),
+            &state.position,
         )
     });
     statements.add(
@@ -105,16 +109,16 @@ fn add_new(statements: &mut Statements, batch: &Batch<'_>) {
                 value ->> '$[2][2]', value ->> '$[3][0]', value ->> '$[3][1]',
                 value ->> '$[3][2]', 0, 0, 0, value ->> 4
          FROM json_each(?)",
-        array(created),
+        to_json_array(created),
     );
     let payloads = batch
         .created
         .iter()
-        .map(|(new, kept)| (kept.number, &new.input, &new.standing.outcome));
+        .map(|(new, head)| (head.number, &new.input, &new.state.outcome));
     statements.add(
         "INSERT INTO payloads (execution, input, outcome)
          SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)",
-        array(payloads),
+        to_json_array(payloads),
     );
     let messages = batch.messages.iter().map(|(execution, number, post)| {
         let (key, at_ms, body) = (&post.key, post.at_ms, &post.body);
@@ -124,11 +128,11 @@ fn add_new(statements: &mut Statements, batch: &Batch<'_>) {
         "INSERT INTO messages (execution, number, key, at_ms, body)
          SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4
          FROM json_each(?)",
-        array(messages),
+        to_json_array(messages),
     );
 }
 
-fn add_journals(statements: &mut Statements, view: &View, batch: &Batch<'_>) {
+fn add_journals(statements: &mut Statements, view: &GroupView, batch: &GroupWrites<'_>) {
     let separator = SEPARATOR.to_string();
     let entries = batch.entries.iter().map(|row| {
         let history = row.entry.history.join(&separator);
@@ -146,20 +150,20 @@ fn add_journals(statements: &mut Statements, view: &View, batch: &Batch<'_>) {
         "INSERT INTO entries (key, at_ms, first_history_id, event, history)
          SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4
          FROM json_each(?)",
-        array(entries),
+        to_json_array(entries),
     );
-    // None of these columns is in an index: a step of an execution that is
-    // held and stays open touches its row and no other page of the table.
-    let stepped = batch.stepped.iter().filter_map(|(id, standing)| {
-        let kept = view.executions.get(*id)?;
-        let (next_seq, next_history_id) = (kept.next_seq, kept.next_history_id);
-        let paused = u8::from(standing.paused);
-        let position = &standing.position;
+    // No index has any of these columns: a step that keeps the execution open and
+    // held changes its row and no other page of the table.
+    let stepped = batch.stepped.iter().filter_map(|(id, state)| {
+        let head = view.executions.get(*id)?;
+        let (next_seq, next_history_id) = (head.next_seq, head.next_history_id);
+        let paused = u8::from(state.paused);
+        let position = &state.position;
         Some((
-            kept.number,
+            head.number,
             next_seq,
             next_history_id,
-            kept.taken,
+            head.taken,
             paused,
             position,
         ))
@@ -168,41 +172,41 @@ fn add_journals(statements: &mut Statements, view: &View, batch: &Batch<'_>) {
         "UPDATE executions SET next_seq = w.value ->> 1, next_history_id = w.value ->> 2,
                 taken = w.value ->> 3, paused = w.value ->> 4, position = w.value ->> 5
          FROM json_each(?) w WHERE number = w.value ->> 0",
-        array(stepped),
+        to_json_array(stepped),
     );
     let snapshots = batch.snapshots.iter();
     statements.add(
         "INSERT OR REPLACE INTO snapshots (execution, seq, text)
          SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)",
-        array(snapshots.map(|(execution, (seq, text))| (execution, seq, text))),
+        to_json_array(snapshots.map(|(execution, (seq, text))| (execution, seq, text))),
     );
 }
 
-fn add_ends(statements: &mut Statements, batch: &Batch<'_>) {
+fn add_ends(statements: &mut Statements, batch: &GroupWrites<'_>) {
     let ended = batch.ended.iter();
-    let rows = ended.map(|(number, standing)| {
-        let status = code_of(standing.status);
-        (number, status, standing.ended_at_ms)
+    let rows = ended.map(|(number, state)| {
+        let status = status_to_code(state.status);
+        (number, status, state.ended_at_ms)
     });
     statements.add(
         "UPDATE executions SET status = w.value ->> 1, ended_at_ms = w.value ->> 2
          FROM json_each(?) w WHERE number = w.value ->> 0",
-        array(rows),
+        to_json_array(rows),
     );
     let outcomes = batch.ended.iter();
     statements.add(
         "UPDATE payloads SET outcome = w.value ->> 1
          FROM json_each(?) w WHERE execution = w.value ->> 0",
-        array(outcomes.map(|(number, standing)| (number, &standing.outcome))),
+        to_json_array(outcomes.map(|(number, state)| (number, &state.outcome))),
     );
-    // Nobody will go on with it.
+    // No one loads an ended execution.
     statements.add(
         "DELETE FROM snapshots WHERE execution IN (SELECT value FROM json_each(?))",
-        array(batch.ended.keys()),
+        to_json_array(batch.ended.keys()),
     );
 }
 
-/// Statements that are sent together, each with its rows.
+/// Statements to send together, each with its rows.
 #[derive(Default)]
 struct Statements {
     sql: String,
@@ -210,7 +214,7 @@ struct Statements {
 }
 
 impl Statements {
-    /// Adds a statement, unless there are no rows for it.
+    /// Adds a statement, unless it has no rows.
     fn add(&mut self, sql: &str, rows: String) {
         if rows != "[]" {
             self.sql.push_str(sql);
@@ -219,7 +223,7 @@ impl Statements {
         }
     }
 
-    async fn commit(mut self, connection: &mut SqliteConnection) -> Rows<()> {
+    async fn commit(mut self, connection: &mut SqliteConnection) -> SqlResult<()> {
         self.sql.push_str("COMMIT");
         let mut query = sqlx::query(sqlx::AssertSqlSafe(self.sql));
         for rows in self.rows {
@@ -230,12 +234,14 @@ impl Statements {
     }
 }
 
-pub(super) fn array<T: Serialize>(rows: impl Iterator<Item = T>) -> String {
+pub(super) fn to_json_array<T: Serialize>(rows: impl Iterator<Item = T>) -> String {
     let rows: Vec<T> = rows.collect();
-    // Numbers and texts in tuples: there is nothing that JSON cannot say.
+    // Tuples of numbers and texts: encoding cannot fail.
     serde_json::to_string(&rows).unwrap_or_default()
 }
 
-pub(super) fn decode(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
+pub(super) fn decode_error(
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> sqlx::Error {
     sqlx::Error::Decode(error.into())
 }

@@ -1,4 +1,4 @@
-//! The conformance suite on SQLite files, and what is true of files only.
+//! Runs the conformance suite on SQLite files, and tests what only concerns files.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -7,22 +7,22 @@ use async_trait::async_trait;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 
 use super::SqliteStore;
-use crate::store::conformance::words::*;
-use crate::store::conformance::{Fixture, Opened};
-use crate::store::{Query, Status};
+use crate::store::conformance::helpers::*;
+use crate::store::conformance::{OpenStore, StoreFixture};
+use crate::store::{ExecutionQuery, StoredStatus};
 
-/// A directory with a store's file, and the store that is open there.
-struct Files {
+/// A directory with a store's file, and the open store.
+struct SqliteFixture {
     _directory: tempfile::TempDir,
     now: Mutex<(PathBuf, Option<SqliteStore>)>,
 }
 
-impl Files {
+impl SqliteFixture {
     fn file(&self) -> PathBuf {
         self.now.lock().unwrap().0.join("executions.db")
     }
 
-    async fn opened(&self) -> SqliteStore {
+    async fn open_store(&self) -> SqliteStore {
         let store = SqliteStore::open(&self.file()).await.unwrap();
         self.now.lock().unwrap().1 = Some(store.clone());
         store
@@ -30,7 +30,7 @@ impl Files {
 }
 
 #[async_trait]
-impl Fixture for Files {
+impl StoreFixture for SqliteFixture {
     async fn fresh() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let first = directory.path().join("0");
@@ -41,19 +41,19 @@ impl Fixture for Files {
         }
     }
 
-    async fn open(&self) -> Opened {
-        Arc::new(self.opened().await)
+    async fn open(&self) -> OpenStore {
+        Arc::new(self.open_store().await)
     }
 
-    async fn close(&self, store: Opened) {
+    async fn close(&self, store: OpenStore) {
         drop(store);
         let open = self.now.lock().unwrap().1.take();
         open.unwrap().close().await;
     }
 
-    /// What a crash leaves: the files as they are while the store is open. Its
-    /// index of the log is memory, and goes with the process.
-    async fn crash(&self, store: Opened) {
+    /// Copies the files of the open store, as a crash would leave them. The
+    /// shared-memory index of the log is lost with the process.
+    async fn crash(&self, store: OpenStore) {
         let here = self.now.lock().unwrap().0.clone();
         let there = here.with_extension("crashed");
         std::fs::create_dir(&there).unwrap();
@@ -71,18 +71,18 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-async fn outside(path: &Path) -> SqlitePool {
+async fn open_pool(path: &Path) -> SqlitePool {
     let options = SqliteConnectOptions::new().filename(path);
     SqlitePool::connect_with(options).await.unwrap()
 }
 
-crate::store_suite!(Files);
+crate::store_suite!(SqliteFixture);
 
 #[tokio::test]
 async fn a_file_of_a_newer_version_is_refused() {
-    let files = Files::fresh().await;
-    files.opened().await.close().await;
-    let pool = outside(&files.file()).await;
+    let files = SqliteFixture::fresh().await;
+    files.open_store().await.close().await;
+    let pool = open_pool(&files.file()).await;
     sqlx::query(
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
          VALUES (99, 'from the future', 1, x'00', 0)",
@@ -99,9 +99,9 @@ async fn a_file_of_a_newer_version_is_refused() {
 
 #[tokio::test]
 async fn a_closed_store_is_one_file() {
-    let (files, store) = start::<Files>().await;
-    ended(&store, "x", Status::Failed, 5).await;
-    store.list(&Query::newest(5)).await.unwrap();
+    let (files, store) = start::<SqliteFixture>().await;
+    ended(&store, "x", StoredStatus::Failed, 5).await;
+    store.list(&ExecutionQuery::newest(5)).await.unwrap();
     files.close(store).await;
     let directory = files.file().parent().unwrap().to_owned();
     let names = std::fs::read_dir(directory).unwrap();
@@ -110,8 +110,8 @@ async fn a_closed_store_is_one_file() {
 }
 
 #[tokio::test]
-async fn a_closed_store_says_so() {
-    let (files, store) = start::<Files>().await;
+async fn a_closed_store_refuses_calls() {
+    let (files, store) = start::<SqliteFixture>().await;
     let lease = create(&store, "x").await;
     files.close(store.clone()).await;
     assert!(store.append(step(&lease, 2)).await.is_err());
@@ -119,15 +119,15 @@ async fn a_closed_store_says_so() {
     assert!(store.changes().changed().await.is_err());
 }
 
-/// A failed transaction fails its group and changes nothing, and does not stop
-/// the next: neither when SQLite has rolled it back by itself, as it does when
-/// the disk is full, nor when it leaves that to us.
+/// A failed transaction fails its group and changes nothing, and the next one
+/// works. Both when SQLite has rolled back by itself, as with a full disk, and when
+/// the writer must do so.
 #[tokio::test]
 async fn a_failed_transaction_changes_nothing() {
-    let (files, store) = start::<Files>().await;
+    let (files, store) = start::<SqliteFixture>().await;
     let x = create(&store, "x").await;
     let y = create(&store, "y").await;
-    let outside = outside(&files.file()).await;
+    let outside = open_pool(&files.file()).await;
     for (n, how) in ["ROLLBACK", "ABORT", "FAIL"].into_iter().enumerate() {
         let full = format!(
             "CREATE TRIGGER full BEFORE UPDATE ON executions
@@ -147,22 +147,22 @@ async fn a_failed_transaction_changes_nothing() {
         emptied.execute(&outside).await.unwrap();
         append(&store, step(&x, seq)).await;
         append(&store, step(&y, seq)).await;
-        assert_eq!(posted(&store, "x", how, 5).await, 1 + n as u64);
+        assert_eq!(post_new(&store, "x", how, 5).await, 1 + n as u64);
         assert_eq!(history(&store, "x").await.len(), before.len() + 1);
     }
     outside.close().await;
 }
 
-/// What is forgotten leaves no row behind, and what has ended no snapshot.
+/// Deleted executions leave no rows, and ended ones no snapshots.
 #[tokio::test]
-async fn what_is_forgotten_takes_no_room() {
-    let (files, store) = start::<Files>().await;
+async fn deleted_executions_leave_no_rows() {
+    let (files, store) = start::<SqliteFixture>().await;
     let lease = create(&store, "x").await;
     append(&store, with_snapshot(step(&lease, 2), "two")).await;
-    posted(&store, "x", "k", 5).await;
+    post_new(&store, "x", "k", 5).await;
     let last = with_snapshot(step(&lease, 3), "three");
-    append(&store, ending(last, Status::Failed, 5)).await;
-    let pool = outside(&files.file()).await;
+    append(&store, ending(last, StoredStatus::Failed, 5)).await;
+    let pool = open_pool(&files.file()).await;
     let rows = async |table: &str| {
         let sql = format!("SELECT count(*) FROM {table}");
         let (rows,): (i64,) = sqlx::query_as(sqlx::AssertSqlSafe(sql))
@@ -180,27 +180,27 @@ async fn what_is_forgotten_takes_no_room() {
 }
 
 #[tokio::test]
-async fn a_removed_file_takes_no_step_and_says_so() {
-    let (files, store) = start::<Files>().await;
+async fn a_removed_file_accepts_no_steps() {
+    let (files, store) = start::<SqliteFixture>().await;
     let lease = create(&store, "x").await;
     std::fs::remove_file(files.file()).unwrap();
     assert!(store.append(step(&lease, 2)).await.is_err());
 }
 
-/// Two processes may have the same file: each sees what the other was told,
-/// and they never hold the same execution.
+/// Two processes may share a file: each sees the other's writes, and they never
+/// hold the same execution.
 #[tokio::test]
-async fn two_may_share_a_file() {
-    let (files, one) = start::<Files>().await;
-    let two: Opened = Arc::new(SqliteStore::open(&files.file()).await.unwrap());
+async fn two_processes_may_share_a_file() {
+    let (files, one) = start::<SqliteFixture>().await;
+    let two: OpenStore = Arc::new(SqliteStore::open(&files.file()).await.unwrap());
     for n in 0..30 {
-        created(&one, parked(&format!("x{n}"), Some(n))).await;
+        create_new(&one, parked(&format!("x{n}"), Some(n))).await;
     }
     let (mine, theirs) = tokio::join!(claim(&one, "a", 20), claim(&two, "b", 20));
     assert_eq!(mine.len() + theirs.len(), 21);
     for held in &mine {
         append(&one, step(&held.lease, 2)).await;
-        assert_eq!(row(&two, &held.row.id).await.next_seq, 3);
+        assert_eq!(get_row(&two, &held.row.id).await.next_seq, 3);
     }
     let claims = claim(&two, "b", 5_000).await;
     assert_eq!(claims.len(), 30);
@@ -209,14 +209,14 @@ async fn two_may_share_a_file() {
     }
     let lease = create(&two, "y").await;
     append(&one, step(&lease, 2)).await;
-    assert_eq!(row(&two, "y").await.number, 31);
+    assert_eq!(get_row(&two, "y").await.number, 31);
 }
 
-/// What steps and questions seek in; nothing is read from end to end.
+/// Steps and reads seek in an index; no query scans a table.
 #[tokio::test]
-async fn nothing_is_searched_from_end_to_end() {
-    let (files, _store) = start::<Files>().await;
-    let pool = outside(&files.file()).await;
+async fn no_query_scans_a_table() {
+    let (files, _store) = start::<SqliteFixture>().await;
+    let pool = open_pool(&files.file()).await;
     let questions = [
         "UPDATE executions SET taken = w.value ->> 1 FROM json_each('[]') w
          WHERE number = w.value ->> 0",

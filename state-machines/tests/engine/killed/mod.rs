@@ -1,7 +1,6 @@
-//! A process that runs 200 executions, each with a child of its own, is killed
-//! again and again, at random moments: every history is legal, and every end is
-//! as its input demands.
-//! Ten kills, or a hundred with `BALLAST_TEST_LONG=1`.
+//! Kills a process that runs 200 executions, each with a child, again and again at
+//! random moments. Every history must be consistent, and every execution must end as
+//! its input says. Ten kills, or a hundred with `BALLAST_TEST_LONG=1`.
 
 mod worker;
 
@@ -10,13 +9,18 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use ballast_state_machines::core::{HistoryEvent, HistoryType};
-use ballast_state_machines::store::{HistoryQuery, Query, Row, SqliteStore, Status, Store};
+use ballast_state_machines::store::{
+    ExecutionQuery, ExecutionRow, ExecutionStore, HistoryQuery, SqliteStore, StoredStatus,
+};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 const MANY: u64 = 200;
 
-/// Says to this very program that it is to be the process, and on which file.
+/// How long the last worker may take to finish all executions.
+const WORKER_DEADLINE: Duration = Duration::from_secs(120);
+
+/// Makes this program the worker process, on this file.
 const FILE: &str = "BALLAST_TEST_KILLED_FILE";
 
 fn start(file: &Path) -> Child {
@@ -33,7 +37,7 @@ fn start(file: &Path) -> Child {
         .unwrap()
 }
 
-/// Nothing, unless [`start`] has started it.
+/// The worker process. Does nothing unless [`start`] started it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_process_that_is_killed() {
     if let Some(file) = std::env::var_os(FILE) {
@@ -50,10 +54,10 @@ async fn killed_at_random_it_goes_on() {
     let mut killed = 0;
     while killed < kills {
         let mut worker = start(&file);
-        // Moments that differ, from its first breath to the middle of its work.
+        // Different moments, from startup to the middle of the work.
         let moment = Duration::from_millis(10 + killed * 7_919 % 230);
         if tokio::time::timeout(moment, worker.wait()).await.is_ok() {
-            // All is done already: begin with another file.
+            // The worker has finished everything: start over with a new file.
             check(&file).await;
             for name in ["executions.db", "executions.db-wal", "executions.db-shm"] {
                 let _ = std::fs::remove_file(directory.path().join(name));
@@ -63,8 +67,10 @@ async fn killed_at_random_it_goes_on() {
         worker.kill().await.unwrap();
         killed += 1;
     }
-    let ended = start(&file).wait().await.unwrap();
-    assert!(ended.success());
+    let mut worker = start(&file);
+    let ended = tokio::time::timeout(WORKER_DEADLINE, worker.wait()).await;
+    let ended = ended.expect("the last worker did not finish all executions in time");
+    assert!(ended.unwrap().success());
     check(&file).await;
 }
 
@@ -75,10 +81,10 @@ async fn check(file: &Path) {
         let found = store.get(&id).await.unwrap().expect("it was started");
         let outcome: Value = serde_json::from_str(&found.outcome.unwrap()).unwrap();
         if number % 5 == 0 {
-            assert_eq!(found.row.status, Status::Failed, "{id}");
+            assert_eq!(found.row.status, StoredStatus::Failed, "{id}");
             assert_eq!(outcome["error"], json!("As.Asked"));
         } else {
-            assert_eq!(found.row.status, Status::Succeeded, "{id}");
+            assert_eq!(found.row.status, StoredStatus::Succeeded, "{id}");
             let output = json!({"n": 10, "fails": false, "items": [2 * number, 2, 4],
                 "child": {"output": 4 * number}, "answer": "yes"});
             assert_eq!(outcome["output"], output);
@@ -94,19 +100,19 @@ async fn check(file: &Path) {
         let events = events.map(|event| serde_json::from_str(event).unwrap());
         check_history(&events.collect::<Vec<HistoryEvent>>());
     }
-    let children = Query {
+    let children = ExecutionQuery {
         workflow: Some("doubling".to_owned()),
-        ..Query::newest(1_000)
+        ..ExecutionQuery::newest(1_000)
     };
     let children = store.list(&children).await.unwrap();
     assert_eq!(children.len() as u64, MANY, "one for each");
-    let well = |row: &Row| row.status == Status::Succeeded;
+    let well = |row: &ExecutionRow| row.status == StoredStatus::Succeeded;
     assert!(children.iter().all(well));
     store.close().await;
 }
 
-/// Ten turns, one of them tried twice, three items, a child and a question:
-/// each task answered once, however often it was run.
+/// Checks the history of ten turns, one of them retried, three items, a child and a
+/// callback: each task has one result, however often it ran.
 fn check_history(history: &[HistoryEvent]) {
     for (index, event) in history.iter().enumerate() {
         assert_eq!(event.id, index as u64 + 1);
@@ -119,7 +125,7 @@ fn check_history(history: &[HistoryEvent]) {
     assert_eq!(count(HistoryType::TaskStarted), 16);
     assert_eq!(count(HistoryType::TaskSucceeded), 15);
     assert_eq!(count(HistoryType::TaskFailed), 1);
-    // A child may have ended before it is written down that it was started.
+    // A child may end before its submission is recorded.
     assert!((1..=2).contains(&count(HistoryType::TaskSubmitted)));
     assert_eq!(count(HistoryType::WaitStateEntered), 1);
     assert_eq!(count(HistoryType::MapIterationSucceeded), 3);

@@ -1,18 +1,18 @@
-//! The process that is killed: it runs executions in a SQLite file until all
+//! The worker process that the test kills: runs executions in a SQLite file until all
 //! have ended.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use ballast_state_machines::engine::{
-    Clock, Engine, Registry, Settings, Signal, SystemClock, TaskContext, TaskError,
+    Engine, EngineClock, EngineSettings, HandlerRegistry, Signal, SystemClock, TaskContext,
+    TaskError,
 };
-use ballast_state_machines::store::{Query, SqliteStore, Status};
+use ballast_state_machines::store::{ExecutionQuery, SqliteStore, StoredStatus};
 use serde_json::{Value, json};
 
-/// Counts to ten, in a task and in a Map's, with waits and retries on the way;
-/// starts an execution and waits for it, and asks somebody. What is to come of
-/// it stands in the input: `fails` says whether it fails.
+/// Counts to ten in tasks, some in a Map, with waits and retries. Then starts a child,
+/// waits for it, and waits for a callback. `fails` in the input decides the outcome.
 const DEFINITION: &str = r#"{"StartAt": "Count", "States": {
     "Count": {"Type": "Task", "Resource": "count", "Next": "IsTen",
         "Retry": [{"ErrorEquals": ["Busy"], "IntervalSeconds": 1, "MaxAttempts": 3}]},
@@ -32,12 +32,12 @@ const DEFINITION: &str = r#"{"StartAt": "Count", "States": {
     "Badly": {"Type": "Fail", "Error": "As.Asked"},
     "Well": {"Type": "Succeed"}}}"#;
 
-/// What it starts.
+/// The child workflow.
 const CHILD: &str = r#"{"StartAt": "One", "States": {
     "One": {"Type": "Task", "Resource": "one", "Next": "Nap"},
     "Nap": {"Type": "Wait", "Seconds": 1, "End": true}}}"#;
 
-/// How often somebody looks who waits for an answer.
+/// How often to look for pending callbacks.
 const LOOK_MS: i64 = 20;
 
 async fn count(mut input: Value, context: TaskContext) -> Result<Value, TaskError> {
@@ -57,17 +57,17 @@ async fn ask(_: Value, _: TaskContext) -> Result<Value, TaskError> {
     Ok(json!({"asked": true}))
 }
 
-/// Answers whoever waits, and whoever waited when the process was killed.
+/// Answers all pending callbacks, also those from before a kill.
 async fn answer(engine: &Engine) {
     loop {
-        let query = Query {
-            status: Some(Status::Running),
-            ..Query::newest(1_000)
+        let query = ExecutionQuery {
+            status: Some(StoredStatus::Running),
+            ..ExecutionQuery::newest(1_000)
         };
         let open = engine.list(&query).await.unwrap();
         let positions = open.into_iter().flat_map(|seen| seen.position);
         for token in positions.filter_map(|position| position.token) {
-            // It may have been heard since it was looked at.
+            // Its execution may have moved on since.
             let _ = engine.signal(&token, Signal::Success(json!("yes"))).await;
         }
         SystemClock
@@ -78,11 +78,11 @@ async fn answer(engine: &Engine) {
 
 pub(crate) async fn run(file: &Path, many: u64) {
     let store = Arc::new(SqliteStore::open(file).await.unwrap());
-    let registry = Registry::new()
-        .function("count", count)
-        .function("one", one)
-        .function("ask.waitForTaskToken", ask);
-    let settings = Settings::default();
+    let registry = HandlerRegistry::new()
+        .with_function("count", count)
+        .with_function("one", one)
+        .with_function("ask.waitForTaskToken", ask);
+    let settings = EngineSettings::default();
     let engine = Engine::new(store, registry, Arc::new(SystemClock), settings);
     let engine = engine.await.unwrap();
     engine.deploy("doubling", CHILD).await.unwrap();
@@ -94,7 +94,10 @@ pub(crate) async fn run(file: &Path, many: u64) {
     }
     let all = async {
         for number in 0..many {
-            engine.ended(&format!("counting:{number}")).await.unwrap();
+            engine
+                .wait_for_end(&format!("counting:{number}"))
+                .await
+                .unwrap();
         }
     };
     tokio::select! {

@@ -1,18 +1,20 @@
-//! Random machines on a store that fails: whatever it does, an execution ends
-//! as the reference does, and its journal is one that could have happened.
+//! Random machines on a failing store: each execution ends as the reference does, and
+//! its journal is consistent.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ballast_state_machines::core::{Event, Execution, Status, TaskId, TimedEvent, apply};
+use ballast_state_machines::core::{
+    Execution, ExecutionEvent, ExecutionStatus, TaskId, TimedEvent, apply,
+};
 use ballast_state_machines::engine::{
-    Answer, Clock, Description, Engine, Handler, Registry, Settings, Signal, StartError,
-    TaskContext, TaskError,
+    Engine, EngineClock, EngineSettings, ExecutionDetails, Handler, HandlerRegistry, Signal,
+    StartError, TaskContext, TaskError, TaskOutcome,
 };
 use ballast_state_machines::language::Definition;
-use ballast_state_machines::store::{Entry, Query, Store};
-use ballast_state_machines::testing::{cases, machine};
+use ballast_state_machines::store::{ExecutionQuery, ExecutionStore, JournalEntry};
+use ballast_state_machines::testing::{case_count, random_machine};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -22,52 +24,56 @@ use super::handlers::Random;
 use super::reference::{End, only_outcome};
 use crate::paused::{self, Paused, START_MS};
 
-/// Tries until the store does not fail. Whoever waits lets time go on.
-async fn insisting<T, E: std::fmt::Debug>(mut attempt: impl AsyncFnMut() -> Result<T, E>) -> T {
+/// How often a test yields at most while it waits for the engine. The waiting test
+/// stops simulated time, so a deadline would not pass.
+const YIELDS_MAX: usize = 1_000_000;
+
+/// Retries until the store does not fail; simulated time passes between attempts.
+async fn retry<T, E: std::fmt::Debug>(mut attempt: impl AsyncFnMut() -> Result<T, E>) -> T {
     for _ in 0..10_000 {
         if let Ok(answer) = attempt().await {
             return answer;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("it never went well");
+    panic!("the store failed 10,000 times");
 }
 
 async fn engine(
     store: &Arc<Faulty>,
     clock: &Arc<Paused>,
-    registry: &Registry,
+    registry: &HandlerRegistry,
     worker: &str,
     seed: u64,
 ) -> Engine {
-    let settings = Settings {
+    let settings = EngineSettings {
         worker: worker.to_owned(),
-        chance: Arc::new(move || seed),
-        ..Settings::default()
+        random_seed: Arc::new(move || seed),
+        ..EngineSettings::default()
     };
-    insisting(async || {
+    retry(async || {
         let (store, clock) = (Arc::clone(store), Arc::clone(clock));
         Engine::new(store, registry.clone(), clock, settings.clone()).await
     })
     .await
 }
 
-async fn ended(engine: &Engine, id: &str) -> Description {
-    insisting(async || engine.ended(id).await).await.unwrap()
+async fn ended(engine: &Engine, id: &str) -> ExecutionDetails {
+    retry(async || engine.wait_for_end(id).await).await.unwrap()
 }
 
-/// A handler that is run only for what is durable.
+/// A handler that checks that its orders are durable.
 struct Durable {
     random: Random,
     definition: Definition,
     store: Arc<Faulty>,
-    /// Tasks that were run though their order was not kept.
+    /// Tasks that ran before their order was durable.
     too_early: Mutex<Vec<TaskId>>,
 }
 
 #[async_trait]
 impl Handler for Durable {
-    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError> {
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<TaskOutcome, TaskError> {
         let (id, task) = context.idempotency_key().rsplit_once('#').unwrap();
         let task = TaskId(task.parse().unwrap());
         let mut execution = Execution::default();
@@ -87,18 +93,18 @@ impl Handler for Durable {
     }
 }
 
-/// Every entry of a journal is news to what was before it, and they lead to
-/// where the execution ended.
-fn check_journal(definition: &Definition, journal: &[Entry], ended: &Description) {
+/// Checks that each entry of a journal is accepted after the entries before it, and
+/// that together they give the execution's outcome.
+fn check_journal(definition: &Definition, journal: &[JournalEntry], ended: &ExecutionDetails) {
     let mut execution = Execution::default();
     for entry in journal {
-        let event: Event = serde_json::from_str(&entry.event).unwrap();
+        let event: ExecutionEvent = serde_json::from_str(&entry.event).unwrap();
         let outcome = apply(
             definition,
             &mut execution,
             TimedEvent::new(event, entry.at_ms),
         );
-        assert!(outcome.accepted, "{} says nothing new", entry.event);
+        assert!(outcome.accepted, "{} was not accepted", entry.event);
         let told = outcome.history.iter();
         let told: Vec<_> = told
             .map(|event| serde_json::to_string(event).unwrap())
@@ -110,7 +116,7 @@ fn check_journal(definition: &Definition, journal: &[Entry], ended: &Description
     assert_eq!(execution.history_len(), ended.summary.history_len);
 }
 
-/// Runs a machine; how it ended, and how often the store failed meanwhile.
+/// Runs a machine. Returns its outcome and how often the store failed meanwhile.
 async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u64) {
     let clock = Arc::new(Paused::new());
     let store = Arc::new(Faulty::new(seed, Arc::clone(&clock)));
@@ -120,30 +126,34 @@ async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u
         store: Arc::clone(&store),
         too_early: Mutex::default(),
     });
-    let missing = Registry::new().missing(definition).into_iter();
-    let registry = missing.fold(Registry::new(), |registry, resource| {
-        registry.handler(resource, handler.clone())
+    let missing = HandlerRegistry::new().missing(definition).into_iter();
+    let registry = missing.fold(HandlerRegistry::new(), |registry, resource| {
+        registry.with_handler(resource, handler.clone())
     });
     let mut engines = Vec::new();
     for worker in ["a", "b"].into_iter().take(workers) {
         engines.push(engine(&store, &clock, &registry, worker, seed).await);
     }
     let text = definition.source().to_string();
-    insisting(async || engines[0].deploy("w", &text).await).await;
+    retry(async || engines[0].deploy("w", &text).await).await;
     let input = json!({"v": seed % 10});
-    // Whoever does not know whether it was started starts it again.
+    // Starting again after an unknown outcome is safe.
     for engine in &engines {
         let start = async || engine.start("w", "1", input.clone()).await;
-        assert_eq!(insisting(start).await, "w:1");
+        assert_eq!(retry(start).await, "w:1");
     }
     let ended = ended(&engines[0], "w:1").await;
-    let all = store.inner().list(&Query::newest(9)).await.unwrap();
+    let all = store
+        .inner()
+        .list(&ExecutionQuery::newest(9))
+        .await
+        .unwrap();
     assert_eq!(all.len(), 1);
     check_journal(definition, &store.journal("w:1"), &ended);
     assert_eq!(*handler.too_early.lock().unwrap(), []);
     for engine in engines {
         engine.stop().await;
-        assert_eq!(engine.held(), 0);
+        assert_eq!(engine.held_count(), 0);
     }
     let end = End {
         status: ended.summary.status,
@@ -154,11 +164,11 @@ async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(100)))]
+    #![proptest_config(ProptestConfig::with_cases(case_count(100)))]
 
     #[test]
     fn machines_end_as_if_the_store_had_not_failed(seed: u64, workers in 1usize..3) {
-        let definition = Definition::parse(&machine(seed).to_string()).unwrap();
+        let definition = Definition::parse(&random_machine(seed).to_string()).unwrap();
         let (end, faults) = paused::run(survives(&definition, seed, workers));
         if let Some(expected) = only_outcome(&definition, seed, OUT_MS_MAX) {
             prop_assert_eq!(end, expected, "after {} faults", faults);
@@ -171,8 +181,7 @@ proptest! {
     }
 }
 
-/// Three children at a time, each of which asks somebody and is answered more
-/// than once.
+/// Starts three children at a time, each of which waits for a callback.
 const PARENT: &str = r#"{"StartAt": "Each", "States": {"Each": {"Type": "Map", "End": true,
     "MaxConcurrency": 3, "ItemProcessor": {"StartAt": "Start", "States": {"Start": {
         "Type": "Task", "Resource": "arn:aws:states:::states:startExecution.sync:2",
@@ -189,21 +198,21 @@ async fn a_family_survives(seed: u64) {
         let _ = tell.send((context.token().to_owned(), input));
         async { Ok::<_, TaskError>(json!({})) }
     };
-    let registry = Registry::new().function("ask.waitForTaskToken", ask);
+    let registry = HandlerRegistry::new().with_function("ask.waitForTaskToken", ask);
     let engine = engine(&store, &clock, &registry, "a", seed).await;
-    insisting(async || engine.deploy("child", CHILD).await).await;
-    insisting(async || engine.deploy("w", PARENT).await).await;
+    retry(async || engine.deploy("child", CHILD).await).await;
+    retry(async || engine.deploy("w", PARENT).await).await;
     let items = json!([1, 2, 3, 4, 5]);
-    insisting(async || engine.start("w", "1", items.clone()).await).await;
+    retry(async || engine.start("w", "1", items.clone()).await).await;
     let answering = async {
         while let Some((token, input)) = asked.recv().await {
             let answer = || Signal::Success(json!({"was": input}));
-            insisting(async || engine.signal(&token, answer()).await).await;
+            retry(async || engine.signal(&token, answer()).await).await;
         }
     };
     let ended = tokio::select! {
         ended = ended(&engine, "w:1") => ended,
-        () = answering => unreachable!("somebody may always ask"),
+        () = answering => unreachable!("the handler keeps the sender"),
     };
     let output = json!([{"was": 1}, {"was": 2}, {"was": 3}, {"was": 4}, {"was": 5}]);
     assert_eq!(ended.output, Some(output));
@@ -214,24 +223,24 @@ async fn a_family_survives(seed: u64) {
     engine.stop().await;
 }
 
-/// Two branches fail at different times, and an outage makes them late: it is
-/// left to chance which of them is heard.
+/// Two branches fail at different times. An outage can delay both, and then chance
+/// decides which failure comes first.
 #[test]
 fn what_an_outage_decides_is_not_compared() {
     let seed = 16_482_790_866_109_204_479;
-    let definition = Definition::parse(&machine(seed).to_string()).unwrap();
+    let definition = Definition::parse(&random_machine(seed).to_string()).unwrap();
     assert_ne!(only_outcome(&definition, seed, 0), None);
     assert_eq!(only_outcome(&definition, seed, OUT_MS_MAX), None);
     paused::run(survives(&definition, seed, 1));
 }
 
-/// The comparison would prove nothing if the store failed seldom, or if most
-/// machines were left out.
+/// The comparison would prove little if the store rarely failed or if most machines
+/// were not compared.
 #[test]
 fn the_store_fails_often_and_most_are_compared() {
     let (mut faults, mut compared) = (0, 0);
     for seed in 0..50 {
-        let definition = Definition::parse(&machine(seed).to_string()).unwrap();
+        let definition = Definition::parse(&random_machine(seed).to_string()).unwrap();
         faults += paused::run(survives(&definition, seed, 2)).1;
         compared += u64::from(only_outcome(&definition, seed, OUT_MS_MAX).is_some());
     }
@@ -243,7 +252,8 @@ const MARRIED: &str = r#"{"StartAt": "Start", "States": {"Start": {"Type": "Task
     "Resource": "arn:aws:states:::states:startExecution.sync:2",
     "Parameters": {"StateMachineArn": "child"}, "OutputPath": "$.Output", "End": true}}}"#;
 
-/// A parent and its child, which waits for an answer, without hints of a kind.
+/// A parent and its child, which waits for a callback; the store refuses hints of this
+/// kind.
 async fn without(kind: &'static str) -> (Engine, Arc<Paused>, String, String) {
     let clock = Arc::new(Paused::new());
     let store = Arc::new(Faulty::calm(1, Arc::clone(&clock)));
@@ -252,16 +262,20 @@ async fn without(kind: &'static str) -> (Engine, Arc<Paused>, String, String) {
         let _ = tell.send(context.token().to_owned());
         async { Ok::<_, TaskError>(json!({})) }
     };
-    let registry = Registry::new().function("ask.waitForTaskToken", ask);
+    let registry = HandlerRegistry::new().with_function("ask.waitForTaskToken", ask);
     let engine = engine(&store, &clock, &registry, "a", 1).await;
     engine.deploy("child", CHILD).await.unwrap();
     engine.deploy("w", MARRIED).await.unwrap();
     let parent = engine.start("w", "1", json!({})).await.unwrap();
     let token = asked.recv().await.unwrap();
-    // Both are put away, and woken by nothing but their looks.
-    while engine.held() > 0 {
+    // Both must be parked, so that only their periodic checks wake them.
+    for _ in 0..YIELDS_MAX {
+        if engine.held_count() == 0 {
+            break;
+        }
         tokio::task::yield_now().await;
     }
+    assert_eq!(engine.held_count(), 0, "the engine did not release them");
     store.refuse(kind);
     (engine, clock, parent, token)
 }
@@ -271,9 +285,9 @@ fn a_child_that_is_not_told_finds_that_nobody_waits() {
     paused::run(async {
         let (engine, clock, parent, token) = without("disowned").await;
         engine.cancel(&parent, None, None).await.unwrap();
-        engine.ended(&parent).await.unwrap().unwrap();
+        engine.wait_for_end(&parent).await.unwrap().unwrap();
         let child = token.split('#').next().unwrap();
-        let ended = engine.ended(child).await.unwrap().unwrap();
+        let ended = engine.wait_for_end(child).await.unwrap().unwrap();
         assert!(ended.cause.unwrap().contains("no longer waits for it"));
         assert!(clock.now_ms() - START_MS <= 10_000);
     });
@@ -285,13 +299,13 @@ fn a_parent_that_is_not_told_finds_that_its_child_has_ended() {
         let (engine, clock, parent, token) = without("ended").await;
         let answer = Signal::Success(json!("done"));
         engine.signal(&token, answer).await.unwrap();
-        let ended = engine.ended(&parent).await.unwrap().unwrap();
+        let ended = engine.wait_for_end(&parent).await.unwrap().unwrap();
         assert_eq!(ended.output, Some(json!("done")));
         assert!(clock.now_ms() - START_MS <= 10_000);
     });
 }
 
-/// A step that the store cannot keep is not tried for ever.
+/// A step that the store refuses fails the execution instead of being retried.
 #[test]
 fn what_cannot_be_kept_fails_the_execution() {
     paused::run(async {
@@ -302,19 +316,19 @@ fn what_cannot_be_kept_fails_the_execution() {
             let is_second = input == json!("tea");
             Ok::<_, TaskError>(if is_second { "poison" } else { "tea" })
         };
-        let registry = Registry::new().function("work", work);
+        let registry = HandlerRegistry::new().with_function("work", work);
         let engine = engine(&store, &clock, &registry, "a", 1).await;
         let text = r#"{"StartAt": "A", "States": {
             "A": {"Type": "Task", "Resource": "work", "Next": "B"},
             "B": {"Type": "Task", "Resource": "work", "End": true}}}"#;
         engine.deploy("w", text).await.unwrap();
         let id = engine.start("w", "1", json!({})).await.unwrap();
-        let ended = engine.ended(&id).await.unwrap().unwrap();
-        assert_eq!(ended.summary.status, Status::Failed);
+        let ended = engine.wait_for_end(&id).await.unwrap().unwrap();
+        assert_eq!(ended.summary.status, ExecutionStatus::Failed);
         assert_eq!(ended.error.as_deref(), Some("States.DataLimitExceeded"));
         let cause = ended.cause.clone().unwrap();
         assert!(
-            cause.starts_with("a step cannot be kept: a position"),
+            cause.starts_with("the store refused a step: a position"),
             "{cause}"
         );
         let definition = Definition::parse(text).unwrap();
@@ -323,15 +337,15 @@ fn what_cannot_be_kept_fails_the_execution() {
     });
 }
 
-/// An engine that stops while an execution is being created waits for that, and
-/// leaves the execution to others at once.
+/// An engine that stops during a start waits for it and releases the execution, so
+/// that another engine can claim it at once.
 #[test]
 fn a_stop_waits_for_a_start() {
     paused::run(async {
         let clock = Arc::new(Paused::new());
         let store = Arc::new(Faulty::slow(Duration::from_secs(3), Arc::clone(&clock)));
         let work = |input: Value, _: TaskContext| async move { Ok::<_, TaskError>(input) };
-        let registry = Registry::new().function("work", work);
+        let registry = HandlerRegistry::new().with_function("work", work);
         let first = engine(&store, &clock, &registry, "a", 1).await;
         let text = r#"{"StartAt": "A", "States": {
             "A": {"Type": "Task", "Resource": "work", "End": true}}}"#;
@@ -348,7 +362,7 @@ fn a_stop_waits_for_a_start() {
         let row = store.get(&id).await.unwrap().unwrap().row;
         assert_eq!(row.worker, None);
         let second = engine(&store, &clock, &registry, "b", 1).await;
-        second.ended(&id).await.unwrap().unwrap();
+        second.wait_for_end(&id).await.unwrap().unwrap();
         assert!(clock.now_ms() - START_MS < 5_000);
     });
 }

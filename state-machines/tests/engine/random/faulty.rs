@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ballast_state_machines::engine::Clock;
+use ballast_state_machines::engine::EngineClock;
 use ballast_state_machines::store::limits::POSITION_BYTES_MAX;
 use ballast_state_machines::store::{
-    AppendError, Appended, Claim, ClaimError, Claimant, CreateError, Created, Definition, Deployed,
-    Entry, Found, HistoryPage, HistoryQuery, KeepError, Lease, Mail, MemoryStore, Message, New,
-    Post, PostError, Posted, Query, Row, Status, Step, Store, StoreError, StoreResult,
+    AppendError, AppendOutcome, Claimant, ClaimedExecution, CreateError, CreateOutcome, Deployment,
+    ExecutionClaimError, ExecutionCreation, ExecutionQuery, ExecutionRecord, ExecutionRow,
+    ExecutionStep, ExecutionStore, ExecutionStoreError, ExecutionStoreResult, HistoryPage,
+    HistoryQuery, JournalEntry, Lease, MemoryStore, NewMessage, PostError, PostOutcome,
+    SaveDefinitionError, StoredDefinition, StoredMessage, StoredStatus, UnreadMessages,
 };
 use tokio::sync::watch;
 
@@ -50,7 +52,7 @@ pub(crate) struct Faulty {
     /// How long a creation takes.
     creation: Duration,
     /// What was kept, in its order.
-    journals: Mutex<HashMap<String, Vec<Entry>>>,
+    journals: Mutex<HashMap<String, Vec<JournalEntry>>>,
 }
 
 impl Faulty {
@@ -101,12 +103,12 @@ impl Faulty {
     }
 
     /// The entries of every execution.
-    pub(crate) fn journals(&self) -> HashMap<String, Vec<Entry>> {
+    pub(crate) fn journals(&self) -> HashMap<String, Vec<JournalEntry>> {
         self.journals.lock().unwrap().clone()
     }
 
     /// The entries of one execution.
-    pub(crate) fn journal(&self, id: &str) -> Vec<Entry> {
+    pub(crate) fn journal(&self, id: &str) -> Vec<JournalEntry> {
         self.journals.lock().unwrap()[id].clone()
     }
 
@@ -144,8 +146,8 @@ impl Faulty {
     }
 }
 
-fn fault() -> StoreError {
-    StoreError::new("do as it was planned", "it was planned to fail")
+fn fault() -> ExecutionStoreError {
+    ExecutionStoreError::new("do as it was planned", "it was planned to fail")
 }
 
 /// A call that changes something.
@@ -177,33 +179,36 @@ macro_rules! ask {
 }
 
 #[async_trait]
-impl Store for Faulty {
-    async fn keep_definition(&self, definition: &Definition) -> Result<(), KeepError> {
-        change!(self, self.inner.keep_definition(definition).await)
+impl ExecutionStore for Faulty {
+    async fn save_definition(
+        &self,
+        definition: &StoredDefinition,
+    ) -> Result<(), SaveDefinitionError> {
+        change!(self, self.inner.save_definition(definition).await)
     }
 
-    async fn withdraw(&self, name: &str) -> StoreResult<bool> {
+    async fn withdraw(&self, name: &str) -> ExecutionStoreResult<bool> {
         change!(self, self.inner.withdraw(name).await)
     }
 
-    async fn check(&self) -> StoreResult<()> {
+    async fn check(&self) -> ExecutionStoreResult<()> {
         ask!(self, self.inner.check().await)
     }
 
-    async fn definition(&self, hash: &str) -> StoreResult<Option<String>> {
+    async fn definition(&self, hash: &str) -> ExecutionStoreResult<Option<String>> {
         ask!(self, self.inner.definition(hash).await)
     }
 
-    async fn deployed(&self) -> StoreResult<Vec<Deployed>> {
+    async fn deployed(&self) -> ExecutionStoreResult<Vec<Deployment>> {
         ask!(self, self.inner.deployed().await)
     }
 
-    async fn create(&self, new: New) -> Result<Created, CreateError> {
+    async fn create(&self, new: ExecutionCreation) -> Result<CreateOutcome, CreateError> {
         tokio::time::sleep(self.creation).await;
         change!(self, {
             let (id, entries) = (new.id.clone(), new.entries.clone());
             let created = self.inner.create(new).await;
-            if let Ok(Created::New(_)) = &created {
+            if let Ok(CreateOutcome::Created(_)) = &created {
                 let before = self.journals.lock().unwrap().insert(id, entries);
                 assert_eq!(before, None);
             }
@@ -211,28 +216,40 @@ impl Store for Faulty {
         })
     }
 
-    async fn claim(&self, by: &Claimant, most: usize) -> StoreResult<Vec<Claim>> {
+    async fn claim(
+        &self,
+        by: &Claimant,
+        most: usize,
+    ) -> ExecutionStoreResult<Vec<ClaimedExecution>> {
         change!(self, self.inner.claim(by, most).await)
     }
 
-    async fn claim_one(&self, id: &str, by: &Claimant) -> Result<Claim, ClaimError> {
+    async fn claim_one(
+        &self,
+        id: &str,
+        by: &Claimant,
+    ) -> Result<ClaimedExecution, ExecutionClaimError> {
         change!(self, self.inner.claim_one(id, by).await)
     }
 
-    async fn take_back(&self, worker: &str, now_ms: i64) -> StoreResult<u64> {
-        change!(self, self.inner.take_back(worker, now_ms).await)
+    async fn release_worker_leases(&self, worker: &str, now_ms: i64) -> ExecutionStoreResult<u64> {
+        change!(self, self.inner.release_worker_leases(worker, now_ms).await)
     }
 
-    async fn renew(&self, leases: &[Lease], until_ms: i64) -> StoreResult<Vec<Lease>> {
-        change!(self, self.inner.renew(leases, until_ms).await)
+    async fn renew_leases(
+        &self,
+        leases: &[Lease],
+        until_ms: i64,
+    ) -> ExecutionStoreResult<Vec<Lease>> {
+        change!(self, self.inner.renew_leases(leases, until_ms).await)
     }
 
-    async fn append(&self, mut step: Step) -> Result<Appended, AppendError> {
+    async fn append(&self, mut step: ExecutionStep) -> Result<AppendOutcome, AppendError> {
         if let Some(text) = *self.unfit.lock().unwrap()
             && step.entries.iter().any(|entry| entry.event.contains(text))
         {
             // As large as no step may be.
-            step.standing.position = "x".repeat(POSITION_BYTES_MAX + 1);
+            step.state.position = "x".repeat(POSITION_BYTES_MAX + 1);
         }
         change!(self, {
             let (id, entries) = (step.lease.id.clone(), step.entries.clone());
@@ -245,7 +262,7 @@ impl Store for Faulty {
         })
     }
 
-    async fn post(&self, id: &str, post: Post) -> Result<Posted, PostError> {
+    async fn post(&self, id: &str, post: NewMessage) -> Result<PostOutcome, PostError> {
         let refused = *self.refused.lock().unwrap();
         if refused.is_some_and(|kind| post.key.starts_with(kind)) {
             return Err(fault().into());
@@ -253,39 +270,47 @@ impl Store for Faulty {
         change!(self, self.inner.post(id, post).await)
     }
 
-    async fn messages(&self, leases: &[Lease]) -> StoreResult<Vec<Mail>> {
-        ask!(self, self.inner.messages(leases).await)
+    async fn unread_messages(&self, leases: &[Lease]) -> ExecutionStoreResult<Vec<UnreadMessages>> {
+        ask!(self, self.inner.unread_messages(leases).await)
     }
 
-    async fn message(&self, id: &str, key: &str) -> StoreResult<Option<Message>> {
-        ask!(self, self.inner.message(id, key).await)
+    async fn find_message(
+        &self,
+        id: &str,
+        key: &str,
+    ) -> ExecutionStoreResult<Option<StoredMessage>> {
+        ask!(self, self.inner.find_message(id, key).await)
     }
 
-    async fn get(&self, id: &str) -> StoreResult<Option<Found>> {
+    async fn get(&self, id: &str) -> ExecutionStoreResult<Option<ExecutionRecord>> {
         ask!(self, self.inner.get(id).await)
     }
 
-    async fn list(&self, query: &Query) -> StoreResult<Vec<Row>> {
+    async fn list(&self, query: &ExecutionQuery) -> ExecutionStoreResult<Vec<ExecutionRow>> {
         ask!(self, self.inner.list(query).await)
     }
 
-    async fn history(&self, id: &str, query: &HistoryQuery) -> StoreResult<Option<HistoryPage>> {
+    async fn history(
+        &self,
+        id: &str,
+        query: &HistoryQuery,
+    ) -> ExecutionStoreResult<Option<HistoryPage>> {
         ask!(self, self.inner.history(id, query).await)
     }
 
-    async fn counts(&self) -> StoreResult<BTreeMap<Status, u64>> {
+    async fn counts(&self) -> ExecutionStoreResult<BTreeMap<StoredStatus, u64>> {
         ask!(self, self.inner.counts().await)
     }
 
-    async fn next_wake(&self) -> StoreResult<Option<i64>> {
-        ask!(self, self.inner.next_wake().await)
+    async fn next_due(&self) -> ExecutionStoreResult<Option<i64>> {
+        ask!(self, self.inner.next_due().await)
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes()
     }
 
-    async fn forget_ended(&self, before_ms: i64, most: usize) -> StoreResult<u64> {
+    async fn forget_ended(&self, before_ms: i64, most: usize) -> ExecutionStoreResult<u64> {
         change!(self, self.inner.forget_ended(before_ms, most).await)
     }
 }

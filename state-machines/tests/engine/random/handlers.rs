@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ballast_state_machines::core::{Event, RunTask, TaskId};
-use ballast_state_machines::engine::{Answer, Handler, Registry, TaskContext, TaskError};
+use ballast_state_machines::core::{ExecutionEvent, RunTask, TaskId};
+use ballast_state_machines::engine::{
+    Handler, HandlerRegistry, TaskContext, TaskError, TaskOutcome,
+};
 use ballast_state_machines::language::Definition;
-use ballast_state_machines::testing::answer;
+use ballast_state_machines::testing::random_task_event;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -39,12 +41,12 @@ impl Random {
         definition: &Definition,
         seed: u64,
         deadly: u64,
-    ) -> (Registry, mpsc::UnboundedReceiver<()>) {
+    ) -> (HandlerRegistry, mpsc::UnboundedReceiver<()>) {
         let (handler, dying) = Self::new(seed, deadly);
         let handler = Arc::new(handler);
-        let missing = Registry::new().missing(definition).into_iter();
-        let registry = missing.fold(Registry::new(), |registry, resource| {
-            registry.handler(resource, handler.clone())
+        let missing = HandlerRegistry::new().missing(definition).into_iter();
+        let registry = missing.fold(HandlerRegistry::new(), |registry, resource| {
+            registry.with_handler(resource, handler.clone())
         });
         (registry, dying)
     }
@@ -52,7 +54,7 @@ impl Random {
 
 #[async_trait]
 impl Handler for Random {
-    async fn run(&self, input: Value, context: &TaskContext) -> Result<Answer, TaskError> {
+    async fn run(&self, input: Value, context: &TaskContext) -> Result<TaskOutcome, TaskError> {
         let key = context.idempotency_key().to_owned();
         let number: u64 = key.rsplit('#').next().unwrap().parse().unwrap();
         let is_first = self.ran.lock().unwrap().insert(key);
@@ -74,9 +76,9 @@ impl Handler for Random {
             credentials: None,
             waits_for_callback: false,
         };
-        match answer(self.seed, &order) {
-            Event::TaskSucceeded { output, .. } => Ok(Answer::Done(output)),
-            Event::TaskFailed { error, cause, .. } => Err(TaskError { error, cause }),
+        match random_task_event(self.seed, &order) {
+            ExecutionEvent::TaskSucceeded { output, .. } => Ok(TaskOutcome::Done(output)),
+            ExecutionEvent::TaskFailed { error, cause, .. } => Err(TaskError { error, cause }),
             _ => {
                 context.cancelled().await;
                 Err(TaskError::new("Too.Late", "nobody hears it"))

@@ -13,10 +13,10 @@ mod reference;
 
 use std::sync::Arc;
 
-use ballast_state_machines::engine::{Description, Engine, Settings};
+use ballast_state_machines::engine::{Engine, EngineSettings, ExecutionDetails};
 use ballast_state_machines::language::Definition;
 use ballast_state_machines::store::{HistoryQuery, MemoryStore};
-use ballast_state_machines::testing::{cases, machine};
+use ballast_state_machines::testing::{case_count, random_machine};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -24,13 +24,13 @@ use super::paused::{self, Paused};
 use handlers::Random;
 use reference::{End, only_outcome};
 
-async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (Description, u64) {
+async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (ExecutionDetails, u64) {
     let (registry, mut dying) = Random::registry(definition, seed, deadly);
     let store = MemoryStore::new();
     let clock = Arc::new(Paused::new());
-    let settings = Settings {
-        chance: Arc::new(move || seed),
-        ..Settings::default()
+    let settings = EngineSettings {
+        random_seed: Arc::new(move || seed),
+        ..EngineSettings::default()
     };
     let open = async || {
         let (store, registry) = (Arc::new(store.clone()), registry.clone());
@@ -45,7 +45,7 @@ async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (Descriptio
     let mut deaths = 0;
     let ended = loop {
         tokio::select! {
-            ended = engine.ended(&id) => break ended.unwrap().unwrap(),
+            ended = engine.wait_for_end(&id) => break ended.unwrap().unwrap(),
             Some(()) = dying.recv() => {
                 deaths += 1;
                 engine.kill().await;
@@ -57,7 +57,7 @@ async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (Descriptio
     (ended, deaths)
 }
 
-async fn check_history(engine: &Engine, id: &str, ended: &Description) {
+async fn check_history(engine: &Engine, id: &str, ended: &ExecutionDetails) {
     let mut next = 1;
     let mut after = None;
     loop {
@@ -83,11 +83,11 @@ async fn check_history(engine: &Engine, id: &str, ended: &Description) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(200)))]
+    #![proptest_config(ProptestConfig::with_cases(case_count(200)))]
 
     #[test]
     fn machines_end_as_if_nothing_had_happened(seed: u64, deadly in 1u64..6) {
-        let text = machine(seed).to_string();
+        let text = random_machine(seed).to_string();
         let definition = Definition::parse(&text).unwrap();
         let (ended, deaths) = paused::run(durably(&definition, seed, deadly));
         prop_assert!(deaths < 1_000);
@@ -106,7 +106,7 @@ proptest! {
 #[test]
 fn most_machines_have_one_outcome() {
     let compared = (0..200).filter(|seed| {
-        let definition = Definition::parse(&machine(*seed).to_string()).unwrap();
+        let definition = Definition::parse(&random_machine(*seed).to_string()).unwrap();
         only_outcome(&definition, *seed, 0).is_some()
     });
     let compared = compared.count();

@@ -2,10 +2,11 @@
 //! must come of it, if the order of answers does not decide.
 
 use ballast_state_machines::core::{
-    Begin, Effect, Event, Execution, Limits, Status, TimedEvent, apply,
+    Effect, Execution, ExecutionEvent, ExecutionLimits, ExecutionStart, ExecutionStatus,
+    TimedEvent, apply,
 };
 use ballast_state_machines::language::Definition;
-use ballast_state_machines::testing::answer;
+use ballast_state_machines::testing::random_task_event;
 use serde_json::{Value, json};
 
 use crate::paused::START_MS;
@@ -16,7 +17,7 @@ const ORDERS: usize = 5;
 /// How an execution ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct End {
-    pub(crate) status: Status,
+    pub(crate) status: ExecutionStatus,
     pub(crate) output: Option<Value>,
     pub(crate) error: Option<String>,
 }
@@ -31,7 +32,8 @@ fn reference(
 ) -> End {
     let mut execution = Execution::default();
     let mut now = START_MS;
-    let mut due: Vec<(i64, Event)> = vec![(now, Event::Begun(Box::new(begin(seed))))];
+    let mut due: Vec<(i64, ExecutionEvent)> =
+        vec![(now, ExecutionEvent::Begun(Box::new(begin(seed))))];
     while !execution.status().is_ended() {
         let first = due.iter().map(|(at, _)| *at).min().unwrap();
         let together: Vec<usize> = (0..due.len())
@@ -43,15 +45,19 @@ fn reference(
         for effect in outcome.effects {
             match effect {
                 Effect::RunTask(order) => {
-                    let event = answer(seed, &order);
+                    let event = random_task_event(seed, &order);
                     let waits = match &event {
-                        Event::TaskTimedOut { .. } => order.timeout_ms.or(order.heartbeat_ms),
+                        ExecutionEvent::TaskTimedOut { .. } => {
+                            order.timeout_ms.or(order.heartbeat_ms)
+                        }
                         _ => None,
                     };
                     due.push((now + waits.unwrap_or(0), event));
                 }
-                Effect::SetTimer { timer, at_ms } => due.push((at_ms, Event::TimerFired { timer })),
-                Effect::Continue { turn } => due.push((now, Event::Continued { turn })),
+                Effect::SetTimer { timer, at_ms } => {
+                    due.push((at_ms, ExecutionEvent::TimerFired { timer }))
+                }
+                Effect::Continue { turn } => due.push((now, ExecutionEvent::Continued { turn })),
                 // What comes of them is ignored.
                 Effect::StopTask { .. } | Effect::StopTimer { .. } | Effect::Ended => {}
             }
@@ -64,8 +70,8 @@ fn reference(
     }
 }
 
-fn begin(seed: u64) -> Begin {
-    Begin {
+fn begin(seed: u64) -> ExecutionStart {
+    ExecutionStart {
         execution_id: "w:1".to_owned(),
         name: "1".to_owned(),
         machine: "w".to_owned(),
@@ -73,7 +79,7 @@ fn begin(seed: u64) -> Begin {
         input: json!({"v": seed % 10}),
         at_ms: START_MS,
         seed,
-        limits: Limits::default(),
+        limits: ExecutionLimits::default(),
         origin: None,
     }
 }

@@ -1,15 +1,15 @@
-//! A step made durable, however often that has to be tried.
+//! Makes a step durable, with retries.
 
-use super::Holder;
-use crate::store::{AppendError, Appended, Step};
+use super::ExecutionDriver;
+use crate::store::{AppendError, AppendOutcome, ExecutionStep};
 
-/// How often an append is tried before the execution is let go of.
+/// How often an append is tried before the driver gives the execution up.
 const APPEND_ATTEMPTS: u32 = 8;
 
-impl Holder {
-    /// Makes a step durable; `None` if the execution is not ours any more, or
-    /// had better be read anew.
-    pub(super) async fn append(&self, step: Step) -> Option<Appended> {
+impl ExecutionDriver {
+    /// Makes a step durable. Returns `None` if the lease is lost or the execution
+    /// must be loaded again.
+    pub(super) async fn append_step(&self, step: ExecutionStep) -> Option<AppendOutcome> {
         let after = step.seq + step.entries.len() as u64;
         let mut attempt = 0;
         loop {
@@ -19,29 +19,29 @@ impl Holder {
                     self.shared.back_off(attempt, &error).await;
                     attempt += 1;
                 }
-                // It had happened when the store failed: nobody else can have
-                // gone on with our lease.
+                // The failed attempt did commit: no one else can append under our
+                // lease.
                 Err(AppendError::Stale { found, .. })
                     if attempt > 0 && found == after && !step.entries.is_empty() =>
                 {
-                    return Some(Appended { waiting: 1 });
+                    return Some(AppendOutcome { waiting: 1 });
                 }
                 Err(AppendError::Fenced { .. }) => {
                     tracing::info!(
                         execution = self.held.lease.id,
-                        "another worker has the execution"
+                        "lost the lease to another worker"
                     );
                     return None;
                 }
-                Err(AppendError::Unfit(unfit)) => {
-                    self.give_up(unfit.to_string()).await;
+                Err(AppendError::InvalidRecord(unfit)) => {
+                    self.reject_step(unfit.to_string()).await;
                     return None;
                 }
                 Err(error) => {
                     tracing::error!(
                         execution = self.held.lease.id,
                         error = &error as &(dyn std::error::Error + 'static),
-                        "a step was not kept; the execution is read anew when its lease has run out"
+                        "append failed; the execution is loaded again after its lease expires"
                     );
                     return None;
                 }
@@ -49,19 +49,22 @@ impl Holder {
         }
     }
 
-    /// A step cannot be kept, and would not be the next time either. What is in
-    /// memory is ahead of what is kept: it is read anew, to fail.
-    async fn give_up(&self, why: String) {
+    /// Gives up after the store refused a step for good. The state in memory is
+    /// ahead of the store, so the execution is loaded again, and then fails.
+    async fn reject_step(&self, why: String) {
         let lease = &self.held.lease;
         tracing::error!(
             execution = lease.id,
             cause = why,
-            "a step cannot be kept; the execution fails"
+            "the store refused a step; the execution fails"
         );
-        self.shared.is_unfit(&lease.id, why);
+        self.shared.record_rejected_step(&lease.id, why);
         let now = self.shared.clock.now_ms();
-        let over = self.shared.store.renew(std::slice::from_ref(lease), now);
-        // If this fails, the lease runs out later by itself.
+        let over = self
+            .shared
+            .store
+            .renew_leases(std::slice::from_ref(lease), now);
+        // If this fails, the lease expires later by itself.
         let _ = over.await;
     }
 }

@@ -1,65 +1,67 @@
-//! Writes that are rare or long, and share no transaction: definitions kept
-//! and withdrawn, executions forgotten.
+//! Rare or long writes, each in a transaction of its own: saving and withdrawing
+//! definitions, deleting executions.
 
 use sqlx::{Connection, SqliteConnection};
 
-use super::job::Pending;
-use super::rows::{self, Rows, array, entry_key};
-use crate::store::{Definition, KeepError, StoreError};
+use super::job::PendingReply;
+use super::rows::{self, SqlResult, entry_key, to_json_array};
+use crate::store::{ExecutionStoreError, SaveDefinitionError, StoredDefinition};
 
-/// How many entries are forgotten at once: the other writes wait meanwhile.
+/// How many entries one transaction deletes; other writes wait meanwhile.
 const FORGOTTEN_ENTRIES: i64 = 20_000;
 
-/// A write that is no part of a group.
+/// A write outside of groups.
 #[derive(Debug)]
-pub(super) enum Aside {
-    Keep(Box<Definition>, Pending<(), KeepError>),
-    Forget(i64, usize, Pending<u64, StoreError>),
-    Withdraw(String, Pending<bool, StoreError>),
-    /// Writes, to see whether it can be done.
-    Probe(Pending<(), StoreError>),
+pub(super) enum SeparateWrite {
+    SaveDefinition(Box<StoredDefinition>, PendingReply<(), SaveDefinitionError>),
+    Forget(i64, usize, PendingReply<u64, ExecutionStoreError>),
+    Withdraw(String, PendingReply<bool, ExecutionStoreError>),
+    /// Writes something, to see whether writes work.
+    Probe(PendingReply<(), ExecutionStoreError>),
 }
 
-impl Aside {
-    pub(super) async fn run(&mut self, connection: &mut SqliteConnection) -> Rows<()> {
+impl SeparateWrite {
+    pub(super) async fn run(&mut self, connection: &mut SqliteConnection) -> SqlResult<()> {
         match self {
-            Self::Keep(definition, pending) => pending.decided(keep(connection, definition).await?),
+            Self::SaveDefinition(definition, pending) => {
+                pending.set_outcome(save_definition(connection, definition).await?)
+            }
             Self::Forget(before_ms, most, pending) => {
-                pending.decided(Ok(forget(connection, *before_ms, *most).await?));
+                pending.set_outcome(Ok(forget_ended(connection, *before_ms, *most).await?));
             }
             Self::Withdraw(name, pending) => {
                 let deleted = sqlx::query("DELETE FROM deployments WHERE name = ?")
                     .bind(&*name)
                     .execute(connection)
                     .await?;
-                pending.decided(Ok(deleted.rows_affected() > 0));
+                pending.set_outcome(Ok(deleted.rows_affected() > 0));
             }
             Self::Probe(pending) => {
-                // It is written whether or not it is another one.
+                // SQLite writes the page even if the value stays the same.
                 sqlx::query("PRAGMA user_version = 1")
                     .execute(connection)
                     .await?;
-                pending.decided(Ok(()));
+                pending.set_outcome(Ok(()));
             }
         }
         Ok(())
     }
 
-    pub(super) fn answer(self, failed: Option<&str>) {
+    pub(super) fn send_reply(self, failed: Option<&str>) {
         match self {
-            Self::Keep(_, pending) => pending.answer(failed),
-            Self::Forget(_, _, pending) => pending.answer(failed),
-            Self::Withdraw(_, pending) => pending.answer(failed),
-            Self::Probe(pending) => pending.answer(failed),
+            Self::SaveDefinition(_, pending) => pending.send_reply(failed),
+            Self::Forget(_, _, pending) => pending.send_reply(failed),
+            Self::Withdraw(_, pending) => pending.send_reply(failed),
+            Self::Probe(pending) => pending.send_reply(failed),
         }
     }
 }
 
-async fn keep(
+async fn save_definition(
     connection: &mut SqliteConnection,
-    definition: &Definition,
-) -> Rows<Result<(), KeepError>> {
-    let Definition {
+    definition: &StoredDefinition,
+) -> SqlResult<Result<(), SaveDefinitionError>> {
+    let StoredDefinition {
         name,
         hash,
         text,
@@ -72,7 +74,7 @@ async fn keep(
         .await?;
     if found.is_some_and(|(found,)| found != *text) {
         transaction.rollback().await?;
-        return Ok(Err(KeepError::Conflict { hash: hash.clone() }));
+        return Ok(Err(SaveDefinitionError::Conflict { hash: hash.clone() }));
     }
     sqlx::query(
         "INSERT INTO definitions (hash, text) VALUES (?, ?) ON CONFLICT DO NOTHING;
@@ -91,9 +93,13 @@ async fn keep(
     Ok(Ok(()))
 }
 
-async fn forget(connection: &mut SqliteConnection, before_ms: i64, most: usize) -> Rows<u64> {
+async fn forget_ended(
+    connection: &mut SqliteConnection,
+    before_ms: i64,
+    most: usize,
+) -> SqlResult<u64> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    // At least one, however long.
+    // At least one execution, however long.
     let found: Vec<(i64, u8)> = sqlx::query_as(
         "SELECT number, status FROM (
              SELECT number, status, next_seq,
@@ -111,7 +117,7 @@ async fn forget(connection: &mut SqliteConnection, before_ms: i64, most: usize) 
         let number = number.cast_unsigned();
         (entry_key(number, 0), entry_key(number + 1, 0))
     });
-    let numbers = array(found.iter().map(|(number, _)| number));
+    let numbers = to_json_array(found.iter().map(|(number, _)| number));
     sqlx::query(
         "DELETE FROM entries WHERE key IN (
              SELECT e.key FROM json_each(?) w
@@ -122,11 +128,11 @@ async fn forget(connection: &mut SqliteConnection, before_ms: i64, most: usize) 
          UPDATE tallies SET count = count -
              (SELECT count(*) FROM json_each(?) w WHERE w.value = status)",
     )
-    .bind(array(journals))
+    .bind(to_json_array(journals))
     .bind(&numbers)
     .bind(&numbers)
     .bind(&numbers)
-    .bind(rows::array(found.iter().map(|(_, status)| status)))
+    .bind(rows::to_json_array(found.iter().map(|(_, status)| status)))
     .execute(&mut *transaction)
     .await?;
     transaction.commit().await?;

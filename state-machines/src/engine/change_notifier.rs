@@ -1,19 +1,19 @@
-//! Who wants to know when an execution changes.
+//! Notifies watchers when an execution changes.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// Counters by execution; only those that somebody looks at.
+/// Change counters by execution id, for executions that are being watched.
 #[derive(Default)]
-pub(super) struct Watched {
+pub(super) struct ChangeNotifier {
     by_id: Mutex<HashMap<String, watch::Sender<u64>>>,
 }
 
-impl Watched {
-    /// Something happened to an execution.
-    pub(super) fn changed(&self, id: &str) {
+impl ChangeNotifier {
+    /// Notifies the watchers of an execution.
+    pub(super) fn notify(&self, id: &str) {
         let mut by_id = self.by_id();
         if let Some(count) = by_id.get(id) {
             if count.receiver_count() == 0 {
@@ -24,7 +24,8 @@ impl Watched {
         }
     }
 
-    /// Changes whenever something happens to an execution here.
+    /// Subscribes to an execution: the value changes with each change in this
+    /// process.
     pub(super) fn subscribe(&self, id: &str) -> watch::Receiver<u64> {
         let mut by_id = self.by_id();
         by_id.retain(|_, count| count.receiver_count() > 0);

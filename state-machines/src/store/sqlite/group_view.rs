@@ -1,14 +1,14 @@
-//! Reads for the writer what a group mentions, before it is decided.
+//! Reads what a group refers to, before it is decided.
 
 use serde::de::DeserializeOwned;
 use sqlx::SqliteConnection;
 
-use super::group::{Mentioned, View};
-use super::rows::{Rows, array, decode, status_of};
-use crate::store::rules::Kept;
+use super::group::{GroupKeys, GroupView};
+use super::rows::{SqlResult, decode_error, status_from_code, to_json_array};
+use crate::store::rules::ExecutionHead;
 
-/// An execution as the statements here give it.
-type KeptRow = (
+/// An execution's head as the statements here return it.
+type HeadRow = (
     String,
     u64,
     u8,
@@ -22,9 +22,9 @@ type KeptRow = (
     u64,
 );
 
-/// What all of them read of an execution. One JSON text for all rows: each row
-/// by itself would be handed from thread to thread.
-macro_rules! select_kept {
+/// Selects heads as one JSON text: sqlx hands each row from thread to thread, which
+/// costs more.
+macro_rules! select_heads {
     ($from:literal) => {
         concat!(
             "SELECT json_group_array(json_array(e.id, e.number, e.status, e.next_seq,
@@ -35,18 +35,18 @@ macro_rules! select_kept {
     };
 }
 
-/// Begins the transaction and reads all that the group mentions.
-pub(super) async fn begin(
+/// Begins the transaction and reads what the group refers to.
+pub(super) async fn read_group(
     connection: &mut SqliteConnection,
-    mentioned: &Mentioned<'_>,
-) -> Rows<View> {
-    let mut view = View::default();
+    mentioned: &GroupKeys<'_>,
+) -> SqlResult<GroupView> {
+    let mut view = GroupView::default();
     let sql = concat!(
         "BEGIN IMMEDIATE; ",
-        select_kept!("json_each(?) w CROSS JOIN executions e ON e.id = w.value")
+        select_heads!("json_each(?) w CROSS JOIN executions e ON e.id = w.value")
     );
-    let ids = array(mentioned.ids.iter());
-    take_kept(&mut view, &one(connection, sql, ids).await?)?;
+    let ids = to_json_array(mentioned.ids.iter());
+    read_heads(&mut view, &fetch_text(connection, sql, ids).await?)?;
     if !mentioned.created.is_empty() {
         read_created(connection, mentioned, &mut view).await?;
     }
@@ -57,12 +57,12 @@ pub(super) async fn begin(
         view.due = read_due(connection, &mut view, until_ms, most).await?;
     }
     for worker in &mentioned.workers {
-        // All that are open have a due time or are not held: no need for an
-        // index that every claim would have to keep.
-        let sql = select_kept!("executions e WHERE e.due_at_ms IS NOT NULL AND e.worker = ?");
-        take_kept(
+        // Every held execution has a due time, so this uses the index on due times.
+        // An index on workers would cost every claim.
+        let sql = select_heads!("executions e WHERE e.due_at_ms IS NOT NULL AND e.worker = ?");
+        read_heads(
             &mut view,
-            &one(connection, sql, (*worker).to_owned()).await?,
+            &fetch_text(connection, sql, (*worker).to_owned()).await?,
         )?;
     }
     Ok(view)
@@ -70,33 +70,33 @@ pub(super) async fn begin(
 
 async fn read_due(
     connection: &mut SqliteConnection,
-    view: &mut View,
+    view: &mut GroupView,
     until_ms: i64,
     most: usize,
-) -> Rows<Vec<String>> {
-    let sql = select_kept!(
+) -> SqlResult<Vec<String>> {
+    let sql = select_heads!(
         "(SELECT * FROM executions WHERE due_at_ms <= ? ORDER BY due_at_ms, number LIMIT ?) e"
     );
     let query = sqlx::query_as(sql).bind(until_ms);
     let query = query.bind(i64::try_from(most).unwrap_or(i64::MAX));
     let (found,): (String,) = query.fetch_one(connection).await?;
-    let mut due = take_kept(view, &found)?;
-    // SQL promises no order within an aggregate.
+    let mut due = read_heads(view, &found)?;
+    // SQL does not guarantee an order within an aggregate.
     due.sort_by_cached_key(|id| {
-        let kept = view.executions.get(id);
-        kept.map(|kept| (kept.due_at_ms, kept.number))
+        let head = view.executions.get(id);
+        head.map(|head| (head.due_at_ms, head.number))
     });
     Ok(due)
 }
 
-/// Puts executions into the view, and says which they were. What is in it
-/// already was read by the same transaction, and is the same.
-fn take_kept(view: &mut View, rows: &str) -> Rows<Vec<String>> {
+/// Adds heads to the view and returns their ids. Heads that are there already came
+/// from the same transaction and are equal.
+fn read_heads(view: &mut GroupView, rows: &str) -> SqlResult<Vec<String>> {
     let mut ids = Vec::new();
-    for row in read::<KeptRow>(rows)? {
-        let kept = Kept {
+    for row in parse_rows::<HeadRow>(rows)? {
+        let head = ExecutionHead {
             number: row.1,
-            status: status_of(row.2)?,
+            status: status_from_code(row.2)?,
             next_seq: row.3,
             next_history_id: row.4,
             fence: row.5,
@@ -107,16 +107,16 @@ fn take_kept(view: &mut View, rows: &str) -> Rows<Vec<String>> {
             taken: row.10,
         };
         ids.push(row.0.clone());
-        view.executions.insert(row.0, kept);
+        view.executions.insert(row.0, head);
     }
     Ok(ids)
 }
 
 async fn read_created(
     connection: &mut SqliteConnection,
-    mentioned: &Mentioned<'_>,
-    view: &mut View,
-) -> Rows<()> {
+    mentioned: &GroupKeys<'_>,
+    view: &mut GroupView,
+) -> SqlResult<()> {
     let (before, definitions, last): (String, String, i64) = sqlx::query_as(
         "SELECT (SELECT json_group_array(json_array(e.id, e.workflow, p.input))
                  FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
@@ -125,35 +125,39 @@ async fn read_created(
                  FROM json_each(?) w CROSS JOIN definitions d ON d.hash = w.value),
                 coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'executions'), 0)",
     )
-    .bind(array(mentioned.created.iter()))
-    .bind(array(mentioned.definitions.iter()))
+    .bind(to_json_array(mentioned.created.iter()))
+    .bind(to_json_array(mentioned.definitions.iter()))
     .fetch_one(connection)
     .await?;
-    for (id, workflow, input) in read::<(String, _, _)>(&before)? {
+    for (id, workflow, input) in parse_rows::<(String, _, _)>(&before)? {
         view.before.insert(id, (workflow, input));
     }
-    view.definitions.extend(read::<String>(&definitions)?);
+    view.definitions.extend(parse_rows::<String>(&definitions)?);
     view.last_number = last.cast_unsigned();
     Ok(())
 }
 
 async fn read_messages(
     connection: &mut SqliteConnection,
-    mentioned: &Mentioned<'_>,
-    view: &mut View,
-) -> Rows<()> {
+    mentioned: &GroupKeys<'_>,
+    view: &mut GroupView,
+) -> SqlResult<()> {
     let sql = "SELECT json_group_array(json_array(e.id, m.key, m.number, m.body))
                FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value ->> 0
                CROSS JOIN messages m ON m.execution = e.number AND m.key = w.value ->> 1";
-    let found = one(connection, sql, array(mentioned.messages.iter())).await?;
-    for (id, key, number, body) in read::<(String, String, u64, String)>(&found)? {
+    let found = fetch_text(connection, sql, to_json_array(mentioned.messages.iter())).await?;
+    for (id, key, number, body) in parse_rows::<(String, String, u64, String)>(&found)? {
         view.messages.insert((id, key), (number, body));
     }
     Ok(())
 }
 
-/// Asks for one text.
-async fn one(connection: &mut SqliteConnection, sql: &'static str, bound: String) -> Rows<String> {
+/// Runs a query that returns one text.
+async fn fetch_text(
+    connection: &mut SqliteConnection,
+    sql: &'static str,
+    bound: String,
+) -> SqlResult<String> {
     let (text,) = sqlx::query_as(sql)
         .bind(bound)
         .fetch_one(connection)
@@ -161,6 +165,6 @@ async fn one(connection: &mut SqliteConnection, sql: &'static str, bound: String
     Ok(text)
 }
 
-fn read<T: DeserializeOwned>(rows: &str) -> Rows<Vec<T>> {
-    serde_json::from_str(rows).map_err(decode)
+fn parse_rows<T: DeserializeOwned>(rows: &str) -> SqlResult<Vec<T>> {
+    serde_json::from_str(rows).map_err(decode_error)
 }
