@@ -6,7 +6,7 @@ use ballast_domain::registry::{CommitError, RecordKind, RecordWrite};
 use ballast_domain::{Error, ErrorCode, Result};
 
 use crate::change::commit_failed;
-use crate::fleet::FleetSnapshot;
+use crate::fleet::VersionedFleet;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
@@ -15,16 +15,16 @@ use crate::tokens;
 
 /// Whether this registry has never been started.
 pub async fn is_needed(plane: &ControlPlane) -> Result<bool> {
-    let snapshot = FleetSnapshot::read(plane.registry()).await?;
+    let snapshot = VersionedFleet::read(plane.registry()).await?;
     Ok(snapshot.is_new() && !tokens::any_exists(plane).await?)
 }
 
 /// Creates `count` embedded shards in the default region, and makes `secret`
 /// the first admin token.
 pub async fn run(plane: &ControlPlane, count: u32, secret: &Credential) -> Result<()> {
-    let snapshot = FleetSnapshot::read(plane.registry()).await?;
+    let snapshot = VersionedFleet::read(plane.registry()).await?;
     let mut writes: Vec<RecordWrite> = vec![
-        snapshot.touched(),
+        snapshot.version_bump(),
         tokens::first_token_write(plane, secret)?,
     ];
     for number in 1..=count {

@@ -23,7 +23,7 @@ use crate::registry::typed::{self, Versioned};
 
 /// All shards at one version of the fleet record.
 #[derive(Debug, Clone)]
-pub struct FleetSnapshot {
+pub struct VersionedFleet {
     version: u64,
     shards: Vec<Versioned<Shard>>,
     /// The same shards in the form that placement uses.
@@ -32,14 +32,14 @@ pub struct FleetSnapshot {
 
 /// Cache of the newest snapshot.
 pub struct FleetCache {
-    snapshot: RwLock<Arc<FleetSnapshot>>,
+    snapshot: RwLock<Arc<VersionedFleet>>,
 }
 
 fn fleet_key() -> RecordKey {
     RecordKey::new(RecordKind::Fleet, "fleet")
 }
 
-impl FleetSnapshot {
+impl VersionedFleet {
     /// Reads the fleet from the registry.
     pub async fn read(registry: &dyn Registry) -> RegistryResult<Self> {
         // Read the guard before the shards: if a change comes between, the version
@@ -85,12 +85,12 @@ impl FleetSnapshot {
     }
 
     /// The precondition for committing a placement made from this snapshot.
-    pub fn unchanged(&self) -> Precondition {
+    pub fn expect_unchanged(&self) -> Precondition {
         Precondition::Version(fleet_key(), self.version)
     }
 
     /// The write that accompanies every change of a shard.
-    pub fn touched(&self) -> RecordWrite {
+    pub fn version_bump(&self) -> RecordWrite {
         RecordWrite {
             key: fleet_key(),
             expected: self.version,
@@ -144,14 +144,14 @@ async fn read_shards(registry: &dyn Registry) -> RegistryResult<Vec<Versioned<Sh
 impl FleetCache {
     /// Reads the fleet for the first time.
     pub async fn load(registry: &dyn Registry) -> RegistryResult<Self> {
-        let snapshot = FleetSnapshot::read(registry).await?;
+        let snapshot = VersionedFleet::read(registry).await?;
         Ok(Self {
             snapshot: RwLock::new(Arc::new(snapshot)),
         })
     }
 
     /// The newest snapshot.
-    pub fn snapshot(&self) -> Arc<FleetSnapshot> {
+    pub fn snapshot(&self) -> Arc<VersionedFleet> {
         self.snapshot
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -159,8 +159,8 @@ impl FleetCache {
     }
 
     /// Reads the fleet again.
-    pub async fn refresh(&self, registry: &dyn Registry) -> RegistryResult<Arc<FleetSnapshot>> {
-        let fresh = Arc::new(FleetSnapshot::read(registry).await?);
+    pub async fn refresh(&self, registry: &dyn Registry) -> RegistryResult<Arc<VersionedFleet>> {
+        let fresh = Arc::new(VersionedFleet::read(registry).await?);
         let mut held = self
             .snapshot
             .write()
@@ -173,12 +173,12 @@ impl FleetCache {
     }
 
     /// Applies new slice counts.
-    pub fn recount(&self, tallies: &BTreeMap<String, u64>) {
+    pub fn update_counts(&self, tallies: &BTreeMap<String, u64>) {
         let mut held = self
             .snapshot
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut next = FleetSnapshot::clone(&held);
+        let mut next = VersionedFleet::clone(&held);
         next.fleet =
             PlacementFleet::from_records(next.shards.iter().map(|shard| &shard.value), tallies);
         *held = Arc::new(next);

@@ -59,7 +59,7 @@ async fn refresh_fleet(plane: &ControlPlane) -> RegistryResult<()> {
         .registry()
         .tallies(RecordKind::Tenant, &slices_on(""))
         .await?;
-    plane.fleet().recount(&tallies);
+    plane.fleet().update_counts(&tallies);
     Ok(())
 }
 

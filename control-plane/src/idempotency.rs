@@ -34,7 +34,7 @@ pub struct Idempotency {
 
 /// The plaintext of a sealed reply.
 #[derive(Serialize, Deserialize)]
-struct Sealed<'a> {
+struct SealedReply<'a> {
     fingerprint: String,
     #[serde(borrow)]
     body: &'a RawValue,
@@ -80,7 +80,7 @@ impl Idempotency {
             .cipher()
             .decrypt(&nonce, sealed)
             .map_err(|_| unreadable())?;
-        let Sealed { fingerprint, body } = serde_json::from_slice(&clear)
+        let SealedReply { fingerprint, body } = serde_json::from_slice(&clear)
             .map_err(|source| Error::internal("read a remembered reply", source))?;
         if fingerprint != self.fingerprint {
             return Err(Error::new(
@@ -95,7 +95,7 @@ impl Idempotency {
     pub fn seal<T: Serialize>(&self, plane: &ControlPlane, answer: &T) -> Result<RememberedReply> {
         let failed = |source| Error::internal("remember the reply", source);
         let body = serde_json::value::to_raw_value(answer).map_err(failed)?;
-        let clear = serde_json::to_vec(&Sealed {
+        let clear = serde_json::to_vec(&SealedReply {
             fingerprint: self.fingerprint.clone(),
             body: &body,
         })

@@ -155,7 +155,7 @@ pub async fn add(plane: &ControlPlane, intent: &Intent, new: &NewShard) -> Resul
             let detail = format!("a fleet has at most {SHARDS_MAX} shards");
             return Err(Error::new(ErrorCode::TooMany, detail));
         }
-        let writes = vec![typed::create(&shard, Vec::new())?, snapshot.touched()];
+        let writes = vec![typed::create(&shard, Vec::new())?, snapshot.version_bump()];
         let commit = intent.create(plane, "shard.add", writes, Vec::new(), &body)?;
         match plane.registry().commit(commit).await {
             Ok(_) => {
@@ -274,7 +274,7 @@ pub(crate) async fn edit_shard(
         let writes = if value == old.value {
             Vec::new()
         } else {
-            vec![typed::update(old.version, &value)?, snapshot.touched()]
+            vec![typed::update(old.version, &value)?, snapshot.version_bump()]
         };
         let edit = Edit {
             old: old.version,
@@ -325,7 +325,10 @@ pub async fn remove(
         }
         // A slice placed here meanwhile makes the tally 1, so this commit fails;
         // a slice placed later conflicts on the fleet record.
-        let writes = vec![typed::remove(old.version, &old.value), snapshot.touched()];
+        let writes = vec![
+            typed::remove(old.version, &old.value),
+            snapshot.version_bump(),
+        ];
         let none = |tally| Precondition::TallyBelow(RecordKind::Tenant, tally, 1);
         let unused = vec![
             none(slices_on(id.as_str())),

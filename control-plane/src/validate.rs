@@ -10,7 +10,7 @@ use ballast_domain::limits::TenantLimits;
 use ballast_domain::residency::Residency;
 use ballast_domain::{Error, ErrorCode, RegionId, Result, Timestamp, ZoneId};
 
-use crate::fleet::FleetSnapshot;
+use crate::fleet::VersionedFleet;
 
 /// Text for people: not empty, not too long, no control characters.
 pub fn text(pointer: &str, value: &str, chars_max: usize) -> Result<()> {
@@ -155,18 +155,18 @@ fn is_origin(origin: &str) -> bool {
 }
 
 /// A region that contains at least one shard.
-pub fn known_region(pointer: &str, region: &RegionId, fleet: &FleetSnapshot) -> Result<()> {
+pub fn known_region(pointer: &str, region: &RegionId, fleet: &VersionedFleet) -> Result<()> {
     let regions = fleet.regions();
     if regions.contains(region) {
         return Ok(());
     }
     let near = did_you_mean(region.as_str(), regions.iter().map(RegionId::as_str));
     let message = format!("there is no shard in region {:?}{near}", region.as_str());
-    Err(Error::new(ErrorCode::UnknownRegion, message.clone()).at(pointer, message))
+    Err(Error::new(ErrorCode::UnknownRegion, message.clone()).with_field(pointer, message))
 }
 
 /// Zones that at least one shard carries each.
-pub fn known_zones(pointer: &str, zones: &[ZoneId], fleet: &FleetSnapshot) -> Result<()> {
+pub fn known_zones(pointer: &str, zones: &[ZoneId], fleet: &VersionedFleet) -> Result<()> {
     distinct(pointer, zones, ZONES_MAX)?;
     let known = fleet.zones();
     for (place, zone) in zones.iter().enumerate() {
@@ -174,14 +174,14 @@ pub fn known_zones(pointer: &str, zones: &[ZoneId], fleet: &FleetSnapshot) -> Re
             let near = did_you_mean(zone.as_str(), known.iter().map(ZoneId::as_str));
             let message = format!("no shard has zone {:?}{near}", zone.as_str());
             return Err(Error::new(ErrorCode::UnknownZone, message.clone())
-                .at(&format!("{pointer}/{place}"), message));
+                .with_field(&format!("{pointer}/{place}"), message));
         }
     }
     Ok(())
 }
 
 /// A residency policy whose regions are known and distinct.
-pub fn residency(residency: &Residency, home: &RegionId, fleet: &FleetSnapshot) -> Result<()> {
+pub fn residency(residency: &Residency, home: &RegionId, fleet: &VersionedFleet) -> Result<()> {
     let pointer = "/residency/secondaryRegions";
     let secondaries = residency.secondary_regions();
     distinct(pointer, secondaries, SECONDARY_REGIONS_MAX)?;

@@ -57,15 +57,18 @@ pub fn router(plane: ControlPlane) -> Router {
 
 /// Every path with its OpenAPI description.
 fn documented_routes() -> OpenApiRouter<ControlPlane> {
-    let nouns = OpenApiRouter::new()
+    let routes = record_routes().merge(operation_routes());
+    OpenApiRouter::with_openapi(openapi::base()).nest(PREFIX, routes)
+}
+
+/// Tenants, keys, shards, placement, events and tokens.
+fn record_routes() -> OpenApiRouter<ControlPlane> {
+    OpenApiRouter::new()
         .routes(routes!(tenants::list, tenants::create))
         .routes(routes!(tenants::show, tenants::update))
         .routes(routes!(tenants::suspend))
         .routes(routes!(tenants::resume))
         .routes(routes!(tenants::close))
-        .routes(routes!(migrations::begin))
-        .routes(routes!(slicing::split))
-        .routes(routes!(slicing::merge))
         .routes(routes!(keys::create))
         .routes(routes!(keys::list))
         .routes(routes!(keys::show, keys::update))
@@ -74,14 +77,26 @@ fn documented_routes() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(keys::identify))
         .routes(routes!(shards::list, shards::add))
         .routes(routes!(shards::show, shards::update, shards::remove))
-        .routes(routes!(drains::show, drains::begin))
-        .routes(routes!(drains::cancel))
-        .routes(routes!(drains::rebalance_show, drains::rebalance_begin))
         .routes(routes!(placement::show))
         .routes(routes!(placement::explain))
         .routes(routes!(placement::pin, placement::unpin))
         .routes(routes!(placement::preview))
         .routes(routes!(placement::drift))
+        .routes(routes!(events::list))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(tokens::whoami))
+}
+
+/// Migrations, splits, drains, workflows, hotspots and load.
+fn operation_routes() -> OpenApiRouter<ControlPlane> {
+    OpenApiRouter::new()
+        .routes(routes!(migrations::begin))
+        .routes(routes!(slicing::split))
+        .routes(routes!(slicing::merge))
+        .routes(routes!(drains::show, drains::begin))
+        .routes(routes!(drains::cancel))
+        .routes(routes!(drains::rebalance_show, drains::rebalance_begin))
         .routes(routes!(migrations::list))
         .routes(routes!(migrations::show))
         .routes(routes!(migrations::certificate))
@@ -123,9 +138,4 @@ fn documented_routes() -> OpenApiRouter<ControlPlane> {
         .routes(routes!(load::terms_show))
         .routes(routes!(load::usage))
         .routes(routes!(load::forecast))
-        .routes(routes!(events::list))
-        .routes(routes!(tokens::list, tokens::create))
-        .routes(routes!(tokens::revoke))
-        .routes(routes!(tokens::whoami));
-    OpenApiRouter::with_openapi(openapi::base()).nest(PREFIX, nouns)
 }

@@ -38,7 +38,7 @@ where
         let text = named.first().map_or("", String::as_str);
         let id = text.parse().map_err(|bad: T::Err| {
             let message = bad.to_string();
-            Error::new(ErrorCode::InvalidField, message.clone()).at("path", message)
+            Error::new(ErrorCode::InvalidField, message.clone()).with_field("path", message)
         })?;
         Ok(Self(id))
     }

@@ -18,8 +18,8 @@ use std::sync::{PoisonError, RwLock};
 use ballast_domain::poll::Poll;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ItemId, PollId, ShardId, TenantId, Timestamp};
-use ballast_hotspot_detector::forecast::{Event, Readiness, freezes, preparations};
-use ballast_hotspot_detector::plan::Span;
+use ballast_hotspot_detector::forecast::{PollReadiness, ScheduledPoll, freezes, preparations};
+use ballast_hotspot_detector::plan::TimeSpan;
 
 /// Settings of the calendar.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,14 +27,14 @@ pub struct CalendarSettings {
     /// Polls that expect fewer voters are ignored.
     pub audience_min: u64,
     /// How polls are prepared for.
-    pub ready: Readiness,
+    pub ready: PollReadiness,
 }
 
 impl Default for CalendarSettings {
     fn default() -> Self {
         Self {
             audience_min: 1_000,
-            ready: Readiness::default(),
+            ready: PollReadiness::default(),
         }
     }
 }
@@ -43,7 +43,7 @@ impl Default for CalendarSettings {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedPoll {
     /// Its tenant, times and expected voters.
-    pub event: Event,
+    pub event: ScheduledPoll,
     /// The slice that contains it.
     pub slice: SliceId,
     /// Its first item; all items share its lanes.
@@ -55,7 +55,7 @@ pub struct ExpectedPoll {
 impl ExpectedPoll {
     fn from_poll(slice: SliceId, poll: &Poll) -> Self {
         Self {
-            event: Event {
+            event: ScheduledPoll {
                 tenant_id: slice.tenant_id.clone(),
                 poll_id: poll.poll_id,
                 opens_at: poll.spec.opening_time.unwrap_or(poll.created_at),
@@ -80,8 +80,8 @@ pub struct Calendar {
 struct CalendarState {
     /// Reports by shard.
     reports: BTreeMap<ShardId, Vec<ExpectedPoll>>,
-    ready: Readiness,
-    freezes: BTreeMap<TenantId, Vec<Span>>,
+    ready: PollReadiness,
+    freezes: BTreeMap<TenantId, Vec<TimeSpan>>,
 }
 
 /// Why a tenant may not be moved now.
@@ -117,7 +117,11 @@ impl Calendar {
 
     /// Applies shards' reports. A shard without a new report keeps its last one,
     /// unless it left the fleet.
-    fn apply_reports(&self, reports: Vec<(ShardId, Option<Vec<ExpectedPoll>>)>, ready: Readiness) {
+    fn apply_reports(
+        &self,
+        reports: Vec<(ShardId, Option<Vec<ExpectedPoll>>)>,
+        ready: PollReadiness,
+    ) {
         let mut known = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut known.reports);
         let reports: BTreeMap<_, _> = reports
@@ -145,7 +149,7 @@ impl Calendar {
 
     /// The move freezes of all tenants.
     #[must_use]
-    pub fn freezes(&self) -> BTreeMap<TenantId, Vec<Span>> {
+    pub fn freezes(&self) -> BTreeMap<TenantId, Vec<TimeSpan>> {
         self.lock().freezes.clone()
     }
 

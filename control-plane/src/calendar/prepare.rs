@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ballast_domain::{PollId, Result, ShardId, Timestamp};
 use ballast_hotspot_detector::diagnose::Cure;
-use ballast_hotspot_detector::forecast::{Preparation, preparation_letter, preparations};
+use ballast_hotspot_detector::forecast::{PollPreparation, format_preparation, preparations};
 use ballast_hotspot_detector::load::ItemName;
 
 use super::{Calendar, ExpectedPoll};
@@ -61,9 +61,9 @@ impl PreparedPolls {
 
 fn due_polls(
     calendar: &Calendar,
-    ready: &ballast_hotspot_detector::forecast::Readiness,
+    ready: &ballast_hotspot_detector::forecast::PollReadiness,
     now: Timestamp,
-) -> Vec<(ShardId, ExpectedPoll, Preparation)> {
+) -> Vec<(ShardId, ExpectedPoll, PollPreparation)> {
     let awaited = calendar.expected_polls().into_iter();
     let due = awaited.filter_map(|(shard, awaited)| {
         let prepared = preparations(std::slice::from_ref(&awaited.event), ready, now);
@@ -78,7 +78,7 @@ async fn create_plan(
     plane: &ControlPlane,
     shard: ShardId,
     awaited: &ExpectedPoll,
-    prepared: &Preparation,
+    prepared: &PollPreparation,
     approved: bool,
 ) -> Result<()> {
     let cure = Cure::Lanes {
@@ -91,7 +91,7 @@ async fn create_plan(
         to: prepared.lanes,
     };
     let ready = plane.settings().calendar.ready;
-    let words = preparation_letter(&awaited.event, prepared, &ready, awaited.lanes);
+    let words = format_preparation(&awaited.event, prepared, &ready, awaited.lanes);
     let why = format!(
         "{} expects {} voters",
         awaited.event.poll_id, awaited.event.audience

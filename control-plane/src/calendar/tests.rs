@@ -15,7 +15,7 @@ fn awaited(tenant: &str, poll: u128, opens: i64, closes: i64) -> ExpectedPoll {
     let poll_id = PollId::from_number(poll);
     let tenant_id: TenantId = tenant.parse().unwrap();
     ExpectedPoll {
-        event: Event {
+        event: ScheduledPoll {
             tenant_id: tenant_id.clone(),
             poll_id,
             opens_at: at(opens),
@@ -41,7 +41,10 @@ fn a_tenant_is_frozen_around_its_poll() {
         awaited("acme", 1, day, 2 * day),
         awaited("acme", 2, 9 * day, 10 * day),
     ];
-    calendar.apply_reports(vec![(shard("shard-1"), Some(polls))], Readiness::default());
+    calendar.apply_reports(
+        vec![(shard("shard-1"), Some(polls))],
+        PollReadiness::default(),
+    );
     assert!(calendar.has_report_from(&shard("shard-1")));
     let frozen = |tenant: &str, seconds| calendar.freeze_for(&tenant.parse().unwrap(), at(seconds));
     assert_eq!(frozen("acme", day - hour - 1), None);
@@ -64,7 +67,7 @@ fn a_silent_shard_keeps_its_last_report() {
     let calendar = Calendar::default();
     let poll = PollId::from_number(1);
     let polls = vec![awaited("acme", 1, 10_000, 20_000)];
-    let ready = Readiness::default();
+    let ready = PollReadiness::default();
     calendar.apply_reports(vec![(shard("shard-1"), Some(polls))], ready);
     calendar.apply_reports(vec![(shard("shard-1"), None)], ready);
     assert_eq!(calendar.expected_polls().len(), 1);
@@ -85,7 +88,7 @@ async fn a_poll_is_planned_for_once_across_restarts() {
     let mut poll = awaited("acme", 1, now + 60, now + 86_400);
     poll.event.audience = 100_000_000;
     let report = || vec![(shard("shard-1"), Some(vec![poll.clone()]))];
-    calendar.apply_reports(report(), Readiness::default());
+    calendar.apply_reports(report(), PollReadiness::default());
     let mut prepared = prepare::Prepared::default();
     prepared.plan_due_polls(&plane).await.unwrap();
     prepared.plan_due_polls(&plane).await.unwrap();
@@ -94,11 +97,11 @@ async fn a_poll_is_planned_for_once_across_restarts() {
     assert_eq!(plan.len(), 1);
 
     // After a restart: the plan is restored, and no shard has reported yet.
-    calendar.apply_reports(Vec::new(), Readiness::default());
+    calendar.apply_reports(Vec::new(), PollReadiness::default());
     let mut again = prepare::Prepared::default();
     again.remember(&plan[0].value);
     again.plan_due_polls(&plane).await.unwrap();
-    calendar.apply_reports(report(), Readiness::default());
+    calendar.apply_reports(report(), PollReadiness::default());
     again.plan_due_polls(&plane).await.unwrap();
     assert_eq!(made().await.len(), 1);
 }

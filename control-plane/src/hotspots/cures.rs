@@ -4,13 +4,13 @@ use ballast_domain::bounds::SLICES_PER_TENANT_MAX;
 use ballast_domain::key::KeyThrottle;
 use ballast_domain::moving::MigrationPhase;
 use ballast_domain::shard::{Shard, ShardState};
-use ballast_domain::tenant::{SliceId, Tenant, slice_of};
+use ballast_domain::tenant::{SliceId, Tenant, find_slice};
 use ballast_domain::{Error, ErrorCode, KeyId, PollId, RegionId, Result};
 use ballast_hotspot_detector::diagnose::Cure;
 use ballast_vote_shard::FencedSlice;
 
 use super::records::ShardsNeeded;
-use crate::fleet::FleetSnapshot;
+use crate::fleet::VersionedFleet;
 use crate::intent::Intent;
 use crate::keys;
 use crate::migrations::migration_backends;
@@ -122,7 +122,7 @@ async fn change_lanes(
 }
 
 fn locate_poll(tenant: &Tenant, poll: PollId) -> Result<(FencedSlice, ballast_domain::ShardId)> {
-    let slice = slice_of(&tenant.slices, poll).ok_or_else(|| {
+    let slice = find_slice(&tenant.slices, poll).ok_or_else(|| {
         let detail = format!("tenant {} has no slice for {poll}", tenant.tenant_id);
         Error::new(ErrorCode::PollNotFound, detail)
     })?;
@@ -176,7 +176,7 @@ pub(crate) async fn split_result(
 }
 
 /// Counts a region's shards that accept slices.
-pub(crate) fn count_active_shards(snapshot: &FleetSnapshot, region: &RegionId) -> u64 {
+pub(crate) fn count_active_shards(snapshot: &VersionedFleet, region: &RegionId) -> u64 {
     let shards = snapshot.shards().iter().map(|shard| &shard.value);
     shards.filter(|shard| is_active_in(shard, region)).count() as u64
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use ballast_domain::migration::Migration;
 use ballast_domain::registry::{CommitError, RecordKind, RecordQuery};
 use ballast_domain::{Result, ShardId, Timestamp};
-use ballast_hotspot_detector::diagnose::letter::format_report;
+use ballast_hotspot_detector::diagnose::report::format_report;
 use ballast_hotspot_detector::diagnose::{Cure, Finding};
 use ballast_hotspot_detector::plan::Plan;
 use serde_json::Value;

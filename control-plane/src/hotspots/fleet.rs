@@ -7,7 +7,7 @@ use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 use ballast_domain::{Result, ShardId};
 use ballast_hotspot_detector::load::{LoadHistory, ShardWindow, Window};
-use ballast_hotspot_detector::plan::{self, Approval, Dial, Pace, Prices, Terms};
+use ballast_hotspot_detector::plan::{self, Approval, Dial, MigrationPace, PlanTerms, Prices};
 use ballast_hotspot_detector::resources::Resources;
 
 use crate::plane::ControlPlane;
@@ -164,15 +164,15 @@ fn unattributed_load(shard: &ShardId, used: &Resources, slices: &[plan::PlanSlic
 }
 
 /// The planner's terms.
-pub fn plan_terms(plane: &ControlPlane) -> Terms {
+pub fn plan_terms(plane: &ControlPlane) -> PlanTerms {
     let settings = plane.settings();
     let (moves, hotspots) = (&settings.moves, &settings.hotspots);
-    let usual = Pace::default();
+    let usual = MigrationPace::default();
     let at_a_time = u32::try_from(moves.per_shard_max).unwrap_or(u32::MAX);
-    Terms {
+    PlanTerms {
         settle_seconds: i64::try_from(hotspots.settle_ms / 1_000).unwrap_or(i64::MAX),
         moves_max: hotspots.moves_max,
-        pace: Pace {
+        pace: MigrationPace {
             out_at_a_time: at_a_time,
             in_at_a_time: at_a_time,
             bytes_per_second: moves.bytes_per_second.unwrap_or(usual.bytes_per_second),
@@ -186,6 +186,6 @@ pub fn plan_terms(plane: &ControlPlane) -> Terms {
             .calendar()
             .map(|calendar| calendar.freezes())
             .unwrap_or_default(),
-        ..Terms::default()
+        ..PlanTerms::default()
     }
 }

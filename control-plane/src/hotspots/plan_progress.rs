@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use ballast_domain::migration::{Migration, MigrationStatus};
 use ballast_domain::tenant::{SliceId, Tenant};
-use ballast_domain::{Result, ShardId, TenantId};
+use ballast_domain::{Result, ShardId, TenantId, Timestamp};
 use ballast_hotspot_detector::diagnose::{Cure, CureRecord, CureVerdict};
 use ballast_hotspot_detector::load::{LoadHistory, Window};
 use ballast_hotspot_detector::resources::Resources;
-use ballast_hotspot_detector::whatif::Outcome;
+use ballast_hotspot_detector::whatif::PlanOutcome;
 use ballast_state_machines::core::ExecutionStatus;
 
 use super::cures::{self, CureOutcome};
@@ -148,16 +148,7 @@ async fn begin_plan(plane: &ControlPlane, state: &HotspotState, plan: &PlanRecor
         (None, None) => None,
     };
     let Some(cure) = &plan.cure else {
-        if !plans::has_execution(plane, id).await? {
-            plans::start_execution(plane, id).await;
-        }
-        let run = Some(execution_id(id));
-        return update_plan(plane, id, "it begins", "plan.begin", |plan| {
-            plan.status = PlanStatus::Running;
-            plan.past.clone_from(&past);
-            plan.execution_id.clone_from(&run);
-        })
-        .await;
+        return begin_moves(plane, id, past).await;
     };
     let aim = match plan.aim {
         Some(aim) => Some(aim),
@@ -168,39 +159,7 @@ async fn begin_plan(plane: &ControlPlane, state: &HotspotState, plan: &PlanRecor
         update_plan(plane, id, why, "plan.aim", |plan| plan.aim = aim).await?;
     }
     match cures::apply_cure(plane, id, cure, aim).await {
-        Ok(CureOutcome::Done(note)) => {
-            let past = past.map(|mut past| {
-                state.record_cure_done(&past, now);
-                past.done = Some(now);
-                past
-            });
-            update_plan(plane, id, &note, "plan.done", |plan| {
-                plan.status = PlanStatus::Judging;
-                plan.done_at = Some(now);
-                plan.past.clone_from(&past);
-                plan.note = Some(note.clone());
-            })
-            .await
-        }
-        Ok(CureOutcome::Begun(note)) => {
-            update_plan(plane, id, &note, "plan.begin", |plan| {
-                plan.status = PlanStatus::Running;
-                plan.past.clone_from(&past);
-                plan.note = Some(note.clone());
-            })
-            .await
-        }
-        Ok(CureOutcome::Needs(needed)) => {
-            let note = format!("it waits for {needed}");
-            tracing::warn!(id, %needed, "more shards are needed");
-            update_plan(plane, id, &note, "plan.request", |plan| {
-                plan.status = PlanStatus::Running;
-                plan.shards_needed = Some(needed.clone());
-                plan.past.clone_from(&past);
-                plan.note = Some(note.clone());
-            })
-            .await
-        }
+        Ok(outcome) => record_cure_outcome(plane, state, (id, now), past, outcome).await,
         Err(error) if error.code().kind() == ballast_domain::error::ErrorCategory::Unavailable => {
             // It is retried, and remembered then.
             if let (None, Some(past)) = (&plan.past, &past) {
@@ -214,6 +173,65 @@ async fn begin_plan(plane: &ControlPlane, state: &HotspotState, plan: &PlanRecor
                 ..plan.clone()
             };
             record_failure(plane, state, &begun, &error.to_string()).await
+        }
+    }
+}
+
+/// Begins a plan of moves, which an execution carries out.
+async fn begin_moves(plane: &ControlPlane, id: &str, past: Option<CureRecord>) -> Result<()> {
+    if !plans::has_execution(plane, id).await? {
+        plans::start_execution(plane, id).await;
+    }
+    let run = Some(execution_id(id));
+    update_plan(plane, id, "it begins", "plan.begin", |plan| {
+        plan.status = PlanStatus::Running;
+        plan.past.clone_from(&past);
+        plan.execution_id.clone_from(&run);
+    })
+    .await
+}
+
+/// Records what applying a cure has led to.
+async fn record_cure_outcome(
+    plane: &ControlPlane,
+    state: &HotspotState,
+    (id, now): (&str, Timestamp),
+    past: Option<CureRecord>,
+    outcome: CureOutcome,
+) -> Result<()> {
+    match outcome {
+        CureOutcome::Done(note) => {
+            let past = past.map(|mut past| {
+                state.record_cure_done(&past, now);
+                past.done = Some(now);
+                past
+            });
+            update_plan(plane, id, &note, "plan.done", |plan| {
+                plan.status = PlanStatus::Judging;
+                plan.done_at = Some(now);
+                plan.past.clone_from(&past);
+                plan.note = Some(note.clone());
+            })
+            .await
+        }
+        CureOutcome::Begun(note) => {
+            update_plan(plane, id, &note, "plan.begin", |plan| {
+                plan.status = PlanStatus::Running;
+                plan.past.clone_from(&past);
+                plan.note = Some(note.clone());
+            })
+            .await
+        }
+        CureOutcome::Needs(needed) => {
+            let note = format!("it waits for {needed}");
+            tracing::warn!(id, %needed, "more shards are needed");
+            update_plan(plane, id, &note, "plan.request", |plan| {
+                plan.status = PlanStatus::Running;
+                plan.shards_needed = Some(needed.clone());
+                plan.past.clone_from(&past);
+                plan.note = Some(note.clone());
+            })
+            .await
         }
     }
 }
@@ -377,7 +395,10 @@ async fn record_verdict(
     tracing::info!(id, verdict = words, "measured the effect of a plan");
     update_plan(plane, id, words, "plan.judge", |plan| {
         plan.status = PlanStatus::Done;
-        plan.outcome = plan.plan.as_ref().map(|it| Outcome::of(it, &measured, now));
+        plan.outcome = plan
+            .plan
+            .as_ref()
+            .map(|it| PlanOutcome::compare(it, &measured, now));
         plan.past = Some(past.clone());
         let before = plan
             .note

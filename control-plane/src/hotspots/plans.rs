@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ballast_domain::registry::{CommitError, RecordKind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
-use ballast_hotspot_detector::diagnose::{Cure, ExpectedEffect, Finding, letter::describe_cure};
-use ballast_hotspot_detector::plan::{FleetSnapshot, Measure, Plan, Terms, plan};
+use ballast_hotspot_detector::diagnose::{Cure, ExpectedEffect, Finding, report::describe_cure};
+use ballast_hotspot_detector::plan::{FleetSnapshot, Measure, Plan, PlanTerms, plan};
 use ballast_hotspot_detector::resources::Dimension;
 use serde_json::json;
 
@@ -47,7 +47,7 @@ pub async fn draft_all(plane: &ControlPlane) -> Result<Plan> {
     run_planner(fleet, terms).await
 }
 
-async fn run_planner(fleet: FleetSnapshot, terms: Terms) -> Result<Plan> {
+async fn run_planner(fleet: FleetSnapshot, terms: PlanTerms) -> Result<Plan> {
     let made = tokio::task::spawn_blocking(move || plan(&fleet, &terms)).await;
     made.map_err(|_| Error::new(ErrorCode::Unavailable, "planning was interrupted").retry_after(1))
 }

@@ -3,7 +3,7 @@
 use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, Timestamp};
 use ballast_hotspot_detector::detect::HotspotSubject;
-use ballast_hotspot_detector::diagnose::letter::format_report;
+use ballast_hotspot_detector::diagnose::report::format_report;
 use ballast_hotspot_detector::load::Window;
 use serde::Serialize;
 

@@ -11,7 +11,7 @@ use ballast_domain::registry::{Entity, RecordKind};
 use ballast_domain::{Actor, RegionId, ShardId, Timestamp};
 use ballast_hotspot_detector::diagnose::{Cure, CureRecord, ExpectedEffect};
 use ballast_hotspot_detector::plan::Plan;
-use ballast_hotspot_detector::whatif::Outcome;
+use ballast_hotspot_detector::whatif::PlanOutcome;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -184,7 +184,7 @@ pub struct PlanRecord {
     /// Predicted and measured effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<PlanOutcome>,
     /// The cure as remembered, and whether it helped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]

@@ -3,7 +3,7 @@
 
 use ballast_domain::error::ErrorCategory;
 use ballast_domain::{Error, ErrorCode};
-use ballast_hotspot_detector::whatif::Outcome;
+use ballast_hotspot_detector::whatif::PlanOutcome;
 use ballast_state_machines::engine::{HandlerRegistry, TaskContext, TaskError};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -164,7 +164,7 @@ async fn measure_effect(plane: &ControlPlane, id: &str) -> Result<Value, Error> 
         .load_monitor()
         .map(|load| load.with_book(measured_use));
     let measured = measured.unwrap_or_default();
-    let outcome = Outcome::of(plan, &measured, plane.now());
+    let outcome = PlanOutcome::compare(plan, &measured, plane.now());
     if plane.hotspot_state().is_none() {
         // No reconciler follows plans: the plan ends here.
         let intent = Intent::ballast("rebalance", id);

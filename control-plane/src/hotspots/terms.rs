@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ballast_domain::TenantId;
 use ballast_hotspot_detector::diagnose;
-use ballast_hotspot_detector::plan::{Pace, Span, Terms};
+use ballast_hotspot_detector::plan::{MigrationPace, PlanTerms, TimeSpan};
 use ballast_hotspot_detector::rules::{Ruleset, read};
 use serde::{Deserialize, Serialize};
 
@@ -32,12 +32,12 @@ pub struct TermsBody {
     pub moves_max: usize,
     /// How fast slices move, and how many at a time.
     #[schema(value_type = Object)]
-    pub pace: Pace,
+    pub pace: MigrationPace,
     /// When migrations may begin; at any time when empty.
     pub maintenance: Vec<String>,
     /// Move freezes of tenants, around their polls.
     #[schema(value_type = Object)]
-    pub freezes: BTreeMap<TenantId, Vec<Span>>,
+    pub freezes: BTreeMap<TenantId, Vec<TimeSpan>>,
 }
 
 /// The rules and terms of this control plane.
@@ -64,18 +64,18 @@ impl TermsBody {
     /// # Errors
     ///
     /// When the other side has rules or windows that this version does not know.
-    pub fn read(&self) -> Result<(Ruleset, Terms), String> {
+    pub fn read(&self) -> Result<(Ruleset, PlanTerms), String> {
         let rules = read(&self.rules).map_err(|problems| problems.to_string())?;
         let windows = self.maintenance.iter().map(|text| text.parse());
         let windows = windows.collect::<Result<Vec<_>, _>>();
-        let terms = Terms {
+        let terms = PlanTerms {
             settle_seconds: self.settle_seconds,
             moves_max: self.moves_max,
             pace: self.pace,
             windows: windows
                 .map_err(|bad: ballast_domain::maintenance::BadWindow| bad.to_string())?,
             freezes: self.freezes.clone(),
-            ..Terms::default()
+            ..PlanTerms::default()
         };
         Ok((rules, terms))
     }

@@ -6,7 +6,7 @@ use ballast_domain::error::ErrorCode;
 use ballast_domain::key::{ApiKey, KeyMode, KeyScope, KeyStatus};
 use ballast_domain::registry::{
     CommitError, Precondition, RecordKey, RecordKind, RecordQuery, RecordWrite, hash_term,
-    live_keys_of,
+    live_keys_tally,
 };
 use ballast_domain::tenant::TenantStatus;
 use ballast_domain::{Error, KeyId, Result, TenantId, Timestamp};
@@ -70,7 +70,7 @@ pub(super) async fn commit_new(
     let mut swept = false;
     for _ in 0..ATTEMPTS {
         let tenant = open_tenant_version(plane, tenant_id).await?;
-        let live = live_keys_of(tenant_id.as_str());
+        let live = live_keys_tally(tenant_id.as_str());
         let expects = vec![
             Precondition::Version(
                 RecordKey::new(RecordKind::Tenant, tenant_id.as_str()),
@@ -119,7 +119,7 @@ async fn open_tenant_version(plane: &ControlPlane, id: &TenantId) -> Result<u64>
 async fn sweep_expired(plane: &ControlPlane, tenant_id: &TenantId) -> Result<()> {
     let now = plane.now();
     let query = RecordQuery {
-        terms: vec![live_keys_of(tenant_id.as_str())],
+        terms: vec![live_keys_tally(tenant_id.as_str())],
         ..RecordQuery::all(
             RecordKind::Key,
             u32::try_from(KEYS_PER_TENANT_MAX).unwrap_or(u32::MAX),

@@ -12,7 +12,7 @@ pub use create::{NewKey, create};
 use ballast_domain::credential::{Credential, Purpose, inspect};
 use ballast_domain::error::ErrorCode;
 use ballast_domain::key::{ApiKey, KeyStatus};
-use ballast_domain::registry::{RecordKind, RecordQuery, hash_term, keys_of};
+use ballast_domain::registry::{RecordKind, RecordQuery, hash_term, tenant_keys_term};
 use ballast_domain::{Error, KeyId, Result, TenantId, Timestamp};
 use serde::Serialize;
 
@@ -80,7 +80,7 @@ pub async fn list(
     }
     let query = RecordQuery {
         terms: tenant
-            .map(|tenant| keys_of(tenant.as_str()))
+            .map(|tenant| tenant_keys_term(tenant.as_str()))
             .into_iter()
             .collect(),
         after,

@@ -172,7 +172,7 @@ impl LoadMonitor {
 
 pub(crate) fn read_failed(source: std::io::Error) -> Error {
     let error = Error::new(ErrorCode::Unavailable, "recorded load cannot be read");
-    error.because(source).retry_after(5)
+    error.with_source(source).retry_after(5)
 }
 
 pub(crate) fn read_interrupted() -> Error {

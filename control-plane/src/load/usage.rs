@@ -7,7 +7,7 @@ use ballast_domain::migration::Migration;
 use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Result, ShardId, TenantId, Timestamp};
-use ballast_hotspot_detector::cost::{self, CSV_HEADER, Ledger, PriceList, Row};
+use ballast_hotspot_detector::cost::{self, CSV_HEADER, PriceList, UsageLedger, UsageRow};
 use ballast_hotspot_detector::load::LoadSample;
 use serde::Serialize;
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub struct UsageBody {
     /// A row for each tenant and day (UTC) on which it used anything: `day`,
     /// `tenantID`, `votes`, `queries`, `byteHours`, `bytesMoved`, `cost`.
     #[schema(value_type = Vec<Object>)]
-    pub rows: Vec<Row>,
+    pub rows: Vec<UsageRow>,
     /// Whether rows were left out.
     pub more: bool,
     /// The price list used for the cost.
@@ -45,7 +45,7 @@ pub async fn show(
 ) -> Result<UsageBody> {
     let prices = plane.settings().load.prices;
     let ledger = build_ledger(plane, range, tenant).await?;
-    let mut rows: Vec<Row> = ledger.rows(&prices).take(ROWS_MAX + 1).collect();
+    let mut rows: Vec<UsageRow> = ledger.rows(&prices).take(ROWS_MAX + 1).collect();
     let more = rows.len() > ROWS_MAX;
     rows.truncate(ROWS_MAX);
     Ok(UsageBody {
@@ -72,14 +72,14 @@ async fn build_ledger(
     plane: &ControlPlane,
     range: TimeRange,
     tenant: Option<TenantId>,
-) -> Result<Ledger> {
+) -> Result<UsageLedger> {
     let load = load_monitor(plane)?;
     let moved = migrated_bytes(plane, range, tenant.as_ref()).await?;
     let _turn = plane.preview_permit().await;
     let files = Arc::clone(load.files());
     let read = tokio::task::spawn_blocking(move || {
         let mut book = UsageAccumulator {
-            ledger: Ledger::default(),
+            ledger: UsageLedger::default(),
             stored: HashMap::new(),
             tenant,
             until: range.from,
@@ -96,7 +96,7 @@ async fn build_ledger(
 
 /// Adds up samples.
 struct UsageAccumulator {
-    ledger: Ledger,
+    ledger: UsageLedger,
     /// Bytes that each slice stores on a shard, and since when.
     stored: HashMap<(ShardId, SliceId), (f64, Timestamp)>,
     tenant: Option<TenantId>,
@@ -114,7 +114,7 @@ impl UsageAccumulator {
                     continue;
                 }
                 if !slice.flow.is_idle() {
-                    self.ledger.add(&cost::Sample {
+                    self.ledger.add(&cost::UsageSample {
                         tenant_id: tenant.clone(),
                         from,
                         until,
@@ -141,7 +141,7 @@ impl UsageAccumulator {
         until: Timestamp,
     ) {
         if let Some((bytes_stored, from)) = before {
-            self.ledger.add(&cost::Sample {
+            self.ledger.add(&cost::UsageSample {
                 tenant_id: tenant.clone(),
                 from,
                 until,
@@ -153,7 +153,7 @@ impl UsageAccumulator {
         }
     }
 
-    fn finish(mut self) -> Ledger {
+    fn finish(mut self) -> UsageLedger {
         let until = self.until;
         for ((_, slice), known) in std::mem::take(&mut self.stored) {
             self.add_storage(&slice.tenant_id, Some(known), until);
@@ -167,7 +167,7 @@ async fn migrated_bytes(
     plane: &ControlPlane,
     range: TimeRange,
     tenant: Option<&TenantId>,
-) -> Result<Vec<cost::Sample>> {
+) -> Result<Vec<cost::UsageSample>> {
     let mut samples = Vec::new();
     let mut after = None;
     loop {
@@ -187,7 +187,7 @@ async fn migrated_bytes(
             };
             let wanted = tenant.is_none_or(|wanted| *wanted == migration.tenant_id);
             if wanted && ended.at >= range.from && ended.at < range.to {
-                samples.push(cost::Sample {
+                samples.push(cost::UsageSample {
                     tenant_id: migration.tenant_id.clone(),
                     from: Timestamp::from_unix_ms(ended.at.unix_ms() - 1),
                     until: ended.at,

@@ -69,7 +69,7 @@ pub(super) async fn check_loss_is_needed(
 /// Why there is nothing to give up, if so. Pure.
 fn loss_refusal(migration: &Migration, moving: Option<&ActiveMigration>) -> Option<&'static str> {
     let id = &migration.migration_id;
-    let (Some(moving), back) = (moving, id.back()) else {
+    let (Some(moving), back) = (moving, id.way_back()) else {
         return Some("does not hold its slice");
     };
     match moving.phase {

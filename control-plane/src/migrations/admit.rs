@@ -1,7 +1,7 @@
 //! Admission: whether a migration may start to copy. Checks pauses, approvals,
 //! maintenance windows, poll freezes and limits on concurrent copies.
 
-use ballast_domain::migration::{Migration, MigrationStage, moves_in, moves_on};
+use ballast_domain::migration::{Migration, MigrationStage, region_migrations_tally, shard_migrations_tally};
 use ballast_domain::registry::{CommitError, Precondition, RecordKind};
 use ballast_domain::{Result, Timestamp};
 use ballast_migration_engine::ports::Admission;
@@ -101,9 +101,9 @@ fn tally_subject(tally: &str) -> &str {
 fn concurrency_limits(migration: &Migration, moves: &MigrationSettings) -> Vec<Precondition> {
     let below = |tally, most| Precondition::TallyBelow(RecordKind::Migration, tally, most);
     let shards = [&migration.from, &migration.to];
-    let shards = shards.map(|shard| below(moves_on(shard), moves.per_shard_max));
+    let shards = shards.map(|shard| below(shard_migrations_tally(shard), moves.per_shard_max));
     let regions = migration.regions.iter();
-    let regions = regions.map(|region| below(moves_in(region), moves.per_region_max));
+    let regions = regions.map(|region| below(region_migrations_tally(region), moves.per_region_max));
     shards.into_iter().chain(regions).collect()
 }
 

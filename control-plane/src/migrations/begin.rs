@@ -19,7 +19,7 @@ use super::body::{self, MigrationBody};
 use super::slice_records::find_slice_mut;
 use super::{WORKFLOW, get, left_behind, price};
 use crate::change::commit_failed;
-use crate::fleet::FleetSnapshot;
+use crate::fleet::VersionedFleet;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
@@ -144,6 +144,12 @@ fn refused_name(id: &MigrationId, why: &str) -> Error {
     Error::new(ErrorCode::InvalidField, detail)
 }
 
+fn is_same_request(existing: &Migration, tenant_id: &TenantId, new: &NewMigration) -> bool {
+    // 0 also denotes the tenant's only slice.
+    let same_slice = [0, existing.slice].contains(&new.slice);
+    existing.tenant_id == *tenant_id && same_slice && existing.to == new.to
+}
+
 /// Writes the record of a migration and claims its slice, unless the record exists.
 pub(super) async fn create_record(
     plane: &ControlPlane,
@@ -152,12 +158,9 @@ pub(super) async fn create_record(
     tenant_id: &TenantId,
     new: &NewMigration,
 ) -> Result<Versioned<Migration>> {
-    if let Some(there) = typed::get::<Migration>(plane.registry(), &id.0).await? {
-        // 0 also denotes the tenant's only slice.
-        let slice = [0, there.value.slice].contains(&new.slice);
-        let same = there.value.tenant_id == *tenant_id && slice && there.value.to == new.to;
-        return match same {
-            true => Ok(there),
+    if let Some(existing) = typed::get::<Migration>(plane.registry(), &id.0).await? {
+        return match is_same_request(&existing.value, tenant_id, new) {
+            true => Ok(existing),
             false => Err(Error::new(
                 ErrorCode::IdempotencyMismatch,
                 "this name was used for another migration",
@@ -167,63 +170,76 @@ pub(super) async fn create_record(
     check_name(id)?;
     let _turn = plane.lock_subject(tenant_id.as_str()).await;
     for _ in 0..ATTEMPTS {
-        let mut tenant = tenants::get(plane, tenant_id).await?;
-        let new = &resolve_slice(&tenant.value, new);
-        let snapshot = plane.fleet().refresh(plane.registry()).await?;
-        let from = check_request(plane, &snapshot, &tenant.value, new)?;
-        left_behind::check_no_copy_left(plane, tenant_id, &new.to).await?;
-        let slice = slice_id(tenant_id, new);
-        let price = price::price(plane, &slice, &from, &new.to).await?;
-        let now = plane.now();
-        let part = find_slice_mut(&mut tenant.value, new.slice).ok_or_else(|| no_slice(&slice))?;
-        let claimed = route::claim(&part.route(), id, new.to.clone(), new.sync);
-        let claimed = claimed.map_err(|refused| claim_refused(&slice, refused))?;
-        part.set_route(claimed, now);
-        part.passes_over.clone_from(&new.passed_over);
-        let migration = Migration {
-            migration_id: id.clone(),
-            tenant_id: tenant_id.clone(),
-            slice: new.slice,
-            regions: regions(&snapshot, [&from, &new.to]),
-            from,
-            to: new.to.clone(),
-            actor: intent.actor.clone(),
-            reason: intent.reason.clone(),
-            requested_at: now,
-            terms: resolve_terms(plane, new, &price),
-            stage: MigrationStage::Asked,
-            asked: MigrationRequests::default(),
-            waiting_for: None,
-            run: 0,
-            price: Some(price),
-            figures: MigrationFigures::default(),
-            findings: Vec::new(),
-            proved: None,
-            proved_back: None,
-            given_up: None,
-            left: None,
-            left_behind: None,
-            ended: None,
-            certificate: None,
-        };
-        let writes = vec![
-            typed::update(tenant.version, &tenant.value)?,
-            typed::create(&migration, Vec::new())?,
-        ];
-        let expects = expectations(&snapshot, new);
-        let answer = body::initial_body(migration, plane.now());
-        let commit = intent.create(plane, "migration.begin", writes, expects, &answer)?;
-        match plane.registry().commit(commit).await {
-            Ok(_) => return get(plane, id).await,
-            Err(CommitError::Conflict { .. } | CommitError::LimitReached { .. }) => {}
-            Err(other) => return Err(commit_failed(other)),
+        if try_create_record(plane, intent, id, tenant_id, new).await? {
+            return get(plane, id).await;
         }
     }
     Err(Error::new(ErrorCode::Busy, "the tenant or the fleet kept changing").retry_after(1))
 }
 
-fn expectations(snapshot: &FleetSnapshot, new: &NewMigration) -> Vec<Precondition> {
-    let mut expects = vec![snapshot.unchanged()];
+/// One attempt; `false` after a concurrent change. The caller holds the tenant's lock.
+async fn try_create_record(
+    plane: &ControlPlane,
+    intent: &Intent,
+    id: &MigrationId,
+    tenant_id: &TenantId,
+    new: &NewMigration,
+) -> Result<bool> {
+    let mut tenant = tenants::get(plane, tenant_id).await?;
+    let new = &resolve_slice(&tenant.value, new);
+    let snapshot = plane.fleet().refresh(plane.registry()).await?;
+    let from = check_request(plane, &snapshot, &tenant.value, new)?;
+    left_behind::check_no_copy_left(plane, tenant_id, &new.to).await?;
+    let slice = slice_id(tenant_id, new);
+    let price = price::price(plane, &slice, &from, &new.to).await?;
+    let now = plane.now();
+    let part = find_slice_mut(&mut tenant.value, new.slice).ok_or_else(|| no_slice(&slice))?;
+    let claimed = route::claim(&part.route(), id, new.to.clone(), new.sync);
+    let claimed = claimed.map_err(|refused| claim_refused(&slice, refused))?;
+    part.set_route(claimed, now);
+    part.passes_over.clone_from(&new.passed_over);
+    let migration = Migration {
+        migration_id: id.clone(),
+        tenant_id: tenant_id.clone(),
+        slice: new.slice,
+        regions: regions(&snapshot, [&from, &new.to]),
+        from,
+        to: new.to.clone(),
+        actor: intent.actor.clone(),
+        reason: intent.reason.clone(),
+        requested_at: now,
+        terms: resolve_terms(plane, new, &price),
+        stage: MigrationStage::Asked,
+        asked: MigrationRequests::default(),
+        waiting_for: None,
+        run: 0,
+        price: Some(price),
+        figures: MigrationFigures::default(),
+        findings: Vec::new(),
+        proved: None,
+        proved_back: None,
+        given_up: None,
+        left: None,
+        left_behind: None,
+        ended: None,
+        certificate: None,
+    };
+    let writes = vec![
+        typed::update(tenant.version, &tenant.value)?,
+        typed::create(&migration, Vec::new())?,
+    ];
+    let expects = expectations(&snapshot, new);
+    let answer = body::initial_body(migration, plane.now());
+    let commit = intent.create(plane, "migration.begin", writes, expects, &answer)?;
+    match plane.registry().commit(commit).await {
+        Ok(_) => Ok(true),
+        Err(CommitError::Conflict { .. } | CommitError::LimitReached { .. }) => Ok(false),
+        Err(other) => Err(commit_failed(other)),
+    }
+}
+
+fn expectations(snapshot: &VersionedFleet, new: &NewMigration) -> Vec<Precondition> {
+    let mut expects = vec![snapshot.expect_unchanged()];
     if let Some(shard) = snapshot.fleet.get(&new.to) {
         let tally = slices_on(shard.id.as_str());
         expects.push(Precondition::TallyBelow(
@@ -235,7 +251,7 @@ fn expectations(snapshot: &FleetSnapshot, new: &NewMigration) -> Vec<Preconditio
     expects
 }
 
-fn regions(snapshot: &FleetSnapshot, shards: [&ShardId; 2]) -> Vec<ballast_domain::RegionId> {
+fn regions(snapshot: &VersionedFleet, shards: [&ShardId; 2]) -> Vec<ballast_domain::RegionId> {
     let known = shards.into_iter().filter_map(|shard| snapshot.shard(shard));
     let mut regions: Vec<_> = known.map(|shard| shard.value.region.clone()).collect();
     regions.sort();
@@ -243,16 +259,8 @@ fn regions(snapshot: &FleetSnapshot, shards: [&ShardId; 2]) -> Vec<ballast_domai
     regions
 }
 
-/// Checks whether the slice may move to the target; returns the shard it is on.
-pub(super) fn check_request(
-    plane: &ControlPlane,
-    snapshot: &FleetSnapshot,
-    tenant: &Tenant,
-    new: &NewMigration,
-) -> Result<ShardId> {
-    if let Some(window) = new.window_ms
-        && window > WINDOW_MAX_MS
-    {
+fn check_fields(new: &NewMigration) -> Result<()> {
+    if new.window_ms.is_some_and(|window| window > WINDOW_MAX_MS) {
         let message = format!("it is longer than {} days", WINDOW_MAX_MS / 86_400_000);
         return Err(Error::invalid_field("/windowMs", message));
     }
@@ -263,24 +271,33 @@ pub(super) fn check_request(
         let message = format!("it names more than {PASSED_OVER_MAX} shards");
         return Err(Error::invalid_field("/passedOverShardIDs", message));
     }
+    Ok(())
+}
+
+fn unknown_slice(tenant: &Tenant, slice: u32) -> Error {
+    let slices = tenant.slices.iter().map(|slice| slice.slice.to_string());
+    let slices = slices.collect::<Vec<_>>().join(", ");
+    let id = tenant.tenant_id.as_str();
+    let detail = format!("tenant {id:?} has no slice {slice}: it has {slices}");
+    let next = format!("Name one of its slices (--slice): {slices}.");
+    Error::new(ErrorCode::NotFound, detail).next(next)
+}
+
+/// Checks whether the slice may move to the target; returns the shard it is on.
+pub(super) fn check_request(
+    plane: &ControlPlane,
+    snapshot: &VersionedFleet,
+    tenant: &Tenant,
+    new: &NewMigration,
+) -> Result<ShardId> {
+    check_fields(new)?;
     if tenant.status == TenantStatus::Closed {
         let detail = format!("tenant {:?} is closed", tenant.tenant_id.as_str());
         return Err(Error::new(ErrorCode::TenantClosed, detail));
     }
     let slice = slice_id(&tenant.tenant_id, new);
     let part = tenant.slices.iter().find(|part| part.slice == new.slice);
-    let part = part.ok_or_else(|| {
-        let slices = tenant.slices.iter().map(|slice| slice.slice.to_string());
-        let slices: Vec<String> = slices.collect();
-        let detail = format!(
-            "tenant {:?} has no slice {}: it has {}",
-            tenant.tenant_id.as_str(),
-            new.slice,
-            slices.join(", ")
-        );
-        let next = format!("Name one of its slices (--slice): {}.", slices.join(", "));
-        Error::new(ErrorCode::NotFound, detail).next(next)
-    })?;
+    let part = part.ok_or_else(|| unknown_slice(tenant, new.slice))?;
     if snapshot.shard(&new.to).is_none() {
         return Err(shards::not_found(plane, &new.to));
     }
@@ -319,7 +336,7 @@ pub(super) fn check_request(
     Ok(part.shard_id.clone())
 }
 
-fn vetoes(snapshot: &FleetSnapshot, tenant: &Tenant, new: &NewMigration) -> Vec<String> {
+fn vetoes(snapshot: &VersionedFleet, tenant: &Tenant, new: &NewMigration) -> Vec<String> {
     let Some(subject) = PlacementSubject::of(tenant, new.slice) else {
         return Vec::new();
     };

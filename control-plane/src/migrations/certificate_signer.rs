@@ -52,7 +52,7 @@ impl CertificateSigner {
     /// Signs a certificate.
     #[must_use]
     pub fn sign(&self, certificate: Certificate) -> SignedCertificate {
-        let signature = self.key.sign(certificate.text().as_bytes());
+        let signature = self.key.sign(certificate.signed_text().as_bytes());
         SignedCertificate {
             certificate,
             public_key: self.public_key(),
@@ -81,7 +81,7 @@ pub fn verify(
     }
     let key = UnparsedPublicKey::new(&ED25519, read("public key", &signed.public_key)?);
     let signature = read("signature", &signed.signature)?;
-    let text = signed.certificate.text();
+    let text = signed.certificate.signed_text();
     key.verify(text.as_bytes(), &signature)
         .map_err(|_| CertificateVerifyError::Forged)
 }

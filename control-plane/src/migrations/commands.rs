@@ -120,119 +120,154 @@ fn wait_reason_after(migration: &Migration, asked: &MigrationRequests) -> Option
 /// The requests on a migration after this command. Pure.
 fn requests_after(
     migration: &Migration,
-    ask: MigrationCommand,
-    word: OperatorRequest,
+    command: MigrationCommand,
+    request: OperatorRequest,
 ) -> Result<MigrationRequests> {
     let mut asked = migration.asked.clone();
-    let refuse = |why: &str| {
-        let detail = format!("migration {} {why}", migration.migration_id);
-        Err(Error::new(ErrorCode::WrongPhase, detail))
-    };
-    let rather = |verb: &str, why: &str| {
-        let id = &migration.migration_id;
-        let error = Error::new(ErrorCode::WrongPhase, format!("migration {id} {why}"));
-        Err(error.next(format!("Use: migration {verb} {id}.")))
-    };
-    if ask == MigrationCommand::Discard {
+    if command == MigrationCommand::Discard {
         return match migration.left_behind {
             Some(LeftoverState::Away | LeftoverState::Kept) => {
-                asked.discard.get_or_insert(word);
+                asked.discard.get_or_insert(request);
                 Ok(asked)
             }
-            Some(LeftoverState::Gone) | None => refuse("left no copy behind"),
+            Some(LeftoverState::Gone) | None => Err(refuse(migration, "left no copy behind")),
         };
     }
     if let Some(ended) = &migration.ended {
-        return refuse(&format!("is over: {}", ended.status));
+        return Err(refuse(migration, &format!("is over: {}", ended.status)));
     }
-    match ask {
+    match command {
         MigrationCommand::Pause => {
             if asked.back.is_some() {
-                return refuse("is being brought back, which cannot be paused");
+                let why = "is being brought back, which cannot be paused";
+                return Err(refuse(migration, why));
             }
-            asked.paused.get_or_insert(word);
+            asked.paused.get_or_insert(request);
         }
         MigrationCommand::Resume => asked.paused = None,
         MigrationCommand::Approve => {
             let waits = migration.waiting_for.as_deref().unwrap_or_default();
             if !migration.terms.needs_approval && !waits.starts_with(WAIT_FOR_POLLS) {
-                return refuse("needs no approval");
+                return Err(refuse(migration, "needs no approval"));
             }
-            asked.approved.get_or_insert(word);
+            asked.approved.get_or_insert(request);
         }
-        MigrationCommand::Cancel => match migration.stage {
-            MigrationStage::CutOver if asked.back.is_some() => {
-                return refuse("is already being brought back");
-            }
-            MigrationStage::Asked | MigrationStage::Admitted => {
-                request_return(&mut asked, ReturnKind::Cancel, word)
-            }
-            MigrationStage::CutOver => {
-                return rather("reverse", "has been cut over: reverse it instead");
-            }
-            MigrationStage::Cleaning | MigrationStage::Ended => {
-                return refuse("is already removing the source's copy");
-            }
-        },
-        MigrationCommand::Reverse => match migration.stage {
-            MigrationStage::Asked | MigrationStage::Admitted => {
-                return rather("cancel", "has not been cut over: cancel it instead");
-            }
-            MigrationStage::CutOver => {
-                asked.stay = None;
-                request_return(&mut asked, ReturnKind::Reverse, word);
-            }
-            MigrationStage::Cleaning | MigrationStage::Ended => {
-                return refuse("is already removing the source's copy");
-            }
-        },
-        // `accept_loss.rs` has checked where the slice is: it may be at the target
-        // before this record says so.
-        MigrationCommand::AcceptLoss => match migration.stage {
-            MigrationStage::Asked | MigrationStage::Admitted | MigrationStage::CutOver => {
-                request_return(&mut asked, ReturnKind::Reverse, word.clone());
-                asked.accept_loss.get_or_insert(word);
-            }
-            MigrationStage::Cleaning | MigrationStage::Ended => {
-                return refuse("is already removing the source's copy");
-            }
-        },
+        MigrationCommand::Cancel => request_cancellation(migration, &mut asked, request)?,
+        MigrationCommand::Reverse | MigrationCommand::AcceptLoss => {
+            request_reversal(migration, &mut asked, command, request)?;
+        }
+        MigrationCommand::Complete | MigrationCommand::WithoutSource => {
+            request_completion(migration, &mut asked, command, request)?;
+        }
         // Handled above.
         MigrationCommand::Discard => {}
-        MigrationCommand::Complete | MigrationCommand::WithoutSource => match migration.stage {
-            // It cannot go back, and an operator has looked at the findings.
-            MigrationStage::CutOver if asked.back.is_some() && is_unclear(migration) => {
-                asked.back = None;
-                asked.accept_loss = None;
-                asked.complete = Some(word);
-            }
-            // Bringing it back does not progress, and availability matters more: stay.
-            MigrationStage::CutOver if asked.back.is_some() && migration.waiting_for.is_some() => {
-                asked.back = None;
-                asked.accept_loss = None;
-                if ask == MigrationCommand::WithoutSource {
-                    asked.without_source.get_or_insert(word.clone());
-                }
-                asked.stay = Some(word.clone());
-                asked.complete = Some(word);
-            }
-            _ if asked.back.is_some() => return refuse("is being brought back"),
-            MigrationStage::Asked | MigrationStage::Admitted => {
-                return refuse("has no window to end: it has not been cut over");
-            }
-            MigrationStage::CutOver | MigrationStage::Cleaning | MigrationStage::Ended => {
-                // A command repeated after a new finding counts as a new decision.
-                let found = migration.findings.last().map(|found| found.at);
-                let before = |said: &OperatorRequest| found.is_none_or(|found| said.at > found);
-                if ask == MigrationCommand::WithoutSource {
-                    asked.without_source.get_or_insert(word.clone());
-                }
-                asked.complete = asked.complete.filter(before).or(Some(word));
-                asked.paused = None;
-            }
-        },
     }
     Ok(asked)
+}
+
+fn refuse(migration: &Migration, why: &str) -> Error {
+    let detail = format!("migration {} {why}", migration.migration_id);
+    Error::new(ErrorCode::WrongPhase, detail)
+}
+
+const REMOVES_SOURCE: &str = "is already removing the source's copy";
+
+fn request_cancellation(
+    migration: &Migration,
+    asked: &mut MigrationRequests,
+    request: OperatorRequest,
+) -> Result<()> {
+    match migration.stage {
+        MigrationStage::Asked | MigrationStage::Admitted => {
+            request_return(asked, ReturnKind::Cancel, request);
+            Ok(())
+        }
+        MigrationStage::CutOver if asked.back.is_some() => {
+            Err(refuse(migration, "is already being brought back"))
+        }
+        MigrationStage::CutOver => {
+            let error = refuse(migration, "has been cut over: reverse it instead");
+            let id = &migration.migration_id;
+            Err(error.next(format!("Use: migration reverse {id}.")))
+        }
+        MigrationStage::Cleaning | MigrationStage::Ended => Err(refuse(migration, REMOVES_SOURCE)),
+    }
+}
+
+fn request_reversal(
+    migration: &Migration,
+    asked: &mut MigrationRequests,
+    command: MigrationCommand,
+    request: OperatorRequest,
+) -> Result<()> {
+    let accepts_loss = command == MigrationCommand::AcceptLoss;
+    match migration.stage {
+        MigrationStage::Cleaning | MigrationStage::Ended => Err(refuse(migration, REMOVES_SOURCE)),
+        // `accept_loss.rs` has checked where the slice is: it may be at the target
+        // before this record says so.
+        MigrationStage::Asked | MigrationStage::Admitted | MigrationStage::CutOver
+            if accepts_loss =>
+        {
+            request_return(asked, ReturnKind::Reverse, request.clone());
+            asked.accept_loss.get_or_insert(request);
+            Ok(())
+        }
+        MigrationStage::Asked | MigrationStage::Admitted => {
+            let error = refuse(migration, "has not been cut over: cancel it instead");
+            let id = &migration.migration_id;
+            Err(error.next(format!("Use: migration cancel {id}.")))
+        }
+        MigrationStage::CutOver => {
+            asked.stay = None;
+            request_return(asked, ReturnKind::Reverse, request);
+            Ok(())
+        }
+    }
+}
+
+fn request_completion(
+    migration: &Migration,
+    asked: &mut MigrationRequests,
+    command: MigrationCommand,
+    request: OperatorRequest,
+) -> Result<()> {
+    let without_source = command == MigrationCommand::WithoutSource;
+    match migration.stage {
+        // It cannot go back, and an operator has looked at the findings.
+        MigrationStage::CutOver if asked.back.is_some() && is_unclear(migration) => {
+            asked.back = None;
+            asked.accept_loss = None;
+            asked.complete = Some(request);
+        }
+        // Bringing it back does not progress, and availability matters more: stay.
+        MigrationStage::CutOver if asked.back.is_some() && migration.waiting_for.is_some() => {
+            asked.back = None;
+            asked.accept_loss = None;
+            if without_source {
+                asked.without_source.get_or_insert(request.clone());
+            }
+            asked.stay = Some(request.clone());
+            asked.complete = Some(request);
+        }
+        _ if asked.back.is_some() => return Err(refuse(migration, "is being brought back")),
+        MigrationStage::Asked | MigrationStage::Admitted => {
+            let why = "has no window to end: it has not been cut over";
+            return Err(refuse(migration, why));
+        }
+        MigrationStage::CutOver | MigrationStage::Cleaning | MigrationStage::Ended => {
+            // A command repeated after a new finding counts as a new decision.
+            let found = migration.findings.last().map(|found| found.at);
+            let is_current =
+                |earlier: &OperatorRequest| found.is_none_or(|found| earlier.at > found);
+            if without_source {
+                asked.without_source.get_or_insert(request.clone());
+            }
+            let earlier = asked.complete.take().filter(is_current);
+            asked.complete = earlier.or(Some(request));
+            asked.paused = None;
+        }
+    }
+    Ok(())
 }
 
 /// Whether bringing the slice back waits because the checks cannot tell which

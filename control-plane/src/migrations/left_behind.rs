@@ -6,7 +6,7 @@
 //! own are removed as soon as their shard answers. Meanwhile no slice of that
 //! tenant may move there: that would mix two histories or destroy one.
 
-use ballast_domain::migration::{LEFT_OPEN, LeftoverState, Migration, left_on};
+use ballast_domain::migration::{LEFT_OPEN, LeftoverState, Migration, leftover_copies_term};
 use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
 use ballast_migration_engine::ports::MigrationStore as _;
@@ -87,7 +87,7 @@ pub(super) async fn check_no_copy_left(
     to: &ShardId,
 ) -> Result<()> {
     let query = RecordQuery {
-        terms: vec![left_on(tenant, to)],
+        terms: vec![leftover_copies_term(tenant, to)],
         ..RecordQuery::all(RecordKind::Migration, 1)
     };
     let left = typed::list::<Migration>(plane.registry(), &query).await?;

@@ -34,7 +34,7 @@ pub mod slice_records;
 use std::sync::Arc;
 
 use ballast_domain::error::did_you_mean;
-use ballast_domain::migration::{Migration, OPEN, OVER, ended_so, moves_of};
+use ballast_domain::migration::{Migration, OPEN, OVER, status_term, tenant_migrations_term};
 use ballast_domain::moving::MigrationId;
 use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
@@ -91,7 +91,7 @@ pub struct MigrationFilter {
 impl MigrationFilter {
     fn terms(&self) -> Vec<String> {
         let mut terms = Vec::new();
-        terms.extend(self.tenant.as_ref().map(moves_of));
+        terms.extend(self.tenant.as_ref().map(tenant_migrations_term));
         terms.extend(self.from.as_ref().map(|shard| format!("from:{shard}")));
         terms.extend(self.to.as_ref().map(|shard| format!("to:{shard}")));
         terms.extend(self.open.map(|open| match open {
@@ -99,7 +99,7 @@ impl MigrationFilter {
             false => OVER.to_owned(),
         }));
         terms.extend(self.status.map(|status| match status.is_end() {
-            true => ended_so(status),
+            true => status_term(status),
             // Open statuses depend on the execution: filter them later.
             false => OPEN.to_owned(),
         }));

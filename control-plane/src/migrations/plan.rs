@@ -33,12 +33,13 @@ pub struct MigrationPlan {
     /// The estimated cost.
     pub price: MigrationEstimate,
     /// Its actions, in order.
-    pub actions: Vec<PlannedAction>,
+    pub actions: Vec<MigrationAction>,
 }
 
 /// One action of a migration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub struct PlannedAction {
+#[schema(as = PlannedAction)]
+pub struct MigrationAction {
     /// The workflow state that does it.
     pub phase: &'static str,
     /// What it does.
@@ -90,19 +91,23 @@ fn unreachable_reason(plane: &ControlPlane, shard: &ShardId) -> Option<String> {
     found.err().map(|error| error.to_string())
 }
 
+fn describe_waits(terms: &MigrationTerms, waits: &ExpectedWaits) -> String {
+    let approval = terms.needs_approval.then(|| "an approval".to_owned());
+    let slot = Some("a free slot".to_owned());
+    let all = [approval, waits.maintenance.clone(), slot];
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    format!("wait for {}", all.join(", then for "))
+}
+
 fn actions(
     slice: &SliceId,
     (from, to): (&ShardId, &ShardId),
     terms: &MigrationTerms,
     price: &MigrationEstimate,
     waits: &ExpectedWaits,
-) -> Vec<PlannedAction> {
-    let say = |phase, action: String| PlannedAction { phase, action };
-    let approval = terms.needs_approval.then(|| "an approval".to_owned());
-    let turn = Some("a free slot".to_owned());
-    let wait = [approval, waits.maintenance.clone(), turn];
-    let wait: Vec<String> = wait.into_iter().flatten().collect();
-    let wait = format!("wait for {}", wait.join(", then for "));
+) -> Vec<MigrationAction> {
+    let say = |phase, action: String| MigrationAction { phase, action };
+    let wait = describe_waits(terms, waits);
     let away = match &waits.away {
         Some(why) => format!(" (it cannot be reached now: {why})"),
         None => String::new(),

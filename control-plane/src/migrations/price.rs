@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ballast_domain::Result;
-use ballast_domain::migration::{Migration, MigrationEstimate, MigrationStatus, ended_so};
+use ballast_domain::migration::{Migration, MigrationEstimate, MigrationStatus, status_term};
 use ballast_domain::registry::{RecordKind, RecordQuery, slices_on};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Error, ShardId};
@@ -106,7 +106,7 @@ impl PriceEstimator {
     /// Reads past migrations and the slice count of every shard.
     pub(crate) async fn new(plane: &ControlPlane) -> Result<Self> {
         let query = RecordQuery {
-            terms: vec![ended_so(MigrationStatus::Completed)],
+            terms: vec![status_term(MigrationStatus::Completed)],
             descending: true,
             ..RecordQuery::all(RecordKind::Migration, PAST_MIGRATIONS_MAX)
         };

@@ -12,7 +12,7 @@ use ballast_domain::{Error, Result, ShardId, TenantId, Timestamp};
 use serde::Serialize;
 
 use crate::change::IfMatch;
-use crate::fleet::FleetSnapshot;
+use crate::fleet::VersionedFleet;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
@@ -68,7 +68,7 @@ pub async fn explain_placement(
     let (tenant, fleet) = match at {
         None => (
             tenants::get(plane, id).await?.value,
-            FleetSnapshot::read(registry).await?.fleet,
+            VersionedFleet::read(registry).await?.fleet,
         ),
         Some(moment) if moment > plane.now() => {
             return Err(Error::invalid_field(
@@ -88,7 +88,7 @@ pub async fn explain_placement(
             let tenant: Versioned<Tenant> = typed::decode(&record)?;
             (
                 tenant.value,
-                FleetSnapshot::read_at(registry, revision).await?,
+                VersionedFleet::read_at(registry, revision).await?,
             )
         }
     };
@@ -119,7 +119,7 @@ pub async fn pin(
         return Err(shards::not_found(plane, shard_id));
     }
     // The commit requires the same fleet, so the shard still exists.
-    let expects = vec![snapshot.unchanged()];
+    let expects = vec![snapshot.expect_unchanged()];
     tenants::change_expecting(
         plane,
         intent,

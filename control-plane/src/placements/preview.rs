@@ -9,7 +9,7 @@ use ballast_domain::tenant::Tenant;
 use ballast_domain::{Error, Result, ShardId, TenantId};
 use serde::{Deserialize, Serialize};
 
-use crate::fleet::FleetSnapshot;
+use crate::fleet::VersionedFleet;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::shards::{self, NewShard};
@@ -249,7 +249,7 @@ impl MoveTally {
 /// The fleet after a change.
 fn apply_change(
     plane: &ControlPlane,
-    now: &FleetSnapshot,
+    now: &VersionedFleet,
     change: &FleetChange,
 ) -> Result<PlacementFleet> {
     let fleet = now.fleet.clone();

@@ -27,5 +27,5 @@ pub(crate) fn is_to_be_cut(tenant: &Tenant, slice: u32) -> bool {
     let layout = tenant.layout();
     let wanted = recut::plan_next_recut(&layout, slicing.into);
     let next = wanted.is_some_and(|(parents, _)| parents.contains(&slice));
-    next || layout.cut_of(slice).is_some()
+    next || layout.recut_of_slice(slice).is_some()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ballast_domain::migration::{Migration, OPEN, moves_of};
+use ballast_domain::migration::{Migration, OPEN, tenant_migrations_term};
 use ballast_domain::placement::{PlacementSubject, decide};
 use ballast_domain::registry::{CommitError, RecordKind, RecordQuery, SLICING};
 use ballast_domain::slicing::{Slicing, SlicingResult};
@@ -142,7 +142,7 @@ pub(super) async fn find_open_migration(
     slices: &[u32],
 ) -> Result<Option<Migration>> {
     let query = RecordQuery {
-        terms: vec![moves_of(tenant), OPEN.to_owned()],
+        terms: vec![tenant_migrations_term(tenant), OPEN.to_owned()],
         ..RecordQuery::all(RecordKind::Migration, BATCH_SIZE)
     };
     let open = typed::list::<Migration>(plane.registry(), &query).await?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::get;
 use crate::change::{Attempts, Edit, IfMatch};
-use crate::fleet::FleetSnapshot;
+use crate::fleet::VersionedFleet;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
@@ -106,7 +106,7 @@ impl TenantPatch {
 impl TenantPatch {
     /// Checks only what is changed: a tenant whose zone or region no longer has a
     /// shard can still get another name or limit.
-    fn check(&self, tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
+    fn check(&self, tenant: &Tenant, snapshot: &VersionedFleet) -> Result<()> {
         validate::name("/name", &tenant.name)?;
         if let Some(organisation) = &tenant.organisation {
             validate::name("/organisation", organisation)?;

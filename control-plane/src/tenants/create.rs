@@ -11,7 +11,7 @@ use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
 use serde::Deserialize;
 
 use crate::change;
-use crate::fleet::FleetSnapshot;
+use crate::fleet::VersionedFleet;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
@@ -88,8 +88,8 @@ pub async fn create(
     .retry_after(1))
 }
 
-fn expectations(snapshot: &FleetSnapshot, tenant: &Tenant) -> Vec<Precondition> {
-    let mut expects = vec![snapshot.unchanged()];
+fn expectations(snapshot: &VersionedFleet, tenant: &Tenant) -> Vec<Precondition> {
+    let mut expects = vec![snapshot.expect_unchanged()];
     for slice in &tenant.slices {
         if let Some(shard) = snapshot.fleet.get(&slice.shard_id) {
             let tally = slices_on(shard.id.as_str());
@@ -104,7 +104,11 @@ fn expectations(snapshot: &FleetSnapshot, tenant: &Tenant) -> Vec<Precondition> 
 }
 
 /// Builds, checks and places the new tenant.
-fn place_tenant(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant) -> Result<Tenant> {
+fn place_tenant(
+    plane: &ControlPlane,
+    snapshot: &VersionedFleet,
+    new: &NewTenant,
+) -> Result<Tenant> {
     let now = plane.now();
     let mut tenant = Tenant {
         tenant_id: new.tenant_id.clone(),
@@ -144,7 +148,7 @@ fn place_tenant(plane: &ControlPlane, snapshot: &FleetSnapshot, new: &NewTenant)
 }
 
 /// Checks all fields that a caller may set.
-fn check(tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
+fn check(tenant: &Tenant, snapshot: &VersionedFleet) -> Result<()> {
     validate::name("/name", &tenant.name)?;
     if let Some(organisation) = &tenant.organisation {
         validate::name("/organisation", organisation)?;
@@ -157,7 +161,7 @@ fn check(tenant: &Tenant, snapshot: &FleetSnapshot) -> Result<()> {
 }
 
 /// Explains for each shard why it was ruled out.
-fn no_shard(snapshot: &FleetSnapshot, subject: &PlacementSubject) -> Error {
+fn no_shard(snapshot: &VersionedFleet, subject: &PlacementSubject) -> Error {
     const SHARDS_LISTED: usize = 8;
     let explanation = explain(&snapshot.fleet, subject);
     let mut reasons: Vec<String> = explanation

@@ -241,7 +241,7 @@ fn to_error(error: DeployError) -> Error {
                 .into_iter()
                 .take(PROBLEMS_MAX)
                 .fold(error, |error, problem| {
-                    error.at(&problem.path, problem.message)
+                    error.with_field(&problem.path, problem.message)
                 })
         }
         DeployError::Save(SaveDefinitionError::InvalidRecord(unfit)) => {

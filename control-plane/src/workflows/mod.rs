@@ -88,5 +88,5 @@ pub(crate) fn workflows(plane: &ControlPlane) -> Result<&Workflows> {
 pub(crate) fn store_unavailable(source: ExecutionStoreError) -> Error {
     let detail = "the execution store is unavailable";
     let error = Error::new(ErrorCode::Unavailable, detail);
-    error.because(source).retry_after(1)
+    error.with_source(source).retry_after(1)
 }

@@ -348,6 +348,6 @@ async fn a_straggler_keeps_the_source() {
     assert_eq!(fleet.owner().await, from);
     let signed = ended.migration.value.certificate.unwrap().certificate;
     assert_eq!((signed.differences, signed.stragglers), (3, 2));
-    let doubt = signed.doubt().unwrap();
+    let doubt = signed.describe_doubt().unwrap();
     assert!(doubt.contains("2 times a vote was read"), "{doubt}");
 }

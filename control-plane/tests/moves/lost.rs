@@ -76,11 +76,11 @@ async fn given_up(fleet: &TestFleet, (from, to, id): &(ShardId, ShardId, Migrati
     assert!(lost.after <= lost.accepted_at && lost.accepted_at <= lost.at);
     let finding = record.findings.last().unwrap();
     assert_eq!(finding.shard, *to);
-    assert!(finding.what.contains(&lost.told()), "{}", finding.what);
+    assert!(finding.what.contains(&lost.describe()), "{}", finding.what);
     let signed = record.certificate.clone().unwrap();
     verify(&signed, Some(&signed.public_key)).unwrap();
     assert_eq!(signed.certificate.given_up, Some(lost));
-    assert!(signed.certificate.doubt().unwrap().contains("given up"));
+    assert!(signed.certificate.describe_doubt().unwrap().contains("given up"));
     // The lost copy is kept, and takes no more votes when it is back.
     let epoch = record
         .certificate

@@ -56,7 +56,7 @@ async fn is_back(fleet: &TestFleet, (from, to, id): &(ShardId, ShardId, Migratio
     let signed = record.certificate.clone().unwrap();
     verify(&signed, Some(&signed.public_key)).unwrap();
     assert_eq!(
-        signed.certificate.doubt(),
+        signed.certificate.describe_doubt(),
         None,
         "it proves that all is there"
     );
