@@ -1,17 +1,17 @@
 //! Workflow definitions, for people.
 
 use ballast_domain::Timestamp;
-use ballast_state_machines::definitions::BuiltIn;
-use ballast_state_machines::language::{Definition, Problem};
+use ballast_state_machines::definitions::BuiltInWorkflow;
+use ballast_state_machines::language::{Definition, DefinitionProblem};
 use serde::Deserialize;
 
 use crate::output::Screen;
-use crate::table::{self, Table, clean, moment, moment_long};
+use crate::table::{self, Table, moment, moment_long, sanitize};
 
 /// A workflow of a running instance.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Workflow {
+pub(crate) struct WorkflowBody {
     workflow: String,
     #[serde(default)]
     built_in: bool,
@@ -25,31 +25,31 @@ pub(crate) struct Workflow {
 
 /// A workflow that was deployed, with what is likely a mistake in it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Deployed {
+pub(crate) struct DeployedBody {
     #[serde(flatten)]
-    workflow: Workflow,
+    workflow: WorkflowBody,
     #[serde(default)]
-    problems: Vec<Remark>,
+    problems: Vec<ProblemBody>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Remark {
+struct ProblemBody {
     path: String,
     code: String,
     message: String,
 }
 
 /// Whether it can be started, in few words.
-fn readiness(workflow: &Workflow) -> String {
+fn describe_readiness(workflow: &WorkflowBody) -> String {
     match workflow.missing_handlers.as_slice() {
         [] => "yes".to_owned(),
-        [one] => format!("no: nothing does {one}"),
-        [one, rest @ ..] => format!("no: nothing does {one} and {} more", rest.len()),
+        [one] => format!("no: no handler for {one}"),
+        [one, rest @ ..] => format!("no: no handler for {one} and {} more", rest.len()),
     }
 }
 
 /// The workflows of a running instance.
-pub(crate) fn table(screen: &Screen, workflows: &[Workflow]) -> String {
+pub(crate) fn workflow_table(screen: &Screen, workflows: &[WorkflowBody]) -> String {
     let columns = ["workflow", "can start", "deployed", "what it does"];
     let mut table = Table::new(screen, &columns);
     for workflow in workflows {
@@ -60,34 +60,34 @@ pub(crate) fn table(screen: &Screen, workflows: &[Workflow]) -> String {
         };
         let row = [
             workflow.workflow.clone(),
-            readiness(workflow),
+            describe_readiness(workflow),
             deployed,
             workflow.comment.clone().unwrap_or_default(),
         ];
         if workflow.missing_handlers.is_empty() {
-            table.row(row);
+            table.add_row(row);
         } else {
-            table.faint(row);
+            table.add_dimmed_row(row);
         }
     }
-    table.text()
+    table.render()
 }
 
 /// All about one of them.
-pub(crate) fn facts(screen: &Screen, workflow: &Workflow) -> String {
+pub(crate) fn workflow_facts(screen: &Screen, workflow: &WorkflowBody) -> String {
     let lacking = &workflow.missing_handlers;
     let from = if workflow.built_in {
         "Ballast itself"
     } else {
         "a deployed file"
     };
-    table::facts(
+    table::fact_list(
         screen,
         &[
             ("workflow", Some(workflow.workflow.clone())),
             ("what it does", workflow.comment.clone()),
             ("comes from", Some(from.to_owned())),
-            ("can start", Some(readiness(workflow))),
+            ("can start", Some(describe_readiness(workflow))),
             ("lacking", (!lacking.is_empty()).then(|| lacking.join(", "))),
             ("begins with", Some(workflow.start_at.clone())),
             (
@@ -100,41 +100,46 @@ pub(crate) fn facts(screen: &Screen, workflow: &Workflow) -> String {
 }
 
 /// One line on a workflow that was deployed.
-pub(crate) fn deployed(_: &Screen, body: &Deployed) -> String {
+pub(crate) fn describe_deployed(_: &Screen, body: &DeployedBody) -> String {
     let workflow = &body.workflow;
     format!(
         "deployed workflow {}; it begins with {}",
-        clean(&workflow.workflow),
-        clean(&workflow.start_at)
+        sanitize(&workflow.workflow),
+        sanitize(&workflow.start_at)
     )
 }
 
 /// What is likely a mistake.
-pub(crate) fn warnings(screen: &Screen, body: &Deployed) -> Vec<String> {
-    let told = |remark: &Remark| {
-        let Remark {
+pub(crate) fn list_warnings(screen: &Screen, body: &DeployedBody) -> Vec<String> {
+    let told = |remark: &ProblemBody| {
+        let ProblemBody {
             path,
             code,
             message,
         } = remark;
-        let told = clean(&format!("{path}: {message} [{code}]"));
+        let told = sanitize(&format!("{path}: {message} [{code}]"));
         format!("{} {told}", screen.bold("warning:"))
     };
     body.problems.iter().map(told).collect()
 }
 
 /// The workflows that come with Ballast.
-pub(crate) fn built_in(screen: &Screen, known: &[(BuiltIn, Definition)]) -> String {
+pub(crate) fn built_in_table(screen: &Screen, known: &[(BuiltInWorkflow, Definition)]) -> String {
     let mut table = Table::new(screen, &["workflow", "what it does"]);
     for (known, definition) in known {
         let comment = definition.comment().unwrap_or_default();
-        table.row([known.name.to_owned(), comment.to_owned()]);
+        table.add_row([known.name.to_owned(), comment.to_owned()]);
     }
-    table.text()
+    table.render()
 }
 
 /// What is wrong with a definition.
-pub(crate) fn problems(screen: &Screen, file: &str, valid: bool, problems: &[Problem]) -> String {
+pub(crate) fn describe_problems(
+    screen: &Screen,
+    file: &str,
+    valid: bool,
+    problems: &[DefinitionProblem],
+) -> String {
     let mut lines = Vec::new();
     for problem in problems {
         let kind = if problem.is_error() {
@@ -161,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_can_be_started_is_told() {
-        let workflows: Vec<Workflow> = serde_json::from_value(json!([
+        let workflows: Vec<WorkflowBody> = serde_json::from_value(json!([
             {"workflow": "copy", "builtIn": false, "startAt": "Copy", "definitionHash": "ab",
              "deployedAt": "2026-11-16T09:29:00Z", "missingHandlers": []},
             {"workflow": "move-tenant", "builtIn": true, "comment": "Moves a tenant",
@@ -171,11 +176,11 @@ mod tests {
         .unwrap();
         insta::assert_snapshot!(
             "workflows_of_an_instance",
-            table(&Screen::plain(), &workflows)
+            workflow_table(&Screen::plain(), &workflows)
         );
         insta::assert_snapshot!(
             "a_workflow_that_cannot_start",
-            facts(&Screen::plain(), &workflows[1])
+            workflow_facts(&Screen::plain(), &workflows[1])
         );
     }
 }

@@ -3,59 +3,60 @@
 
 use std::path::Path;
 
-use ballast_state_machines::definitions::BuiltIn;
-use ballast_state_machines::language::{Checked, Problem, check};
+use ballast_state_machines::definitions::BuiltInWorkflow;
+use ballast_state_machines::language::{CheckedDefinition, DefinitionProblem, check};
 use serde::Serialize;
 use serde_json::json;
 
-use super::files::{read, tell};
+use super::files::{print_json, read_text};
 use super::graph::built_in_names;
-use crate::failure::{Failure, Verdict};
+use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
 use crate::view::workflows;
 
 /// What `check` answers.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct CheckResult<'a> {
     valid: bool,
-    problems: &'a [Problem],
+    problems: &'a [DefinitionProblem],
 }
 
 /// Checks a file, or a workflow that comes with Ballast.
-pub(super) fn checked(file: &Path, screen: &Screen) -> Result<Verdict, Failure> {
-    let known = file.to_str().and_then(BuiltIn::find);
-    let text = match known.map_or_else(|| read(file), |known| Ok(known.text.to_owned())) {
+pub(super) fn check_definition(file: &Path, screen: &Screen) -> Result<CommandOutcome, CliError> {
+    let known = file.to_str().and_then(BuiltInWorkflow::find);
+    let text = match known.map_or_else(|| read_text(file), |known| Ok(known.text.to_owned())) {
         Ok(text) => text,
         // Whoever reads JSON gets JSON, whatever became of the file.
         Err(why) if screen.json => {
             let problem = json!({"path": "", "code": "unreadable-file", "severity": "error",
                 "message": why});
-            tell(screen, &json!({"valid": false, "problems": [problem]}))?;
-            return Ok(Verdict::Negative);
+            print_json(screen, &json!({"valid": false, "problems": [problem]}))?;
+            return Ok(CommandOutcome::Negative);
         }
         Err(why) => return Err(unreadable(why)),
     };
-    let Checked { problems, .. } = check(&text);
-    let valid = !problems.iter().any(Problem::is_error);
+    let CheckedDefinition { problems, .. } = check(&text);
+    let valid = !problems.iter().any(DefinitionProblem::is_error);
     if screen.json {
         let problems = &problems;
-        tell(screen, &Answer { valid, problems })?;
+        print_json(screen, &CheckResult { valid, problems })?;
     } else {
-        let text = workflows::problems(screen, &file.display().to_string(), valid, &problems);
+        let text =
+            workflows::describe_problems(screen, &file.display().to_string(), valid, &problems);
         screen.data(text.as_bytes())?;
     }
     Ok(if valid {
-        Verdict::Done
+        CommandOutcome::Done
     } else {
-        Verdict::Negative
+        CommandOutcome::Negative
     })
 }
 
-fn unreadable(why: String) -> Failure {
+fn unreadable(why: String) -> CliError {
     let next = format!(
-        "Give a file, - for the standard input, or a workflow that comes with Ballast: {}.",
+        "Give a file, - for standard input, or a built-in workflow: {}.",
         built_in_names()
     );
-    let title = "There is no definition to check";
-    Failure::refused_here("unreadable-file", title, why, &next)
+    let title = "No definition to check";
+    CliError::rejected_locally("unreadable-file", title, why, &next)
 }

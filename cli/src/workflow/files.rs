@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output::Screen;
 
 /// More than any definition or file of cases has any use for.
@@ -15,17 +15,17 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Prints JSON: for a person with line breaks, for a program on one line.
-pub(crate) fn tell(screen: &Screen, answer: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn print_json(screen: &Screen, answer: &impl Serialize) -> Result<(), CliError> {
     let json = if screen.terminal {
         serde_json::to_vec_pretty(answer)
     } else {
         serde_json::to_vec(answer)
     };
-    screen.data(&json.map_err(|error| Failure::local(error.to_string()))?)
+    screen.data(&json.map_err(|error| CliError::local(error.to_string()))?)
 }
 
 /// The text of a file, or of the standard input.
-pub(crate) fn read(file: &Path) -> Result<String, String> {
+pub(crate) fn read_text(file: &Path) -> Result<String, String> {
     let cannot = |error: std::io::Error| format!("{} cannot be read: {error}", file.display());
     let mut bytes = Vec::new();
     let read = if file == Path::new("-") {

@@ -3,43 +3,43 @@
 use std::path::Path;
 
 use ballast_domain::error::FieldProblem;
-use ballast_state_machines::definitions::{self, BuiltIn, is_helper};
+use ballast_state_machines::definitions::{self, BuiltInWorkflow, is_helper};
 use ballast_state_machines::language::draw::{self, Marks};
-use ballast_state_machines::language::{Code, Definition, Problem};
+use ballast_state_machines::language::{Definition, DefinitionProblem, ProblemCode};
 use serde_json::json;
 
-use super::Format;
-use super::files::{read, tell};
+use super::DrawingFormat;
+use super::files::{print_json, read_text};
 use crate::Remote;
 use crate::client::Request;
-use crate::execution::body::{Definition as Body, Execution};
-use crate::execution::story::Story;
-use crate::execution::{definition_of, history_after};
-use crate::failure::{Failure, Verdict};
+use crate::execution::body::{DefinitionBody, Execution};
+use crate::execution::state_history::StateHistory;
+use crate::execution::{fetch_definition, fetch_history_after};
+use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
 
 /// Draws a workflow that comes with Ballast, one in a file, or one that is
 /// deployed.
-pub(super) async fn of_workflow(
+pub(super) async fn draw_workflow(
     workflow: &Path,
-    format: Format,
+    format: DrawingFormat,
     all: bool,
-    remote: impl FnOnce() -> Result<Remote, Failure>,
+    remote: impl FnOnce() -> Result<Remote, CliError>,
     screen: &Screen,
-) -> Result<Verdict, Failure> {
-    let known = workflow.to_str().and_then(BuiltIn::find);
+) -> Result<CommandOutcome, CliError> {
+    let known = workflow.to_str().and_then(BuiltInWorkflow::find);
     let parsed = match known {
         Some(known) => known.definition(),
-        None => match read(workflow) {
+        None => match read_text(workflow) {
             Ok(text) => Definition::parse(&text),
-            Err(why) => Definition::parse(&deployed(workflow, why, remote).await?),
+            Err(why) => Definition::parse(&fetch_deployed(workflow, why, remote).await?),
         },
     };
-    let definition = parsed.map_err(|problems| invalid(&problems))?;
+    let definition = parsed.map_err(|problems| invalid_definition(&problems))?;
     // Of somebody else's workflow nothing is taken for a helper.
     let folded = known.is_some() && !all;
     let marks = Marks::default().folding(&definition, |state| folded && is_helper(&state.kind));
-    drawn(&definition, &marks, format, screen)
+    print_drawing(&definition, &marks, format, screen)
 }
 
 /// The workflows that come with Ballast, in one line.
@@ -48,87 +48,87 @@ pub(super) fn built_in_names() -> String {
 }
 
 /// The definition of a workflow that is deployed, for want of a file.
-async fn deployed(
+async fn fetch_deployed(
     workflow: &Path,
     why: String,
-    remote: impl FnOnce() -> Result<Remote, Failure>,
-) -> Result<String, Failure> {
+    remote: impl FnOnce() -> Result<Remote, CliError>,
+) -> Result<String, CliError> {
     let asked = async {
         let name = workflow.to_str().unwrap_or_default();
         let request = Request::get(&["workflows", name]);
-        let body: Body = remote()?.client.send(request).await?.read()?;
-        Ok::<_, Failure>(body.definition.to_string())
+        let body: DefinitionBody = remote()?.client.send(request).await?.read()?;
+        Ok::<_, CliError>(body.definition.to_string())
     };
     asked.await.map_err(|_| {
         let next = format!(
-            "Give a file, a deployed workflow, or one of those that come with Ballast: {}.",
+            "Give a file, a deployed workflow, or a built-in workflow: {}.",
             built_in_names()
         );
-        let title = "There is no such workflow";
-        Failure::refused_here("workflow-not-found", title, why, &next)
+        let title = "Workflow not found";
+        CliError::rejected_locally("workflow-not-found", title, why, &next)
     })
 }
 
 /// Draws what an execution runs.
-pub(super) async fn of_execution(
+pub(super) async fn draw_execution(
     id: &str,
-    format: Format,
+    format: DrawingFormat,
     all: bool,
     remote: &Remote,
-) -> Result<Verdict, Failure> {
+) -> Result<CommandOutcome, CliError> {
     let client = &remote.client;
     let reply = client.send(Request::get(&["executions", id])).await?;
     let execution: Execution = reply.read()?;
-    let definition = definition_of(client, id).await?;
-    let mut story = Story::default();
-    for event in history_after(client, id, 0, execution.history_length).await? {
-        story.take(&event);
+    let definition = fetch_definition(client, id).await?;
+    let mut story = StateHistory::default();
+    for event in fetch_history_after(client, id, 0, execution.history_length).await? {
+        story.apply(&event);
     }
-    let mut marks = story.marks(&execution, &definition);
+    let mut marks = story.drawing_marks(&execution, &definition);
     if all {
         marks.folded.clear();
     }
-    drawn(&definition, &marks, format, &remote.screen)
+    print_drawing(&definition, &marks, format, &remote.screen)
 }
 
-pub(super) fn invalid(problems: &[Problem]) -> Failure {
-    let is_valid = !problems.iter().any(Problem::is_error);
+pub(super) fn invalid_definition(problems: &[DefinitionProblem]) -> CliError {
+    let is_valid = !problems.iter().any(DefinitionProblem::is_error);
     // One that is valid lacks what its substitutions stand for.
     let told = problems
         .iter()
-        .filter(|problem| problem.is_error() || is_valid && problem.code == Code::Unfilled);
+        .filter(|problem| problem.is_error() || is_valid && problem.code == ProblemCode::Unfilled);
     let places = told.clone().map(|problem| FieldProblem {
         pointer: problem.path.clone(),
         message: problem.message.clone(),
     });
     let places = places.collect();
     let told: Vec<_> = told.map(ToString::to_string).collect();
-    let next = "ballast workflow check FILE tells everything that is wrong with it.";
-    Failure::refused_here(
+    let next = "ballast workflow check FILE lists every problem.";
+    CliError::rejected_locally(
         "invalid-definition",
-        "The definition is not valid",
+        "Invalid definition",
         told.join("\n"),
         next,
     )
-    .at(places)
+    .with_field_problems(places)
 }
 
-fn drawn(
+fn print_drawing(
     definition: &Definition,
     marks: &Marks,
-    format: Format,
+    format: DrawingFormat,
     screen: &Screen,
-) -> Result<Verdict, Failure> {
+) -> Result<CommandOutcome, CliError> {
     let drawn = match format {
-        Format::Text => draw::text(definition, marks),
-        Format::Mermaid => draw::mermaid(definition, marks),
-        Format::Dot => draw::dot(definition, marks),
+        DrawingFormat::Text => draw::text(definition, marks),
+        DrawingFormat::Mermaid => draw::mermaid(definition, marks),
+        DrawingFormat::Dot => draw::dot(definition, marks),
     };
     if screen.json {
         let source = definition.source();
-        tell(screen, &json!({"drawing": drawn, "definition": source}))?;
+        print_json(screen, &json!({"drawing": drawn, "definition": source}))?;
     } else {
         screen.data(drawn.as_bytes())?;
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -13,12 +13,12 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-pub(crate) use deploy::{Source, deploy};
+pub(crate) use deploy::{DefinitionFile, deploy};
 
-use super::args::Paging;
+use super::args::PagingArgs;
 use super::client::Request;
 use super::confirm::confirm;
-use super::failure::{Failure, Verdict};
+use super::failure::{CliError, CommandOutcome};
 use super::globals::Globals;
 use super::output::Screen;
 use super::view::{self, workflows};
@@ -28,11 +28,11 @@ use super::{Remote, help};
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::WORKFLOW)]
 pub(crate) enum WorkflowCommand {
-    /// List the workflows of the running instance, or those that come with Ballast
+    /// List the workflows of the running instance, or the built-in ones
     #[command(after_help = help::WORKFLOW_LIST)]
     List {
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
     /// Show a workflow of the running instance
     #[command(after_help = help::WORKFLOW_SHOW)]
@@ -40,57 +40,57 @@ pub(crate) enum WorkflowCommand {
         /// Its name
         name: String,
     },
-    /// Hand a definition to the running instance, so that it can be started
+    /// Deploy a definition to the running instance
     #[command(after_help = help::WORKFLOW_DEPLOY)]
     Deploy {
-        /// The file, or - for the standard input
+        /// The file, or - for standard input
         file: PathBuf,
-        /// Its name; that of the file when absent
+        /// Its name [default: the file's name]
         #[arg(long)]
         name: Option<String>,
-        /// Why: kept with the change in the audit log
+        /// Reason, recorded in the audit log
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Take a workflow away: nothing is started under its name any more
+    /// Remove a workflow; it can no longer be started
     #[command(after_help = help::WORKFLOW_REMOVE)]
     Remove {
         /// The workflow
         name: String,
-        /// Do not ask
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
-        /// Why: kept with the change in the audit log
+        /// Reason, recorded in the audit log
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Check a definition: everything that is wrong with it, and where
+    /// Check a definition and report every problem with its place
     #[command(after_help = help::WORKFLOW_CHECK)]
     Check {
-        /// The file, or - for the standard input, or the name of one that comes with Ballast
+        /// The file, or - for standard input, or the name of a built-in workflow
         #[arg(value_name = "NAME|FILE")]
         file: PathBuf,
     },
-    /// Draw a definition, or an execution with where it stands
+    /// Draw a definition, or an execution with its position
     #[command(after_help = help::WORKFLOW_GRAPH)]
     Graph {
-        /// The name of a workflow, or a file, or - for the standard input
+        /// A workflow's name, or a file, or - for standard input
         #[arg(value_name = "NAME|FILE", required_unless_present = "execution")]
         workflow: Option<PathBuf>,
-        /// Draw what this execution runs, and mark where it stands
+        /// Draw the definition of this execution and mark its position
         #[arg(long, value_name = "ID", conflicts_with = "workflow")]
         execution: Option<String>,
-        /// How it is drawn
+        /// Output format
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
-        /// Draw every state, also those that only lead from one step to the next
+        format: DrawingFormat,
+        /// Draw every state, helper states included
         #[arg(long)]
         all: bool,
     },
     /// Run a definition with the task results of a case, on a simulated clock
     #[command(after_help = help::WORKFLOW_TEST)]
     Test {
-        /// The file with a case, or with several under "cases"; - for the standard input
+        /// The file with a case, or with several under "cases"; - for standard input
         #[arg(value_name = "CASE")]
         file: PathBuf,
     },
@@ -98,7 +98,7 @@ pub(crate) enum WorkflowCommand {
 
 /// How a definition is drawn.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum DrawingFormat {
     /// For a terminal
     #[default]
     Text,
@@ -109,39 +109,43 @@ pub(crate) enum Format {
 }
 
 impl WorkflowCommand {
-    /// Does it.
-    pub(crate) async fn run(self, globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(
+        self,
+        globals: &Globals,
+        screen: &Screen,
+    ) -> Result<CommandOutcome, CliError> {
         let remote = || Remote::new(globals, screen);
         match self {
             Self::List { paging } => list::list(remote(), &paging, screen).await,
             Self::Show { name } => {
                 let request = Request::get(&["workflows", &name]);
                 let reply = remote()?.client.send(request).await?;
-                view::show(screen, &reply, workflows::facts)?;
-                Ok(Verdict::Done)
+                view::show(screen, &reply, workflows::workflow_facts)?;
+                Ok(CommandOutcome::Done)
             }
             Self::Deploy { file, name, reason } => {
-                let source = Source::of(&file, name)?;
+                let source = DefinitionFile::read(&file, name)?;
                 let reply = deploy(&remote()?, &source, reason).await?;
-                view::show(screen, &reply, workflows::deployed)?;
-                Ok(Verdict::Done)
+                view::show(screen, &reply, workflows::describe_deployed)?;
+                Ok(CommandOutcome::Done)
             }
             Self::Remove { name, yes, reason } => {
-                confirm(screen, yes, &format!("take the workflow {name} away"))?;
+                confirm(screen, yes, &format!("remove workflow {name}"))?;
                 let request = Request::delete(&["workflows", &name]).query("reason", reason);
                 let reply = remote()?.client.send(request).await?;
                 view::show::<serde_json::Value>(screen, &reply, |_, _| {
-                    format!("the workflow {name} is taken away")
+                    format!("removed workflow {name}")
                 })?;
-                Ok(Verdict::Done)
+                Ok(CommandOutcome::Done)
             }
-            Self::Check { file } => check::checked(&file, screen),
+            Self::Check { file } => check::check_definition(&file, screen),
             Self::Graph {
                 workflow: Some(workflow),
                 format,
                 all,
                 ..
-            } => graph::of_workflow(&workflow, format, all, remote, screen).await,
+            } => graph::draw_workflow(&workflow, format, all, remote, screen).await,
             Self::Graph {
                 execution,
                 format,
@@ -149,9 +153,9 @@ impl WorkflowCommand {
                 ..
             } => {
                 let id = execution.unwrap_or_default();
-                graph::of_execution(&id, format, all, &remote()?).await
+                graph::draw_execution(&id, format, all, &remote()?).await
             }
-            Self::Test { file } => trial::test(&file, screen),
+            Self::Test { file } => trial::run_cases(&file, screen),
         }
     }
 }

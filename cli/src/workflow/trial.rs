@@ -2,36 +2,37 @@
 
 use std::path::Path;
 
-use ballast_state_machines::trial::{self, Case, File, Trial};
+use ballast_state_machines::trial::{self, CaseFile, TestCase, TrialResult};
 use serde::Serialize;
 use serde_json::json;
 
-use super::files::{read, tell};
-use crate::failure::{Failure, Verdict};
+use super::files::{print_json, read_text};
+use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
 
 /// Runs what a file holds, and judges it.
-pub(super) fn test(file: &Path, screen: &Screen) -> Result<Verdict, Failure> {
-    let parsed = read(file).and_then(|text| File::parse(&text).map_err(|bad| bad.to_string()));
+pub(super) fn run_cases(file: &Path, screen: &Screen) -> Result<CommandOutcome, CliError> {
+    let parsed =
+        read_text(file).and_then(|text| CaseFile::parse(&text).map_err(|bad| bad.to_string()));
     match parsed {
-        Ok(File::One(case)) => one(&case, screen),
-        Ok(File::Many(cases)) => many(&cases, screen),
-        Err(why) => unusable(screen, &why),
+        Ok(CaseFile::One(case)) => run_case(&case, screen),
+        Ok(CaseFile::Many(cases)) => run_case_list(&cases, screen),
+        Err(why) => report_unusable(screen, &why),
     }
 }
 
-fn unusable(screen: &Screen, why: &str) -> Result<Verdict, Failure> {
+fn report_unusable(screen: &Screen, why: &str) -> Result<CommandOutcome, CliError> {
     let answer = json!({"status": "UNUSABLE", "error": "unusable-case", "cause": why,
         "statesEntered": [], "events": []});
-    tell(screen, &answer)?;
-    Ok(Verdict::Unusable)
+    print_json(screen, &answer)?;
+    Ok(CommandOutcome::Unusable)
 }
 
 /// What `test` answers for one case.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct CaseResult<'a> {
     #[serde(flatten)]
-    outcome: &'a Trial,
+    outcome: &'a TrialResult,
     /// How it is not as expected.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     differences: &'a [String],
@@ -40,44 +41,44 @@ struct Answer<'a> {
     remarks: &'a [String],
 }
 
-fn one(case: &Case, screen: &Screen) -> Result<Verdict, Failure> {
+fn run_case(case: &TestCase, screen: &Screen) -> Result<CommandOutcome, CliError> {
     let trial = match trial::run(case) {
         Ok(trial) => trial,
-        Err(bad) => return unusable(screen, &bad.to_string()),
+        Err(bad) => return report_unusable(screen, &bad.to_string()),
     };
     let different = trial::differences(case, &trial);
     let remarks = remarks(&trial);
-    let answer = Answer {
+    let answer = CaseResult {
         outcome: &trial,
         differences: &different,
         remarks: &remarks,
     };
-    tell(screen, &answer)?;
+    print_json(screen, &answer)?;
     for remark in &remarks {
         screen.hint(&format!("note: {remark}"));
     }
     for difference in &different {
         screen.hint(&format!("{} {difference}", screen.red("not as expected:")));
     }
-    Ok(met(&different))
+    Ok(judge(&different))
 }
 
 /// What a case's author should look at, whether it passed or not.
-fn remarks(trial: &Trial) -> Vec<String> {
-    [trial.remarks.as_slice(), &trial.idle].concat()
+fn remarks(trial: &TrialResult) -> Vec<String> {
+    [trial.remarks.as_slice(), &trial.unused].concat()
 }
 
-fn met(different: &[String]) -> Verdict {
+fn judge(different: &[String]) -> CommandOutcome {
     if different.is_empty() {
-        Verdict::Done
+        CommandOutcome::Done
     } else {
-        Verdict::Negative
+        CommandOutcome::Negative
     }
 }
 
 /// What `test` answers for a file with several cases.
 #[derive(Serialize)]
-struct Summary {
+struct CaseSummary {
     cases: usize,
     passed: usize,
     failed: usize,
@@ -93,10 +94,10 @@ struct FailedCase {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remarks: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Trial>,
+    outcome: Option<TrialResult>,
 }
 
-fn many(cases: &[Case], screen: &Screen) -> Result<Verdict, Failure> {
+fn run_case_list(cases: &[TestCase], screen: &Screen) -> Result<CommandOutcome, CliError> {
     let mut failures = Vec::new();
     for (place, case) in cases.iter().enumerate() {
         let id = case.id.clone().unwrap_or_else(|| format!("#{place}"));
@@ -114,18 +115,18 @@ fn many(cases: &[Case], screen: &Screen) -> Result<Verdict, Failure> {
             });
         }
     }
-    let summary = Summary {
+    let summary = CaseSummary {
         cases: cases.len(),
         passed: cases.len() - failures.len(),
         failed: failures.len(),
         failing: failures.iter().map(|failed| failed.id.clone()).collect(),
         failures,
     };
-    tell(screen, &summary)?;
+    print_json(screen, &summary)?;
     screen.hint(&format!("{} of {} passed", summary.passed, summary.cases));
     Ok(if summary.failed == 0 {
-        Verdict::Done
+        CommandOutcome::Done
     } else {
-        Verdict::Negative
+        CommandOutcome::Negative
     })
 }

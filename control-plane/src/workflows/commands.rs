@@ -75,7 +75,7 @@ impl SignalRequest {
             }),
             (None, None) => {
                 let error = Error::invalid_field("", "it has neither output nor error");
-                Err(error.next("Send output if the task succeeded, error and cause if it failed."))
+                Err(error.with_next_step("Send output if the task succeeded, error and cause if it failed."))
             }
             _ => Err(Error::invalid_field(
                 "/output",
@@ -256,13 +256,13 @@ fn find_waiting_task(
         (several, Some(state)) => {
             let detail = format!("{} tasks of {state} wait for a signal", several.len());
             let error = Error::new(ErrorCode::NothingWaits, detail);
-            Err(error.next("Specify the task by its token."))
+            Err(error.with_next_step("Specify the task by its token."))
         }
         (several, None) => {
             let states: Vec<_> = several.iter().map(|at| at.state.as_str()).collect();
             let detail = format!("several tasks wait for a signal: {}", states.join(", "));
             let error = Error::new(ErrorCode::NothingWaits, detail);
-            Err(error.next("Specify the state of the task."))
+            Err(error.with_next_step("Specify the state of the task."))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ballast_domain::error::did_you_mean;
+use ballast_domain::error::suggest_nearest;
 use ballast_domain::{Error, ErrorCode, Result, Timestamp};
 use ballast_state_machines::definitions::{self as built_in, BuiltInWorkflow};
 use ballast_state_machines::engine::{DeployError, Engine, MissingHandlers};
@@ -163,7 +163,7 @@ pub async fn remove(plane: &ControlPlane, intent: &Intent, name: &str) -> Result
     if BuiltInWorkflow::find(name).is_some() {
         let detail = format!("{name} is built in and cannot be removed");
         return Err(Error::new(ErrorCode::WorkflowBuiltIn, detail)
-            .next("Deploy a workflow under another name instead."));
+            .with_next_step("Deploy a workflow under another name instead."));
     }
     let Some(known) = find_deployed(engine, name).await? else {
         return Err(not_found(plane, name).await);
@@ -215,7 +215,7 @@ fn workflow_body(engine: &Engine, name: &str, hash: &str, definition: &Definitio
 
 pub(super) async fn not_found(plane: &ControlPlane, name: &str) -> Error {
     let known = list(plane).await.unwrap_or_default();
-    let near = did_you_mean(name, known.iter().map(|known| known.workflow.as_str()));
+    let near = suggest_nearest(name, known.iter().map(|known| known.workflow.as_str()));
     let detail = format!("there is no workflow {name:?}{near}");
     Error::new(ErrorCode::WorkflowNotFound, detail)
 }

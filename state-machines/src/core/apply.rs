@@ -1,32 +1,34 @@
-//! One event, applied.
+//! Applies one event to an execution, and ends executions.
 
 use serde_json::{Map, Value, json};
 
-use super::event::{Begin, Event, TimedEvent};
-use super::execution::{Execution, InFlight, Status, Wakes};
+use super::event::{ExecutionEvent, ExecutionStart, TimedEvent};
+use super::execution::{Execution, ExecutionStatus, TaskInFlight, TimerTarget};
 use super::history::{Details, HistoryType};
+use super::interpreter::Interpreter;
 use super::resource::Resource;
 use super::run::{Failure, Phase, Run};
-use super::walk::Walk;
-use super::{Effect, Nested, Outcome, RunId, TaskId, TimerId, clock};
+use super::{Effect, EventOutcome, NestedStart, RunId, TaskId, TimerId, clock};
 use crate::data::{MILLISECONDS_MAX, REPLAY_MILLISECONDS_MAX, errors, pipeline};
 use crate::language::Definition;
 
 /// Applies an event to an execution.
 ///
-/// The same execution, event and time give the same outcome, unless a JSONata
-/// expression takes too long: the outcome says so. The effects are
-/// for the driver to carry out once the event is durable; should it crash
-/// before it has, [`Execution::outstanding`] says what is left to do.
+/// The result is deterministic in the execution, the event and the time, unless
+/// a JSONata expression times out; [`EventOutcome::is_out_of_time`] reports that.
+/// The driver performs the effects once the event is durable. If it crashes
+/// before that, [`Execution::outstanding`] lists what is left to do.
 ///
-/// An event that no longer matters changes nothing, and the outcome says so.
-pub fn apply(definition: &Definition, execution: &mut Execution, at: TimedEvent) -> Outcome {
+/// An event that is stale or repeated changes nothing; the outcome is then not
+/// `accepted`.
+pub fn apply(definition: &Definition, execution: &mut Execution, at: TimedEvent) -> EventOutcome {
     apply_within(definition, execution, at, MILLISECONDS_MAX)
 }
 
-/// Applies an event that was applied before, to get where it led. What was
-/// evaluated in time then has more of it now.
-pub fn replay(definition: &Definition, execution: &mut Execution, at: TimedEvent) -> Outcome {
+/// Applies an event from the journal again, to restore the execution. Expressions
+/// get a longer time limit than in [`apply`], so that a slower machine does not
+/// decide otherwise.
+pub fn replay(definition: &Definition, execution: &mut Execution, at: TimedEvent) -> EventOutcome {
     apply_within(definition, execution, at, REPLAY_MILLISECONDS_MAX)
 }
 
@@ -35,74 +37,80 @@ fn apply_within(
     execution: &mut Execution,
     at: TimedEvent,
     milliseconds_max: u64,
-) -> Outcome {
-    // Clocks go back now and then. Executions do not.
+) -> EventOutcome {
+    // The wall clock may step back; the time of an execution never does.
     let now = at.at_ms.max(execution.changed_at_ms);
-    let mut walk = Walk::new(definition, execution, now);
+    let mut walk = Interpreter::new(definition, execution, now);
     walk.milliseconds_max = milliseconds_max;
-    if !walk.take(at.event) {
-        return Outcome::default();
+    if !walk.handle_event(at.event) {
+        return EventOutcome::default();
     }
     walk.execution.changed_at_ms = now;
-    walk.go_on();
+    walk.run_turns();
     walk.into_outcome()
 }
 
-impl Walk<'_> {
-    /// Takes an event in; whether it mattered.
-    fn take(&mut self, event: Event) -> bool {
+impl Interpreter<'_> {
+    /// Handles an event. Returns whether it changed anything.
+    fn handle_event(&mut self, event: ExecutionEvent) -> bool {
         match (self.execution.status, event) {
-            (Status::Pending, Event::Begun(begin)) => self.begin(*begin),
-            (Status::Running, event) => return self.take_running(event),
+            (ExecutionStatus::Pending, ExecutionEvent::Begun(begin)) => {
+                self.start_execution(*begin)
+            }
+            (ExecutionStatus::Running, event) => return self.handle_running_event(event),
             _ => return false,
         }
         true
     }
 
-    fn take_running(&mut self, event: Event) -> bool {
+    fn handle_running_event(&mut self, event: ExecutionEvent) -> bool {
         match event {
-            Event::Begun(_) => false,
-            Event::TaskStarted { task } => self.started(task),
-            Event::TaskSubmitted { task, output } => self.submitted(task, &output),
-            Event::TaskSucceeded { task, output } => self.succeeded(task, output),
-            Event::TaskFailed { task, error, cause } => {
-                self.failed(task, Failure::new(error, cause), false)
+            ExecutionEvent::Begun(_) => false,
+            ExecutionEvent::TaskStarted { task } => self.handle_task_started(task),
+            ExecutionEvent::TaskSubmitted { task, output } => {
+                self.handle_task_submitted(task, &output)
             }
-            Event::TaskTimedOut { task, heartbeat } => {
+            ExecutionEvent::TaskSucceeded { task, output } => {
+                self.handle_task_succeeded(task, output)
+            }
+            ExecutionEvent::TaskFailed { task, error, cause } => {
+                self.handle_task_failed(task, Failure::new(error, cause), false)
+            }
+            ExecutionEvent::TaskTimedOut { task, heartbeat } => {
                 let failure = Failure {
                     error: Some(super::errors::TIMEOUT.to_owned()),
                     cause: None,
                     is_heartbeat: heartbeat,
                 };
-                self.failed(task, failure, true)
+                self.handle_task_failed(task, failure, true)
             }
-            Event::TimerFired { timer } => self.fired(timer),
-            Event::Continued { turn } => {
+            ExecutionEvent::TimerFired { timer } => self.handle_timer(timer),
+            ExecutionEvent::Continued { turn } => {
                 let awaited = self.execution.awaited_turn == Some(turn);
                 if awaited {
                     self.execution.awaited_turn = None;
                 }
                 awaited
             }
-            Event::Paused => !std::mem::replace(&mut self.execution.is_paused, true),
-            Event::Resumed => std::mem::replace(&mut self.execution.is_paused, false),
-            Event::Failed { error, cause } => {
-                self.end_badly(Status::Failed, 0, Failure::new(error, cause));
+            ExecutionEvent::Paused => !std::mem::replace(&mut self.execution.is_paused, true),
+            ExecutionEvent::Resumed => std::mem::replace(&mut self.execution.is_paused, false),
+            ExecutionEvent::Failed { error, cause } => {
+                self.end_with_failure(ExecutionStatus::Failed, 0, Failure::new(error, cause));
                 true
             }
-            Event::Cancelled { error, cause } => {
+            ExecutionEvent::Cancelled { error, cause } => {
                 let failure = Failure {
                     error,
                     cause,
                     is_heartbeat: false,
                 };
-                self.end_badly(Status::Aborted, 0, failure);
+                self.end_with_failure(ExecutionStatus::Aborted, 0, failure);
                 true
             }
         }
     }
 
-    fn begin(&mut self, begin: Begin) {
+    fn start_execution(&mut self, begin: ExecutionStart) {
         let too_large = pipeline::check_size(&begin.input, "the input").err();
         let machine_name = begin.machine.rsplit(':').next().unwrap_or_default();
         let mut context = Map::new();
@@ -111,7 +119,7 @@ impl Walk<'_> {
             json!({
                 "Id": begin.execution_id,
                 "Input": begin.input,
-                "StartTime": clock::written(begin.at_ms),
+                "StartTime": clock::to_iso8601(begin.at_ms),
                 "Name": begin.name,
                 "RoleArn": begin.role,
                 "RedriveCount": 0,
@@ -121,13 +129,13 @@ impl Walk<'_> {
             "StateMachine".to_owned(),
             json!({"Id": begin.machine, "Name": machine_name}),
         );
-        let details = Details::none()
-            .payload("input", &begin.input)
+        let details = Details::new()
+            .with_payload("input", &begin.input)
             .with("roleArn", begin.role);
         *self.execution = Execution {
             id: begin.execution_id,
             name: begin.name,
-            status: Status::Running,
+            status: ExecutionStatus::Running,
             begun_at_ms: begin.at_ms,
             seed: begin.seed,
             limits: begin.limits,
@@ -136,101 +144,104 @@ impl Walk<'_> {
             ..Execution::default()
         };
         self.budget = begin.limits.states_per_event_max.max(1);
-        self.record(0, HistoryType::ExecutionStarted, details);
+        self.record_event(0, HistoryType::ExecutionStarted, details);
         if let Some(fault) = too_large {
             let failure = Failure::new(fault.error, fault.cause);
-            return self.end_badly(Status::Failed, 0, failure);
+            return self.end_with_failure(ExecutionStatus::Failed, 0, failure);
         }
         let start = self.definition.start_at().to_owned();
-        // The first state follows nothing: not even the beginning, on AWS.
+        // As on AWS, the first state has no previous event, not even
+        // ExecutionStarted.
         let run = Run::new(None, start, begin.input, 0, false);
         self.add_run(run);
         if let Some(seconds) = self.definition.timeout_seconds() {
-            let at_ms = clock::later(begin.at_ms, seconds);
-            self.set_timer(at_ms, Wakes::Deadline);
+            let at_ms = clock::add_seconds(begin.at_ms, seconds);
+            self.set_timer(at_ms, TimerTarget::Deadline);
         }
     }
 
-    fn started(&mut self, task: TaskId) -> bool {
+    fn handle_task_started(&mut self, task: TaskId) -> bool {
         let Some(mut flight) = self.execution.tasks.remove(&task) else {
             return false;
         };
         let news = !flight.is_started;
-        self.write_started(&mut flight);
+        self.record_task_started(&mut flight);
         self.execution.tasks.insert(task, flight);
         news
     }
 
-    /// A task that answers was taken up, whether it said so or not.
-    fn write_started(&mut self, flight: &mut InFlight) {
+    /// Records that a task started, unless that is recorded already: a result
+    /// implies a start.
+    fn record_task_started(&mut self, flight: &mut TaskInFlight) {
         if !std::mem::replace(&mut flight.is_started, true) {
-            let started = Resource::of(&flight.order.resource).started();
-            self.write_of_task(flight.run, started);
+            let started = Resource::from_name(&flight.order.resource).started();
+            self.record_task_event(flight.run, started);
         }
     }
 
-    fn submitted(&mut self, task: TaskId, output: &Value) -> bool {
+    fn handle_task_submitted(&mut self, task: TaskId, output: &Value) -> bool {
         let Some(mut flight) = self.execution.tasks.remove(&task) else {
             return false;
         };
         let news = !flight.is_submitted;
         if news {
-            self.write_started(&mut flight);
+            self.record_task_started(&mut flight);
             flight.is_submitted = true;
             flight.submitted_at_ms = Some(self.now);
-            if Nested::of(&flight.order.resource).is_some() {
+            if NestedStart::from_resource(&flight.order.resource).is_some() {
                 let child = output.get("ExecutionArn").and_then(Value::as_str);
                 flight.child = child.map(str::to_owned);
             }
-            if let Some(submitted) = Resource::of(&flight.order.resource).submitted(output) {
-                self.write_of_task(flight.run, submitted);
+            if let Some(submitted) = Resource::from_name(&flight.order.resource).submitted(output) {
+                self.record_task_event(flight.run, submitted);
             }
         }
         self.execution.tasks.insert(task, flight);
         news
     }
 
-    fn succeeded(&mut self, task: TaskId, output: Value) -> bool {
-        // What a reader brings is not handed on as it is, and may be large.
+    fn handle_task_succeeded(&mut self, task: TaskId, output: Value) -> bool {
+        // The result of an item reader is not passed on as a payload, so the
+        // size limit does not apply.
         if !self.is_reading(task)
             && let Err(fault) = pipeline::check_size(&output, "the result")
         {
-            return self.failed(task, Failure::new(fault.error, fault.cause), false);
+            return self.handle_task_failed(task, Failure::new(fault.error, fault.cause), false);
         }
         let Some(mut flight) = self.execution.tasks.remove(&task) else {
             return false;
         };
-        self.write_started(&mut flight);
-        let succeeded = Resource::of(&flight.order.resource).succeeded(&output);
-        self.write_of_task(flight.run, succeeded);
-        self.wake(flight.run, |phase| match phase {
+        self.record_task_started(&mut flight);
+        let succeeded = Resource::from_name(&flight.order.resource).succeeded(&output);
+        self.record_task_event(flight.run, succeeded);
+        self.resume_run(flight.run, |phase| match phase {
             Phase::Reading(_) => Phase::Read(output),
             _ => Phase::Finished(output),
         });
         true
     }
 
-    fn failed(&mut self, task: TaskId, mut failure: Failure, timed_out: bool) -> bool {
+    fn handle_task_failed(&mut self, task: TaskId, mut failure: Failure, timed_out: bool) -> bool {
         let is_reading = self.is_reading(task);
         let Some(mut flight) = self.execution.tasks.remove(&task) else {
             return false;
         };
-        self.write_started(&mut flight);
-        let resource = Resource::of(&flight.order.resource);
+        self.record_task_started(&mut flight);
+        let resource = Resource::from_name(&flight.order.resource);
         let written = match timed_out {
             true => resource.timed_out(&failure),
             false => resource.failed(&failure),
         };
-        self.write_of_task(flight.run, written);
+        self.record_task_event(flight.run, written);
         if is_reading {
             failure.error = Some(super::errors::ITEM_READER_FAILED.to_owned());
-            let details = failure.details(Details::none());
+            let details = failure.details(Details::new());
             if let Some(mut run) = self.execution.runs.remove(&flight.run) {
-                self.write(&mut run, HistoryType::MapRunFailed, details);
+                self.record_run_event(&mut run, HistoryType::MapRunFailed, details);
                 self.execution.runs.insert(flight.run, run);
             }
         }
-        self.wake(flight.run, |_| Phase::Failing(failure));
+        self.resume_run(flight.run, |_| Phase::Failing(failure));
         true
     }
 
@@ -240,30 +251,31 @@ impl Walk<'_> {
         run.is_some_and(|run| matches!(run.phase, Phase::Reading(_)))
     }
 
-    /// Writes an event of a run's task. A reader's work is in no history.
-    fn write_of_task(&mut self, id: RunId, (kind, details): (HistoryType, Details)) {
+    /// Records a history event for a task of a run. Tasks of item readers have no
+    /// history.
+    fn record_task_event(&mut self, id: RunId, (kind, details): (HistoryType, Details)) {
         let Some(mut run) = self.execution.runs.remove(&id) else {
             return;
         };
         if !matches!(run.phase, Phase::Reading(_)) {
-            self.write(&mut run, kind, details);
+            self.record_run_event(&mut run, kind, details);
         }
         self.execution.runs.insert(id, run);
     }
 
-    fn fired(&mut self, timer: TimerId) -> bool {
+    fn handle_timer(&mut self, timer: TimerId) -> bool {
         let Some(alarm) = self.execution.timers.remove(&timer) else {
             return false;
         };
         match alarm.wakes {
-            Wakes::Deadline => {
+            TimerTarget::Deadline => {
                 let failure = Failure::new(
                     super::errors::TIMEOUT,
                     "the execution took longer than its definition allows",
                 );
-                self.end_badly(Status::TimedOut, 0, failure);
+                self.end_with_failure(ExecutionStatus::TimedOut, 0, failure);
             }
-            Wakes::Run(run) => self.wake(run, |phase| match phase {
+            TimerTarget::Run(run) => self.resume_run(run, |phase| match phase {
                 Phase::Waiting(_) => Phase::Finished(Value::Null),
                 _ => Phase::Trying,
             }),
@@ -271,36 +283,41 @@ impl Walk<'_> {
         true
     }
 
-    /// A run can go on.
-    fn wake(&mut self, id: RunId, next: impl FnOnce(&Phase) -> Phase) {
+    /// Puts a run into its next phase and makes it ready.
+    fn resume_run(&mut self, id: RunId, next: impl FnOnce(&Phase) -> Phase) {
         if let Some(run) = self.execution.runs.get_mut(&id) {
             run.phase = next(&run.phase);
             self.execution.ready.push_back(id);
         }
     }
 
-    /// Ends the execution well.
-    pub(super) fn end_well(&mut self, previous: u64, output: Value) {
-        let details = Details::none().payload("output", &output);
-        self.record(previous, HistoryType::ExecutionSucceeded, details);
+    /// Ends the execution as succeeded.
+    pub(super) fn succeed_execution(&mut self, previous: u64, output: Value) {
+        let details = Details::new().with_payload("output", &output);
+        self.record_event(previous, HistoryType::ExecutionSucceeded, details);
         self.execution.output = Some(output);
-        self.end(Status::Succeeded);
+        self.end_execution(ExecutionStatus::Succeeded);
     }
 
     /// Ends the execution with a failure.
-    pub(super) fn end_badly(&mut self, status: Status, previous: u64, failure: Failure) {
+    pub(super) fn end_with_failure(
+        &mut self,
+        status: ExecutionStatus,
+        previous: u64,
+        failure: Failure,
+    ) {
         let kind = match status {
-            Status::TimedOut => HistoryType::ExecutionTimedOut,
-            Status::Aborted => HistoryType::ExecutionAborted,
+            ExecutionStatus::TimedOut => HistoryType::ExecutionTimedOut,
+            ExecutionStatus::Aborted => HistoryType::ExecutionAborted,
             _ => HistoryType::ExecutionFailed,
         };
-        self.record(previous, kind, failure.details(Details::none()));
+        self.record_event(previous, kind, failure.details(Details::new()));
         self.execution.error = failure.error;
         self.execution.cause = failure.cause;
-        self.end(status);
+        self.end_execution(status);
     }
 
-    fn end(&mut self, status: Status) {
+    fn end_execution(&mut self, status: ExecutionStatus) {
         let execution = &mut *self.execution;
         execution.status = status;
         execution.is_paused = false;
@@ -309,7 +326,7 @@ impl Walk<'_> {
         execution.ready.clear();
         let tasks = std::mem::take(&mut execution.tasks);
         let timers = std::mem::take(&mut execution.timers);
-        // What was ordered by this very event need not be ordered.
+        // Drop effects that this same event created.
         self.effects.retain(|effect| match effect {
             Effect::RunTask(order) => !tasks.contains_key(&order.task),
             Effect::SetTimer { timer, .. } => !timers.contains_key(timer),
@@ -323,9 +340,9 @@ impl Walk<'_> {
         self.effects.push(Effect::Ended);
     }
 
-    pub(super) fn unknown_state(&mut self, state: &str) {
-        let cause = format!("the definition has no state {state:?}; was it exchanged for another?");
+    pub(super) fn fail_on_unknown_state(&mut self, state: &str) {
+        let cause = format!("the definition has no state {state:?}; was the definition replaced?");
         let failure = Failure::new(errors::RUNTIME, cause);
-        self.end_badly(Status::Failed, 0, failure);
+        self.end_with_failure(ExecutionStatus::Failed, 0, failure);
     }
 }

@@ -1,85 +1,84 @@
-//! What has to be done once an event is durable.
+//! The effects that the driver performs once an event is durable.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{HistoryEvent, TaskId, TimerId};
 
-/// What came of an event.
+/// The outcome of an event.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Outcome {
-    /// Whether it mattered. A late answer, a timer that was stopped, an event
-    /// that was applied before: they change nothing, and there is nothing to
-    /// be done and nothing to be written.
+pub struct EventOutcome {
+    /// Whether the event changed anything. Late results, stopped timers and
+    /// repeated events do not: they have no effects and need not be written.
     pub accepted: bool,
-    /// What has to be done, in this order.
+    /// The effects to perform, in this order.
     pub effects: Vec<Effect>,
-    /// What is added to the history.
+    /// The new history events.
     pub history: Vec<HistoryEvent>,
-    /// Whether an expression took too long. This alone hangs on the machine
-    /// and not on the event: whoever keeps events had better keep the
-    /// execution too, so that it is not evaluated again.
+    /// Whether an expression exceeded its time limit. Only this depends on the
+    /// speed of the machine and not on the event: store a snapshot of the
+    /// execution with the event, so that a replay does not evaluate it again.
     pub is_out_of_time: bool,
 }
 
-/// What has to be done.
+/// An effect to perform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
-    /// Have a task done, and tell how it went.
+    /// Run a task and report its result.
     RunTask(Box<RunTask>),
-    /// A task is no longer wanted. What it answers is ignored.
+    /// Stop a task. Its result is ignored.
     StopTask {
         /// The task.
         task: TaskId,
     },
-    /// Tell when this time has come.
+    /// Report when this time has come.
     SetTimer {
         /// The timer.
         timer: TimerId,
         /// The time, in milliseconds since 1970; it may have passed.
         at_ms: i64,
     },
-    /// A timer is no longer wanted.
+    /// Stop a timer.
     StopTimer {
         /// The timer.
         timer: TimerId,
     },
-    /// Apply [`Event::Continued`](super::Event::Continued) soon: there is more
+    /// Apply [`ExecutionEvent::Continued`](super::Event::Continued) soon: there is more
     /// to do than one event may.
     Continue {
-        /// Which time.
+        /// The number of the turn.
         turn: u64,
     },
     /// The execution has ended.
     Ended,
 }
 
-/// A task that is to be done.
+/// A task to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunTask {
     /// Its id: with the execution's id, the idempotency key.
     pub task: TaskId,
-    /// Who does it.
+    /// The resource that runs it.
     pub resource: String,
-    /// What it is given.
+    /// Its input.
     pub input: Value,
-    /// By what a callback names it.
+    /// The token by which a callback addresses it.
     pub token: String,
-    /// How often the state was tried before.
+    /// How many attempts of the state preceded this one.
     pub attempt: u64,
-    /// The state it is the work of.
+    /// The state that it belongs to.
     pub state: String,
-    /// The iterations it runs in, from the outside in.
+    /// The Map iterations around it, outermost first.
     pub iterations: Vec<Iteration>,
-    /// How long it may take, in milliseconds.
+    /// The timeout, in milliseconds.
     pub timeout_ms: Option<i64>,
-    /// How long it may be silent, in milliseconds.
+    /// The heartbeat timeout, in milliseconds.
     pub heartbeat_ms: Option<i64>,
-    /// On whose behalf it is done, as `Credentials` say.
+    /// `Credentials`: the role to run as.
     pub credentials: Option<Value>,
-    /// Whether it waits for a callback (`.waitForTaskToken`): then the answer
-    /// of whoever it is handed to is an
-    /// [`Event::TaskSubmitted`](super::Event::TaskSubmitted).
+    /// Whether it waits for a callback (`.waitForTaskToken`). The response of the
+    /// handler is then an
+    /// [`ExecutionEvent::TaskSubmitted`](super::Event::TaskSubmitted).
     pub waits_for_callback: bool,
 }
 
@@ -88,6 +87,6 @@ pub struct RunTask {
 pub struct Iteration {
     /// The Map.
     pub map: String,
-    /// Which item, from 0.
+    /// The index of the item, from 0.
     pub index: u64,
 }

@@ -1,13 +1,13 @@
 //! The names of the errors that states raise and handle, besides those of
 //! [data](crate::data::errors).
 
-/// Stands for every error but `States.Runtime`.
+/// Matches every error except `States.Runtime`.
 pub const ALL: &str = "States.ALL";
-/// A task failed. In a handler it stands for every error but `States.Timeout`.
+/// A task failed. In a handler it matches every error except `States.Timeout`.
 pub const TASK_FAILED: &str = "States.TaskFailed";
-/// A task, or an execution, took too long.
+/// A task or an execution exceeded its timeout.
 pub const TIMEOUT: &str = "States.Timeout";
-/// In a handler: a task was silent for too long. The error itself is
+/// In a handler: a task exceeded its heartbeat timeout. The error itself is
 /// `States.Timeout`.
 pub const HEARTBEAT_TIMEOUT: &str = "States.HeartbeatTimeout";
 /// No rule of a Choice holds, and it has no default.

@@ -1,15 +1,15 @@
-//! What may happen to an execution.
+//! The events that drive an execution.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{TaskId, TimerId};
 
-/// An event and when it happened. Time goes by these times alone.
+/// An event and when it happened. Executions know no other clock.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimedEvent {
     /// What happened.
-    pub event: Event,
+    pub event: ExecutionEvent,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
 }
@@ -17,38 +17,39 @@ pub struct TimedEvent {
 impl TimedEvent {
     /// An event at a time.
     #[must_use]
-    pub fn new(event: Event, at_ms: i64) -> Self {
+    pub fn new(event: ExecutionEvent, at_ms: i64) -> Self {
         Self { event, at_ms }
     }
 }
 
-/// What may happen to an execution. Journals hold these: a change of their
-/// JSON is a change of format.
+/// An event of an execution. Journals store these: a change of their JSON is a
+/// change of the stored format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Event {
-    /// It begins; the first event.
-    Begun(Box<Begin>),
-    /// A worker took up a task. It may be left out, and changes nothing: a task
-    /// is told as started when it is ordered.
+pub enum ExecutionEvent {
+    /// The execution starts; always the first event.
+    Begun(Box<ExecutionStart>),
+    /// A worker started a task. Optional: the history records a task as started
+    /// when it is scheduled.
     TaskStarted {
         /// The task.
         task: TaskId,
     },
-    /// A task that waits for another was handed over: its answer comes later.
+    /// A task that waits for a callback or a child execution was handed over; its
+    /// result follows later.
     TaskSubmitted {
         /// The task.
         task: TaskId,
-        /// What whoever took it over said.
+        /// The response of the receiver.
         output: Value,
     },
-    /// A task was done.
+    /// A task succeeded.
     TaskSucceeded {
         /// The task.
         task: TaskId,
         /// Its result.
         output: Value,
     },
-    /// A task was not done.
+    /// A task failed.
     TaskFailed {
         /// The task.
         task: TaskId,
@@ -57,35 +58,35 @@ pub enum Event {
         /// What happened.
         cause: String,
     },
-    /// A task took too long, or was silent for too long.
+    /// A task exceeded its timeout or its heartbeat timeout.
     TaskTimedOut {
         /// The task.
         task: TaskId,
-        /// Whether it was silent; otherwise it took too long.
+        /// Whether the heartbeat timeout expired, not the timeout of the task.
         heartbeat: bool,
     },
-    /// A time has come.
+    /// A timer is due.
     TimerFired {
         /// The timer.
         timer: TimerId,
     },
-    /// It shall go on with what was more than one event may do.
+    /// Continue with the work that exceeded the limit of the last event.
     Continued {
-        /// Which time: the number in [`Effect::Continue`](super::Effect::Continue).
+        /// The turn: the number in [`Effect::Continue`](super::Effect::Continue).
         turn: u64,
     },
-    /// It shall begin nothing new. Answers are taken, and kept.
+    /// Pause: start nothing new. Results of tasks are still accepted.
     Paused,
-    /// It shall go on.
+    /// Resume after a pause.
     Resumed,
-    /// It cannot go on: it ends as failed.
+    /// The engine cannot continue the execution; it ends as failed.
     Failed {
         /// The name of the error.
         error: String,
         /// Why.
         cause: String,
     },
-    /// It shall end.
+    /// Cancel the execution.
     Cancelled {
         /// The name of an error, if there is one.
         error: Option<String>,
@@ -94,53 +95,54 @@ pub enum Event {
     },
 }
 
-/// How an execution begins.
+/// The parameters of a new execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Begin {
+pub struct ExecutionStart {
     /// Its id, unique: `$$.Execution.Id`.
     pub execution_id: String,
     /// Its name: `$$.Execution.Name`.
     pub name: String,
-    /// The id of the machine: `$$.StateMachine.Id`. What stands behind its
-    /// last colon is `$$.StateMachine.Name`.
+    /// The id of the machine: `$$.StateMachine.Id`. The part after its last colon
+    /// is `$$.StateMachine.Name`.
     pub machine: String,
-    /// On whose behalf it runs: `$$.Execution.RoleArn`.
+    /// The role it runs as: `$$.Execution.RoleArn`.
     #[serde(default)]
     pub role: String,
-    /// What it is given.
+    /// The input.
     pub input: Value,
-    /// When it begins, in milliseconds since 1970.
+    /// The start time, in milliseconds since 1970.
     pub at_ms: i64,
-    /// What every random value is derived from.
+    /// The seed of all random values.
     pub seed: u64,
-    /// How far it may go.
+    /// The limits of the execution.
     #[serde(default)]
-    pub limits: Limits,
-    /// What started it, if that was a task of another execution.
+    pub limits: ExecutionLimits,
+    /// The task that started it, if another execution did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
+    pub origin: Option<ParentTask>,
 }
 
-/// The task that an execution was started by.
+/// The task of another execution that started this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
-    /// The execution that the task is of.
+pub struct ParentTask {
+    /// The execution that the task belongs to.
     pub execution: String,
-    /// The task's token, if it waits for the end.
+    /// The task's token, if the task waits for the end of the child.
     pub token: Option<String>,
-    /// How many executions are above this one.
+    /// The number of ancestors of this execution.
     pub depth: u32,
 }
 
-/// How far an execution may go.
+/// The limits of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Limits {
-    /// How many events its history may have; beyond, it fails. Those of a
-    /// distributed Map's runs are counted for each run.
+pub struct ExecutionLimits {
+    /// The maximum number of history events; beyond, the execution fails. For the
+    /// runs of a distributed Map the limit applies to each run.
     pub history_max: u64,
-    /// How many states are gone through for one event before it asks to be
-    /// continued: nothing hangs on a loop without an end.
+    /// How many states one event may run before the interpreter asks for
+    /// [`Continued`](ExecutionEvent::Continued). An endless loop thus blocks no
+    /// worker.
     pub states_per_event_max: u32,
     /// How many iterations of an inline Map run at once where the definition
     /// does not limit them.
@@ -149,7 +151,7 @@ pub struct Limits {
     pub distributed_at_once_max: u64,
 }
 
-impl Default for Limits {
+impl Default for ExecutionLimits {
     fn default() -> Self {
         Self {
             history_max: 25_000,

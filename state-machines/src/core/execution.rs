@@ -1,4 +1,4 @@
-//! Everything about a running workflow, as data.
+//! The complete state of a running workflow, as data.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::run::{Phase, Run};
-use super::{Effect, Limits, Origin, RunId, RunTask, TaskId, TimerId};
+use super::{Effect, ExecutionLimits, ParentTask, RunId, RunTask, TaskId, TimerId};
 
-/// Everything about a running workflow but its definition, which is passed
-/// along. It round-trips through serde exactly: one that was written and read
-/// goes on as if nothing had happened.
+/// The complete state of a running workflow, except its definition, which is a
+/// parameter of [`apply`](super::apply()). It round-trips through serde exactly:
+/// an execution that was written and read continues unchanged.
 ///
-/// The default is an execution that has not begun.
+/// The default is an execution that has not started.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Execution {
     pub(super) id: String,
     pub(super) name: String,
-    pub(super) status: Status,
+    pub(super) status: ExecutionStatus,
     pub(super) is_paused: bool,
     pub(super) output: Option<Value>,
     pub(super) error: Option<String>,
@@ -25,24 +25,25 @@ pub struct Execution {
     pub(super) begun_at_ms: i64,
     pub(super) changed_at_ms: i64,
     pub(super) seed: u64,
-    pub(super) limits: Limits,
+    pub(super) limits: ExecutionLimits,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) origin: Option<Origin>,
+    pub(super) origin: Option<ParentTask>,
     /// The part of the context object that never changes.
     pub(super) context: Map<String, Value>,
     pub(super) runs: BTreeMap<RunId, Run>,
-    pub(super) tasks: BTreeMap<TaskId, InFlight>,
-    pub(super) timers: BTreeMap<TimerId, Alarm>,
-    /// The runs that can go on, in the order in which they will.
+    pub(super) tasks: BTreeMap<TaskId, TaskInFlight>,
+    pub(super) timers: BTreeMap<TimerId, Timer>,
+    /// The runs that are ready, in the order of their turns.
     pub(super) ready: VecDeque<RunId>,
-    /// The turn that was asked for with [`Effect::Continue`].
+    /// The turn that [`Effect::Continue`] requested.
     pub(super) awaited_turn: Option<u64>,
-    pub(super) made: Made,
+    #[serde(rename = "made")]
+    pub(super) counters: ExecutionCounters,
 }
 
-/// How many of each were made: the next one's number.
+/// How many of each were created; ids count from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(super) struct ExecutionCounters {
     pub(super) runs: u64,
     pub(super) tasks: u64,
     pub(super) timers: u64,
@@ -51,27 +52,27 @@ pub(super) struct Made {
     pub(super) states: u64,
 }
 
-/// How an execution stands.
+/// The status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Status {
-    /// It has not begun.
+pub enum ExecutionStatus {
+    /// It has not started.
     #[default]
     Pending,
-    /// It is on its way, or paused on it.
+    /// It is running or paused.
     Running,
-    /// It ended well.
+    /// It succeeded.
     Succeeded,
-    /// It ended with an error.
+    /// It failed with an error.
     Failed,
-    /// It took longer than its definition allows.
+    /// It exceeded the timeout of its definition.
     TimedOut,
     /// It was cancelled.
     Aborted,
 }
 
-impl Status {
-    /// As it is written: `SUCCEEDED`.
+impl ExecutionStatus {
+    /// The status as AWS writes it: `SUCCEEDED`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -84,100 +85,100 @@ impl Status {
         }
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether the execution has ended.
     #[must_use]
     pub fn is_ended(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
     }
 }
 
-/// A task that was handed out, and has not answered.
+/// A task that was started and has no result yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct InFlight {
+pub struct TaskInFlight {
     pub(super) run: RunId,
-    /// Whether it was told as started.
+    /// Whether the history records it as started.
     pub is_started: bool,
-    /// Whether it was handed over: then only its answer is waited for, and it
-    /// need not be handed over again after a crash.
+    /// Whether it was submitted: handed to a system that calls back. After a crash
+    /// it need not be submitted again; only its result is awaited.
     pub is_submitted: bool,
-    /// When it was handed out, in milliseconds since 1970.
+    /// When it was started, in milliseconds since 1970.
     #[serde(default)]
     pub ordered_at_ms: i64,
-    /// When it was handed over, in milliseconds since 1970.
+    /// When it was submitted, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted_at_ms: Option<i64>,
-    /// The execution that it started and waits for.
+    /// The child execution that it started and waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<String>,
-    /// What is to be done.
+    /// The task.
     pub order: RunTask,
 }
 
-impl InFlight {
-    /// When it was handed over; of one that was before this was written down,
-    /// when it was ordered.
-    fn handed_over_at_ms(&self) -> i64 {
+impl TaskInFlight {
+    /// When it was submitted. Records from older versions lack that time; for them
+    /// it is the start time.
+    fn submitted_or_ordered_at_ms(&self) -> i64 {
         self.submitted_at_ms.unwrap_or(self.ordered_at_ms)
     }
 }
 
 /// A timer that was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Alarm {
+pub(super) struct Timer {
     pub(super) at_ms: i64,
-    pub(super) wakes: Wakes,
+    pub(super) wakes: TimerTarget,
 }
 
-/// Whom a timer wakes.
+/// What a timer triggers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Wakes {
-    /// The execution has taken too long.
+pub(super) enum TimerTarget {
+    /// The timeout of the execution.
     Deadline,
-    /// A Wait is over, or a delay before the next attempt.
+    /// The end of a Wait, or of a delay before the next attempt.
     Run(RunId),
 }
 
-/// Where a run of an execution stands.
+/// The current position of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The state it is in.
     pub state: String,
-    /// What it does there.
-    pub doing: Doing,
-    /// How often the state was tried before.
+    /// What it is doing there.
+    pub doing: RunActivity,
+    /// How many attempts of the state preceded this one.
     pub attempt: u64,
     /// When it entered the state, in milliseconds since 1970.
     pub entered_at_ms: i64,
     /// The task it waits for.
     pub task: Option<TaskId>,
-    /// By what a callback names that task, once it was handed over.
+    /// The token of that task for callbacks, once it was submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// When it was handed over, in milliseconds since 1970.
+    /// When it was submitted, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaiting_since_ms: Option<i64>,
-    /// The execution that the task has started and waits for.
+    /// The child execution that the task started and waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<String>,
-    /// When it will be woken, in milliseconds since 1970.
+    /// When its timer is due, in milliseconds since 1970.
     pub wakes_at_ms: Option<i64>,
-    /// The iterations it runs in, from the outside in.
+    /// The Map iterations around it, outermost first.
     pub iterations: Vec<super::Iteration>,
 }
 
-/// What a run does in its state.
+/// What a run is doing in its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Doing {
-    /// It will go on as soon as it may.
+pub enum RunActivity {
+    /// It is ready to continue.
     Ready,
     /// It waits for a task.
     Working,
-    /// Its task was handed over, and it waits for whoever has the token.
+    /// Its task was submitted, and it waits for a callback with the token.
     AwaitingCallback,
     /// It waits for a time.
     Waiting,
-    /// It waits until it tries again.
+    /// It waits before the next attempt.
     BackingOff,
     /// It waits for its branches or iterations.
     Gathering {
@@ -201,9 +202,9 @@ impl Execution {
         &self.name
     }
 
-    /// How it stands.
+    /// Its status.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ExecutionStatus {
         self.status
     }
 
@@ -213,13 +214,13 @@ impl Execution {
         self.is_paused
     }
 
-    /// What it was given.
+    /// Its input.
     #[must_use]
     pub fn input(&self) -> Option<&Value> {
         self.context.get("Execution")?.get("Input")
     }
 
-    /// Its output, if it ended well.
+    /// Its output, if it succeeded.
     #[must_use]
     pub fn output(&self) -> Option<&Value> {
         self.output.as_ref()
@@ -231,19 +232,19 @@ impl Execution {
         self.error.as_deref()
     }
 
-    /// Why it did not end well, if that is known.
+    /// The cause of the error, if known.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.cause.as_deref()
     }
 
-    /// When it began, in milliseconds since 1970.
+    /// When it started, in milliseconds since 1970.
     #[must_use]
     pub fn begun_at_ms(&self) -> i64 {
         self.begun_at_ms
     }
 
-    /// When something last happened to it; once it has ended, when it ended.
+    /// The time of the last event; once it has ended, the end time.
     #[must_use]
     pub fn changed_at_ms(&self) -> i64 {
         self.changed_at_ms
@@ -252,34 +253,34 @@ impl Execution {
     /// How many events its history has.
     #[must_use]
     pub fn history_len(&self) -> u64 {
-        self.made.events
+        self.counters.events
     }
 
     /// How many states it entered, those of distributed Maps included.
     #[must_use]
     pub fn states_entered(&self) -> u64 {
-        self.made.states
+        self.counters.states
     }
 
-    /// What started it, if that was a task of another execution.
+    /// The task that started it, if another execution did.
     #[must_use]
-    pub fn origin(&self) -> Option<&Origin> {
+    pub fn origin(&self) -> Option<&ParentTask> {
         self.origin.as_ref()
     }
 
     /// The tasks in flight.
-    pub fn tasks(&self) -> impl Iterator<Item = &InFlight> {
+    pub fn tasks(&self) -> impl Iterator<Item = &TaskInFlight> {
         self.tasks.values()
     }
 
     /// A task in flight.
     #[must_use]
-    pub fn task(&self, task: TaskId) -> Option<&InFlight> {
+    pub fn task(&self, task: TaskId) -> Option<&TaskInFlight> {
         self.tasks.get(&task)
     }
 
-    /// What has to be done again after a crash: the tasks in flight, under the
-    /// same ids, the timers, and the turn that was asked for.
+    /// The effects to perform again after a crash: the tasks in flight, under the
+    /// same ids, the timers, and the requested turn.
     #[must_use]
     pub fn outstanding(&self) -> Vec<Effect> {
         let tasks = self.tasks.values();
@@ -295,38 +296,37 @@ impl Execution {
             .collect()
     }
 
-    /// Where it stands: one position for each run that is not waiting for
-    /// others, and one for each that is.
+    /// The position of each run, including runs that wait for their children.
     #[must_use]
     pub fn position(&self) -> Vec<Position> {
         self.runs
             .values()
-            .map(|run| self.position_of(run))
+            .map(|run| self.describe_run(run))
             .collect()
     }
 
-    fn position_of(&self, run: &Run) -> Position {
+    fn describe_run(&self, run: &Run) -> Position {
         let flight = run.phase.task().and_then(|task| self.tasks.get(&task));
         let submitted = flight.filter(|flight| flight.is_submitted && flight.child.is_none());
         let timer = run.phase.timer().and_then(|timer| self.timers.get(&timer));
         Position {
             state: run.state.clone(),
             doing: match submitted {
-                Some(_) => Doing::AwaitingCallback,
-                None => run.phase.doing(),
+                Some(_) => RunActivity::AwaitingCallback,
+                None => run.phase.activity(),
             },
             attempt: run.attempts,
             entered_at_ms: run.entered_at_ms,
             task: run.phase.task(),
             token: submitted.map(|flight| flight.order.token.clone()),
-            awaiting_since_ms: submitted.map(InFlight::handed_over_at_ms),
+            awaiting_since_ms: submitted.map(TaskInFlight::submitted_or_ordered_at_ms),
             child: flight.and_then(|flight| flight.child.clone()),
             wakes_at_ms: timer.map(|alarm| alarm.at_ms),
             iterations: self.iterations(run),
         }
     }
 
-    /// The iterations that a run is in, from the outside in.
+    /// The Map iterations around a run, outermost first.
     pub(super) fn iterations(&self, run: &Run) -> Vec<super::Iteration> {
         let mut found = Vec::new();
         let mut at = run;
@@ -334,8 +334,8 @@ impl Execution {
             let Some(above) = self.runs.get(&parent.run) else {
                 break;
             };
-            if let Phase::Gathering(family) = &above.phase
-                && family.is_map()
+            if let Phase::Gathering(children) = &above.phase
+                && children.is_map()
             {
                 found.push(super::Iteration {
                     map: above.state.clone(),

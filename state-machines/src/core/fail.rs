@@ -1,34 +1,34 @@
-//! What is done about errors: tried again, caught, or handed up.
+//! Error handling: Retry, Catch, and propagation to the parent.
 //!
 //! ```text
-//!   an error ─▶ Retry: the first retrier that names it, while it has attempts left
-//!            ─▶ Catch: the first catcher that names it
-//!            ─▶ the run fails: whoever waits for it has the error, or the execution ends
+//!   an error ─▶ Retry: the first retrier that matches it, while it has attempts left
+//!            ─▶ Catch: the first catcher that matches it
+//!            ─▶ the run fails: its parent gets the error, or the execution ends
 //! ```
 //!
-//! `States.Runtime` is handled by nothing: the execution ends.
+//! `States.Runtime` cannot be handled: it ends the execution.
 
 use serde_json::{Value, json};
 
-use super::execution::{Status, Wakes};
+use super::execution::{ExecutionStatus, TimerTarget};
 use super::history::{Details, HistoryType};
-use super::look::Beside;
-use super::payload::{self, Trouble};
+use super::interpreter::{Interpreter, TurnOutcome};
+use super::payload::{self, FieldFault};
 use super::run::{Failure, Phase, Run};
-use super::walk::{Fate, Walk};
+use super::scope::ExtraContext;
 use super::{RunId, errors};
-use crate::data::chance::{Chance, seed_for};
 use crate::data::errors::{QUERY_EVALUATION_ERROR, RUNTIME};
 use crate::data::pipeline;
+use crate::data::random::{SeededRandom, seed_for};
 use crate::language::State;
-use crate::language::model::{Jitter, Kind, Retrier};
+use crate::language::model::{Jitter, Retrier, StateKind};
 
-/// The longest delay, in seconds: that of a Wait.
+/// The maximum delay, in seconds; the same as for a Wait.
 const DELAY_SECONDS_MAX: f64 = 99_999_999.0;
 
 impl Failure {
-    /// Whether a handler of these errors is for it.
-    pub(super) fn is_among(&self, names: &[String]) -> bool {
+    /// Whether a handler with these error names matches.
+    pub(super) fn matches_any(&self, names: &[String]) -> bool {
         let error = self.error.as_deref();
         names.iter().any(|name| match name.as_str() {
             errors::ALL => true,
@@ -42,7 +42,7 @@ impl Failure {
         self.error.as_deref() == Some(RUNTIME)
     }
 
-    /// What a catcher is given.
+    /// The error output for catchers.
     pub(super) fn error_output(&self) -> Value {
         json!({
             "Error": self.error.as_deref().unwrap_or_default(),
@@ -52,110 +52,124 @@ impl Failure {
 
     pub(super) fn details(&self, details: Details) -> Details {
         details
-            .maybe("error", self.error.as_deref())
-            .maybe("cause", self.cause.as_deref())
+            .with_optional("error", self.error.as_deref())
+            .with_optional("cause", self.cause.as_deref())
     }
 }
 
-impl<'a> Walk<'a> {
-    /// An expression of the state could not be evaluated.
-    pub(super) fn trouble(
+impl<'a> Interpreter<'a> {
+    /// Fails a state because a field could not be evaluated.
+    pub(super) fn fail_with_fault(
         &mut self,
         id: RunId,
         run: &mut Run,
         state: &'a State,
-        trouble: Trouble,
-    ) -> Fate {
-        let failure = self.told(run, state, trouble);
-        self.fail(id, run, state, failure)
+        field_fault: FieldFault,
+    ) -> TurnOutcome {
+        let failure = self.record_fault(run, state, field_fault);
+        self.handle_failure(id, run, state, failure)
     }
 
-    /// Writes what is to be written about a trouble, and names it.
-    pub(super) fn told(&mut self, run: &mut Run, state: &State, trouble: Trouble) -> Failure {
-        let Trouble { fault, field } = trouble;
+    /// Records a fault in the history and converts it to a failure.
+    pub(super) fn record_fault(
+        &mut self,
+        run: &mut Run,
+        state: &State,
+        field_fault: FieldFault,
+    ) -> Failure {
+        let FieldFault { fault, field } = field_fault;
         self.is_out_of_time |= fault.is_out_of_time;
         let cause = format!(
             "the state {:?} (entered at event {}) failed at {field}: {}",
             state.name, run.entered_event, fault.cause
         );
         if fault.error == QUERY_EVALUATION_ERROR {
-            let details = Details::none()
+            let details = Details::new()
                 .with("error", fault.error)
                 .with("cause", cause.as_str())
                 .with("location", field)
                 .with("state", state.name.as_str());
-            // On AWS it follows what the entry follows, but for a Wait.
-            if run.last_event == run.entered_event && !matches!(state.kind, Kind::Wait(_)) {
+            // As on AWS, it has the same previous event as the entry of the
+            // state, except in a Wait.
+            if run.last_event == run.entered_event && !matches!(state.kind, StateKind::Wait(_)) {
                 run.last_event = run.before_event;
             }
-            self.write(run, HistoryType::EvaluationFailed, details);
+            self.record_run_event(run, HistoryType::EvaluationFailed, details);
         }
         Failure::new(fault.error, cause)
     }
 
-    /// Something went wrong in a state.
-    pub(super) fn fail(
+    /// Handles a failure in a state: retries, catches or propagates it.
+    pub(super) fn handle_failure(
         &mut self,
         id: RunId,
         run: &mut Run,
         state: &'a State,
         failure: Failure,
-    ) -> Fate {
+    ) -> TurnOutcome {
         if failure.is_runtime() {
-            return self.hand_up(run, state, failure);
+            return self.propagate(run, state, failure);
         }
-        if let Some(delay_ms) = self.delay(id, run, state, &failure) {
-            let timer = self.set_timer(self.now.saturating_add(delay_ms), Wakes::Run(id));
+        if let Some(delay_ms) = self.next_retry_delay(id, run, state, &failure) {
+            let timer = self.set_timer(self.now.saturating_add(delay_ms), TimerTarget::Run(id));
             run.phase = Phase::BackingOff(timer);
-            return Fate::Stays;
+            return TurnOutcome::Continues;
         }
         match &state.kind {
-            Kind::Parallel(_) => {
-                self.write(run, HistoryType::ParallelStateFailed, Details::none());
+            StateKind::Parallel(_) => {
+                self.record_run_event(run, HistoryType::ParallelStateFailed, Details::new());
             }
-            Kind::Map(_) => {
-                self.write(run, HistoryType::MapStateFailed, Details::none());
+            StateKind::Map(_) => {
+                self.record_run_event(run, HistoryType::MapStateFailed, Details::new());
             }
             _ => {}
         }
         let catchers = state.catch().iter();
         let Some(catcher) = catchers
             .into_iter()
-            .find(|one| failure.is_among(&one.errors))
+            .find(|one| failure.matches_any(&one.errors))
         else {
-            return self.hand_up(run, state, failure);
+            return self.propagate(run, state, failure);
         };
         let error_output = failure.error_output();
-        let leaving = self.look(id, run, state, Beside::default(), |scope| {
-            payload::caught(state, catcher, &error_output, scope)
+        let state_output = self.with_scope(id, run, state, ExtraContext::default(), |scope| {
+            payload::leave_by_catcher(state, catcher, &error_output, scope)
         });
-        match leaving {
-            Ok(leaving) => {
-                if let Err(fault) = pipeline::check_size(&leaving.output, "what was caught") {
+        match state_output {
+            Ok(state_output) => {
+                if let Err(fault) =
+                    pipeline::check_size(&state_output.output, "the output of the catcher")
+                {
                     let failure = Failure::new(fault.error, fault.cause);
-                    return self.hand_up(run, state, failure);
+                    return self.propagate(run, state, failure);
                 }
-                self.exit(run, state, &leaving);
+                self.record_exit(run, state, &state_output);
                 run.state.clone_from(&catcher.next);
-                run.input = leaving.output;
+                run.input = state_output.output;
                 run.phase = Phase::Entering;
                 self.execution.ready.push_back(id);
-                Fate::Stays
+                TurnOutcome::Continues
             }
-            // A catcher that fails is not caught by its own state.
-            Err(trouble) => {
-                let failure = self.told(run, state, trouble);
-                self.hand_up(run, state, failure)
+            // A state does not catch the failure of its own catcher.
+            Err(field_fault) => {
+                let failure = self.record_fault(run, state, field_fault);
+                self.propagate(run, state, failure)
             }
         }
     }
 
-    /// How long to wait before the next attempt, if there is one.
-    fn delay(&mut self, id: RunId, run: &mut Run, state: &State, failure: &Failure) -> Option<i64> {
+    /// The delay before the next attempt; none if no retrier has attempts left.
+    fn next_retry_delay(
+        &mut self,
+        id: RunId,
+        run: &mut Run,
+        state: &State,
+        failure: &Failure,
+    ) -> Option<i64> {
         let retriers = state.retry().iter();
         let (index, retrier) = retriers
             .enumerate()
-            .find(|(_, retrier)| failure.is_among(&retrier.errors))?;
+            .find(|(_, retrier)| failure.matches_any(&retrier.errors))?;
         let used = run.retries.get_mut(index)?;
         if *used >= retrier.attempts_max {
             return None;
@@ -164,25 +178,25 @@ impl<'a> Walk<'a> {
         let used = *used;
         run.attempts += 1;
         let seed = format!("jitter {id} {} {}", run.states, run.attempts);
-        let chance = Chance::new(seed_for(self.execution.seed, &seed));
-        Some(delay_ms(retrier, used, chance.unit()))
+        let chance = SeededRandom::new(seed_for(self.execution.seed, &seed));
+        Some(delay_ms(retrier, used, chance.next_unit()))
     }
 
-    /// A run has failed: whoever waits for it has the error.
-    fn hand_up(&mut self, run: &mut Run, state: &State, failure: Failure) -> Fate {
+    /// Fails the run: passes the error to its parent, or ends the execution.
+    fn propagate(&mut self, run: &mut Run, state: &State, failure: Failure) -> TurnOutcome {
         match run.parent {
-            // Within a distributed Map it is the end of one run only.
+            // Within a distributed Map the error ends only one run.
             Some(parent) if run.is_silent || !failure.is_runtime() => {
-                self.child_failed(parent, run, state, failure);
+                self.handle_child_failed(parent, run, state, failure);
             }
-            _ => self.end_badly(Status::Failed, run.last_event, failure),
+            _ => self.end_with_failure(ExecutionStatus::Failed, run.last_event, failure),
         }
-        Fate::Gone
+        TurnOutcome::Ended
     }
 }
 
-/// The delay before the `used`-th attempt again, from 1; `chance` is from 0
-/// to 1.
+/// The delay before the `used`-th retry, from 1. `chance` is a random number from
+/// 0 to 1 for the jitter.
 fn delay_ms(retrier: &Retrier, used: u64, chance: f64) -> i64 {
     let exponent = i32::try_from(used.saturating_sub(1)).unwrap_or(i32::MAX);
     let grown = retrier.interval_seconds as f64 * retrier.backoff_rate.powi(exponent);
@@ -230,7 +244,7 @@ mod tests {
                 cause: None,
                 is_heartbeat,
             };
-            failure.is_among(&[name.to_owned()])
+            failure.matches_any(&[name.to_owned()])
         };
         assert!(among(Some("Mine"), false, "Mine"));
         assert!(!among(Some("Mine"), false, "Other"));

@@ -1,13 +1,12 @@
 //! The history of an execution, in the shape of `GetExecutionHistory`.
 //!
-//! The core hands out what is added and keeps no history itself, so that a
-//! step costs the same however long an execution runs.
+//! The interpreter emits new events and does not store the history, so that the
+//! cost of a step does not depend on the age of the execution.
 //!
-//! That a task was started (`TaskStarted`, `LambdaFunctionStarted`,
-//! `ActivityStarted`) is told together with `TaskScheduled` and has its time:
-//! whoever looks while the task runs sees it, and it costs no step of its own.
-//! Of a task that waits for a free hand, or is run again after a crash, the
-//! true start is later.
+//! The start of a task (`TaskStarted`, `LambdaFunctionStarted`,
+//! `ActivityStarted`) is recorded together with `TaskScheduled` and has its time:
+//! it is visible while the task runs and costs no step of its own. If a task
+//! waits for a free worker, or runs again after a crash, its real start is later.
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
@@ -17,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::clock;
 use crate::data::parse_timestamp;
 
-/// An entry of the history.
+/// An event of the history.
 ///
 /// As JSON it has `timestamp`, `type`, `id`, `previousEventId`, and its
 /// details under the name that its type calls for, such as
@@ -27,24 +26,24 @@ use crate::data::parse_timestamp;
 pub struct HistoryEvent {
     /// Its number, from 1.
     pub id: u64,
-    /// The event that led to it; 0 for none.
+    /// The event that caused it; 0 for none.
     pub previous_event_id: u64,
     /// When, in milliseconds since 1970.
     pub at_ms: i64,
     /// What happened.
     pub kind: HistoryType,
-    /// More about it.
+    /// The details.
     pub details: Map<String, Value>,
 }
 
 impl HistoryEvent {
-    /// The state or Map it is about, where its details name one.
+    /// The name of the state or Map in the details, if any.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.details.get("name").and_then(Value::as_str)
     }
 
-    /// The iteration it is about, where its details name one.
+    /// The index of the iteration in the details, if any.
     #[must_use]
     pub fn index(&self) -> Option<u64> {
         self.details.get("index").and_then(Value::as_u64)
@@ -59,20 +58,19 @@ macro_rules! history_types {
         pub enum HistoryType { $($name),* }
 
         impl HistoryType {
-            /// Its name, as AWS writes it.
+            /// The name, as AWS writes it.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => stringify!($name)),* }
             }
 
-            /// The name of the field that holds its details; empty if it has
-            /// none.
+            /// The name of the field with its details; empty if it has none.
             #[must_use]
             pub fn details_name(self) -> &'static str {
                 match self { $(Self::$name => $details),* }
             }
 
-            /// The type of this name.
+            /// Finds a type by its name.
             #[must_use]
             pub fn parse(name: &str) -> Option<Self> {
                 match name { $(stringify!($name) => Some(Self::$name),)* _ => None }
@@ -142,7 +140,7 @@ history_types! {
 impl Serialize for HistoryEvent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("timestamp", &clock::written(self.at_ms))?;
+        map.serialize_entry("timestamp", &clock::to_iso8601(self.at_ms))?;
         map.serialize_entry("type", &self.kind)?;
         map.serialize_entry("id", &self.id)?;
         map.serialize_entry("previousEventId", &self.previous_event_id)?;
@@ -168,7 +166,7 @@ impl<'de> Deserialize<'de> for HistoryEvent {
         }
         let mut written = Written::deserialize(deserializer)?;
         let time = parse_timestamp(&written.timestamp)
-            .ok_or_else(|| D::Error::custom("the timestamp is no time"))?;
+            .ok_or_else(|| D::Error::custom("invalid timestamp"))?;
         let details = match written.rest.remove(written.r#type.details_name()) {
             Some(Value::Object(details)) => details,
             _ => Map::new(),
@@ -176,19 +174,19 @@ impl<'de> Deserialize<'de> for HistoryEvent {
         Ok(Self {
             id: written.id,
             previous_event_id: written.previous_event_id,
-            at_ms: clock::milliseconds(time),
+            at_ms: clock::to_milliseconds(time),
             kind: written.r#type,
             details,
         })
     }
 }
 
-/// Details, field by field; what is absent is left out.
+/// Builds details field by field; absent values are left out.
 #[derive(Debug, Default)]
 pub(super) struct Details(Map<String, Value>);
 
 impl Details {
-    pub(super) fn none() -> Self {
+    pub(super) fn new() -> Self {
         Self::default()
     }
 
@@ -197,16 +195,16 @@ impl Details {
         self
     }
 
-    pub(super) fn maybe(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+    pub(super) fn with_optional(self, name: &str, value: Option<impl Into<Value>>) -> Self {
         match value {
             Some(value) => self.with(name, value),
             None => self,
         }
     }
 
-    /// A payload as JSON text, with what AWS says beside it. AWS cuts long
+    /// A payload as JSON text, with what AWS says extra it. AWS cuts long
     /// ones; here they are whole.
-    pub(super) fn payload(self, name: &str, value: &Value) -> Self {
+    pub(super) fn with_payload(self, name: &str, value: &Value) -> Self {
         self.with(name, value.to_string())
             .with(&format!("{name}Details"), json!({"truncated": false}))
     }
@@ -227,9 +225,9 @@ mod tests {
             previous_event_id: 0,
             at_ms: 1_700_000_000_123,
             kind: HistoryType::TaskStateEntered,
-            details: Details::none()
+            details: Details::new()
                 .with("name", "Copy")
-                .payload("input", &json!({"a": 1}))
+                .with_payload("input", &json!({"a": 1}))
                 .into_map(),
         };
         let written = serde_json::to_value(&event).unwrap();

@@ -1,5 +1,5 @@
-//! The names of what an execution makes: counted, so that a replay gives the
-//! same ones.
+//! The ids of what an execution creates. They count up, so that a replay gives
+//! the same ids.
 
 use std::fmt;
 
@@ -23,28 +23,27 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A piece of work that was handed out, once. With the execution's id it is
-    /// the idempotency key of the work: after a crash it is handed out again
-    /// under the same id, and a retry has another.
+    /// A task. With the execution's id it is the idempotency key of the work:
+    /// after a crash the task runs again under the same id; a retry has a new one.
     TaskId,
-    /// A time at which the execution wants to be woken.
+    /// A timer of an execution.
     TimerId,
-    /// A machine that is running: the whole definition, a branch of a Parallel
-    /// or an iteration of a Map.
+    /// A running machine: the whole definition, a branch of a Parallel or an
+    /// iteration of a Map.
     RunId
 }
 
-/// The token by which a task that waits for a callback is answered. Whoever
-/// has it may answer, so it cannot be guessed without the execution's seed.
-pub(super) fn token(execution: &str, task: TaskId, seed: u64) -> String {
-    let proof = crate::data::chance::seed_for(seed, &format!("token {execution} {task}"));
+/// The token for callbacks to a task. It authorises the caller, so it cannot be
+/// guessed without the seed of the execution.
+pub(super) fn make_token(execution: &str, task: TaskId, seed: u64) -> String {
+    let proof = crate::data::random::seed_for(seed, &format!("token {execution} {task}"));
     format!("{execution}#{task}#{proof:016x}")
 }
 
-/// The execution and the task that a token names; whether the token is the
-/// right one, the execution knows.
+/// The execution and the task in a token. Compare the token with the one of the
+/// task to verify it.
 #[must_use]
-pub fn token_names(token: &str) -> Option<(&str, TaskId)> {
+pub fn parse_token(token: &str) -> Option<(&str, TaskId)> {
     let (rest, _) = token.rsplit_once('#')?;
     let (execution, task) = rest.rsplit_once('#')?;
     Some((execution, TaskId(task.parse().ok()?)))
@@ -56,9 +55,9 @@ mod tests {
 
     #[test]
     fn a_token_names_its_task_and_depends_on_the_seed() {
-        let one = token("run#1", TaskId(7), 1);
-        assert_eq!(token_names(&one), Some(("run#1", TaskId(7))));
-        assert_ne!(one, token("run#1", TaskId(7), 2));
-        assert_eq!(token_names("nonsense"), None);
+        let one = make_token("run#1", TaskId(7), 1);
+        assert_eq!(parse_token(&one), Some(("run#1", TaskId(7))));
+        assert_ne!(one, make_token("run#1", TaskId(7), 2));
+        assert_eq!(parse_token("nonsense"), None);
     }
 }

@@ -1,26 +1,26 @@
-//! The interpreter: what an event does to an execution. Pure; it knows no
-//! clock but the events' times, no chance but the execution's seed, and does
-//! nothing itself.
+//! The interpreter: applies events to an execution. It is pure: its only clock
+//! is the time of the events, its only randomness is the seed of the execution,
+//! and it performs no effects itself.
 //!
 //! ```text
 //!   apply(definition, execution, event at a time) ─▶ effects, history
 //!
-//!   execution   everything about a running workflow, as data
-//!   run         one machine of the definition on its way
-//!   apply       an event taken in, an execution ended
+//!   execution   the complete state of a running workflow, as data
+//!   run         the progress of one machine of the definition
+//!   apply       handles events and ends executions
 //!   walk        runs take turns, a state each
-//!   simple, task, family, map    the states
-//!   nested      tasks that start executions
-//!   fail        retried, caught, handed up
+//!   simple, task, children, map    the states
+//!   nested      tasks that start other executions
+//!   fail        Retry, Catch, and propagation to the parent
 //!   look        what expressions may look at
-//!   payload     what states make of JSON
-//!   history     what is told of it, as Step Functions tells it
+//!   payload     input and output processing of states
+//!   history     the history, in the format of Step Functions
 //! ```
 //!
-//! Whoever drives it makes an event durable, applies it, carries the effects
-//! out, and makes what comes of them the next events. After a crash it reads
-//! the execution, or applies the events anew, and carries out what is
-//! [outstanding](Execution::outstanding).
+//! The driver makes an event durable, applies it, performs the effects, and
+//! turns their results into the next events. After a crash the driver loads the
+//! execution, or replays the events, and performs the
+//! [outstanding](Execution::outstanding) effects.
 //!
 //! ```
 //! use ballast_state_machines::core::{At, Begin, Effect, Event, Execution, Limits, Status, apply};
@@ -53,31 +53,31 @@
 //! ```
 
 mod apply;
+mod children;
 mod clock;
 mod effect;
 pub mod errors;
 mod event;
 mod execution;
 mod fail;
-mod family;
 mod history;
 mod ids;
-mod look;
+mod interpreter;
 mod map;
 mod nested;
 mod payload;
 mod resource;
 mod run;
+mod scope;
 mod simple;
 mod task;
-mod walk;
 
 pub use apply::{apply, replay};
-pub use effect::{Effect, Iteration, Outcome, RunTask};
-pub use event::{Begin, Event, Limits, Origin, TimedEvent};
-pub use execution::{Doing, Execution, InFlight, Position, Status};
+pub use effect::{Effect, EventOutcome, Iteration, RunTask};
+pub use event::{ExecutionEvent, ExecutionLimits, ExecutionStart, ParentTask, TimedEvent};
+pub use execution::{Execution, ExecutionStatus, Position, RunActivity, TaskInFlight};
 pub use history::{HistoryEvent, HistoryType};
-pub use ids::{RunId, TaskId, TimerId, token_names};
-pub use nested::Nested;
+pub use ids::{RunId, TaskId, TimerId, parse_token};
+pub use nested::NestedStart;
 
 use run::Failure;

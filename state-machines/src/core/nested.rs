@@ -1,21 +1,21 @@
-//! Tasks that start an execution: the resources that Step Functions has for
-//! it.
+//! Tasks that start a child execution: the resources of Step Functions for
+//! that.
 
-/// What a Task that starts an execution waits for, and how it is answered.
+/// What a Task that starts a child execution waits for, and the form of its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nested {
-    /// `startExecution`: it is started, and nobody waits for it.
+pub enum NestedStart {
+    /// `startExecution`: does not wait for the child.
     Start,
-    /// `startExecution.sync`: its end, with input and output as JSON texts.
+    /// `startExecution.sync`: waits for the end; input and output are JSON texts.
     EndAsText,
-    /// `startExecution.sync:2`: its end, with input and output as JSON.
+    /// `startExecution.sync:2`: waits for the end; input and output are JSON.
     EndAsJson,
 }
 
-impl Nested {
-    /// What a resource is, if it is one of these.
+impl NestedStart {
+    /// Recognises a resource that starts an execution.
     #[must_use]
-    pub fn of(resource: &str) -> Option<Self> {
+    pub fn from_resource(resource: &str) -> Option<Self> {
         let (partition, api) = resource.split_once(":states:::states:")?;
         if !partition.starts_with("arn:") {
             return None;
@@ -28,9 +28,9 @@ impl Nested {
         }
     }
 
-    /// Whether the end is waited for.
+    /// Whether the task waits for the end of the child.
     #[must_use]
-    pub fn waits(self) -> bool {
+    pub fn waits_for_end(self) -> bool {
         self != Self::Start
     }
 }
@@ -44,21 +44,21 @@ mod tests {
         for (resource, expected) in [
             (
                 "arn:aws:states:::states:startExecution",
-                Some(Nested::Start),
+                Some(NestedStart::Start),
             ),
             (
                 "arn:aws:states:::states:startExecution.sync",
-                Some(Nested::EndAsText),
+                Some(NestedStart::EndAsText),
             ),
             (
                 "arn:aws-cn:states:::states:startExecution.sync:2",
-                Some(Nested::EndAsJson),
+                Some(NestedStart::EndAsJson),
             ),
             ("arn:aws:states:::states:stopExecution", None),
             ("arn:aws:states:::aws-sdk:sfn:startExecution", None),
             ("states:startExecution", None),
         ] {
-            assert_eq!(Nested::of(resource), expected, "{resource}");
+            assert_eq!(NestedStart::from_resource(resource), expected, "{resource}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a resource is, by its name: which events the history has for it.
+//! Resources by name, and the history events for each kind.
 
 use super::history::{Details, HistoryType};
 use super::{Failure, RunTask};
@@ -13,28 +13,28 @@ pub(super) enum Resource<'a> {
     Activity(&'a str),
     /// Any other: a service of AWS, or one of the engine's own handlers.
     Service {
-        /// Whose it is: `sqs`, `aws-sdk:s3`, `ballast`.
+        /// The service: `sqs`, `aws-sdk:s3`, `ballast`.
         service: &'a str,
-        /// What it does: `sendMessage.waitForTaskToken`.
+        /// The operation: `sendMessage.waitForTaskToken`.
         api: &'a str,
     },
 }
 
 impl<'a> Resource<'a> {
-    pub(super) fn of(name: &'a str) -> Self {
+    pub(super) fn from_name(name: &'a str) -> Self {
         let parts: Vec<&str> = name.splitn(6, ':').collect();
         match parts.as_slice() {
             ["arn", _, "lambda", _, _, _] => Self::Lambda(name),
             ["arn", _, "states", _, _, rest] if rest.starts_with("activity:") => {
                 Self::Activity(name)
             }
-            ["arn", _, "states", "", "", rest] => Self::service(rest),
-            _ => Self::service(name),
+            ["arn", _, "states", "", "", rest] => Self::service_from_name(rest),
+            _ => Self::service_from_name(name),
         }
     }
 
-    /// `service:api`; a colon behind a dot belongs to the pattern (`.sync:2`).
-    fn service(name: &'a str) -> Self {
+    /// `service:api`; a colon after a dot belongs to the pattern (`.sync:2`).
+    fn service_from_name(name: &'a str) -> Self {
         let end = name.find('.').unwrap_or(name.len());
         match name.get(..end).and_then(|head| head.rfind(':')) {
             Some(colon) => Self::Service {
@@ -48,12 +48,12 @@ impl<'a> Resource<'a> {
         }
     }
 
-    /// Whether it hands work over and waits for a callback.
+    /// Whether the task waits for a callback.
     pub(super) fn waits_for_callback(self) -> bool {
         matches!(self, Self::Service { api, .. } if api.contains(".waitForTaskToken"))
     }
 
-    fn named(self, details: Details) -> Details {
+    fn add_resource_fields(self, details: Details) -> Details {
         match self {
             Self::Service { service, api } => {
                 details.with("resourceType", service).with("resource", api)
@@ -65,18 +65,18 @@ impl<'a> Resource<'a> {
     pub(super) fn scheduled(self, order: &RunTask) -> (HistoryType, Details) {
         let seconds = |milliseconds: Option<i64>| milliseconds.map(|ms| ms / 1_000);
         let details = match self {
-            Self::Lambda(arn) | Self::Activity(arn) => Details::none()
+            Self::Lambda(arn) | Self::Activity(arn) => Details::new()
                 .with("resource", arn)
-                .payload("input", &order.input),
+                .with_payload("input", &order.input),
             Self::Service { .. } => self
-                .named(Details::none())
+                .add_resource_fields(Details::new())
                 .with("region", "local")
                 .with("parameters", order.input.to_string()),
         };
         let details = details
-            .maybe("timeoutInSeconds", seconds(order.timeout_ms))
-            .maybe("heartbeatInSeconds", seconds(order.heartbeat_ms))
-            .maybe(
+            .with_optional("timeoutInSeconds", seconds(order.timeout_ms))
+            .with_optional("heartbeatInSeconds", seconds(order.heartbeat_ms))
+            .with_optional(
                 "taskCredentials",
                 order.credentials.as_ref().map(credentials),
             );
@@ -94,12 +94,14 @@ impl<'a> Resource<'a> {
             Self::Activity(_) => HistoryType::ActivityStarted,
             Self::Service { .. } => HistoryType::TaskStarted,
         };
-        (kind, self.named(Details::none()))
+        (kind, self.add_resource_fields(Details::new()))
     }
 
-    /// Only a service says that it took work over.
+    /// Only services have a submitted event.
     pub(super) fn submitted(self, output: &Value) -> Option<(HistoryType, Details)> {
-        let details = self.named(Details::none()).payload("output", output);
+        let details = self
+            .add_resource_fields(Details::new())
+            .with_payload("output", output);
         matches!(self, Self::Service { .. }).then_some((HistoryType::TaskSubmitted, details))
     }
 
@@ -109,7 +111,11 @@ impl<'a> Resource<'a> {
             Self::Activity(_) => HistoryType::ActivitySucceeded,
             Self::Service { .. } => HistoryType::TaskSucceeded,
         };
-        (kind, self.named(Details::none()).payload("output", output))
+        (
+            kind,
+            self.add_resource_fields(Details::new())
+                .with_payload("output", output),
+        )
     }
 
     pub(super) fn failed(self, failure: &Failure) -> (HistoryType, Details) {
@@ -118,7 +124,10 @@ impl<'a> Resource<'a> {
             Self::Activity(_) => HistoryType::ActivityFailed,
             Self::Service { .. } => HistoryType::TaskFailed,
         };
-        (kind, failure.details(self.named(Details::none())))
+        (
+            kind,
+            failure.details(self.add_resource_fields(Details::new())),
+        )
     }
 
     pub(super) fn timed_out(self, failure: &Failure) -> (HistoryType, Details) {
@@ -127,11 +136,14 @@ impl<'a> Resource<'a> {
             Self::Activity(_) => HistoryType::ActivityTimedOut,
             Self::Service { .. } => HistoryType::TaskTimedOut,
         };
-        (kind, failure.details(self.named(Details::none())))
+        (
+            kind,
+            failure.details(self.add_resource_fields(Details::new())),
+        )
     }
 }
 
-/// `Credentials` as the history has them.
+/// `Credentials` in the format of the history.
 fn credentials(credentials: &Value) -> Value {
     match credentials.get("RoleArn") {
         Some(role) => serde_json::json!({ "roleArn": role }),
@@ -166,8 +178,8 @@ mod tests {
             ("ballast:copy", service("ballast", "copy")),
             ("copy", service("", "copy")),
         ] {
-            assert_eq!(Resource::of(name), expected, "{name}");
+            assert_eq!(Resource::from_name(name), expected, "{name}");
         }
-        assert!(Resource::of("ballast:approve.waitForTaskToken").waits_for_callback());
+        assert!(Resource::from_name("ballast:approve.waitForTaskToken").waits_for_callback());
     }
 }

@@ -1,5 +1,5 @@
-//! A run: one machine of the definition on its way. The whole definition is
-//! one, each branch of a Parallel and each iteration of a Map another.
+//! A run: the progress of one machine. The whole definition is one run, each
+//! branch of a Parallel and each iteration of a Map is another.
 //!
 //! ```text
 //!   Entering ─▶ Trying ─┬─▶ Working ────┐
@@ -15,79 +15,80 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::execution::Doing;
+use super::execution::RunActivity;
 use super::{RunId, TaskId, TimerId};
 
-/// A machine on its way.
+/// The progress of one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Run {
-    /// Who waits for it; the whole definition has none.
+    /// The run that waits for it; none for the whole definition.
     pub(super) parent: Option<Parent>,
-    /// The state it is in, or about to enter.
+    /// The current state, or the state to enter next.
     pub(super) state: String,
-    /// What came into the state.
+    /// The raw input of the state.
     pub(super) input: Value,
-    /// What its own states assigned; it reads those of its parents as well.
+    /// The variables that its own states assigned; it can read those of its
+    /// parents too.
     pub(super) variables: Map<String, Value>,
     pub(super) entered_at_ms: i64,
-    /// The history event of its state's entry.
+    /// The history event that recorded the entry of the state.
     pub(super) entered_event: u64,
-    /// The one before it.
+    /// The history event before that.
     pub(super) before_event: u64,
     /// The last history event of the run.
     pub(super) last_event: u64,
-    /// How often each retrier of the state was used.
+    /// How many times each retrier of the state was used.
     pub(super) retries: Vec<u64>,
-    /// How often the state was tried again.
+    /// How many times the state was retried.
     pub(super) attempts: u64,
-    /// How many states it has entered.
+    /// How many states the run has entered.
     pub(super) states: u64,
-    /// Whether it belongs to a distributed Map: its events are in no history.
+    /// Whether it belongs to a distributed Map, whose runs record no history.
     pub(super) is_silent: bool,
     pub(super) phase: Phase,
 }
 
-/// Whose branch or iteration a run is.
+/// The parent of a branch or iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Parent {
     pub(super) run: RunId,
-    /// Which branch or which item, from 0.
+    /// The index of the branch or item, from 0.
     pub(super) index: u64,
 }
 
-/// How far a run is with its state.
+/// The progress of a run within its state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Phase {
-    /// About to enter it.
+    /// About to enter the state.
     Entering,
-    /// In it, and about to try, or try again.
+    /// In the state, and about to start an attempt.
     Trying,
     /// A task is in flight.
     Working(TaskId),
-    /// A reader brings the items of a Map.
+    /// An item reader is reading the items of a Map.
     Reading(TaskId),
-    /// It waits for a time.
+    /// Waiting for a time.
     Waiting(TimerId),
-    /// It waits until it tries again.
+    /// Waiting before the next attempt.
     BackingOff(TimerId),
-    /// Its branches or iterations are on their way.
-    Gathering(Box<Family>),
-    /// Its work gave this.
+    /// Branches or iterations are running.
+    Gathering(Box<ChildRuns>),
+    /// The work of the state has this result.
     Finished(Value),
     /// The items of a Map were read.
     Read(Value),
-    /// Something went wrong.
+    /// The attempt failed.
     Failing(Failure),
 }
 
-/// What went wrong in a state.
+/// An error in a state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Failure {
-    /// The name of the error; a Fail need not have one.
+    /// The name of the error; a Fail may have none.
     pub(super) error: Option<String>,
     pub(super) cause: Option<String>,
-    /// Whether a task was silent for too long. Its error is `States.Timeout`,
-    /// and it may be handled as `States.HeartbeatTimeout` as well.
+    /// Whether a heartbeat timeout expired. The error is then `States.Timeout`;
+    /// handlers for `States.HeartbeatTimeout` match too.
     pub(super) is_heartbeat: bool,
 }
 
@@ -103,25 +104,25 @@ impl Failure {
 
 /// The branches or iterations that a run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Family {
-    pub(super) kind: FamilyKind,
-    /// What the branches are given, or what `$` is for `ItemSelector`.
+pub(super) struct ChildRuns {
+    pub(super) kind: ChildRunsKind,
+    /// The input of the branches, or the value of `$` in `ItemSelector`.
     pub(super) input: Value,
-    /// The items of a Map; their inputs, if they were made into batches.
+    /// The items of a Map, or the batches made of them.
     pub(super) items: Vec<Value>,
-    /// Whether the items are inputs already.
+    /// Whether the items are batches.
     pub(super) is_batched: bool,
-    /// How many there are.
+    /// The number of children.
     pub(super) total: u64,
-    /// How many run at once.
+    /// The concurrency limit.
     pub(super) at_once: u64,
-    /// How many were begun.
+    /// How many were started.
     pub(super) begun: u64,
-    /// Those on their way.
+    /// The running children, by index.
     pub(super) running: BTreeMap<u64, RunId>,
-    /// What those that are done gave, each in its place.
+    /// The outputs of the finished children, by index.
     pub(super) outputs: Vec<Value>,
-    /// How many are done.
+    /// How many have finished.
     pub(super) done: u64,
     /// How many of them failed.
     pub(super) failed: u64,
@@ -129,17 +130,17 @@ pub(super) struct Family {
     pub(super) failed_max: u64,
 }
 
-/// Whose family it is.
+/// The kind of state that the children belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum FamilyKind {
+pub(super) enum ChildRunsKind {
     Parallel,
     Inline,
     Distributed,
 }
 
-impl Family {
+impl ChildRuns {
     pub(super) fn is_map(&self) -> bool {
-        self.kind != FamilyKind::Parallel
+        self.kind != ChildRunsKind::Parallel
     }
 }
 
@@ -158,19 +159,19 @@ impl Phase {
         }
     }
 
-    pub(super) fn doing(&self) -> Doing {
+    pub(super) fn activity(&self) -> RunActivity {
         match self {
             Self::Entering
             | Self::Trying
             | Self::Finished(_)
             | Self::Read(_)
-            | Self::Failing(_) => Doing::Ready,
-            Self::Working(_) | Self::Reading(_) => Doing::Working,
-            Self::Waiting(_) => Doing::Waiting,
-            Self::BackingOff(_) => Doing::BackingOff,
-            Self::Gathering(family) => Doing::Gathering {
-                done: family.done,
-                total: family.total,
+            | Self::Failing(_) => RunActivity::Ready,
+            Self::Working(_) | Self::Reading(_) => RunActivity::Working,
+            Self::Waiting(_) => RunActivity::Waiting,
+            Self::BackingOff(_) => RunActivity::BackingOff,
+            Self::Gathering(children) => RunActivity::Gathering {
+                done: children.done,
+                total: children.total,
             },
         }
     }

@@ -1,28 +1,30 @@
-//! The states that need nobody else: Pass, Choice, Wait, Succeed, Fail.
+//! The states without tasks and children: Pass, Choice, Wait, Succeed, Fail.
 
-use super::execution::Wakes;
-use super::look::Beside;
+use super::execution::TimerTarget;
+use super::interpreter::{Interpreter, TurnOutcome};
 use super::payload::{self, InField};
 use super::run::{Failure, Phase, Run};
-use super::walk::{Fate, Walk};
+use super::scope::ExtraContext;
 use super::{RunId, clock, errors};
 use crate::language::State;
-use crate::language::model::{Choice, Fail, Kind, Next, Pass, Place, Until, Wait};
+use crate::language::model::{
+    ChoiceState, FailState, NextState, PassState, ResultTarget, StateKind, WaitState, WaitUntil,
+};
 
-impl<'a> Walk<'a> {
+impl<'a> Interpreter<'a> {
     pub(super) fn try_pass(
         &mut self,
         id: RunId,
         run: &mut Run,
         state: &'a State,
-        pass: &'a Pass,
-    ) -> Fate {
-        let leaving = self.look(id, run, state, Beside::default(), |scope| {
-            payload::pass(state, pass, scope)
+        pass: &'a PassState,
+    ) -> TurnOutcome {
+        let state_output = self.with_scope(id, run, state, ExtraContext::default(), |scope| {
+            payload::leave_pass(state, pass, scope)
         });
-        match leaving {
-            Ok(leaving) => self.leave(id, run, state, leaving, &pass.next),
-            Err(trouble) => self.trouble(id, run, state, trouble),
+        match state_output {
+            Ok(state_output) => self.leave_state(id, run, state, state_output, &pass.next),
+            Err(field_fault) => self.fail_with_fault(id, run, state, field_fault),
         }
     }
 
@@ -31,19 +33,21 @@ impl<'a> Walk<'a> {
         id: RunId,
         run: &mut Run,
         state: &'a State,
-        choice: &'a Choice,
-    ) -> Fate {
-        let chosen = self.look(id, run, state, Beside::default(), |scope| {
-            payload::choose(state, choice, scope)
+        choice: &'a ChoiceState,
+    ) -> TurnOutcome {
+        let chosen = self.with_scope(id, run, state, ExtraContext::default(), |scope| {
+            payload::choose_rule(state, choice, scope)
         });
         match chosen {
-            Ok(Some((next, leaving))) => self.leave(id, run, state, leaving, &Next::State(next)),
+            Ok(Some((next, state_output))) => {
+                self.leave_state(id, run, state, state_output, &NextState::State(next))
+            }
             Ok(None) => {
                 let cause = format!("no rule of {:?} holds, and it has no Default", state.name);
                 let failure = Failure::new(errors::NO_CHOICE_MATCHED, cause);
-                self.fail(id, run, state, failure)
+                self.handle_failure(id, run, state, failure)
             }
-            Err(trouble) => self.trouble(id, run, state, trouble),
+            Err(field_fault) => self.fail_with_fault(id, run, state, field_fault),
         }
     }
 
@@ -52,34 +56,39 @@ impl<'a> Walk<'a> {
         id: RunId,
         run: &mut Run,
         state: &'a State,
-        wait: &'a Wait,
-    ) -> Fate {
+        wait: &'a WaitState,
+    ) -> TurnOutcome {
         let now = self.now;
-        let until = self.look(id, run, state, Beside::default(), |scope| {
-            let input = payload::effective(state, scope)?;
+        let until = self.with_scope(id, run, state, ExtraContext::default(), |scope| {
+            let input = payload::effective_input(state, scope)?;
             let scope = scope.with_input(&input);
             match &wait.until {
-                Until::Seconds(seconds) => payload::whole(seconds, 0, &scope)
+                WaitUntil::Seconds(seconds) => payload::resolve_whole(seconds, 0, &scope)
                     .in_field("Seconds")
-                    .map(|seconds| clock::later(now, seconds)),
-                Until::Timestamp(time) => payload::time(time, &scope)
+                    .map(|seconds| clock::add_seconds(now, seconds)),
+                WaitUntil::Timestamp(time) => payload::resolve_time(time, &scope)
                     .in_field("Timestamp")
-                    .map(clock::milliseconds),
+                    .map(clock::to_milliseconds),
             }
         });
         match until {
-            // A time that has passed is no reason to wait.
-            Ok(until) if until <= now => self.pass_on(id, run, state, &wait.next),
+            // The time has passed already: do not wait.
+            Ok(until) if until <= now => self.leave_without_result(id, run, state, &wait.next),
             Ok(until) => {
-                run.phase = Phase::Waiting(self.set_timer(until, Wakes::Run(id)));
-                Fate::Stays
+                run.phase = Phase::Waiting(self.set_timer(until, TimerTarget::Run(id)));
+                TurnOutcome::Continues
             }
-            Err(trouble) => self.trouble(id, run, state, trouble),
+            Err(field_fault) => self.fail_with_fault(id, run, state, field_fault),
         }
     }
 
-    pub(super) fn try_succeed(&mut self, id: RunId, run: &mut Run, state: &'a State) -> Fate {
-        self.pass_on(id, run, state, &Next::End)
+    pub(super) fn try_succeed(
+        &mut self,
+        id: RunId,
+        run: &mut Run,
+        state: &'a State,
+    ) -> TurnOutcome {
+        self.leave_without_result(id, run, state, &NextState::End)
     }
 
     pub(super) fn try_fail(
@@ -87,10 +96,10 @@ impl<'a> Walk<'a> {
         id: RunId,
         run: &mut Run,
         state: &'a State,
-        fail: &'a Fail,
-    ) -> Fate {
-        let named = self.look(id, run, state, Beside::default(), |scope| {
-            payload::fail(state, fail, scope)
+        fail: &'a FailState,
+    ) -> TurnOutcome {
+        let named = self.with_scope(id, run, state, ExtraContext::default(), |scope| {
+            payload::evaluate_fail(state, fail, scope)
         });
         match named {
             Ok((error, cause)) => {
@@ -99,51 +108,57 @@ impl<'a> Walk<'a> {
                     cause,
                     is_heartbeat: false,
                 };
-                self.fail(id, run, state, failure)
+                self.handle_failure(id, run, state, failure)
             }
-            Err(trouble) => self.trouble(id, run, state, trouble),
+            Err(field_fault) => self.fail_with_fault(id, run, state, field_fault),
         }
     }
 
     /// Leaves a state that has no result of its own.
-    fn pass_on(&mut self, id: RunId, run: &mut Run, state: &'a State, next: &Next) -> Fate {
-        let leaving = self.look(id, run, state, Beside::default(), |scope| {
-            payload::pass_on(state, scope)
+    fn leave_without_result(
+        &mut self,
+        id: RunId,
+        run: &mut Run,
+        state: &'a State,
+        next: &NextState,
+    ) -> TurnOutcome {
+        let state_output = self.with_scope(id, run, state, ExtraContext::default(), |scope| {
+            payload::leave_without_result(state, scope)
         });
-        match leaving {
-            Ok(leaving) => self.leave(id, run, state, leaving, next),
-            Err(trouble) => self.trouble(id, run, state, trouble),
+        match state_output {
+            Ok(state_output) => self.leave_state(id, run, state, state_output, next),
+            Err(field_fault) => self.fail_with_fault(id, run, state, field_fault),
         }
     }
 
-    /// What the state waited for is there.
-    pub(super) fn finish_work(
+    /// Finishes a state whose work has a result.
+    pub(super) fn finish_state(
         &mut self,
         id: RunId,
         run: &mut Run,
         state: &'a State,
         result: &serde_json::Value,
-    ) -> Fate {
-        let (selector, place, next): (_, &Place, _) = match &state.kind {
-            Kind::Wait(wait) => return self.pass_on(id, run, state, &wait.next),
-            Kind::Task(task) => (&task.result_selector, &task.result, &task.next),
-            Kind::Parallel(parallel) => {
-                self.family_succeeded(run, state);
+    ) -> TurnOutcome {
+        let (selector, place, next): (_, &ResultTarget, _) = match &state.kind {
+            StateKind::Wait(wait) => return self.leave_without_result(id, run, state, &wait.next),
+            StateKind::Task(task) => (&task.result_selector, &task.result, &task.next),
+            StateKind::Parallel(parallel) => {
+                self.record_children_succeeded(run, state);
                 (&parallel.result_selector, &parallel.result, &parallel.next)
             }
-            Kind::Map(map) => {
-                self.family_succeeded(run, state);
+            StateKind::Map(map) => {
+                self.record_children_succeeded(run, state);
                 (&map.result_selector, &map.result, &map.next)
             }
-            // The others wait for nothing.
-            _ => return Fate::Stays,
+            // The other states do not wait.
+            _ => return TurnOutcome::Continues,
         };
-        let leaving = self.look(id, run, state, Beside::default(), |scope| {
-            payload::leave(state, selector.as_ref(), place, result, scope)
+        let state_output = self.with_scope(id, run, state, ExtraContext::default(), |scope| {
+            payload::leave_with_result(state, selector.as_ref(), place, result, scope)
         });
-        match leaving {
-            Ok(leaving) => self.leave(id, run, state, leaving, next),
-            Err(trouble) => self.trouble(id, run, state, trouble),
+        match state_output {
+            Ok(state_output) => self.leave_state(id, run, state, state_output, next),
+            Err(field_fault) => self.fail_with_fault(id, run, state, field_fault),
         }
     }
 }

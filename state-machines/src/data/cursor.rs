@@ -1,7 +1,7 @@
 //! A place in a text that is being read, for the small grammars of paths,
 //! filters and calls.
 
-use super::Unreadable;
+use super::SyntaxError;
 
 /// Where a reader stands in its text.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl<'t> Cursor<'t> {
         found
     }
 
-    pub(super) fn expect(&mut self, wanted: &str) -> Result<(), Unreadable> {
+    pub(super) fn expect(&mut self, wanted: &str) -> Result<(), SyntaxError> {
         if self.eat(wanted) {
             return Ok(());
         }
@@ -61,13 +61,13 @@ impl<'t> Cursor<'t> {
     }
 
     /// A complaint that names what was wanted and what is there.
-    pub(super) fn unexpected(&self, wanted: &str) -> Unreadable {
+    pub(super) fn unexpected(&self, wanted: &str) -> SyntaxError {
         let found = match self.peek() {
             Some(c) => format!("'{c}'"),
             None => "the end".to_owned(),
         };
         let place = self.text[..self.at].chars().count() + 1;
-        Unreadable::new(format!(
+        SyntaxError::new(format!(
             "'{}' cannot be read: at character {place} there should be {wanted}, and there is {found}",
             self.text
         ))
@@ -75,7 +75,7 @@ impl<'t> Cursor<'t> {
 
     /// What stands between two `quote`s, as it is written. A backslash keeps
     /// the character behind it from ending the text.
-    pub(super) fn quoted(&mut self, quote: char) -> Result<&'t str, Unreadable> {
+    pub(super) fn quoted(&mut self, quote: char) -> Result<&'t str, SyntaxError> {
         let start = self.at + quote.len_utf8();
         self.expect(quote.encode_utf8(&mut [0; 4]))?;
         loop {
@@ -92,7 +92,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// An integer with an optional sign.
-    pub(super) fn integer(&mut self) -> Result<i64, Unreadable> {
+    pub(super) fn integer(&mut self) -> Result<i64, SyntaxError> {
         let before = self.clone();
         let sign = if self.eat("-") { "-" } else { "" };
         let digits = self.take_while(|c| c.is_ascii_digit());
@@ -102,7 +102,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// A JSON number.
-    pub(super) fn number(&mut self) -> Result<serde_json::Number, Unreadable> {
+    pub(super) fn number(&mut self) -> Result<serde_json::Number, SyntaxError> {
         let before = self.clone();
         let text =
             self.take_while(|c| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E'));

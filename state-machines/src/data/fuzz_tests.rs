@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::testing::with_scope;
-use super::{Condition, Expression, Path, ReferencePath, Template};
+use super::{ChoiceCondition, Expression, Path, ReferencePath, Template};
 
 /// Texts of the characters that the grammars care about.
 fn near_text() -> impl Strategy<Value = String> {
@@ -64,7 +64,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(crate::testing::cases(2_000)))]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::case_count(2_000)))]
 
     #[test]
     fn reading_and_evaluating_never_panic(text in any_text(), input in json_value()) {
@@ -75,9 +75,9 @@ proptest! {
             if let Ok(expression) = Expression::parse(&text) {
                 let _ = expression.evaluate(scope);
             }
-            let _ = ReferencePath::parse(&text).map(|path| path.put(input.clone(), json!(1)));
+            let _ = ReferencePath::parse(&text).map(|path| path.insert(input.clone(), json!(1)));
             let _ = Template::json_path(&json!({"a.$": text})).map(|template| template.fill(scope));
-            let _ = Condition::parse(&json!({"Variable": text, "StringMatches": text})).map(|rule| rule.holds(scope));
+            let _ = ChoiceCondition::parse(&json!({"Variable": text, "StringMatches": text})).map(|rule| rule.holds(scope));
             let _ = super::parse_timestamp(&text);
         });
     }
@@ -99,7 +99,7 @@ proptest! {
         let quoted = |name: &String| format!("['_{}']", name.replace('\\', "\\\\").replace('\'', "\\'"));
         let path = format!("${}", names.iter().map(quoted).collect::<String>());
         let document = Value::Object(document.into_iter().collect::<Map<_, _>>());
-        let put = ReferencePath::parse(&path).unwrap().put(document.clone(), value.clone()).unwrap();
+        let put = ReferencePath::parse(&path).unwrap().insert(document.clone(), value.clone()).unwrap();
         with_scope(&put, |scope| assert_eq!(Path::parse(&path).unwrap().read(scope), Ok(value.clone())));
         // All else is as it was.
         for (name, before) in document.as_object().unwrap() {

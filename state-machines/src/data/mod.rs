@@ -1,6 +1,6 @@
 //! What states do with JSON: take parts of it by path, fill templates,
 //! evaluate JSONata, compare for a choice. All of it pure: time and chance
-//! arrive in the [`Scope`].
+//! arrive in the [`EvaluationScope`].
 //!
 //! ```text
 //!   path         JSONPath, and the reference paths that results are put at
@@ -13,7 +13,7 @@
 //!
 //! Everything is read once, when a definition is loaded, into a form that is
 //! `Send + Sync` and evaluated many times. What cannot be read is an
-//! [`Unreadable`], what cannot be evaluated a [`Fault`].
+//! [`SyntaxError`], what cannot be evaluated a [`EvaluationFault`].
 //!
 //! ```
 //! use ballast_state_machines::data::{Scope, Template};
@@ -30,7 +30,6 @@
 //! assert_eq!(filled, Ok(json!({"greeting": "Hello, Ada", "first": 7})));
 //! ```
 
-pub(crate) mod chance;
 mod condition;
 mod cursor;
 mod expression;
@@ -38,6 +37,7 @@ mod intrinsic;
 mod number;
 mod path;
 pub mod pipeline;
+pub(crate) mod random;
 mod template;
 mod timestamp;
 
@@ -46,7 +46,7 @@ mod fuzz_tests;
 #[cfg(test)]
 mod testing;
 
-pub use condition::Condition;
+pub use condition::ChoiceCondition;
 pub use expression::{Expression, StatesField};
 pub(crate) use expression::{MILLISECONDS_MAX, REPLAY_MILLISECONDS_MAX};
 pub use path::{Path, ReferencePath};
@@ -80,9 +80,9 @@ pub mod errors {
 /// `evaluate`, one `read`) the first draw, the second and so on differ; the
 /// next evaluation with the same seed draws the same again. So whoever
 /// replays gives the same seed, and whoever evaluates two fields of one state
-/// gives each a seed of its own: see [`Scope::seeded_for`].
+/// gives each a seed of its own: see [`EvaluationScope::seeded_for`].
 #[derive(Debug, Clone, Copy)]
-pub struct Scope<'a> {
+pub struct EvaluationScope<'a> {
     /// `$` in JSONPath, `$states.input` in JSONata.
     pub input: &'a Value,
     /// `$$` in JSONPath, `$states.context` in JSONata.
@@ -101,7 +101,7 @@ pub struct Scope<'a> {
     pub milliseconds_max: u64,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> EvaluationScope<'a> {
     /// A scope without result and error, with seed 0, at the Unix epoch.
     #[must_use]
     pub fn new(input: &'a Value, context: &'a Value, variables: &'a Map<String, Value>) -> Self {
@@ -122,7 +122,7 @@ impl<'a> Scope<'a> {
     #[must_use]
     pub fn seeded_for(&self, field: &str) -> Self {
         Self {
-            seed: chance::seed_for(self.seed, field),
+            seed: random::seed_for(self.seed, field),
             ..*self
         }
     }
@@ -137,14 +137,14 @@ impl<'a> Scope<'a> {
 /// An expression that cannot be read: a definition with it is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Unreadable {
+pub struct SyntaxError {
     /// Where in the value that was given, as a JSON pointer; empty for all of it.
     pub at: String,
     /// What is wrong with it, and where the fix is known, the fix.
     pub reason: String,
 }
 
-impl Unreadable {
+impl SyntaxError {
     fn new(reason: impl Into<String>) -> Self {
         Self {
             at: String::new(),
@@ -152,7 +152,7 @@ impl Unreadable {
         }
     }
 
-    fn at(mut self, pointer: &str) -> Self {
+    fn prefix_pointer(mut self, pointer: &str) -> Self {
         self.at = format!("{pointer}{}", self.at);
         self
     }
@@ -167,7 +167,7 @@ fn pointer_to(parent: &str, token: impl std::fmt::Display) -> String {
 /// An expression that cannot be evaluated on this data: a state fails with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}: {cause}")]
-pub struct Fault {
+pub struct EvaluationFault {
     /// The name of the error, such as `States.ParameterPathFailure`.
     pub error: &'static str,
     /// What happened.
@@ -177,7 +177,7 @@ pub struct Fault {
     pub is_out_of_time: bool,
 }
 
-impl Fault {
+impl EvaluationFault {
     /// A fault with one of the names in [`errors`].
     pub fn new(error: &'static str, cause: impl Into<String>) -> Self {
         Self {
@@ -190,14 +190,14 @@ impl Fault {
     /// The same fault under the name that its place calls for: a path that
     /// finds nothing is another error in `InputPath` than in a template.
     #[must_use]
-    pub fn named(mut self, error: &'static str) -> Self {
+    pub fn with_error(mut self, error: &'static str) -> Self {
         self.error = error;
         self
     }
 }
 
 /// A value for a message: short, and whole characters.
-fn shown(value: &Value) -> String {
+fn shorten_json(value: &Value) -> String {
     const CHARS_MAX: usize = 120;
     let text = value.to_string();
     match text.char_indices().nth(CHARS_MAX) {

@@ -7,14 +7,14 @@ use serde_json::Number;
 /// Compares by value: `1` equals `1.0`, and integers beyond 2^53 are not
 /// mistaken for their neighbours.
 pub(super) fn compare(left: &Number, right: &Number) -> Option<Ordering> {
-    match (whole(left), whole(right)) {
+    match (as_integer(left), as_integer(right)) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),
         _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
     }
 }
 
 /// The number as an integer, if it was written as one.
-fn whole(number: &Number) -> Option<i128> {
+fn as_integer(number: &Number) -> Option<i128> {
     number
         .as_i64()
         .map(i128::from)
@@ -23,7 +23,7 @@ fn whole(number: &Number) -> Option<i128> {
 
 /// The nearest integer, halves upwards: 1.5 becomes 2, and -1.5 becomes -1.
 /// `None` for what no `i64` holds.
-pub(super) fn rounded(number: &Number) -> Option<i64> {
+pub(super) fn round_to_i64(number: &Number) -> Option<i64> {
     if let Some(whole) = number.as_i64() {
         return Some(whole);
     }
@@ -73,8 +73,12 @@ mod tests {
     #[test]
     fn halves_go_up() {
         for (given, expected) in [(1.5, 2), (-1.5, -1), (-1.51, -2), (0.49, 0), (-0.5, 0)] {
-            assert_eq!(rounded(&number(json!(given))), Some(expected), "{given}");
+            assert_eq!(
+                round_to_i64(&number(json!(given))),
+                Some(expected),
+                "{given}"
+            );
         }
-        assert_eq!(rounded(&number(json!(1e300))), None);
+        assert_eq!(round_to_i64(&number(json!(1e300))), None);
     }
 }

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{Fault, Path, ReferencePath, Scope, Template, Unreadable, errors};
+use super::{EvaluationFault, EvaluationScope, Path, ReferencePath, SyntaxError, Template, errors};
 
 /// The largest payload, in bytes of JSON text: input, result or output.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
@@ -25,7 +25,7 @@ pub const VARIABLE_NAME_MAX: usize = 80;
 
 /// What `InputPath` or `OutputPath` says.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Select {
+pub enum PathSelect {
     /// The field is absent, or `$`: all of it.
     #[default]
     All,
@@ -35,20 +35,24 @@ pub enum Select {
     Path(Path),
 }
 
-impl Select {
+impl PathSelect {
     /// Reads the field, `None` if it is absent.
-    pub fn parse(field: Option<&Value>) -> Result<Self, Unreadable> {
+    pub fn parse(field: Option<&Value>) -> Result<Self, SyntaxError> {
         match field {
             None => Ok(Self::All),
             Some(Value::Null) => Ok(Self::Nothing),
             Some(Value::String(text)) => Path::parse(text).map(Self::Path),
-            Some(_) => Err(Unreadable::new("the field is a path in a text, or null")),
+            Some(_) => Err(SyntaxError::new("the field is a path in a text, or null")),
         }
     }
 
     /// What it selects of `value`, which `$` stands for. A path that finds
     /// nothing is a `States.Runtime`.
-    pub fn apply<'a>(&self, value: &'a Value, scope: &Scope<'a>) -> Result<Cow<'a, Value>, Fault> {
+    pub fn apply<'a>(
+        &self,
+        value: &'a Value,
+        scope: &EvaluationScope<'a>,
+    ) -> Result<Cow<'a, Value>, EvaluationFault> {
         match self {
             Self::All => Ok(Cow::Borrowed(value)),
             Self::Nothing => Ok(Cow::Owned(Value::Object(Map::new()))),
@@ -59,7 +63,7 @@ impl Select {
 
 /// What `ResultPath` says.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Placement {
+pub enum ResultPlacement {
     /// The field is absent, or `$`: the result takes the place of the input.
     #[default]
     Replace,
@@ -69,31 +73,34 @@ pub enum Placement {
     At(ReferencePath),
 }
 
-impl Placement {
+impl ResultPlacement {
     /// Reads the field, `None` if it is absent.
-    pub fn parse(field: Option<&Value>) -> Result<Self, Unreadable> {
+    pub fn parse(field: Option<&Value>) -> Result<Self, SyntaxError> {
         match field {
             None => Ok(Self::Replace),
             Some(Value::Null) => Ok(Self::Discard),
             Some(Value::String(text)) => ReferencePath::parse(text).map(Self::At),
-            Some(_) => Err(Unreadable::new(
+            Some(_) => Err(SyntaxError::new(
                 "the field is a reference path in a text, or null",
             )),
         }
     }
 
     /// The raw input with the result in it.
-    pub fn apply(&self, raw_input: Value, result: Value) -> Result<Value, Fault> {
+    pub fn apply(&self, raw_input: Value, result: Value) -> Result<Value, EvaluationFault> {
         match self {
             Self::Replace => Ok(result),
             Self::Discard => Ok(raw_input),
-            Self::At(path) => path.put(raw_input, result),
+            Self::At(path) => path.insert(raw_input, result),
         }
     }
 }
 
 /// `InputPath`: what the state sees of its raw input, `scope.input`.
-pub fn input_path<'a>(select: &Select, scope: &Scope<'a>) -> Result<Cow<'a, Value>, Fault> {
+pub fn input_path<'a>(
+    select: &PathSelect,
+    scope: &EvaluationScope<'a>,
+) -> Result<Cow<'a, Value>, EvaluationFault> {
     select.apply(scope.input, scope)
 }
 
@@ -102,8 +109,8 @@ pub fn input_path<'a>(select: &Select, scope: &Scope<'a>) -> Result<Cow<'a, Valu
 pub fn parameters<'a>(
     template: Option<&Template>,
     input: Cow<'a, Value>,
-    scope: &Scope<'_>,
-) -> Result<Cow<'a, Value>, Fault> {
+    scope: &EvaluationScope<'_>,
+) -> Result<Cow<'a, Value>, EvaluationFault> {
     fill_or_keep(template, input, scope, "Parameters")
 }
 
@@ -112,17 +119,17 @@ pub fn parameters<'a>(
 pub fn result_selector<'a>(
     template: Option<&Template>,
     result: Cow<'a, Value>,
-    scope: &Scope<'_>,
-) -> Result<Cow<'a, Value>, Fault> {
+    scope: &EvaluationScope<'_>,
+) -> Result<Cow<'a, Value>, EvaluationFault> {
     fill_or_keep(template, result, scope, "ResultSelector")
 }
 
 fn fill_or_keep<'a>(
     template: Option<&Template>,
     value: Cow<'a, Value>,
-    scope: &Scope<'_>,
+    scope: &EvaluationScope<'_>,
     field: &str,
-) -> Result<Cow<'a, Value>, Fault> {
+) -> Result<Cow<'a, Value>, EvaluationFault> {
     match template {
         None => Ok(value),
         Some(template) => template
@@ -132,22 +139,29 @@ fn fill_or_keep<'a>(
 }
 
 /// `ResultPath`: the result and the raw input in one.
-pub fn result_path(placement: &Placement, raw_input: Value, result: Value) -> Result<Value, Fault> {
+pub fn result_path(
+    placement: &ResultPlacement,
+    raw_input: Value,
+    result: Value,
+) -> Result<Value, EvaluationFault> {
     placement.apply(raw_input, result)
 }
 
 /// `OutputPath`: what leaves the state of what `ResultPath` made.
 pub fn output_path<'a>(
-    select: &Select,
+    select: &PathSelect,
     value: &'a Value,
-    scope: &Scope<'a>,
-) -> Result<Cow<'a, Value>, Fault> {
+    scope: &EvaluationScope<'a>,
+) -> Result<Cow<'a, Value>, EvaluationFault> {
     select.apply(value, scope)
 }
 
 /// `Assign`: the variables that it sets. Every expression sees the variables
 /// as they were before; whoever runs states puts the new ones in place.
-pub fn assign(template: &Template, scope: &Scope<'_>) -> Result<Map<String, Value>, Fault> {
+pub fn assign(
+    template: &Template,
+    scope: &EvaluationScope<'_>,
+) -> Result<Map<String, Value>, EvaluationFault> {
     match template.fill(&scope.seeded_for("Assign"))? {
         Value::Object(variables) => {
             for (name, value) in &variables {
@@ -155,7 +169,7 @@ pub fn assign(template: &Template, scope: &Scope<'_>) -> Result<Map<String, Valu
             }
             Ok(variables)
         }
-        _ => Err(Fault::new(
+        _ => Err(EvaluationFault::new(
             errors::RUNTIME,
             "Assign gave no object with variables in it",
         )),
@@ -165,33 +179,33 @@ pub fn assign(template: &Template, scope: &Scope<'_>) -> Result<Map<String, Valu
 /// Whether a variable may have this name: a letter or `_`, then letters,
 /// digits and `_`, at most [`VARIABLE_NAME_MAX`]; and not `states`, which is
 /// the interpreter's.
-pub fn check_variable_name(name: &str) -> Result<(), Unreadable> {
+pub fn check_variable_name(name: &str) -> Result<(), SyntaxError> {
     let mut chars = name.chars();
     let starts_well = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_');
     if !starts_well || !chars.all(|c| c.is_alphanumeric() || c == '_') {
-        return Err(Unreadable::new(format!(
+        return Err(SyntaxError::new(format!(
             "'{name}' is no name of a variable: it has a letter first, then letters, digits and '_'"
         )));
     }
     if name.chars().count() > VARIABLE_NAME_MAX {
-        return Err(Unreadable::new(format!(
+        return Err(SyntaxError::new(format!(
             "the name of a variable has at most {VARIABLE_NAME_MAX} characters"
         )));
     }
     if name == "states" {
-        return Err(Unreadable::new("the variable 'states' is reserved"));
+        return Err(SyntaxError::new("the variable 'states' is reserved"));
     }
     Ok(())
 }
 
 /// Refuses a payload that is larger than [`PAYLOAD_BYTES_MAX`] with
 /// `States.DataLimitExceeded`. `what` names it: `"the input"`.
-pub fn check_size(payload: &Value, what: &str) -> Result<(), Fault> {
+pub fn check_size(payload: &Value, what: &str) -> Result<(), EvaluationFault> {
     let bytes = json_bytes(payload);
     if bytes <= PAYLOAD_BYTES_MAX {
         return Ok(());
     }
-    Err(Fault::new(
+    Err(EvaluationFault::new(
         errors::DATA_LIMIT_EXCEEDED,
         format!("{what} has {bytes} bytes, and {PAYLOAD_BYTES_MAX} are allowed"),
     ))

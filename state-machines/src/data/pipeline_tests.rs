@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::data::testing::with_scope;
 
-fn select(field: Value) -> Select {
-    Select::parse(Some(&field)).unwrap()
+fn select(field: Value) -> PathSelect {
+    PathSelect::parse(Some(&field)).unwrap()
 }
 
 #[test]
@@ -16,7 +16,7 @@ fn input_and_output_are_selected() {
     let input = json!({"a": {"b": 1}, "list": [1, 2]});
     with_scope(&input, |scope| {
         let cases = [
-            (Select::parse(None).unwrap(), input.clone()),
+            (PathSelect::parse(None).unwrap(), input.clone()),
             (select(json!("$")), input.clone()),
             (select(json!(null)), json!({})),
             (select(json!("$.a.b")), json!(1)),
@@ -36,12 +36,12 @@ fn input_and_output_are_selected() {
         let fault = input_path(&select(json!("$.missing")), scope).unwrap_err();
         assert_eq!(fault.error, errors::RUNTIME);
         assert!(matches!(
-            input_path(&Select::All, scope),
+            input_path(&PathSelect::All, scope),
             Ok(Cow::Borrowed(_))
         ));
     });
-    assert!(Select::parse(Some(&json!(1))).is_err());
-    assert!(Select::parse(Some(&json!("a"))).is_err());
+    assert!(PathSelect::parse(Some(&json!(1))).is_err());
+    assert!(PathSelect::parse(Some(&json!("a"))).is_err());
 }
 
 #[test]
@@ -54,15 +54,15 @@ fn results_find_their_place() {
         (Some(json!("$.x.y")), json!({"a": 1, "x": {"y": "r"}})),
     ];
     for (field, expected) in cases {
-        let placement = Placement::parse(field.as_ref()).unwrap();
+        let placement = ResultPlacement::parse(field.as_ref()).unwrap();
         assert_eq!(
             result_path(&placement, raw.clone(), json!("r")),
             Ok(expected)
         );
     }
-    assert!(Placement::parse(Some(&json!("$.a[*]"))).is_err());
-    assert!(Placement::parse(Some(&json!(7))).is_err());
-    let unfit = Placement::parse(Some(&json!("$.a.b"))).unwrap();
+    assert!(ResultPlacement::parse(Some(&json!("$.a[*]"))).is_err());
+    assert!(ResultPlacement::parse(Some(&json!(7))).is_err());
+    let unfit = ResultPlacement::parse(Some(&json!("$.a.b"))).unwrap();
     let fault = unfit.apply(raw, json!("r")).unwrap_err();
     assert_eq!(fault.error, errors::RESULT_PATH_MATCH_FAILURE);
 }
@@ -78,7 +78,7 @@ fn the_steps_follow_each_other() {
         let result = json!({"Payload": {"ok": true}, "Meta": 1});
         let selector = Template::json_path(&json!({"ok.$": "$.Payload.ok"})).unwrap();
         let selected = result_selector(Some(&selector), Cow::Owned(result), scope).unwrap();
-        let placement = Placement::parse(Some(&json!("$.answer"))).unwrap();
+        let placement = ResultPlacement::parse(Some(&json!("$.answer"))).unwrap();
         let whole = result_path(&placement, raw.clone(), selected.into_owned()).unwrap();
         let output = output_path(&select(json!("$.answer")), &whole, scope).unwrap();
         assert_eq!(*output, json!({"ok": true}));

@@ -2,22 +2,24 @@
 
 use serde_json::{Map, Value};
 
-use super::expression::Session;
-use super::{Expression, Fault, Path, Scope, StatesField, Unreadable, pointer_to};
+use super::expression::EvaluationSession;
+use super::{
+    EvaluationFault, EvaluationScope, Expression, Path, StatesField, SyntaxError, pointer_to,
+};
 
 /// How deep a template may nest: as deep as a JSON text may that it came from.
 const DEPTH_MAX: usize = 128;
 
 /// A value with expressions to be filled in.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Template(Node);
+pub struct Template(TemplateNode);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Node {
+enum TemplateNode {
     /// A part without expressions, which is handed out as it is.
     Fixed(Value),
-    Items(Vec<Node>),
-    Fields(Vec<(String, Node)>),
+    Items(Vec<TemplateNode>),
+    Fields(Vec<(String, TemplateNode)>),
     Path(Path),
     Expression(Expression),
 }
@@ -26,18 +28,18 @@ impl Template {
     /// A template with `"name.$"` fields: `Parameters`, `ResultSelector`,
     /// `ItemSelector`, `Assign`. Their values are paths or calls of intrinsic
     /// functions. Two fields that would get one name are refused.
-    pub fn json_path(value: &Value) -> Result<Self, Vec<Unreadable>> {
-        Self::read(value, Language::JsonPath)
+    pub fn json_path(value: &Value) -> Result<Self, Vec<SyntaxError>> {
+        Self::read(value, TemplateLanguage::JsonPath)
     }
 
     /// A value with `{% … %}` texts: `Arguments`, `Output`, `Assign`.
-    pub fn jsonata(value: &Value) -> Result<Self, Vec<Unreadable>> {
-        Self::read(value, Language::Jsonata)
+    pub fn jsonata(value: &Value) -> Result<Self, Vec<SyntaxError>> {
+        Self::read(value, TemplateLanguage::Jsonata)
     }
 
-    fn read(value: &Value, language: Language) -> Result<Self, Vec<Unreadable>> {
+    fn read(value: &Value, language: TemplateLanguage) -> Result<Self, Vec<SyntaxError>> {
         let mut unreadable = Vec::new();
-        let node = language.node(value, "", 0, &mut unreadable);
+        let node = language.read_node(value, "", 0, &mut unreadable);
         if unreadable.is_empty() {
             Ok(Self(node))
         } else {
@@ -49,14 +51,14 @@ impl Template {
     ///
     /// A path that finds nothing is a `States.Runtime`, as AWS has it and not
     /// as the specification names it; but a wildcard, a slice or a filter below a missing field gives `[]`.
-    pub fn fill(&self, scope: &Scope<'_>) -> Result<Value, Fault> {
-        self.0.fill(scope, &Session::new(scope), "")
+    pub fn fill(&self, scope: &EvaluationScope<'_>) -> Result<Value, EvaluationFault> {
+        self.0.fill(scope, &EvaluationSession::new(scope), "")
     }
 
     /// Whether there is anything to fill in.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
-        matches!(self.0, Node::Fixed(_))
+        matches!(self.0, TemplateNode::Fixed(_))
     }
 
     /// Where its expressions read a field of `$states`, as JSON pointers.
@@ -64,7 +66,7 @@ impl Template {
     pub fn mentions(&self, field: StatesField) -> Vec<String> {
         let mut places = Vec::new();
         self.0.visit("", &mut |at, node| {
-            if matches!(node, Node::Expression(expression) if expression.mentions(field)) {
+            if matches!(node, TemplateNode::Expression(expression) if expression.mentions(field)) {
                 places.push(at.to_owned());
             }
         });
@@ -78,8 +80,8 @@ impl Template {
         let mut found = Vec::new();
         self.0.visit("", &mut |at, node| {
             let names = match node {
-                Node::Path(path) => path.variables(),
-                Node::Expression(expression) => expression.variables(),
+                TemplateNode::Path(path) => path.variables(),
+                TemplateNode::Expression(expression) => expression.variables(),
                 _ => Vec::new(),
             };
             found.extend(
@@ -93,90 +95,101 @@ impl Template {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Language {
+enum TemplateLanguage {
     JsonPath,
     Jsonata,
 }
 
-impl Language {
-    fn node(self, value: &Value, at: &str, depth: usize, unreadable: &mut Vec<Unreadable>) -> Node {
+impl TemplateLanguage {
+    fn read_node(
+        self,
+        value: &Value,
+        at: &str,
+        depth: usize,
+        unreadable: &mut Vec<SyntaxError>,
+    ) -> TemplateNode {
         if depth > DEPTH_MAX {
             unreadable.push(
-                Unreadable::new(format!("a template nests deeper than {DEPTH_MAX} levels")).at(at),
+                SyntaxError::new(format!("a template nests deeper than {DEPTH_MAX} levels"))
+                    .prefix_pointer(at),
             );
-            return Node::Fixed(Value::Null);
+            return TemplateNode::Fixed(Value::Null);
         }
         match value {
             Value::String(text) if self == Self::Jsonata && Expression::is_marked(text) => {
                 match Expression::parse(text) {
-                    Ok(expression) => return Node::Expression(expression),
-                    Err(error) => unreadable.push(error.at(at)),
+                    Ok(expression) => return TemplateNode::Expression(expression),
+                    Err(error) => unreadable.push(error.prefix_pointer(at)),
                 }
-                Node::Fixed(Value::Null)
+                TemplateNode::Fixed(Value::Null)
             }
             Value::Array(items) => {
-                let nodes: Vec<Node> = items
+                let nodes: Vec<TemplateNode> = items
                     .iter()
                     .enumerate()
                     .map(|(index, item)| {
-                        self.node(item, &pointer_to(at, index), depth + 1, unreadable)
+                        self.read_node(item, &pointer_to(at, index), depth + 1, unreadable)
                     })
                     .collect();
-                fixed_or(value, nodes.iter().all(Node::is_fixed), Node::Items(nodes))
+                fixed_or(
+                    value,
+                    nodes.iter().all(TemplateNode::is_fixed),
+                    TemplateNode::Items(nodes),
+                )
             }
             Value::Object(fields) => {
-                let nodes: Vec<(String, Node)> = fields
+                let nodes: Vec<(String, TemplateNode)> = fields
                     .iter()
-                    .map(|(name, value)| self.field(name, value, at, depth, unreadable))
+                    .map(|(name, value)| self.read_field(name, value, at, depth, unreadable))
                     .collect();
-                self.clashes(&nodes, fields, at, unreadable);
+                self.report_clashes(&nodes, fields, at, unreadable);
                 let fixed = nodes
                     .iter()
                     .all(|(name, node)| node.is_fixed() && fields.contains_key(name));
-                fixed_or(value, fixed, Node::Fields(nodes))
+                fixed_or(value, fixed, TemplateNode::Fields(nodes))
             }
-            other => Node::Fixed(other.clone()),
+            other => TemplateNode::Fixed(other.clone()),
         }
     }
 
-    fn field(
+    fn read_field(
         self,
         name: &str,
         value: &Value,
         at: &str,
         depth: usize,
-        unreadable: &mut Vec<Unreadable>,
-    ) -> (String, Node) {
+        unreadable: &mut Vec<SyntaxError>,
+    ) -> (String, TemplateNode) {
         let at = pointer_to(at, name);
         let Some(bare) = name.strip_suffix(".$").filter(|_| self == Self::JsonPath) else {
             return (
                 name.to_owned(),
-                self.node(value, &at, depth + 1, unreadable),
+                self.read_node(value, &at, depth + 1, unreadable),
             );
         };
         let path = match value {
             Value::String(text) => Path::parse_or_call(text),
-            _ => Err(Unreadable::new(format!(
+            _ => Err(SyntaxError::new(format!(
                 "the field '{name}' needs a path or a call as its value, in a text"
             ))),
         };
         let node = match path {
-            Ok(path) => Node::Path(path),
+            Ok(path) => TemplateNode::Path(path),
             Err(error) => {
-                unreadable.push(error.at(&at));
-                Node::Fixed(Value::Null)
+                unreadable.push(error.prefix_pointer(&at));
+                TemplateNode::Fixed(Value::Null)
             }
         };
         (bare.to_owned(), node)
     }
 
     /// `a` and `a.$` beside each other would be one field.
-    fn clashes(
+    fn report_clashes(
         self,
-        nodes: &[(String, Node)],
+        nodes: &[(String, TemplateNode)],
         fields: &Map<String, Value>,
         at: &str,
-        unreadable: &mut Vec<Unreadable>,
+        unreadable: &mut Vec<SyntaxError>,
     ) {
         if self != Self::JsonPath {
             return;
@@ -184,30 +197,35 @@ impl Language {
         for (name, written) in nodes.iter().map(|node| &node.0).zip(fields.keys()) {
             if name != written && fields.contains_key(name) {
                 unreadable.push(
-                    Unreadable::new(format!(
+                    SyntaxError::new(format!(
                         "'{written}' and '{name}' would both become the field '{name}': keep one"
                     ))
-                    .at(&pointer_to(at, written)),
+                    .prefix_pointer(&pointer_to(at, written)),
                 );
             }
         }
     }
 }
 
-fn fixed_or(value: &Value, fixed: bool, node: Node) -> Node {
+fn fixed_or(value: &Value, fixed: bool, node: TemplateNode) -> TemplateNode {
     if fixed {
-        Node::Fixed(value.clone())
+        TemplateNode::Fixed(value.clone())
     } else {
         node
     }
 }
 
-impl Node {
+impl TemplateNode {
     fn is_fixed(&self) -> bool {
         matches!(self, Self::Fixed(_))
     }
 
-    fn fill(&self, scope: &Scope<'_>, session: &Session, at: &str) -> Result<Value, Fault> {
+    fn fill(
+        &self,
+        scope: &EvaluationScope<'_>,
+        session: &EvaluationSession,
+        at: &str,
+    ) -> Result<Value, EvaluationFault> {
         match self {
             Self::Fixed(value) => Ok(value.clone()),
             Self::Items(items) => items
@@ -226,14 +244,14 @@ impl Node {
             Self::Path(path) => path
                 .find_with(scope, &session.chance)
                 .map(std::borrow::Cow::into_owned)
-                .map_err(|fault| placed(fault, &format!("{at}.$"))),
+                .map_err(|fault| with_location(fault, &format!("{at}.$"))),
             Self::Expression(expression) => expression
                 .evaluate_in(session, scope)
-                .map_err(|fault| placed(fault, at)),
+                .map_err(|fault| with_location(fault, at)),
         }
     }
 
-    fn visit(&self, at: &str, see: &mut dyn FnMut(&str, &Node)) {
+    fn visit(&self, at: &str, see: &mut dyn FnMut(&str, &TemplateNode)) {
         see(at, self);
         match self {
             Self::Items(items) => {
@@ -252,7 +270,7 @@ impl Node {
 }
 
 /// The fault with the place in the template where it arose.
-fn placed(mut fault: Fault, at: &str) -> Fault {
+fn with_location(mut fault: EvaluationFault, at: &str) -> EvaluationFault {
     if !at.is_empty() {
         fault.cause = format!("{} (at {at})", fault.cause);
     }

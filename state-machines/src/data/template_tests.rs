@@ -4,18 +4,20 @@ use serde_json::{Value, json};
 
 use super::Template;
 use crate::data::testing::with_scope;
-use crate::data::{Fault, StatesField, errors};
+use crate::data::{EvaluationFault, StatesField, errors};
 
-fn fill(template: Result<Template, Vec<crate::data::Unreadable>>) -> Result<Value, Fault> {
+fn fill(
+    template: Result<Template, Vec<crate::data::SyntaxError>>,
+) -> Result<Value, EvaluationFault> {
     let input = json!({"a": 1, "b": {"c": [1, 2]}, "flagged": 7, "vals": [0, 10, 20, 30, 40, 50]});
     with_scope(&input, |scope| template.unwrap().fill(scope))
 }
 
-fn json_path(value: Value) -> Result<Value, Fault> {
+fn json_path(value: Value) -> Result<Value, EvaluationFault> {
     fill(Template::json_path(&value))
 }
 
-fn jsonata(value: Value) -> Result<Value, Fault> {
+fn jsonata(value: Value) -> Result<Value, EvaluationFault> {
     fill(Template::jsonata(&value))
 }
 
@@ -84,7 +86,7 @@ fn jsonata_fills_the_texts_that_are_marked() {
 
 #[test]
 fn what_cannot_be_read_is_told_with_its_place() {
-    let places = |template: Result<Template, Vec<crate::data::Unreadable>>| {
+    let places = |template: Result<Template, Vec<crate::data::SyntaxError>>| {
         let errors = template.unwrap_err();
         errors.into_iter().map(|error| error.at).collect::<Vec<_>>()
     };

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Scope;
+use super::EvaluationScope;
 
 /// Runs `check` with a scope of this input, a context object and two variables.
-pub(super) fn with_scope<R>(input: &Value, check: impl FnOnce(&Scope<'_>) -> R) -> R {
+pub(super) fn with_scope<R>(input: &Value, check: impl FnOnce(&EvaluationScope<'_>) -> R) -> R {
     let context = json!({"Execution": {"Id": "run-1", "Input": {"deep": true}}});
     let variables: Map<String, Value> = [
         ("x".to_owned(), json!(42)),
@@ -16,5 +16,5 @@ pub(super) fn with_scope<R>(input: &Value, check: impl FnOnce(&Scope<'_>) -> R) 
     ]
     .into_iter()
     .collect();
-    check(&Scope::new(input, &context, &variables))
+    check(&EvaluationScope::new(input, &context, &variables))
 }

@@ -23,16 +23,16 @@ pub(super) async fn run_claim_loop(shared: Arc<Shared>) {
     let mut failures = 0;
     loop {
         changes.borrow_and_update();
-        let slot = tokio::select! {
-            slot = Arc::clone(&shared.execution_permits).acquire_owned() => slot,
+        let permit = tokio::select! {
+            permit = Arc::clone(&shared.execution_permits).acquire_owned() => permit,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
-        let Ok(slot) = slot else { return };
+        let Ok(permit) = permit else { return };
         let claiming = shared.gate.read().await;
         if shared.is_stopping() {
             return;
         }
-        let taken_up = claim_due(&shared, slot).await;
+        let taken_up = claim_due(&shared, permit).await;
         drop(claiming);
         let next = match taken_up {
             Ok(Some(next)) => next,
@@ -58,13 +58,13 @@ pub(super) async fn run_claim_loop(shared: Arc<Shared>) {
 /// again; `None` means at once, because more may be due.
 async fn claim_due(
     shared: &Arc<Shared>,
-    slot: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) -> ExecutionStoreResult<Option<i64>> {
-    let mut slots = vec![slot];
-    while slots.len() < CLAIMED_AT_ONCE
-        && let Ok(slot) = Arc::clone(&shared.execution_permits).try_acquire_owned()
+    let mut permits = vec![permit];
+    while permits.len() < CLAIMED_AT_ONCE
+        && let Ok(permit) = Arc::clone(&shared.execution_permits).try_acquire_owned()
     {
-        slots.push(slot);
+        permits.push(permit);
     }
     // Renew first, and claim with the time from before the renewal: otherwise a
     // slow renewal could make our own leases look expired, and we would claim them
@@ -77,10 +77,10 @@ async fn claim_due(
         now_ms,
         until_ms: shared.lease_until_ms(),
     };
-    let claims = shared.store.claim(&by, slots.len()).await?;
-    let may_be_more = claims.len() == slots.len();
-    for (claim, slot) in claims.into_iter().zip(slots) {
-        accept_claim(shared, claim, by.until_ms, slot, posts).await?;
+    let claims = shared.store.claim(&by, permits.len()).await?;
+    let may_be_more = claims.len() == permits.len();
+    for (claim, permit) in claims.into_iter().zip(permits) {
+        accept_claim(shared, claim, by.until_ms, permit, posts).await?;
     }
     if may_be_more {
         return Ok(None);
@@ -96,7 +96,7 @@ async fn accept_claim(
     shared: &Arc<Shared>,
     claim: ClaimedExecution,
     until_ms: i64,
-    slot: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
     posts: u64,
 ) -> ExecutionStoreResult<()> {
     let found = shared.load_definition(&claim.row.definition).await?;
@@ -117,7 +117,7 @@ async fn accept_claim(
             // Register it before reading, which may take a while, so that its lease
             // is renewed meanwhile.
             register_held(shared, &held, posts);
-            let reading = load_and_resume(Arc::clone(shared), held, claim, definition, slot);
+            let reading = load_and_resume(Arc::clone(shared), held, claim, definition, permit);
             shared.spawn(reading);
         }
     }
@@ -130,11 +130,13 @@ async fn load_and_resume(
     held: Arc<HeldExecution>,
     mut claim: ClaimedExecution,
     definition: Arc<Definition>,
-    slot: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 ) {
     let messages = std::mem::take(&mut claim.messages);
-    let of = Arc::clone(&definition);
-    let journal = shared.evaluate(&of, move || Journal::load(&claim, definition));
+    let shared_definition = Arc::clone(&definition);
+    let journal = shared.evaluate(&shared_definition, move || {
+        Journal::load(&claim, definition)
+    });
     let journal = match journal.await.flatten() {
         Ok(journal) => journal,
         Err(cause) => {
@@ -142,12 +144,12 @@ async fn load_and_resume(
             return shared.remove_held(&held);
         }
     };
-    let unfit = shared.take_rejected_step(&held.lease.id);
+    let rejected = shared.take_rejected_step(&held.lease.id);
     let effects = journal.execution.outstanding();
-    let holder = ExecutionDriver::new(shared, held, journal, slot);
-    match unfit {
-        Some(why) => holder.fail(why).await,
-        None => holder.resume(effects, messages).await,
+    let driver = ExecutionDriver::new(shared, held, journal, permit);
+    match rejected {
+        Some(why) => driver.fail(why).await,
+        None => driver.resume(effects, messages).await,
     }
 }
 
@@ -194,8 +196,8 @@ async fn renew_and_check_messages(shared: &Shared) -> ExecutionStoreResult<()> {
     if leases.is_empty() {
         return Ok(());
     }
-    for mail in shared.store.unread_messages(&leases).await? {
-        if let Some(held) = shared.find_held(&mail.lease.id) {
+    for unread in shared.store.unread_messages(&leases).await? {
+        if let Some(held) = shared.find_held(&unread.lease.id) {
             held.notify_message();
         }
     }

@@ -207,7 +207,7 @@ impl Journal {
         &mut self,
         entries: EventBatch,
         lease: Lease,
-        then: LeaseAction,
+        lease_action: LeaseAction,
     ) -> ExecutionStep {
         let snapshot = self.snapshot();
         ExecutionStep {
@@ -216,9 +216,9 @@ impl Journal {
             first_history_id: entries.first_history_id,
             entries: entries.entries,
             state: self.execution_state(),
-            taken: self.last_message_read,
+            messages_read: self.last_message_read,
             snapshot,
-            then,
+            lease_action,
         }
     }
 

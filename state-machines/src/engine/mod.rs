@@ -59,9 +59,9 @@ pub use message::Signal;
 pub use offline::cancel_open_executions;
 pub use registry::HandlerRegistry;
 pub use settings::EngineSettings;
-pub use start::{CheckedDefinition, hash_definition};
+pub use start::{DeployableDefinition, hash_definition};
 pub use task::{Handler, TaskError, TaskOutcome, TypedTask};
-pub use view::{ExecutionDetails, ExecutionOverview, History};
+pub use view::{ExecutionDetails, ExecutionHistory, ExecutionOverview};
 pub use watch::ExecutionWatch;
 
 use crate::core::Position;
@@ -166,7 +166,7 @@ impl Engine {
         &self,
         id: &str,
         query: &HistoryQuery,
-    ) -> ExecutionStoreResult<Option<History>> {
+    ) -> ExecutionStoreResult<Option<ExecutionHistory>> {
         let Some(page) = self.shared.store.history(id, query).await? else {
             return Ok(None);
         };
@@ -174,7 +174,7 @@ impl Engine {
         let events = events
             .collect::<Result<_, _>>()
             .map_err(|error| ExecutionStoreError::new("read a history", error))?;
-        Ok(Some(History {
+        Ok(Some(ExecutionHistory {
             events,
             last_id: page.last_id,
             more: page.more,

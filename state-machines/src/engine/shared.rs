@@ -106,10 +106,10 @@ impl Shared {
         async move { while tasks.join_next().await.is_some() {} }
     }
 
-    /// Applies events of a definition. JSONata may take long, so that is done
-    /// on threads of its own, a few at a time: what else the process does goes
-    /// on. The rest takes no time worth a change of threads. The error is a
-    /// panic's, or that of a process that ends.
+    /// Runs an evaluation for a definition. JSONata may take long, so definitions
+    /// that use it are evaluated on blocking threads, a few at a time. Others are
+    /// too quick to be worth a change of threads. Fails if the evaluation panics or
+    /// the runtime shuts down.
     pub(super) async fn evaluate<R: Send + 'static>(
         &self,
         definition: &Definition,

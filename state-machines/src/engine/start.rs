@@ -27,7 +27,7 @@ const NAME_CHARS_MAX: usize = 80;
 
 /// A definition that can be deployed.
 #[derive(Debug, Clone)]
-pub struct CheckedDefinition {
+pub struct DeployableDefinition {
     /// The parsed definition.
     pub definition: Definition,
     /// The hash of its text.
@@ -42,7 +42,7 @@ impl Engine {
         &self,
         name: &str,
         text: &str,
-    ) -> Result<CheckedDefinition, DeployError> {
+    ) -> Result<DeployableDefinition, DeployError> {
         check_name(name)?;
         let checked = language::check(text);
         let Some(definition) = checked.definition else {
@@ -52,7 +52,7 @@ impl Engine {
             return Err(to_deploy_error(definition.unfilled().to_vec()));
         }
         check_handlers(&self.shared.registry, &definition)?;
-        Ok(CheckedDefinition {
+        Ok(DeployableDefinition {
             definition,
             hash: hash_definition(text),
             problems: checked.problems,
@@ -67,7 +67,7 @@ impl Engine {
         name: &str,
         text: &str,
     ) -> Result<(String, Vec<DefinitionProblem>), DeployError> {
-        let CheckedDefinition { hash, problems, .. } = self.check_definition(name, text)?;
+        let DeployableDefinition { hash, problems, .. } = self.check_definition(name, text)?;
         let definition = store::StoredDefinition {
             name: name.to_owned(),
             hash: hash.clone(),
@@ -208,12 +208,14 @@ async fn create_execution(
         begin.at_ms,
     );
     let input = begin.input.to_string();
-    let of = Arc::clone(&definition);
-    let begun = shared.evaluate(&of, move || Journal::create(definition, begin));
+    let shared_definition = Arc::clone(&definition);
+    let begun = shared.evaluate(&shared_definition, move || {
+        Journal::create(definition, begin)
+    });
     let (mut journal, batch) = begun
         .await
         .map_err(|cause| ExecutionStoreError::new("begin an execution", cause))?;
-    let (start, slot) = choose_initial_lease(shared, &journal, &batch, at_ms);
+    let (start, permit) = choose_initial_lease(shared, &journal, &batch, at_ms);
     let leased_until_ms = match &start {
         InitialLease::Held { until_ms, .. } => Some(*until_ms),
         InitialLease::Parked { .. } => None,
@@ -238,15 +240,15 @@ async fn create_execution(
         CreateOutcome::Created(lease) => lease,
     };
     let is_ended = journal.execution.status().is_ended();
-    if let (Some(lease), Some(until_ms), Some(slot)) = (lease, leased_until_ms, slot) {
+    if let (Some(lease), Some(until_ms), Some(permit)) = (lease, leased_until_ms, permit) {
         let held = Arc::new(HeldExecution::new(lease, workflow, until_ms));
         let mut effects = batch.effects;
         // Ask again for turns that the first step had no room for.
         let turns = journal.execution.outstanding().into_iter();
         effects.extend(turns.filter(|effect| matches!(effect, Effect::Continue { .. })));
         register_held(shared, &held, posts);
-        let holder = ExecutionDriver::new(Arc::clone(shared), held, journal, slot);
-        shared.spawn(holder.run(effects, Vec::new()));
+        let driver = ExecutionDriver::new(Arc::clone(shared), held, journal, permit);
+        shared.spawn(driver.run(effects, Vec::new()));
     }
     Ok(StartedExecution {
         id,
@@ -278,10 +280,10 @@ fn choose_initial_lease(
         return (InitialLease::Parked { wake_at_ms }, None);
     }
     match Arc::clone(&shared.execution_permits).try_acquire_owned() {
-        Ok(slot) => {
+        Ok(permit) => {
             let worker = shared.settings.worker.clone();
             let until_ms = shared.lease_until_ms();
-            (InitialLease::Held { worker, until_ms }, Some(slot))
+            (InitialLease::Held { worker, until_ms }, Some(permit))
         }
         Err(_) => {
             let wake_at_ms = Some(now);

@@ -56,7 +56,7 @@ pub struct ExecutionDetails {
 
 /// A page of a history.
 #[derive(Debug, Clone, PartialEq)]
-pub struct History {
+pub struct ExecutionHistory {
     /// The events in the requested order.
     pub events: Vec<HistoryEvent>,
     /// The id of the last event, to continue after.

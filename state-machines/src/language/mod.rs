@@ -1,14 +1,14 @@
-//! A definition as it is written: read into types, checked by the
-//! specification's rules, laid out as a graph, drawn.
+//! Workflow definitions: parsed into types, validated against the specification,
+//! converted to a graph, and drawn.
 //!
 //! ```text
-//!   text ──source──▶ JSON ──read──▶ model ──┬──graph──▶ what leads where
+//!   text ──source──▶ JSON ──read──▶ model ──┬──graph──▶ transitions
 //!                                           └──draw───▶ Mermaid, DOT, text
 //! ```
 //!
-//! [`check`] finds all problems at once, each with its place. What AWS refuses
-//! when a state machine is created is an error; what it accepts and an author
-//! may regret is a warning. It runs nothing and knows no resource.
+//! [`check`] reports all problems at once, each with its location. What AWS
+//! rejects when a state machine is created is an error; what AWS accepts but is
+//! likely a mistake is a warning. It runs nothing and knows no resources.
 //!
 //! ```
 //! use ballast_state_machines::language::check;
@@ -34,48 +34,48 @@ mod read;
 pub(crate) mod source;
 
 pub use model::{Definition, Machine, State};
-pub use problem::{Code, Problem, Severity};
+pub use problem::{DefinitionProblem, ProblemCode, ProblemSeverity};
 pub use read::Durability;
 
 use graph::Graph;
 
-/// What became of a text.
+/// The result of checking a definition.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct CheckedDefinition {
     /// The definition, if there are no errors.
     pub definition: Option<Definition>,
-    /// Everything that was noticed, errors and warnings.
-    pub problems: Vec<Problem>,
+    /// All errors and warnings.
+    pub problems: Vec<DefinitionProblem>,
 }
 
-/// Checks a definition that is to be run durably.
-pub fn check(text: &str) -> Checked {
+/// Checks a definition for durable execution.
+pub fn check(text: &str) -> CheckedDefinition {
     check_for(text, Durability::Standard)
 }
 
-/// Checks a definition for how it is to be run.
-pub fn check_for(text: &str, durability: Durability) -> Checked {
+/// Checks a definition for the given kind of execution.
+pub fn check_for(text: &str, durability: Durability) -> CheckedDefinition {
     let mut problems = Vec::new();
     let Some(source) = source::read(text, &mut problems) else {
-        return Checked {
+        return CheckedDefinition {
             definition: None,
             problems,
         };
     };
-    let (definition, mut problems) = read::definition(source, durability, problems);
+    let (definition, mut problems) = read::read_definition(source, durability, problems);
     if let Some(definition) = &definition {
-        problems.extend(Graph::of(definition).warnings());
+        problems.extend(Graph::from_definition(definition).warnings());
     }
-    Checked {
+    CheckedDefinition {
         definition,
         problems,
     }
 }
 
 impl Definition {
-    /// Reads a definition, or gives all that is wrong with it. Warnings do not
-    /// keep it from being read; [`check`] tells them.
-    pub fn parse(text: &str) -> Result<Self, Vec<Problem>> {
+    /// Parses a definition, or returns all problems. Warnings do not make it fail;
+    /// use [`check`] to get them.
+    pub fn parse(text: &str) -> Result<Self, Vec<DefinitionProblem>> {
         let checked = check(text);
         checked.definition.ok_or(checked.problems)
     }

@@ -1,4 +1,4 @@
-//! Where in a definition something stands: a JSON pointer that grows.
+//! JSON pointers to locations in a definition.
 
 use std::fmt;
 
@@ -13,18 +13,18 @@ impl Pointer {
         Self::default()
     }
 
-    /// A field of what stands here.
+    /// The pointer to a field of the object at this location.
     pub(super) fn field(&self, name: &str) -> Self {
         let escaped = name.replace('~', "~0").replace('/', "~1");
         Self(format!("{}/{escaped}", self.0))
     }
 
-    /// An element of the list that stands here.
+    /// The pointer to an element of the array at this location.
     pub(super) fn item(&self, index: usize) -> Self {
         Self(format!("{}/{index}", self.0))
     }
 
-    /// What a pointer that begins here leads to.
+    /// Appends a pointer that is relative to this location.
     pub(super) fn join(&self, inner: &str) -> Self {
         Self(format!("{}{inner}", self.0))
     }

@@ -1,7 +1,7 @@
-//! What is wrong with a definition, and where.
+//! Problems of a definition, with their locations.
 //!
-//! The codes are stable: tools may match on them. The messages are for people
-//! and may change.
+//! The codes are stable; tools may match on them. The messages are for humans and
+//! may change.
 
 use std::fmt;
 
@@ -9,32 +9,32 @@ use serde::{Serialize, Serializer};
 
 use super::pointer::Pointer;
 
-/// Something in a definition that is wrong, or that deserves a second look.
+/// An error or a warning about a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// Where it stands, as a JSON pointer such as `/States/Copy/Next`; empty
-    /// for the definition as a whole.
+pub struct DefinitionProblem {
+    /// The location, as a JSON pointer such as `/States/Copy/Next`; empty for the
+    /// whole definition.
     pub path: String,
-    /// Which rule it breaks.
-    pub code: Code,
-    /// Whether the definition is refused for it.
-    pub severity: Severity,
-    /// What is wrong, and where it is known, what to write instead.
+    /// The rule that it violates.
+    pub code: ProblemCode,
+    /// Whether it is an error or a warning.
+    pub severity: ProblemSeverity,
+    /// What is wrong and, if known, how to fix it.
     pub message: String,
 }
 
-/// How grave a problem is.
+/// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// It can be run, though perhaps not as it was meant.
+pub enum ProblemSeverity {
+    /// The definition can run, but likely not as intended.
     Warning,
-    /// The definition is refused.
+    /// The definition is invalid.
     Error,
 }
 
-impl Problem {
-    pub(super) fn new(at: &Pointer, code: Code, message: impl Into<String>) -> Self {
+impl DefinitionProblem {
+    pub(super) fn new(at: &Pointer, code: ProblemCode, message: impl Into<String>) -> Self {
         Self {
             path: at.as_str().to_owned(),
             code,
@@ -43,13 +43,13 @@ impl Problem {
         }
     }
 
-    /// Whether the definition is refused for it.
+    /// Whether it is an error or a warning.
     pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
+        self.severity == ProblemSeverity::Error
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for DefinitionProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.is_empty() {
             "/"
@@ -60,18 +60,18 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Declares the codes once: the name, its text, how grave it is, what it means.
+/// Declares each code once: its name, text, severity and meaning.
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal, $severity:ident;)+) => {
-        /// The rule that a problem breaks.
+        /// The rule that a problem violates.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
-        pub enum Code {
+        pub enum ProblemCode {
             $($(#[doc = $doc])+ $name,)+
         }
 
-        impl Code {
-            /// Every code there is.
+        impl ProblemCode {
+            /// All codes.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
             /// The stable name, in kebab case.
@@ -81,10 +81,10 @@ macro_rules! codes {
                 }
             }
 
-            /// Whether a definition is refused for it.
-            pub fn severity(self) -> Severity {
+            /// The severity of problems with this code.
+            pub fn severity(self) -> ProblemSeverity {
                 match self {
-                    $(Self::$name => Severity::$severity,)+
+                    $(Self::$name => ProblemSeverity::$severity,)+
                 }
             }
         }
@@ -98,9 +98,9 @@ codes! {
     TooLarge = "too-large", Error;
     /// Objects and lists are nested too deep.
     TooDeep = "too-deep", Error;
-    /// An object has a field twice, or `States` a state.
+    /// A duplicate field, or a duplicate state in `States`.
     DuplicateKey = "duplicate-key", Error;
-    /// A field that must be there is not.
+    /// A required field is missing.
     MissingField = "missing-field", Error;
     /// A field that no state and no machine has.
     UnknownField = "unknown-field", Error;
@@ -108,7 +108,7 @@ codes! {
     MisplacedField = "misplaced-field", Error;
     /// A field of the other query language.
     OtherLanguage = "other-language", Error;
-    /// Two fields of which only one may be there.
+    /// Two fields that exclude each other.
     OnlyOneOf = "only-one-of", Error;
     /// A value of the wrong JSON type.
     WrongType = "wrong-type", Error;
@@ -116,11 +116,11 @@ codes! {
     OutOfRange = "out-of-range", Error;
     /// A text that is not one of those allowed.
     NotOneOf = "not-one-of", Error;
-    /// A list, object or text that must hold something and is empty.
+    /// A list, object or string that must not be empty.
     Empty = "empty", Error;
     /// A state with both `Next` and `End`.
     NextAndEnd = "next-and-end", Error;
-    /// A transition to a state that is not there.
+    /// A transition to a state that does not exist.
     UnknownTarget = "unknown-target", Error;
     /// A state that nothing leads to.
     Unreachable = "unreachable", Error;
@@ -132,56 +132,55 @@ codes! {
     DuplicateState = "duplicate-state", Error;
     /// A state in JSONPath in a machine in JSONata.
     LanguageDowngrade = "language-downgrade", Error;
-    /// A JSONPath that cannot be read.
+    /// An invalid JSONPath.
     Path = "path", Error;
-    /// A JSONata expression that cannot be read.
+    /// An invalid JSONata expression.
     Expression = "expression", Error;
-    /// A payload template that cannot be read.
+    /// An invalid payload template.
     Template = "template", Error;
-    /// The condition of a choice that cannot be read.
+    /// An invalid condition of a choice.
     Condition = "condition", Error;
     /// A time that is not an RFC 3339 timestamp.
     Timestamp = "timestamp", Error;
-    /// `States.ALL` beside other errors, or not in the last place.
+    /// `States.ALL` together with other errors, or not in the last handler.
     StatesAll = "states-all", Error;
-    /// A name that begins with `States.` and is none of the reserved ones.
+    /// An error name that begins with `States.` but is not a reserved name.
     ErrorName = "error-name", Warning;
-    /// A variable's name that cannot be used.
+    /// An invalid variable name.
     VariableName = "variable-name", Error;
-    /// A variable that a branch or a processor assigns, and a machine around
-    /// it too.
+    /// A variable that both an inner and an outer machine assign.
     OuterVariable = "outer-variable", Error;
-    /// A Map's label with characters that a name cannot hold.
+    /// A Map's label with invalid characters.
     Label = "label", Error;
     /// A substitution `${…}` that is not closed.
     Substitution = "substitution", Error;
     /// A value with a substitution `${…}` that is not filled in yet.
     Unfilled = "unfilled", Warning;
-    /// `$states.result` or `$states.errorOutput` where there is none.
+    /// `$states.result` or `$states.errorOutput` where it is not available.
     NoSuchValue = "no-such-value", Error;
     /// A resource that an express machine cannot wait for.
     Express = "express", Error;
-    /// A cycle without a Wait: it may turn as fast as it can.
+    /// A cycle without a Wait, which may run as a busy loop.
     CycleWithoutWait = "cycle-without-wait", Warning;
-    /// A Task whose failure nobody catches.
+    /// A Task whose failure is not caught.
     TaskWithoutCatch = "task-without-catch", Warning;
-    /// A state from which no end can be reached.
+    /// A state that cannot reach an end.
     NoWayOut = "no-way-out", Warning;
-    /// A Choice that fails when no rule holds.
+    /// A Choice without a default.
     NoDefault = "no-default", Warning;
-    /// A field with a newer name.
+    /// A field that was renamed in the specification.
     Deprecated = "deprecated", Warning;
-    /// A field that only a distributed Map obeys.
+    /// A field that only distributed Maps support.
     NotDistributed = "not-distributed", Warning;
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for ProblemCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl Serialize for Code {
+impl Serialize for ProblemCode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }

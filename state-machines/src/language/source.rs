@@ -1,6 +1,6 @@
-//! Text becomes JSON. Unlike `serde_json`, it tells of keys that occur twice:
-//! of two states with one name, one would silently be lost. A byte order mark
-//! at its start, which editors on Windows write, is passed over.
+//! Parses text to JSON. Unlike `serde_json`, it reports duplicate keys: of two
+//! states with the same name, one would be lost silently. It skips a byte order
+//! mark at the start, which editors on Windows write.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,50 +9,49 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::pointer::Pointer;
-use super::problem::{Code, Problem};
+use super::problem::{DefinitionProblem, ProblemCode};
 
-/// How long a definition may be, in bytes.
+/// The maximum size of a definition, in bytes.
 pub(super) const BYTES_MAX: usize = 1024 * 1024;
 
-/// How deep objects and lists may be nested: what `serde_json` reads without
-/// risk to the stack.
+/// The maximum nesting of objects and arrays: what `serde_json` reads without a
+/// risk of stack overflow.
 const DEPTH_MAX: usize = 127;
 
-/// The text without a byte order mark.
-pub(crate) fn without_mark(text: &str) -> &str {
+/// Removes a byte order mark.
+pub(crate) fn strip_byte_order_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// What is wrong with text that was refused for its depth; none, if it was
-/// refused for something else.
-pub(crate) fn too_deep(error: &serde_json::Error) -> Option<String> {
-    // Its kind is that of a mistake in the syntax; only the words tell.
+/// Describes an error about nesting that is too deep; none for other errors.
+pub(crate) fn describe_depth_error(error: &serde_json::Error) -> Option<String> {
+    // Its category is the same as for syntax errors; only the message differs.
     let is_too_deep = error.to_string().starts_with("recursion limit exceeded");
     is_too_deep.then(|| {
         format!(
-            "it is nested deeper than {DEPTH_MAX} levels, at line {} column {}",
+            "nested deeper than {DEPTH_MAX} levels, at line {} column {}",
             error.line(),
             error.column()
         )
     })
 }
 
-/// Reads text; what is wrong with it is added to the problems.
-pub(super) fn read(text: &str, problems: &mut Vec<Problem>) -> Option<Value> {
+/// Parses text and adds what is wrong with it to the problems.
+pub(super) fn read(text: &str, problems: &mut Vec<DefinitionProblem>) -> Option<Value> {
     if text.len() > BYTES_MAX {
-        problems.push(Problem::new(
+        problems.push(DefinitionProblem::new(
             &Pointer::root(),
-            Code::TooLarge,
+            ProblemCode::TooLarge,
             format!(
-                "the definition has {} bytes, and at most {BYTES_MAX} are allowed; move parts of it into a machine of their own",
+                "the definition has {} bytes, the limit is {BYTES_MAX}; move parts of it into a separate workflow",
                 text.len()
             ),
         ));
         return None;
     }
     let twice = RefCell::new(Vec::new());
-    let mut json = serde_json::Deserializer::from_str(without_mark(text));
-    let seed = Noticing {
+    let mut json = serde_json::Deserializer::from_str(strip_byte_order_mark(text));
+    let seed = DuplicateKeyVisitor {
         at: Pointer::root(),
         twice: &twice,
     };
@@ -65,26 +64,26 @@ pub(super) fn read(text: &str, problems: &mut Vec<Problem>) -> Option<Value> {
             Some(value)
         }
         Err(error) => {
-            let (code, message) = match too_deep(&error) {
-                Some(told) => (
-                    Code::TooDeep,
-                    format!("{told}; move parts of it into a machine of their own"),
+            let (code, message) = match describe_depth_error(&error) {
+                Some(message) => (
+                    ProblemCode::TooDeep,
+                    format!("{message}; move parts of it into a separate workflow"),
                 ),
-                None => (Code::NotJson, format!("this is not JSON: {error}")),
+                None => (ProblemCode::NotJson, format!("invalid JSON: {error}")),
             };
-            problems.push(Problem::new(&Pointer::root(), code, message));
+            problems.push(DefinitionProblem::new(&Pointer::root(), code, message));
             None
         }
     }
 }
 
-/// Reads a value and notices keys that occur twice.
-struct Noticing<'a> {
+/// Deserialises a value and reports duplicate keys.
+struct DuplicateKeyVisitor<'a> {
     at: Pointer,
-    twice: &'a RefCell<Vec<Problem>>,
+    twice: &'a RefCell<Vec<DefinitionProblem>>,
 }
 
-impl Noticing<'_> {
+impl DuplicateKeyVisitor<'_> {
     fn below(&self, at: Pointer) -> Self {
         Self {
             at,
@@ -93,7 +92,7 @@ impl Noticing<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Noticing<'_> {
+impl<'de> DeserializeSeed<'de> for DuplicateKeyVisitor<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -101,7 +100,7 @@ impl<'de> DeserializeSeed<'de> for Noticing<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Noticing<'_> {
+impl<'de> Visitor<'de> for DuplicateKeyVisitor<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -149,10 +148,10 @@ impl<'de> Visitor<'de> for Noticing<'_> {
         while let Some(key) = object.next_key::<String>()? {
             let at = self.at.field(&key);
             if fields.contains_key(&key) {
-                self.twice.borrow_mut().push(Problem::new(
+                self.twice.borrow_mut().push(DefinitionProblem::new(
                     &at,
-                    Code::DuplicateKey,
-                    format!("{key:?} stands here twice; remove or rename one of them"),
+                    ProblemCode::DuplicateKey,
+                    format!("duplicate key {key:?}; remove or rename one of them"),
                 ));
             }
             let value = object.next_value_seed(self.below(at))?;
@@ -178,40 +177,43 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_occurs_twice_is_told_with_its_place() {
+    fn duplicate_keys_are_reported_with_their_location() {
         let mut problems = Vec::new();
         let value = read(r#"{"a": [{"b": 1, "b": 2}]}"#, &mut problems);
         assert_eq!(value, Some(json!({"a": [{"b": 2}]})));
         assert_eq!(problems[0].path, "/a/0/b");
-        assert_eq!(problems[0].code, Code::DuplicateKey);
+        assert_eq!(problems[0].code, ProblemCode::DuplicateKey);
     }
 
     #[test]
-    fn what_is_not_json_is_told_with_line_and_column() {
+    fn invalid_json_is_reported_with_line_and_column() {
         for text in ["", "{", "not a definition", "{}{}", "{\n \"a\": tru }"] {
             let mut problems = Vec::new();
             assert_eq!(read(text, &mut problems), None, "{text}");
-            assert_eq!(problems[0].code, Code::NotJson);
+            assert_eq!(problems[0].code, ProblemCode::NotJson);
             assert!(problems[0].message.contains("line"), "{}", problems[0]);
             assert!(problems[0].message.contains("column"), "{}", problems[0]);
         }
     }
 
     #[test]
-    fn text_that_is_too_deep_is_refused_and_does_not_overflow() {
+    fn deep_nesting_is_refused_and_does_not_overflow_the_stack() {
         let mut problems = Vec::new();
         assert_eq!(read(&"[".repeat(100_000), &mut problems), None);
-        assert_eq!(problems[0].code, Code::TooDeep);
+        assert_eq!(problems[0].code, ProblemCode::TooDeep);
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         let mut problems = Vec::new();
         assert!(read(&nested(DEPTH_MAX), &mut problems).is_some());
         assert_eq!(read(&nested(DEPTH_MAX + 1), &mut problems), None);
-        let told = problems[0].to_string();
-        assert!(told.contains("nested deeper than 127 levels"), "{told}");
+        let message = problems[0].to_string();
+        assert!(
+            message.contains("nested deeper than 127 levels"),
+            "{message}"
+        );
     }
 
     #[test]
-    fn a_byte_order_mark_is_passed_over_once() {
+    fn one_byte_order_mark_is_skipped() {
         let mut problems = Vec::new();
         assert_eq!(read("\u{feff}{}", &mut problems), Some(json!({})));
         assert!(problems.is_empty());
@@ -222,6 +224,6 @@ mod tests {
     fn text_that_is_too_long_is_refused() {
         let mut problems = Vec::new();
         assert_eq!(read(&" ".repeat(BYTES_MAX + 1), &mut problems), None);
-        assert_eq!(problems[0].code, Code::TooLarge);
+        assert_eq!(problems[0].code, ProblemCode::TooLarge);
     }
 }

@@ -67,9 +67,9 @@
 //!     first_history_id: 2,
 //!     entries: vec![entry(r#""copied""#, r#"{"id": 2, "type": "ExecutionSucceeded"}"#)],
 //!     state: ExecutionState::ended(StoredStatus::Succeeded, "[]", "{}", 10),
-//!     taken: 0,
+//!     messages_read: 0,
 //!     snapshot: None,
-//!     then: LeaseAction::Park { wake_at_ms: None },
+//!     lease_action: LeaseAction::Park { wake_at_ms: None },
 //! }).await?;
 //! let found = store.get("run-1").await?.expect("it exists");
 //! assert_eq!(found.row.status, StoredStatus::Succeeded);

@@ -237,12 +237,12 @@ pub struct ExecutionStep {
     pub state: ExecutionState,
     /// Marks messages up to this number as read. 0 or the number of the step before
     /// marks none.
-    pub taken: u64,
+    pub messages_read: u64,
     /// A snapshot after the entries, replacing the last one. Worth it if the
     /// entries since then are longer.
     pub snapshot: Option<String>,
     /// What happens to the lease. An execution that has ended loses it in any case.
-    pub then: LeaseAction,
+    pub lease_action: LeaseAction,
 }
 
 /// What happens to a lease after a step.

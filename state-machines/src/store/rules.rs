@@ -26,7 +26,7 @@ pub(super) struct ExecutionHead {
     pub(super) posted: u64,
     pub(super) posted_at_ms: i64,
     /// The number of the last read message.
-    pub(super) taken: u64,
+    pub(super) messages_read: u64,
 }
 
 impl ExecutionHead {
@@ -42,7 +42,7 @@ impl ExecutionHead {
             due_at_ms: None,
             posted: 0,
             posted_at_ms: 0,
-            taken: 0,
+            messages_read: 0,
         };
         if !head.status.is_open() {
             return (head, None);
@@ -61,7 +61,7 @@ impl ExecutionHead {
 
     /// The number of unread messages.
     pub(super) fn waiting(&self) -> u64 {
-        self.posted - self.taken
+        self.posted - self.messages_read
     }
 
     /// Whether the lease with this fence is valid.
@@ -78,11 +78,11 @@ impl ExecutionHead {
         self.status = step.state.status;
         self.next_seq += step.entries.len() as u64;
         self.next_history_id += count_history_events(&step.entries);
-        self.taken = self.taken.max(step.taken);
+        self.messages_read = self.messages_read.max(step.messages_read);
         if !self.status.is_open() {
             self.worker = None;
             self.due_at_ms = None;
-        } else if let LeaseAction::Park { wake_at_ms } = step.then {
+        } else if let LeaseAction::Park { wake_at_ms } = step.lease_action {
             self.worker = None;
             self.due_at_ms = wake_at_ms;
             if self.waiting() > 0 {
@@ -109,9 +109,9 @@ impl ExecutionHead {
         let problem = if step.first_history_id != self.next_history_id {
             let (given, next) = (step.first_history_id, self.next_history_id);
             format!("its next history event is {next}, not {given}")
-        } else if step.taken > self.posted {
-            let (taken, posted) = (step.taken, self.posted);
-            format!("it cannot have read message {taken}: it has {posted} messages")
+        } else if step.messages_read > self.posted {
+            let (messages_read, posted) = (step.messages_read, self.posted);
+            format!("it cannot have read message {messages_read}: it has {posted} messages")
         } else if self.next_seq - 1 + step.entries.len() as u64 > ENTRIES_MAX {
             format!("its journal is full: it has {ENTRIES_MAX} entries")
         } else {

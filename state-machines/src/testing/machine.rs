@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::ERRORS;
-use crate::data::chance::{Chance, seed_for};
+use crate::data::random::{SeededRandom, seed_for};
 
 /// How deep machines stand in each other at most.
 const DEPTH_MAX: u64 = 2;
@@ -13,33 +13,33 @@ const STEPS_MAX: u64 = 5;
 
 /// A random definition: valid, and it ends whatever its tasks answer.
 #[must_use]
-pub fn machine(seed: u64) -> Value {
-    let mut maker = Maker {
-        chance: Chance::new(seed_for(seed, "machine")),
+pub fn random_machine(seed: u64) -> Value {
+    let mut generator = MachineGenerator {
+        random: SeededRandom::new(seed_for(seed, "machine")),
         named: 0,
     };
-    let mut machine = maker.machine(0);
-    if maker.chance.below(8) == 0 {
-        machine["TimeoutSeconds"] = json!(1 + maker.chance.below(200));
+    let mut machine = generator.machine(0);
+    if generator.random.next_below(8) == 0 {
+        machine["TimeoutSeconds"] = json!(1 + generator.random.next_below(200));
     }
     machine
 }
 
-struct Maker {
-    chance: Chance,
+struct MachineGenerator {
+    random: SeededRandom,
     /// How many names were given: they are unique in a definition.
     named: u64,
 }
 
 /// A step of a machine: its states, of which the first is entered, and the one
 /// that leads on.
-struct Step {
+struct GeneratedStep {
     states: Vec<(String, Value)>,
 }
 
-impl Maker {
+impl MachineGenerator {
     fn below(&self, bound: u64) -> u64 {
-        self.chance.below(bound)
+        self.random.next_below(bound)
     }
 
     fn name(&mut self, kind: &str) -> String {
@@ -49,15 +49,15 @@ impl Maker {
 
     fn machine(&mut self, depth: u64) -> Value {
         let count = 1 + self.below(STEPS_MAX);
-        let mut steps: Vec<Step> = (0..count).map(|_| self.step(depth)).collect();
-        steps.push(self.last());
-        let entries: Vec<String> = steps.iter().map(Step::entry).collect();
+        let mut steps: Vec<GeneratedStep> = (0..count).map(|_| self.step(depth)).collect();
+        steps.push(self.end_step());
+        let entries: Vec<String> = steps.iter().map(GeneratedStep::entry_state).collect();
         let mut states = Map::new();
         for (index, step) in steps.into_iter().enumerate() {
             let next = entries.get(index + 1);
             let later = entries.get(index + 1..).unwrap_or_default();
             for (name, mut state) in step.states {
-                self.join(&mut state, next, later);
+                self.link_states(&mut state, next, later);
                 states.insert(name, state);
             }
         }
@@ -66,7 +66,7 @@ impl Maker {
 
     /// Fills in where a state leads: `"next"` stands for the next step, and
     /// `"later"` for any that follows.
-    fn join(&self, state: &mut Value, next: Option<&String>, later: &[String]) {
+    fn link_states(&self, state: &mut Value, next: Option<&String>, later: &[String]) {
         match state {
             Value::Object(fields) => {
                 for (name, value) in fields.iter_mut() {
@@ -77,52 +77,56 @@ impl Maker {
                             *value = json!(later.get(index));
                         }
                         ("Branches" | "ItemProcessor", _) => {}
-                        _ => self.join(value, next, later),
+                        _ => self.link_states(value, next, later),
                     }
                 }
             }
             Value::Array(items) => {
                 for item in items {
-                    self.join(item, next, later);
+                    self.link_states(item, next, later);
                 }
             }
             _ => {}
         }
     }
 
-    fn step(&mut self, depth: u64) -> Step {
+    fn step(&mut self, depth: u64) -> GeneratedStep {
         match self.below(if depth < DEPTH_MAX { 12 } else { 8 }) {
-            0 | 1 => self.one("Pass", Self::pass),
-            2..=4 => self.one("Task", Self::task),
-            5 => self.one("Choice", Self::choice),
-            6 => self.one("Wait", Self::wait),
-            7 => self.looped(),
+            0 | 1 => self.single_state_step("Pass", Self::pass),
+            2..=4 => self.single_state_step("Task", Self::task),
+            5 => self.single_state_step("Choice", Self::choice),
+            6 => self.single_state_step("Wait", Self::wait),
+            7 => self.loop_step(),
             8 | 9 => {
                 let state = self.parallel(depth);
-                self.one("Parallel", |_| state)
+                self.single_state_step("Parallel", |_| state)
             }
             _ => {
                 let state = self.map(depth);
-                self.one("Map", |_| state)
+                self.single_state_step("Map", |_| state)
             }
         }
     }
 
-    fn one(&mut self, kind: &str, make: impl FnOnce(&mut Self) -> Value) -> Step {
+    fn single_state_step(
+        &mut self,
+        kind: &str,
+        make: impl FnOnce(&mut Self) -> Value,
+    ) -> GeneratedStep {
         let name = self.name(kind);
         let state = make(self);
-        Step {
+        GeneratedStep {
             states: vec![(name, state)],
         }
     }
 
     /// The end of a machine.
-    fn last(&mut self) -> Step {
+    fn end_step(&mut self) -> GeneratedStep {
         match self.below(8) {
-            0 => self.one("Fail", |_| json!({"Type": "Fail", "Error": "Test.Ended"})),
-            1..=3 => self.one("Succeed", |_| json!({"Type": "Succeed"})),
-            _ => self.one("End", |maker| {
-                let mut state = maker.pass();
+            0 => self.single_state_step("Fail", |_| json!({"Type": "Fail", "Error": "Test.Ended"})),
+            1..=3 => self.single_state_step("Succeed", |_| json!({"Type": "Succeed"})),
+            _ => self.single_state_step("End", |generator| {
+                let mut state = generator.pass();
                 state.as_object_mut().map(|fields| fields.remove("Next"));
                 state["End"] = json!(true);
                 state
@@ -167,12 +171,12 @@ impl Maker {
         if self.below(2) == 0 {
             state["TimeoutSeconds"] = json!(1 + self.below(60));
         }
-        self.handled(&mut state);
+        self.add_handlers(&mut state);
         state
     }
 
     /// Retry and Catch, more often than not.
-    fn handled(&mut self, state: &mut Value) {
+    fn add_handlers(&mut self, state: &mut Value) {
         if self.below(2) == 0 {
             let errors = [
                 "States.ALL",
@@ -219,7 +223,7 @@ impl Maker {
     }
 
     /// Steps that are gone through a few times.
-    fn looped(&mut self) -> Step {
+    fn loop_step(&mut self) -> GeneratedStep {
         let (begin, body) = (self.name("Begin"), self.name("Body"));
         let (count, check) = (self.name("Count"), self.name("Check"));
         let variable = format!("n{}", self.named);
@@ -231,7 +235,7 @@ impl Maker {
         work["Next"] = json!(count);
         let (assign, read) = (format!("{variable}.$"), format!("${variable}"));
         let added = format!("States.MathAdd({read}, 1)");
-        Step {
+        GeneratedStep {
             states: vec![
                 (
                     begin,
@@ -258,7 +262,7 @@ impl Maker {
         let count = 1 + self.below(3);
         let branches: Vec<Value> = (0..count).map(|_| self.machine(depth + 1)).collect();
         let mut state = json!({"Type": "Parallel", "Branches": branches, "Next": "next"});
-        self.handled(&mut state);
+        self.add_handlers(&mut state);
         state
     }
 
@@ -280,13 +284,13 @@ impl Maker {
         if self.below(3) == 0 {
             state["ToleratedFailureCount"] = json!(self.below(3));
         }
-        self.handled(&mut state);
+        self.add_handlers(&mut state);
         state
     }
 }
 
-impl Step {
-    fn entry(&self) -> String {
+impl GeneratedStep {
+    fn entry_state(&self) -> String {
         let first = self.states.first();
         first.map_or_else(String::new, |(name, _)| name.clone())
     }
@@ -300,7 +304,7 @@ mod tests {
     #[test]
     fn every_machine_is_valid() {
         for seed in 0..500 {
-            let machine = machine(seed);
+            let machine = random_machine(seed);
             let checked = check(&machine.to_string());
             let problems: Vec<String> = checked
                 .problems

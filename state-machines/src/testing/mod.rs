@@ -6,17 +6,17 @@
 
 mod machine;
 
-pub use machine::machine;
+pub use machine::random_machine;
 
 use serde_json::{Value, json};
 
-use crate::core::{Event, RunTask};
-use crate::data::chance::seed_for;
+use crate::core::{ExecutionEvent, RunTask};
+use crate::data::random::seed_for;
 
 /// How many cases a property is tried with: as usual, unless `PROPTEST_CASES`
 /// asks for another number.
 #[must_use]
-pub fn cases(usual: u32) -> u32 {
+pub fn case_count(usual: u32) -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
 }
@@ -24,24 +24,24 @@ pub fn cases(usual: u32) -> u32 {
 /// What a task answers. It depends on the seed, the state, the iteration and
 /// the attempt, and on nothing else: a task that is done twice answers alike.
 #[must_use]
-pub fn answer(seed: u64, order: &RunTask) -> Event {
+pub fn random_task_event(seed: u64, order: &RunTask) -> ExecutionEvent {
     let asked = format!("{} {:?} {}", order.state, order.iterations, order.attempt);
     let drawn = seed_for(seed, &asked);
     let task = order.task;
     let can_be_late = order.timeout_ms.is_some() || order.heartbeat_ms.is_some();
     match drawn % 10 {
-        0 | 1 => Event::TaskFailed {
+        0 | 1 => ExecutionEvent::TaskFailed {
             task,
             error: ERRORS[(drawn / 10) as usize % ERRORS.len()].to_owned(),
             cause: format!("attempt {}", order.attempt),
         },
-        2 if can_be_late => Event::TaskTimedOut {
+        2 if can_be_late => ExecutionEvent::TaskTimedOut {
             task,
             heartbeat: order.timeout_ms.is_none(),
         },
-        _ => Event::TaskSucceeded {
+        _ => ExecutionEvent::TaskSucceeded {
             task,
-            output: result(drawn / 10, order),
+            output: random_result(drawn / 10, order),
         },
     }
 }
@@ -49,7 +49,7 @@ pub fn answer(seed: u64, order: &RunTask) -> Event {
 /// The errors that tasks end with.
 const ERRORS: [&str; 3] = ["Test.Busy", "Test.Broken", "Test.Gone"];
 
-fn result(drawn: u64, order: &RunTask) -> Value {
+fn random_result(drawn: u64, order: &RunTask) -> Value {
     match drawn % 4 {
         0 => json!(drawn % 100),
         1 => json!(format!("done {}", order.state)),

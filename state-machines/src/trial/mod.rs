@@ -19,10 +19,10 @@
 //! ```
 
 mod case;
-mod idle;
-mod judge;
-mod play;
+mod compare;
+mod run;
+mod unused;
 
-pub use case::{Answer, Case, EventLine, Expected, File, Unusable};
-pub use judge::differences;
-pub use play::{BEGINS_AT_MS, Trial, run};
+pub use case::{CaseError, CaseFile, EventSummary, ExpectedOutcome, TaskMock, TestCase};
+pub use compare::differences;
+pub use run::{CLOCK_START_MS, TrialResult, run};

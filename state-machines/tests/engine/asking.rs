@@ -1,4 +1,4 @@
-//! What is asked of executions that run.
+//! Commands to running executions.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn approval(more: Value) -> Value {
     json!({"StartAt": "Ask", "States": {"Ask": task, "Done": {"Type": "Succeed"}}})
 }
 
-/// A task that hands its token over.
+/// A handler that sends its token to the test.
 fn asking() -> (HandlerRegistry, mpsc::UnboundedReceiver<String>) {
     let (tell, tokens) = mpsc::unbounded_channel();
     let ask = move |_: Value, context: TaskContext| {
@@ -44,13 +44,13 @@ async fn parked(engine: &Engine, id: &str) {
     .await;
 }
 
-pub(crate) async fn a_callback_is_waited_for(env: impl TestEnvironment) {
+pub(crate) async fn a_callback_task_waits_for_its_signal(env: impl TestEnvironment) {
     let (registry, mut tokens) = asking();
     let engine = env.engine(registry.clone()).await;
     let id = begin(&engine, &approval(json!({})), json!({})).await;
     let token = receive(&mut tokens).await;
     parked(&engine, &id).await;
-    // It was handed over, and is not handed over again after a crash.
+    // The task was submitted before the crash and is not submitted again.
     engine.kill().await;
     let engine = env.engine(registry).await;
     let yes = Signal::Success(json!("yes"));
@@ -78,9 +78,9 @@ pub(crate) async fn a_callback_is_waited_for(env: impl TestEnvironment) {
     assert!(kinds.contains(&"TaskSubmitted"), "{kinds:?}");
 }
 
-/// While the execution goes on, only what it waits for is taken; the same
-/// answer may come again.
-pub(crate) async fn only_what_is_waited_for_is_answered(env: impl TestEnvironment) {
+/// A running execution only accepts signals that it waits for; the same signal may
+/// be repeated.
+pub(crate) async fn only_awaited_tokens_are_accepted(env: impl TestEnvironment) {
     let (registry, mut tokens) = asking();
     let engine = env.engine(registry).await;
     let mut definition = approval(json!({"Next": "Again"}));
@@ -129,8 +129,8 @@ pub(crate) async fn only_what_is_waited_for_is_answered(env: impl TestEnvironmen
     ));
 }
 
-/// Whoever takes work over may answer before the handler has returned.
-pub(crate) async fn a_callback_may_be_early(env: impl TestEnvironment) {
+/// A signal may arrive before the handler returns.
+pub(crate) async fn a_signal_may_arrive_early(env: impl TestEnvironment) {
     let (tell, mut tokens) = mpsc::unbounded_channel();
     let ask = move |_: Value, context: TaskContext| {
         tell.send(context.token().to_owned()).unwrap();
@@ -151,13 +151,13 @@ pub(crate) async fn a_callback_may_be_early(env: impl TestEnvironment) {
     engine.signal(&token, yes).await.unwrap();
 }
 
-pub(crate) async fn a_callback_may_be_too_late(env: impl TestEnvironment) {
+pub(crate) async fn a_callback_task_can_time_out(env: impl TestEnvironment) {
     let (registry, mut tokens) = asking();
     let engine = env.engine(registry).await;
     let definition = approval(json!({"TimeoutSeconds": 3_600, "HeartbeatSeconds": 60}));
     let id = begin(&engine, &definition, json!({})).await;
     let token = receive(&mut tokens).await;
-    // Each is heard before time goes on: it is told as progress.
+    // Wait until each heartbeat shows as progress before moving the clock on.
     for done in 1..=3 {
         env.clock().advance_ms(59_000);
         let progress = ProgressReport {
@@ -175,19 +175,19 @@ pub(crate) async fn a_callback_may_be_too_late(env: impl TestEnvironment) {
     env.clock().advance_ms(60_000);
     let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
-    // Without heartbeats it waits in no memory, and its time runs there.
+    // Without heartbeats the execution is parked, and the timeout still counts.
     let definition = approval(json!({"TimeoutSeconds": 3_600}));
     engine.deploy("w", &definition.to_string()).await.unwrap();
     let id = engine.start("w", "2", json!({})).await.unwrap();
     parked(&engine, &id).await;
-    // It is put away durably first, and let go of right after.
+    // The park is durable before the driver releases the execution.
     wait_until_none_held(&engine).await;
     env.clock().advance_ms(3_600_000);
     let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.error.as_deref(), Some("States.Timeout"));
 }
 
-/// A task that waits for a nod.
+/// A handler that waits for the test's approval.
 fn nodding() -> (
     HandlerRegistry,
     Arc<Notify>,
@@ -222,7 +222,7 @@ fn two_tasks() -> Value {
         "B": {"Type": "Task", "Resource": "work", "End": true}}})
 }
 
-pub(crate) async fn a_pause_begins_nothing(env: impl TestEnvironment) {
+pub(crate) async fn a_paused_execution_starts_no_tasks(env: impl TestEnvironment) {
     let (registry, nod, mut said) = nodding();
     let engine = env.engine(registry).await;
     let id = begin(&engine, &two_tasks(), json!({})).await;
@@ -230,7 +230,7 @@ pub(crate) async fn a_pause_begins_nothing(env: impl TestEnvironment) {
     engine.pause(&id).await.unwrap();
     until(&engine, &id, |seen| seen.summary.paused).await;
     nod.notify_one();
-    // Its answer is kept, and it is put away.
+    // The result is recorded, and the execution is parked.
     until(&engine, &id, |seen| {
         is_doing(seen, "A", RunActivity::Ready) && seen.summary.worker.is_none()
     })
@@ -262,7 +262,7 @@ pub(crate) async fn a_cancelled_execution_stops_its_tasks(env: impl TestEnvironm
     ));
 }
 
-pub(crate) async fn what_is_asked_of_nobody_is_refused(env: impl TestEnvironment) {
+pub(crate) async fn commands_to_missing_executions_are_refused(env: impl TestEnvironment) {
     let engine = env.engine(HandlerRegistry::new()).await;
     let refused = engine.pause("w:nobody").await.unwrap_err();
     assert!(matches!(

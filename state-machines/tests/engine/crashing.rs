@@ -1,4 +1,5 @@
-//! Engines that go, and engines that come after them.
+//! Crashes, stops and takeovers: engines that end, and engines that continue their
+//! work.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -20,8 +21,8 @@ fn one_task() -> Value {
     json!({"StartAt": "T", "States": {"T": {"Type": "Task", "Resource": "work", "End": true}}})
 }
 
-/// A task that tells its key, and does not end until it is cancelled: then
-/// well or badly.
+/// A handler that sends its key and runs until it is cancelled, then succeeds or
+/// fails.
 fn endless(ends_well: bool) -> (HandlerRegistry, mpsc::UnboundedReceiver<String>) {
     let (tell, said) = mpsc::unbounded_channel();
     let work = move |_: Value, context: TaskContext| {
@@ -53,7 +54,7 @@ pub(crate) async fn a_task_in_flight_is_run_again(env: impl TestEnvironment) {
     }
     engine.kill().await;
     let engine = env.engine(registry).await;
-    // A task may hear that it is cancelled before it is dropped.
+    // The handler may still send "cancelled" before it is dropped.
     let again = loop {
         let heard = receive(&mut said).await;
         if heard != "cancelled" {
@@ -70,8 +71,8 @@ pub(crate) async fn a_task_in_flight_is_run_again(env: impl TestEnvironment) {
     history(&engine, &id).await;
 }
 
-/// What a task may take is counted from when it was ordered, whoever runs it.
-pub(crate) async fn a_crash_gives_a_task_no_more_time(env: impl TestEnvironment) {
+/// A task's timeout counts from its order, whichever engine runs it.
+pub(crate) async fn a_crash_does_not_extend_a_timeout(env: impl TestEnvironment) {
     let (registry, mut said) = endless(true);
     let engine = env.engine(registry.clone()).await;
     let mut definition = one_task();
@@ -89,9 +90,9 @@ pub(crate) async fn a_crash_gives_a_task_no_more_time(env: impl TestEnvironment)
     assert_eq!(ended.summary.ended_at_ms, Some(START_MS + 10_000));
 }
 
-/// Nobody can have heard of a task while no engine ran it: its silence counts
-/// from when it is begun again.
-pub(crate) async fn a_crash_is_no_silence(env: impl TestEnvironment) {
+/// The heartbeat timeout starts over when a new engine begins the task: no
+/// heartbeat could arrive while no engine ran it.
+pub(crate) async fn a_crash_restarts_the_heartbeat_timeout(env: impl TestEnvironment) {
     let (registry, mut said) = endless(true);
     let engine = env.engine(registry.clone()).await;
     let mut definition = one_task();
@@ -122,7 +123,7 @@ pub(crate) async fn a_lost_lease_stops_the_tasks(env: impl TestEnvironment) {
         .unwrap();
     let id = begin(&engine, &one_task(), json!({})).await;
     let key = receive(&mut said).await;
-    // For another, whose clock is ahead, the lease has run out.
+    // For the other engine, whose clock is ahead, the lease has expired.
     env.clock().advance_ms(EngineSettings::default().lease_ms);
     let other = env
         .engine(HandlerRegistry::new().with_function("work", quick))
@@ -136,8 +137,8 @@ pub(crate) async fn a_lost_lease_stops_the_tasks(env: impl TestEnvironment) {
     assert_eq!(history(&engine, &id).await, history(&other, &id).await);
 }
 
-/// A task knows how long nobody takes its execution over, and hears of renewals.
-pub(crate) async fn a_task_knows_how_long_it_is_held(env: impl TestEnvironment) {
+/// A task can read the remaining lease time, and renewals extend it.
+pub(crate) async fn a_task_sees_the_remaining_lease_time(env: impl TestEnvironment) {
     let (show, mut shown) = mpsc::unbounded_channel::<TaskContext>();
     let work = move |_: Value, context: TaskContext| {
         let show = show.clone();
@@ -155,7 +156,7 @@ pub(crate) async fn a_task_knows_how_long_it_is_held(env: impl TestEnvironment) 
     let whole = EngineSettings::default().lease_ms;
     assert_eq!(context.lease_left_ms(), whole);
     let clock = env.clock();
-    // The engine looks every `poll_ms` whether a third of the lease has passed.
+    // The engine checks every `poll_ms` whether a third of the lease has passed.
     let before_renewal = whole / 3 - 1;
     wait_for_engine_loops(&clock).await;
     clock.advance_ms(before_renewal);
@@ -182,7 +183,7 @@ pub(crate) async fn a_stop_lets_tasks_finish(env: impl TestEnvironment) {
         if ends_well {
             assert_eq!(seen.output, Some(json!("in time")));
         } else {
-            // To give up because the engine stops is not to fail.
+            // A task that gives up because the engine stops has not failed.
             assert!(is_doing(&seen, "T", RunActivity::Working));
             let engine = env
                 .engine(HandlerRegistry::new().with_function("work", quick))
@@ -193,7 +194,7 @@ pub(crate) async fn a_stop_lets_tasks_finish(env: impl TestEnvironment) {
     }
 }
 
-pub(crate) async fn without_its_handler_an_execution_waits(env: impl TestEnvironment) {
+pub(crate) async fn an_execution_without_its_handler_waits(env: impl TestEnvironment) {
     let (registry, mut said) = endless(true);
     let engine = env.engine(registry).await;
     let id = begin(&engine, &one_task(), json!({})).await;
@@ -221,8 +222,8 @@ pub(crate) async fn without_its_handler_an_execution_waits(env: impl TestEnviron
     assert_eq!(ended.summary.status, ExecutionStatus::Succeeded);
 }
 
-/// Every task is run, its engine dies, and it is run again by the next one.
-pub(crate) async fn everything_twice_ends_the_same(env: impl TestEnvironment) {
+/// Every task kills its engine at the first run and runs again in the next engine.
+pub(crate) async fn running_every_task_twice_changes_nothing(env: impl TestEnvironment) {
     let definition = json!({"StartAt": "A", "States": {
         "A": {"Type": "Task", "Resource": "work", "Next": "P"},
         "P": {"Type": "Parallel", "Next": "W", "Branches": [
@@ -277,9 +278,9 @@ pub(crate) async fn everything_twice_ends_the_same(env: impl TestEnvironment) {
     assert!(runs.values().all(|count| *count >= 2), "{runs:?}");
 }
 
-/// What is started while the engine stops is refused, or is durable and found
-/// by the next one; nobody waits for ever.
-pub(crate) async fn starts_and_a_stop_at_once(env: impl TestEnvironment) {
+/// A start during a stop is either refused, or durable and resumed by the next
+/// engine. No call hangs.
+pub(crate) async fn starts_during_a_stop_do_not_hang(env: impl TestEnvironment) {
     let registry = HandlerRegistry::new().with_function("work", quick);
     let mut started = Vec::new();
     let mut refused = 0;
@@ -307,7 +308,7 @@ pub(crate) async fn starts_and_a_stop_at_once(env: impl TestEnvironment) {
     }
     assert_eq!(started.len() + refused, 400);
     for id in &started {
-        // Nobody holds what is left of them.
+        // The stop released all leases.
         let seen = env.store().get(id).await.unwrap().unwrap();
         assert_eq!(seen.row.worker, None);
     }

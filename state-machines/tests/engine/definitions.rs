@@ -1,6 +1,6 @@
-//! The workflows that come with Ballast, on the durable engine with handlers
-//! of the tests: each completes, completes when every task is run twice, and
-//! unwinds as it is drawn when a task fails, whichever it is.
+//! The built-in workflows on the durable engine with test handlers. Each completes,
+//! completes when every task runs twice, and takes the drawn path when any of its
+//! tasks fails.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,19 +16,19 @@ use ballast_state_machines::store::{HistoryQuery, MemoryStore};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::paused::{self, Paused, START_MS};
+use super::paused::{self, PausedClock, START_MS};
 
 /// What happens to an execution's tasks.
 #[derive(Clone, Copy, Default)]
-struct Fate<'a> {
+struct TaskPlan<'a> {
     /// The tasks of these states fail.
     fails: &'a [&'a str],
-    /// The engine dies when a task is first run.
+    /// Every task kills its engine at the first run.
     dies: bool,
 }
 
-/// Answers by the state and what it is given, so that a task which is run
-/// again answers alike.
+/// The result of a task. It depends only on state and input, so a repeated run
+/// returns the same.
 fn good(state: &str, input: &Value) -> Value {
     let moves = json!([{"name": "a", "input": {}}, {"name": "b", "input": {}}]);
     match state {
@@ -54,7 +54,7 @@ fn good(state: &str, input: &Value) -> Value {
     }
 }
 
-struct Work {
+struct PlannedHandler {
     fails: Vec<String>,
     dies: bool,
     runs: Mutex<HashMap<String, u64>>,
@@ -63,7 +63,7 @@ struct Work {
 }
 
 #[async_trait]
-impl Handler for Work {
+impl Handler for PlannedHandler {
     async fn run(&self, input: Value, context: &TaskContext) -> Result<TaskOutcome, TaskError> {
         let key = context.idempotency_key().to_owned();
         let is_first = {
@@ -80,7 +80,7 @@ impl Handler for Work {
             self.die.send(()).unwrap();
             std::future::pending::<()>().await;
         }
-        // A Task that starts an execution fails with it.
+        // A Task that starts an execution fails if the execution does.
         let mut failing = self.fails.iter().map(|state| match state.as_str() {
             "MoveSlice" | "RunMove" => "PlanMove",
             state => state,
@@ -92,23 +92,23 @@ impl Handler for Work {
     }
 }
 
-struct Ran {
+struct RunReport {
     ended: ExecutionDetails,
     entered: Vec<String>,
     runs: HashMap<String, u64>,
-    /// How many tasks each state had, however often they were run.
+    /// The number of tasks of each state, however often each ran.
     tries: HashMap<String, u64>,
 }
 
-fn run(known: BuiltInWorkflow, fate: Fate<'_>) -> Ran {
-    paused::run(play(known, fate))
+fn run(known: BuiltInWorkflow, plan: TaskPlan<'_>) -> RunReport {
+    paused::run(play(known, plan))
 }
 
-async fn play(known: BuiltInWorkflow, fate: Fate<'_>) -> Ran {
+async fn play(known: BuiltInWorkflow, plan: TaskPlan<'_>) -> RunReport {
     let (die, mut dying) = mpsc::unbounded_channel();
-    let work = Arc::new(Work {
-        fails: fate.fails.iter().map(|state| (*state).to_owned()).collect(),
-        dies: fate.dies,
+    let work = Arc::new(PlannedHandler {
+        fails: plan.fails.iter().map(|state| (*state).to_owned()).collect(),
+        dies: plan.dies,
         runs: Mutex::default(),
         tries: Mutex::default(),
         die,
@@ -119,7 +119,7 @@ async fn play(known: BuiltInWorkflow, fate: Fate<'_>) -> Ran {
     let registry = resources.fold(HandlerRegistry::new(), |registry, name| {
         registry.with_handler(name, work.clone())
     });
-    let (store, clock) = (MemoryStore::new(), Arc::new(Paused::new()));
+    let (store, clock) = (MemoryStore::new(), Arc::new(PausedClock::new()));
     let settings = EngineSettings {
         random_seed: Arc::new(|| 7),
         ..EngineSettings::default()
@@ -155,7 +155,7 @@ async fn play(known: BuiltInWorkflow, fate: Fate<'_>) -> Ran {
         .iter()
         .filter(|event| event.kind.details_name() == "stateEnteredEventDetails");
     let entered = entered.filter_map(HistoryEvent::name).map(str::to_owned);
-    Ran {
+    RunReport {
         ended,
         entered: entered.collect(),
         runs: work.runs.lock().unwrap().clone(),
@@ -163,7 +163,7 @@ async fn play(known: BuiltInWorkflow, fate: Fate<'_>) -> Ran {
     }
 }
 
-/// The states whose work is a task, and where an error of theirs leads.
+/// The Task states, and where their errors lead.
 fn tasks(known: BuiltInWorkflow) -> Vec<(String, String)> {
     let source: Value = serde_json::from_str(known.text).unwrap();
     let mut found = Vec::new();
@@ -186,19 +186,19 @@ fn collect(states: &Value, found: &mut Vec<(String, String)>) {
 #[test]
 fn they_complete() {
     for known in definitions::ALL {
-        let ran = run(known, Fate::default());
+        let report = run(known, TaskPlan::default());
         assert_eq!(
-            ran.ended.summary.status,
+            report.ended.summary.status,
             ExecutionStatus::Succeeded,
             "{}",
             known.name
         );
-        // Two moves, each an execution of its own.
-        let moved = |name: &str| ran.runs.contains_key(&format!("move-tenant:{name}#1"));
+        // Two migrations, each an execution of its own.
+        let moved = |name: &str| report.runs.contains_key(&format!("move-tenant:{name}#1"));
         let moves = known.name != "move-tenant";
         assert_eq!((moved("a"), moved("b")), (moves, moves));
         for (task, _) in tasks(known) {
-            let is_entered = ran.entered.contains(&task);
+            let is_entered = report.entered.contains(&task);
             assert_eq!(is_entered, task != "Rollback", "{} {task}", known.name);
         }
     }
@@ -207,10 +207,10 @@ fn they_complete() {
 #[test]
 fn they_complete_when_every_task_is_run_twice() {
     for known in definitions::ALL {
-        let once = run(known, Fate::default());
-        let dies = Fate {
+        let once = run(known, TaskPlan::default());
+        let dies = TaskPlan {
             dies: true,
-            ..Fate::default()
+            ..TaskPlan::default()
         };
         let twice = run(known, dies);
         assert_eq!(twice.ended.output, once.ended.output);
@@ -229,13 +229,14 @@ fn they_unwind_as_drawn_when_a_task_fails() {
             }
             for dies in [false, true] {
                 let fails = &[task.as_str()];
-                let ran = run(known, Fate { fails, dies });
-                let at = ran.entered.iter().position(|state| *state == task);
-                let next = &ran.entered[at.unwrap() + 1..];
+                let report = run(known, TaskPlan { fails, dies });
+                let at = report.entered.iter().position(|state| *state == task);
+                let next = &report.entered[at.unwrap() + 1..];
                 assert!(next.contains(&caught), "{} {task}: {next:?}", known.name);
-                // A move that fails leaves its slice where it was; the others go on.
+                // A failed migration leaves its slice where it was; the others
+                // continue.
                 let goes_on = caught == "NoteFailure";
-                let ended_well = ran.ended.summary.status == ExecutionStatus::Succeeded;
+                let ended_well = report.ended.summary.status == ExecutionStatus::Succeeded;
                 assert_eq!(ended_well, goes_on, "{} {task}", known.name);
             }
         }
@@ -254,37 +255,48 @@ fn before_the_point_of_no_return_a_move_is_rolled_back() {
         "UpdateTenantRouting",
     ] {
         let fails = &[task];
-        let ran = run(known, Fate { fails, dies: false });
-        let at = ran.entered.iter().position(|state| state == task).unwrap();
+        let report = run(known, TaskPlan { fails, dies: false });
+        let at = report
+            .entered
+            .iter()
+            .position(|state| state == task)
+            .unwrap();
         assert_eq!(
-            ran.entered[at + 1..],
+            report.entered[at + 1..],
             ["Rollback", "HowItWentBack", "MoveRolledBack"],
             "{task}"
         );
-        assert_eq!(ran.ended.error.as_deref(), Some("Ballast.MoveRolledBack"));
-        assert_eq!(ran.ended.cause.as_deref(), Some("a step failed"));
+        assert_eq!(
+            report.ended.error.as_deref(),
+            Some("Ballast.MoveRolledBack")
+        );
+        assert_eq!(report.ended.cause.as_deref(), Some("a step failed"));
     }
 }
 
-/// A rollback is tried a hundred times more; then it stands still for people to
-/// look at, with what was wrong with the rollback.
+/// A rollback is retried a hundred times. Then the execution fails with the
+/// rollback's error, for an operator to look at.
 #[test]
 fn a_rollback_that_fails_is_stuck_and_says_so() {
     let known = BuiltInWorkflow::find("move-tenant").unwrap();
     for task in ["WaitForSync", "UpdateTenantRouting"] {
         for dies in [false, true] {
             let fails = &[task, "Rollback"];
-            let ran = run(known, Fate { fails, dies });
-            let at = ran.entered.iter().position(|state| state == task).unwrap();
+            let report = run(known, TaskPlan { fails, dies });
+            let at = report
+                .entered
+                .iter()
+                .position(|state| state == task)
+                .unwrap();
             assert_eq!(
-                ran.entered[at + 1..],
+                report.entered[at + 1..],
                 ["Rollback", "RollbackStuck"],
                 "{task}"
             );
-            assert_eq!(ran.ended.error.as_deref(), Some("Ballast.RollbackStuck"));
-            assert_eq!(ran.ended.cause.as_deref(), Some("it was planned"));
-            assert_eq!(ran.ended.summary.status, ExecutionStatus::Failed);
-            let tries = ran.tries.get("Rollback").copied();
+            assert_eq!(report.ended.error.as_deref(), Some("Ballast.RollbackStuck"));
+            assert_eq!(report.ended.cause.as_deref(), Some("it was planned"));
+            assert_eq!(report.ended.summary.status, ExecutionStatus::Failed);
+            let tries = report.tries.get("Rollback").copied();
             assert_eq!(tries, Some(101), "{task}");
         }
     }

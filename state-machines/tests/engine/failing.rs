@@ -1,4 +1,4 @@
-//! Tasks that do not do what they should.
+//! Tasks that misbehave.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::world::{TestEnvironment, begin, entered, history, receive, until, wait_for_end};
 
-/// A task that tells when it is begun and when it is cancelled, and beats when
-/// it is told to.
-struct Stubborn {
+/// A handler that reports its begin and its cancellation, and sends a heartbeat
+/// when the test asks for one.
+struct StubbornTask {
     registry: HandlerRegistry,
     said: mpsc::UnboundedReceiver<&'static str>,
     beat: mpsc::UnboundedSender<()>,
 }
 
-fn stubborn() -> Stubborn {
+fn stubborn() -> StubbornTask {
     let (tell, said) = mpsc::unbounded_channel();
     let (beat, beats) = mpsc::unbounded_channel();
     let beats = Arc::new(Mutex::new(beats));
@@ -47,7 +47,7 @@ fn stubborn() -> Stubborn {
             Ok::<_, TaskError>(json!("too late"))
         }
     };
-    Stubborn {
+    StubbornTask {
         registry: HandlerRegistry::new().with_function("work", work),
         said,
         beat,
@@ -69,8 +69,8 @@ fn definition(patience: &Value) -> Value {
         "Broken": {"Type": "Succeed"}}})
 }
 
-pub(crate) async fn a_task_that_takes_too_long_is_stopped(env: impl TestEnvironment) {
-    let Stubborn {
+pub(crate) async fn a_task_that_times_out_is_stopped(env: impl TestEnvironment) {
+    let StubbornTask {
         registry, mut said, ..
     } = stubborn();
     let engine = env.engine(registry).await;
@@ -86,8 +86,8 @@ pub(crate) async fn a_task_that_takes_too_long_is_stopped(env: impl TestEnvironm
     assert_eq!(entered(&history), ["T", "Late"]);
 }
 
-pub(crate) async fn a_task_that_falls_silent_is_stopped(env: impl TestEnvironment) {
-    let Stubborn {
+pub(crate) async fn a_task_without_heartbeats_is_stopped(env: impl TestEnvironment) {
+    let StubbornTask {
         registry,
         mut said,
         beat,
@@ -130,7 +130,7 @@ pub(crate) async fn a_panic_fails_the_task(env: impl TestEnvironment) {
     );
 }
 
-pub(crate) async fn a_handler_must_understand_its_input(env: impl TestEnvironment) {
+pub(crate) async fn an_input_that_cannot_be_parsed_fails_the_task(env: impl TestEnvironment) {
     let work = |_: u64, _: TaskContext| async move { Ok::<_, TaskError>(()) };
     let engine = env
         .engine(HandlerRegistry::new().with_function("work", work))
@@ -144,9 +144,9 @@ pub(crate) async fn a_handler_must_understand_its_input(env: impl TestEnvironmen
     assert!(ended.cause.unwrap().contains("\"three\""));
 }
 
-/// What the store would refuse for ever ends in a failure: an answer that is
-/// too large is its task's, and can be caught.
-pub(crate) async fn an_answer_that_cannot_be_kept_fails_the_task(env: impl TestEnvironment) {
+/// A result that the store would always refuse because of its size fails the task,
+/// and can be caught.
+pub(crate) async fn a_result_that_is_too_large_fails_the_task(env: impl TestEnvironment) {
     let work = |_: Value, _: TaskContext| async move { Ok::<_, TaskError>("x".repeat(17 << 20)) };
     let engine = env
         .engine(HandlerRegistry::new().with_function("work", work))

@@ -57,47 +57,47 @@ suite! {
         a_workflow_completes
         a_retry_waits_for_its_time
         branches_and_iterations_run
-        a_name_is_one_execution
-        what_cannot_be_started_is_refused
-        long_runs_are_snapshotted_and_read_back
-        ten_thousand_wait_in_no_memory
+        a_name_means_one_execution
+        invalid_starts_are_refused
+        long_runs_are_resumed_from_a_snapshot
+        ten_thousand_waits_use_no_memory
     }
     failing {
-        a_task_that_takes_too_long_is_stopped
-        a_task_that_falls_silent_is_stopped
+        a_task_that_times_out_is_stopped
+        a_task_without_heartbeats_is_stopped
         a_panic_fails_the_task
-        a_handler_must_understand_its_input
-        an_answer_that_cannot_be_kept_fails_the_task
+        an_input_that_cannot_be_parsed_fails_the_task
+        a_result_that_is_too_large_fails_the_task
     }
     asking {
-        a_callback_is_waited_for
-        only_what_is_waited_for_is_answered
-        a_callback_may_be_early
-        a_callback_may_be_too_late
-        a_pause_begins_nothing
+        a_callback_task_waits_for_its_signal
+        only_awaited_tokens_are_accepted
+        a_signal_may_arrive_early
+        a_callback_task_can_time_out
+        a_paused_execution_starts_no_tasks
         a_cancelled_execution_stops_its_tasks
-        what_is_asked_of_nobody_is_refused
+        commands_to_missing_executions_are_refused
     }
     nesting {
-        a_child_is_waited_for_in_no_memory
-        answers_have_the_shape_of_step_functions
+        a_parent_that_waits_uses_no_memory
+        responses_have_the_shape_of_step_functions
         a_child_that_fails_fails_its_task
-        what_cannot_be_started_fails_its_task
+        a_child_that_cannot_start_fails_its_task
         a_workflow_that_starts_itself_ends
-        parents_take_no_places
+        parents_need_no_task_permits
         a_child_ends_with_its_parent
-        a_child_of_others_is_looked_at
+        a_parent_checks_a_child_of_another_start
         parents_and_children_survive_a_crash
     }
     crashing {
         a_task_in_flight_is_run_again
-        a_crash_gives_a_task_no_more_time
-        a_crash_is_no_silence
+        a_crash_does_not_extend_a_timeout
+        a_crash_restarts_the_heartbeat_timeout
         a_lost_lease_stops_the_tasks
-        a_task_knows_how_long_it_is_held
+        a_task_sees_the_remaining_lease_time
         a_stop_lets_tasks_finish
-        without_its_handler_an_execution_waits
-        everything_twice_ends_the_same
-        starts_and_a_stop_at_once
+        an_execution_without_its_handler_waits
+        running_every_task_twice_changes_nothing
+        starts_during_a_stop_do_not_hang
     }
 }

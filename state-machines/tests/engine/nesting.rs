@@ -15,7 +15,7 @@ use super::world::{
 const SYNC: &str = "arn:aws:states:::states:startExecution.sync";
 const SYNC_2: &str = "arn:aws:states:::states:startExecution.sync:2";
 
-/// Starts `child`, as this resource does.
+/// Starts `child` with this resource.
 fn parent(resource: &str, arguments: Value, more: Value) -> Value {
     let mut task = json!({"Type": "Task", "Resource": resource, "Parameters": arguments,
         "End": true});
@@ -42,7 +42,7 @@ fn working() -> HandlerRegistry {
     HandlerRegistry::new().with_function("work", work)
 }
 
-/// A child that says that it has begun, and waits for an answer.
+/// A child that waits for a callback and sends its token to the test.
 fn asking() -> (HandlerRegistry, mpsc::UnboundedReceiver<String>, Value) {
     let (tell, tokens) = mpsc::unbounded_channel();
     let ask = move |_: Value, context: TaskContext| {
@@ -59,7 +59,7 @@ async fn deploy(engine: &Engine, name: &str, definition: &Value) {
     engine.deploy(name, &definition.to_string()).await.unwrap();
 }
 
-/// The only child there is.
+/// The id of the only child.
 async fn only_child(engine: &Engine) -> String {
     let query = ExecutionQuery {
         workflow: Some("child".to_owned()),
@@ -70,7 +70,7 @@ async fn only_child(engine: &Engine) -> String {
     found[0].id.clone()
 }
 
-pub(crate) async fn a_child_is_waited_for_in_no_memory(env: impl TestEnvironment) {
+pub(crate) async fn a_parent_that_waits_uses_no_memory(env: impl TestEnvironment) {
     let engine = env.engine(working()).await;
     deploy(&engine, "child", &child()).await;
     let arguments = json!({"StateMachineArn": "arn:x:states:y:1:stateMachine:child",
@@ -117,12 +117,12 @@ pub(crate) async fn a_child_is_waited_for_in_no_memory(env: impl TestEnvironment
     );
 }
 
-pub(crate) async fn answers_have_the_shape_of_step_functions(env: impl TestEnvironment) {
+pub(crate) async fn responses_have_the_shape_of_step_functions(env: impl TestEnvironment) {
     let engine = env.engine(working()).await;
     let at_once = json!({"StartAt": "T", "States": {
         "T": {"Type": "Task", "Resource": "work", "End": true}}});
     deploy(&engine, "child", &at_once).await;
-    // Named, a child may be started before, and may have ended.
+    // A child with a name may exist already, and may have ended.
     let arguments = json!({"StateMachineArn": "${Child}", "Name": "one", "Input": "{\"a\": 1}"});
     deploy(&engine, "w", &parent(SYNC, arguments.clone(), json!({}))).await;
     for name in ["1", "2"] {
@@ -162,7 +162,7 @@ pub(crate) async fn a_child_that_fails_fails_its_task(env: impl TestEnvironment)
     );
 }
 
-pub(crate) async fn what_cannot_be_started_fails_its_task(env: impl TestEnvironment) {
+pub(crate) async fn a_child_that_cannot_start_fails_its_task(env: impl TestEnvironment) {
     let engine = env.engine(working()).await;
     deploy(&engine, "child", &child()).await;
     engine.start("child", "taken", json!(1)).await.unwrap();
@@ -219,9 +219,9 @@ pub(crate) async fn a_workflow_that_starts_itself_ends(env: impl TestEnvironment
     );
 }
 
-/// Were a parent to take a task's place, or to stay in memory, they would wait
-/// for each other for ever.
-pub(crate) async fn parents_take_no_places(env: impl TestEnvironment) {
+/// A waiting parent must not use a task permit or stay in memory: otherwise parents
+/// and children would deadlock here.
+pub(crate) async fn parents_need_no_task_permits(env: impl TestEnvironment) {
     const MANY: usize = 50;
     let settings = EngineSettings {
         tasks_max: 1,
@@ -286,9 +286,9 @@ pub(crate) async fn a_child_ends_with_its_parent(env: impl TestEnvironment) {
     }
 }
 
-/// A child that others started goes on without whoever waited for it, and is
-/// found to have ended without a word from it.
-pub(crate) async fn a_child_of_others_is_looked_at(env: impl TestEnvironment) {
+/// A child that another start created continues when a parent gives it up. A parent
+/// finds its end by a periodic check.
+pub(crate) async fn a_parent_checks_a_child_of_another_start(env: impl TestEnvironment) {
     let (registry, mut tokens, child) = asking();
     let engine = env.engine(registry).await;
     deploy(&engine, "child", &child).await;
@@ -320,8 +320,7 @@ pub(crate) async fn a_child_of_others_is_looked_at(env: impl TestEnvironment) {
     assert_eq!(ended.output.unwrap()["Output"], json!("done"));
 }
 
-/// Killed while parent and child wait, and while the parent's end is known to
-/// nobody else.
+/// Kills the engine while parent and child wait.
 pub(crate) async fn parents_and_children_survive_a_crash(env: impl TestEnvironment) {
     let (registry, mut tokens, child) = asking();
     let mut engine = env.engine(registry.clone()).await;

@@ -8,9 +8,9 @@ use ballast_state_machines::engine::EngineClock;
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
-pub(crate) struct Paused(tokio::time::Instant);
+pub(crate) struct PausedClock(tokio::time::Instant);
 
-impl Paused {
+impl PausedClock {
     #[allow(clippy::disallowed_methods, reason = "this is the tests' clock")]
     pub(crate) fn new() -> Self {
         Self(tokio::time::Instant::now())
@@ -18,7 +18,7 @@ impl Paused {
 }
 
 #[async_trait]
-impl EngineClock for Paused {
+impl EngineClock for PausedClock {
     fn now_ms(&self) -> i64 {
         let since = i64::try_from(self.0.elapsed().as_millis());
         START_MS.saturating_add(since.unwrap_or(i64::MAX))

@@ -1,4 +1,4 @@
-//! What runs, and how it is begun.
+//! Starting and running executions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,23 +18,27 @@ use super::world::{TestEnvironment, begin, entered, history, is_doing, until, wa
 struct Double;
 
 #[derive(Deserialize)]
-struct Given {
+struct DoubleInput {
     n: u64,
 }
 
 #[derive(Serialize)]
-struct Made {
+struct DoubleOutput {
     n: u64,
     key: String,
 }
 
 impl TypedTask for Double {
-    type Input = Given;
-    type Output = Made;
+    type Input = DoubleInput;
+    type Output = DoubleOutput;
 
-    async fn run(&self, input: Given, context: &TaskContext) -> Result<Made, TaskError> {
+    async fn run(
+        &self,
+        input: DoubleInput,
+        context: &TaskContext,
+    ) -> Result<DoubleOutput, TaskError> {
         assert_eq!((context.workflow(), context.attempt()), ("w", 0));
-        Ok(Made {
+        Ok(DoubleOutput {
             n: 2 * input.n,
             key: context.idempotency_key().to_owned(),
         })
@@ -129,7 +133,7 @@ pub(crate) async fn branches_and_iterations_run(env: impl TestEnvironment) {
     assert_eq!(ended.output, Some(json!([many, many])));
 }
 
-pub(crate) async fn a_name_is_one_execution(env: impl TestEnvironment) {
+pub(crate) async fn a_name_means_one_execution(env: impl TestEnvironment) {
     let engine = env
         .engine(HandlerRegistry::new().with_function("echo", echo))
         .await;
@@ -151,7 +155,8 @@ pub(crate) async fn a_name_is_one_execution(env: impl TestEnvironment) {
         })
     );
     assert!(is_conflict, "{refused}");
-    // Whoever starts it again need not know that it was deployed anew since.
+    // Starting again returns the same execution even after the workflow was
+    // deployed again.
     let anew = json!({"Comment": "anew", "StartAt": "T", "States": {
         "T": {"Type": "Task", "Resource": "echo", "End": true}}});
     let (hash, _) = engine.deploy("w", &anew.to_string()).await.unwrap();
@@ -164,7 +169,7 @@ pub(crate) async fn a_name_is_one_execution(env: impl TestEnvironment) {
     );
 }
 
-pub(crate) async fn what_cannot_be_started_is_refused(env: impl TestEnvironment) {
+pub(crate) async fn invalid_starts_are_refused(env: impl TestEnvironment) {
     let engine = env
         .engine(HandlerRegistry::new().with_function("echo", echo))
         .await;
@@ -209,7 +214,7 @@ pub(crate) async fn what_cannot_be_started_is_refused(env: impl TestEnvironment)
     assert_eq!(engine.get("w:large").await.unwrap(), None);
     let largest = json!("x".repeat(262_142));
     engine.start("w", "largest", largest).await.unwrap();
-    // Deployed where there is a handler, and started where there is none.
+    // Deployed by an engine with the handlers, started by one without.
     let whole = HandlerRegistry::new()
         .with_function("Copy", echo)
         .with_function("echo", echo)
@@ -220,9 +225,9 @@ pub(crate) async fn what_cannot_be_started_is_refused(env: impl TestEnvironment)
     assert!(matches!(refused, StartError::NoHandler(_)), "{refused}");
 }
 
-/// A loop of 400 turns: its journal is longer than a snapshot, and a crash in
-/// the middle of it changes nothing.
-pub(crate) async fn long_runs_are_snapshotted_and_read_back(env: impl TestEnvironment) {
+/// A loop of 400 turns has a journal longer than a snapshot. A crash in the middle
+/// changes nothing.
+pub(crate) async fn long_runs_are_resumed_from_a_snapshot(env: impl TestEnvironment) {
     let count = |input: Value, _: TaskContext| async move {
         let n = input["n"].as_u64().unwrap_or_default();
         Ok::<_, TaskError>(json!({"n": n + 1, "ballast": "x".repeat(100)}))
@@ -249,7 +254,7 @@ pub(crate) async fn long_runs_are_snapshotted_and_read_back(env: impl TestEnviro
     history(&engine, &id).await;
 }
 
-pub(crate) async fn ten_thousand_wait_in_no_memory(env: impl TestEnvironment) {
+pub(crate) async fn ten_thousand_waits_use_no_memory(env: impl TestEnvironment) {
     const MANY: usize = 10_000;
     let engine = env.engine(HandlerRegistry::new()).await;
     let definition = json!({"StartAt": "W", "States": {
@@ -271,7 +276,8 @@ pub(crate) async fn ten_thousand_wait_in_no_memory(env: impl TestEnvironment) {
     );
     let ended = engine.start("w", "last", json!({})).await.unwrap();
     env.clock().advance_ms(3_600_000);
-    // The last is due last: those that are due together go by their age.
+    // Executions that are due at the same time run in order of creation, so the
+    // last one ends last.
     wait_for_end(&engine, &ended).await;
     until(&engine, "w:0", |seen| seen.is_ended()).await;
 }

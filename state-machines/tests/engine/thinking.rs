@@ -52,7 +52,7 @@ async fn turns<R: Send + 'static>(work: impl Future<Output = R> + Send + 'static
 
 /// On a single thread, which an expression must not block.
 #[tokio::test(flavor = "current_thread")]
-async fn an_expression_without_an_end_stops_nobody_else() {
+async fn an_endless_expression_does_not_block_others() {
     let engine = engine(&MemoryStore::new()).await;
     let at_start = json!({"QueryLanguage": "JSONata", "StartAt": "P", "States": {
         "P": {"Type": "Pass", "Output": RUNAWAY, "End": true}}});
@@ -77,7 +77,7 @@ async fn an_expression_without_an_end_stops_nobody_else() {
 /// An expression that ran out of time might not do so in a replay: the engine stores
 /// its outcome in a snapshot and does not evaluate it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_ran_out_of_time_is_not_evaluated_again() {
+async fn expressions_that_ran_out_of_time_are_not_evaluated_again() {
     let store = MemoryStore::new();
     let engine = engine(&store).await;
     let definition = json!({"QueryLanguage": "JSONata", "StartAt": "T", "States": {

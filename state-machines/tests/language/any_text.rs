@@ -3,8 +3,8 @@
 
 use ballast_state_machines::language::draw::{Marks, dot, mermaid, text};
 use ballast_state_machines::language::graph::Graph;
-use ballast_state_machines::language::{Code, Problem, check};
-use ballast_state_machines::testing::cases;
+use ballast_state_machines::language::{DefinitionProblem, ProblemCode, check};
+use ballast_state_machines::testing::case_count;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -185,9 +185,9 @@ fn take(value: &mut Value, at: &str) -> Option<Value> {
 /// Checks a text; what is accepted must be whole.
 fn try_out(written: &str) -> bool {
     let checked = check(written);
-    let is_refused = checked.problems.iter().any(Problem::is_error);
+    let is_refused = checked.problems.iter().any(DefinitionProblem::is_error);
     let mut problems = checked.problems.iter();
-    let is_unfilled = problems.any(|problem| problem.code == Code::Unfilled);
+    let is_unfilled = problems.any(|problem| problem.code == ProblemCode::Unfilled);
     // One that stands where states are leaves nothing that could be a definition.
     if !is_unfilled || is_refused {
         assert_eq!(checked.definition.is_none(), is_refused);
@@ -200,7 +200,7 @@ fn try_out(written: &str) -> bool {
     let Some(definition) = checked.definition else {
         return false;
     };
-    let graph = Graph::of(&definition);
+    let graph = Graph::from_definition(&definition);
     assert!(is_unfilled || graph.unreachable().is_empty());
     let plain = Marks::default();
     let folded = Marks::default().folding(&definition, |state| state.name.len() % 2 == 0);
@@ -254,7 +254,7 @@ fn a_very_long_definition_overflows_no_stack() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(500)))]
+    #![proptest_config(ProptestConfig::with_cases(case_count(500)))]
 
     #[test]
     fn a_mutated_definition_is_judged_without_a_panic(mutations in prop::collection::vec(any_mutation(), 1..6)) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ballast_state_machines::core::HistoryType;
-use ballast_state_machines::trial::{Case, File, differences, run};
+use ballast_state_machines::trial::{CaseFile, TestCase, differences, run};
 
 /// The directories with files of cases.
 const DIRECTORIES: &[&str] = &["tests/language/cases", "examples"];
@@ -49,7 +49,7 @@ fn a_case_ends_alike_whenever_it_is_run() {
     }
 }
 
-fn files() -> Vec<(String, Vec<Case>)> {
+fn files() -> Vec<(String, Vec<TestCase>)> {
     let mut files = Vec::new();
     for directory in DIRECTORIES {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
@@ -60,9 +60,9 @@ fn files() -> Vec<(String, Vec<Case>)> {
             }
             let text = std::fs::read_to_string(&path).unwrap();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let cases = match File::parse(&text) {
-                Ok(File::Many(cases)) => cases,
-                Ok(File::One(case)) => vec![*case],
+            let cases = match CaseFile::parse(&text) {
+                Ok(CaseFile::Many(cases)) => cases,
+                Ok(CaseFile::One(case)) => vec![*case],
                 Err(unusable) => unreachable!("{name} cannot be used: {unusable}"),
             };
             files.push((name, cases));

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use ballast_state_machines::definitions::{self, is_helper};
 use ballast_state_machines::language::draw::{Marks, dot, mermaid, text};
-use ballast_state_machines::language::model::Kind;
+use ballast_state_machines::language::model::StateKind;
 use ballast_state_machines::language::{Definition, check};
 
 fn definition(name: &str) -> Definition {
@@ -70,7 +70,12 @@ fn where_an_execution_was_stopped_nothing_failed() {
 #[test]
 fn helper_states_are_folded() {
     let definition = definition("poll");
-    let helper = |kind: &Kind| matches!(kind, Kind::Choice(_) | Kind::Wait(_) | Kind::Fail(_));
+    let helper = |kind: &StateKind| {
+        matches!(
+            kind,
+            StateKind::Choice(_) | StateKind::Wait(_) | StateKind::Fail(_)
+        )
+    };
     let marks = Marks::default().folding(&definition, |state| helper(&state.kind));
     compare("poll-folded.mmd", &mermaid(&definition, &marks));
     compare("poll-folded.dot", &dot(&definition, &marks));

@@ -2,8 +2,8 @@
 //! the effects are.
 
 use ballast_state_machines::core::{
-    Begin, Doing, Effect, Event, Execution, Limits, Outcome, RunTask, Status, TaskId, TimedEvent,
-    TimerId, apply, token_names,
+    Effect, EventOutcome, Execution, ExecutionEvent, ExecutionLimits, ExecutionStart,
+    ExecutionStatus, RunActivity, RunTask, TaskId, TimedEvent, TimerId, apply, parse_token,
 };
 use ballast_state_machines::language::Definition;
 use serde_json::{Value, json};
@@ -16,25 +16,25 @@ struct Running {
 }
 
 impl Running {
-    fn begin(definition: &Value, input: Value, limits: Limits) -> (Self, Outcome) {
+    fn begin(definition: &Value, input: Value, limits: ExecutionLimits) -> (Self, EventOutcome) {
         let definition = Definition::parse(&definition.to_string()).unwrap();
         let mut running = Self {
             definition,
             execution: Execution::default(),
             now: 1_000,
         };
-        let outcome = running.apply(Event::Begun(Box::new(begin(input, limits))));
+        let outcome = running.apply(ExecutionEvent::Begun(Box::new(begin(input, limits))));
         (running, outcome)
     }
 
-    fn apply(&mut self, event: Event) -> Outcome {
+    fn apply(&mut self, event: ExecutionEvent) -> EventOutcome {
         let at = TimedEvent::new(event, self.now);
         apply(&self.definition, &mut self.execution, at)
     }
 }
 
-fn begin(input: Value, limits: Limits) -> Begin {
-    Begin {
+fn begin(input: Value, limits: ExecutionLimits) -> ExecutionStart {
+    ExecutionStart {
         execution_id: "run-1".to_owned(),
         name: "first".to_owned(),
         machine: "arn:aws:states:local:0:stateMachine:copying".to_owned(),
@@ -53,16 +53,16 @@ fn task() -> Value {
         "W": {"Type": "Wait", "Seconds": 10, "End": true}}})
 }
 
-fn order(outcome: &Outcome) -> &RunTask {
+fn order(outcome: &EventOutcome) -> &RunTask {
     match outcome.effects.as_slice() {
         [Effect::RunTask(order)] => order,
         other => panic!("{other:?}"),
     }
 }
 
-fn succeeded(task: TaskId) -> Event {
+fn succeeded(task: TaskId) -> ExecutionEvent {
     let output = json!("done");
-    Event::TaskSucceeded { task, output }
+    ExecutionEvent::TaskSucceeded { task, output }
 }
 
 #[test]
@@ -70,31 +70,34 @@ fn nothing_happens_before_the_beginning() {
     let definition = Definition::parse(&task().to_string()).unwrap();
     let mut execution = Execution::default();
     let at = TimedEvent::new(succeeded(TaskId(1)), 0);
-    assert_eq!(apply(&definition, &mut execution, at), Outcome::default());
+    assert_eq!(
+        apply(&definition, &mut execution, at),
+        EventOutcome::default()
+    );
     assert_eq!(execution, Execution::default());
-    assert_eq!(execution.status(), Status::Pending);
+    assert_eq!(execution.status(), ExecutionStatus::Pending);
 }
 
 #[test]
 fn a_task_is_ordered_with_all_that_its_driver_must_know() {
-    let (running, outcome) = Running::begin(&task(), json!({"a": 1}), Limits::default());
+    let (running, outcome) = Running::begin(&task(), json!({"a": 1}), ExecutionLimits::default());
     let order = order(&outcome);
     assert_eq!(order.task, TaskId(1));
     assert_eq!(order.input, json!({"a": 1}));
     assert_eq!((order.attempt, order.state.as_str()), (0, "T"));
     assert_eq!((order.timeout_ms, order.heartbeat_ms), (Some(60_000), None));
-    assert_eq!(token_names(&order.token), Some(("run-1", TaskId(1))));
+    assert_eq!(parse_token(&order.token), Some(("run-1", TaskId(1))));
     assert_eq!(running.execution.outstanding(), outcome.effects);
     let position = running.execution.position();
-    assert_eq!(position[0].doing, Doing::Working);
+    assert_eq!(position[0].doing, RunActivity::Working);
     assert_eq!(position[0].task, Some(TaskId(1)));
 }
 
 /// Who looks while a task runs sees that it does, and since when.
 #[test]
 fn a_task_is_told_as_started_when_it_is_ordered() {
-    let (mut running, outcome) = Running::begin(&task(), json!({}), Limits::default());
-    let told = |outcome: &Outcome| -> Vec<(&'static str, i64)> {
+    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
+    let told = |outcome: &EventOutcome| -> Vec<(&'static str, i64)> {
         let events = outcome.history.iter();
         events
             .map(|event| (event.kind.as_str(), event.at_ms))
@@ -116,58 +119,58 @@ fn a_task_is_told_as_started_when_it_is_ordered() {
 
 #[test]
 fn late_and_unknown_events_are_ignored() {
-    let (mut running, outcome) = Running::begin(&task(), json!({}), Limits::default());
+    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
     let task = order(&outcome).task;
     let before = running.execution.clone();
     for ignored in [
         succeeded(TaskId(99)),
-        Event::TaskStarted { task: TaskId(99) },
-        Event::TimerFired { timer: TimerId(1) },
-        Event::Continued { turn: 1 },
-        Event::Resumed,
-        Event::Begun(Box::new(begin(json!({}), Limits::default()))),
+        ExecutionEvent::TaskStarted { task: TaskId(99) },
+        ExecutionEvent::TimerFired { timer: TimerId(1) },
+        ExecutionEvent::Continued { turn: 1 },
+        ExecutionEvent::Resumed,
+        ExecutionEvent::Begun(Box::new(begin(json!({}), ExecutionLimits::default()))),
     ] {
-        assert_eq!(running.apply(ignored), Outcome::default());
+        assert_eq!(running.apply(ignored), EventOutcome::default());
     }
     assert_eq!(running.execution, before);
     assert!(
         running
-            .apply(Event::TaskTimedOut {
+            .apply(ExecutionEvent::TaskTimedOut {
                 task,
                 heartbeat: false
             })
             .accepted
     );
-    assert_eq!(running.execution.status(), Status::Failed);
-    assert_eq!(running.apply(succeeded(task)), Outcome::default());
-    let cancelled = Event::Cancelled {
+    assert_eq!(running.execution.status(), ExecutionStatus::Failed);
+    assert_eq!(running.apply(succeeded(task)), EventOutcome::default());
+    let cancelled = ExecutionEvent::Cancelled {
         error: None,
         cause: None,
     };
-    assert_eq!(running.apply(cancelled), Outcome::default());
+    assert_eq!(running.apply(cancelled), EventOutcome::default());
     assert_eq!(running.execution.error(), Some("States.Timeout"));
 }
 
 #[test]
 fn a_pause_takes_answers_and_begins_nothing() {
-    let (mut running, outcome) = Running::begin(&task(), json!({}), Limits::default());
+    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
     let task = order(&outcome).task;
-    assert!(running.apply(Event::Paused).accepted);
-    assert!(!running.apply(Event::Paused).accepted);
+    assert!(running.apply(ExecutionEvent::Paused).accepted);
+    assert!(!running.apply(ExecutionEvent::Paused).accepted);
     let answered = running.apply(succeeded(task));
     assert!(answered.accepted);
     assert_eq!(answered.effects, []);
     assert_eq!(answered.history.len(), 1, "succeeded");
     assert_eq!(running.execution.outstanding(), []);
     running.now += 60_000;
-    let resumed = running.apply(Event::Resumed);
+    let resumed = running.apply(ExecutionEvent::Resumed);
     // It waits from now on, and not from when it was answered.
     let [Effect::SetTimer { timer, at_ms }] = resumed.effects.as_slice() else {
         panic!("{:?}", resumed.effects);
     };
     assert_eq!(*at_ms, 1_000 + 60_000 + 10_000);
     running.now = *at_ms;
-    let ended = running.apply(Event::TimerFired { timer: *timer });
+    let ended = running.apply(ExecutionEvent::TimerFired { timer: *timer });
     assert_eq!(ended.effects, [Effect::Ended]);
     assert_eq!(running.execution.output(), Some(&json!("done")));
     assert_eq!(running.execution.changed_at_ms(), running.now);
@@ -175,7 +178,7 @@ fn a_pause_takes_answers_and_begins_nothing() {
 
 #[test]
 fn a_clock_that_goes_back_does_not_take_an_execution_with_it() {
-    let (mut running, outcome) = Running::begin(&task(), json!({}), Limits::default());
+    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
     running.now = -5_000;
     let outcome = running.apply(succeeded(order(&outcome).task));
     assert!(outcome.history.iter().all(|event| event.at_ms == 1_000));
@@ -186,9 +189,9 @@ fn a_retry_is_another_task() {
     let definition = json!({"StartAt": "T", "States": {"T": {
         "Type": "Task", "Resource": "test:work", "End": true,
         "Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 4}]}}});
-    let (mut running, outcome) = Running::begin(&definition, json!({}), Limits::default());
+    let (mut running, outcome) = Running::begin(&definition, json!({}), ExecutionLimits::default());
     let first = order(&outcome).clone();
-    let failed = Event::TaskFailed {
+    let failed = ExecutionEvent::TaskFailed {
         task: first.task,
         error: "E".to_owned(),
         cause: String::new(),
@@ -204,7 +207,7 @@ fn a_retry_is_another_task() {
         panic!("{:?}", outcome.effects);
     };
     running.now = 5_000;
-    let outcome = running.apply(Event::TimerFired { timer: *timer });
+    let outcome = running.apply(ExecutionEvent::TimerFired { timer: *timer });
     let second = order(&outcome);
     assert_ne!(second.task, first.task);
     assert_ne!(second.token, first.token);
@@ -218,21 +221,21 @@ fn a_loop_without_an_end_asks_to_be_continued_and_is_ended() {
         "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": true, "Next": "A"}],
               "Default": "E"},
         "E": {"Type": "Succeed"}}});
-    let limits = Limits {
+    let limits = ExecutionLimits {
         history_max: 1_000,
         states_per_event_max: 100,
-        ..Limits::default()
+        ..ExecutionLimits::default()
     };
     let (mut running, mut outcome) = Running::begin(&definition, json!({}), limits);
     let mut turns = 0;
     while let [Effect::Continue { turn }] = outcome.effects.as_slice() {
         turns += 1;
         assert!(outcome.history.len() <= 201);
-        outcome = running.apply(Event::Continued { turn: *turn });
+        outcome = running.apply(ExecutionEvent::Continued { turn: *turn });
     }
     assert_eq!(turns, 4);
     assert_eq!(outcome.effects, [Effect::Ended]);
-    assert_eq!(running.execution.status(), Status::Failed);
+    assert_eq!(running.execution.status(), ExecutionStatus::Failed);
     assert!(running.execution.history_len() <= 1_000);
     assert!(running.execution.cause().unwrap().contains("1000 events"));
 }
@@ -240,12 +243,12 @@ fn a_loop_without_an_end_asks_to_be_continued_and_is_ended() {
 #[test]
 fn what_is_too_large_is_an_error() {
     let large = json!("x".repeat(262_144));
-    let (running, outcome) = Running::begin(&task(), large.clone(), Limits::default());
+    let (running, outcome) = Running::begin(&task(), large.clone(), ExecutionLimits::default());
     assert_eq!(running.execution.error(), Some("States.DataLimitExceeded"));
     assert_eq!(outcome.effects, [Effect::Ended]);
-    let (mut running, outcome) = Running::begin(&task(), json!({}), Limits::default());
+    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
     let task = order(&outcome).task;
-    let outcome = running.apply(Event::TaskSucceeded {
+    let outcome = running.apply(ExecutionEvent::TaskSucceeded {
         task,
         output: large,
     });
@@ -265,9 +268,9 @@ fn what_is_no_longer_wanted_is_stopped() {
             {"StartAt": "A", "States": {"A": {"Type": "Task", "Resource": "a", "End": true}}},
             {"StartAt": "B", "States": {"B": {"Type": "Task", "Resource": "b", "End": true}}},
             {"StartAt": "C", "States": {"C": {"Type": "Wait", "Seconds": 9, "End": true}}}]}}});
-    let (mut running, outcome) = Running::begin(&definition, json!({}), Limits::default());
+    let (mut running, outcome) = Running::begin(&definition, json!({}), ExecutionLimits::default());
     assert_eq!(outcome.effects.len(), 3);
-    let outcome = running.apply(Event::TaskFailed {
+    let outcome = running.apply(ExecutionEvent::TaskFailed {
         task: TaskId(1),
         error: "E".to_owned(),
         cause: String::new(),
@@ -286,7 +289,7 @@ fn events_are_written_as_they_always_were() {
     let task = TaskId(3);
     let events = [
         (
-            Event::TaskStarted { task },
+            ExecutionEvent::TaskStarted { task },
             json!({"TaskStarted": {"task": 3}}),
         ),
         (
@@ -294,7 +297,7 @@ fn events_are_written_as_they_always_were() {
             json!({"TaskSucceeded": {"task": 3, "output": "done"}}),
         ),
         (
-            Event::TaskFailed {
+            ExecutionEvent::TaskFailed {
                 task,
                 error: "E".to_owned(),
                 cause: "C".to_owned(),
@@ -302,38 +305,38 @@ fn events_are_written_as_they_always_were() {
             json!({"TaskFailed": {"task": 3, "error": "E", "cause": "C"}}),
         ),
         (
-            Event::TaskTimedOut {
+            ExecutionEvent::TaskTimedOut {
                 task,
                 heartbeat: true,
             },
             json!({"TaskTimedOut": {"task": 3, "heartbeat": true}}),
         ),
         (
-            Event::TaskSubmitted {
+            ExecutionEvent::TaskSubmitted {
                 task,
                 output: json!({}),
             },
             json!({"TaskSubmitted": {"task": 3, "output": {}}}),
         ),
         (
-            Event::TimerFired { timer: TimerId(2) },
+            ExecutionEvent::TimerFired { timer: TimerId(2) },
             json!({"TimerFired": {"timer": 2}}),
         ),
         (
-            Event::Continued { turn: 1 },
+            ExecutionEvent::Continued { turn: 1 },
             json!({"Continued": {"turn": 1}}),
         ),
-        (Event::Paused, json!("Paused")),
-        (Event::Resumed, json!("Resumed")),
+        (ExecutionEvent::Paused, json!("Paused")),
+        (ExecutionEvent::Resumed, json!("Resumed")),
         (
-            Event::Cancelled {
+            ExecutionEvent::Cancelled {
                 error: None,
                 cause: Some("why".to_owned()),
             },
             json!({"Cancelled": {"error": null, "cause": "why"}}),
         ),
         (
-            Event::Begun(Box::new(begin(json!(1), Limits::default()))),
+            ExecutionEvent::Begun(Box::new(begin(json!(1), ExecutionLimits::default()))),
             json!({"Begun": {
                 "execution_id": "run-1", "name": "first",
                 "machine": "arn:aws:states:local:0:stateMachine:copying", "role": "",
@@ -344,6 +347,9 @@ fn events_are_written_as_they_always_were() {
     ];
     for (event, written) in events {
         assert_eq!(serde_json::to_value(&event).unwrap(), written);
-        assert_eq!(serde_json::from_value::<Event>(written).unwrap(), event);
+        assert_eq!(
+            serde_json::from_value::<ExecutionEvent>(written).unwrap(),
+            event
+        );
     }
 }

@@ -1,10 +1,10 @@
 //! What is written becomes types, and a graph.
 
 use ballast_state_machines::data::{Path, ReferencePath};
-use ballast_state_machines::language::graph::{Edge, Graph};
+use ballast_state_machines::language::graph::{Graph, GraphEdge};
 use ballast_state_machines::language::model::{
-    ExecutionType, Given, Items, Jitter, Kind, Mode, Next, Part, Place, QueryLanguage, Test, Text,
-    Until,
+    ExecutionType, FieldValue, ItemsSource, Jitter, NextState, PathSelection, ProcessorMode,
+    QueryLanguage, ResultTarget, RuleTest, StateKind, TextValue, WaitUntil,
 };
 use ballast_state_machines::language::{Definition, State};
 use petgraph::visit::EdgeRef;
@@ -52,16 +52,16 @@ fn a_task_has_its_defaults_filled_in() {
     let state = one(
         json!({"Type": "Task", "Resource": "r", "Next": "T", "Retry": [{"ErrorEquals": ["E"]}]}),
     );
-    let Kind::Task(task) = &state.kind else {
+    let StateKind::Task(task) = &state.kind else {
         panic!("{state:?}");
     };
     assert_eq!(
         (&state.input, &state.output_path),
-        (&Part::Whole, &Part::Whole)
+        (&PathSelection::Whole, &PathSelection::Whole)
     );
     assert_eq!(
         (&task.result, &task.next),
-        (&Place::Whole, &Next::State("T".to_owned()))
+        (&ResultTarget::Whole, &NextState::State("T".to_owned()))
     );
     assert_eq!(
         (&task.timeout_seconds, &task.heartbeat_seconds),
@@ -83,43 +83,49 @@ fn a_task_keeps_what_is_written() {
         "ResultPath": "$.r", "TimeoutSecondsPath": "$.t", "HeartbeatSeconds": 7,
         "Catch": [{"ErrorEquals": ["E", "F"], "Next": "T", "ResultPath": null}]}),
     );
-    assert_eq!(state.input, Part::Nothing);
-    assert_eq!(state.output_path, Part::Path(Path::parse("$.o").unwrap()));
+    assert_eq!(state.input, PathSelection::Nothing);
+    assert_eq!(
+        state.output_path,
+        PathSelection::Path(Path::parse("$.o").unwrap())
+    );
     assert!(state.is_end());
-    let Kind::Task(task) = &state.kind else {
+    let StateKind::Task(task) = &state.kind else {
         panic!("{state:?}");
     };
-    assert_eq!(task.result, Place::At(ReferencePath::parse("$.r").unwrap()));
+    assert_eq!(
+        task.result,
+        ResultTarget::At(ReferencePath::parse("$.r").unwrap())
+    );
     assert_eq!(
         task.timeout_seconds,
-        Some(Given::Path(Path::parse("$.t").unwrap()))
+        Some(FieldValue::Path(Path::parse("$.t").unwrap()))
     );
-    assert_eq!(task.heartbeat_seconds, Some(Given::Fixed(7)));
+    assert_eq!(task.heartbeat_seconds, Some(FieldValue::Fixed(7)));
     assert_eq!(state.catch()[0].errors, ["E", "F"]);
-    assert_eq!(state.catch()[0].result, Place::Nowhere);
+    assert_eq!(state.catch()[0].result, ResultTarget::Nowhere);
 }
 
 #[test]
 fn the_simple_states() {
     let wait = one(json!({"Type": "Wait", "Timestamp": "1970-01-01T00:01:00Z", "End": true}));
     assert!(
-        matches!(&wait.kind, Kind::Wait(wait) if matches!(&wait.until, Until::Timestamp(Given::Fixed(time)) if time.unix_timestamp() == 60))
+        matches!(&wait.kind, StateKind::Wait(wait) if matches!(&wait.until, WaitUntil::Timestamp(FieldValue::Fixed(time)) if time.unix_timestamp() == 60))
     );
     let wait =
         one(json!({"Type": "Wait", "QueryLanguage": "JSONata", "Seconds": "{% 1 %}", "End": true}));
     assert!(
-        matches!(&wait.kind, Kind::Wait(wait) if matches!(&wait.until, Until::Seconds(Given::Expression(_))))
+        matches!(&wait.kind, StateKind::Wait(wait) if matches!(&wait.until, WaitUntil::Seconds(FieldValue::Expression(_))))
     );
     let pass = one(json!({"Type": "Pass", "Result": null, "ResultPath": "$", "End": true}));
     assert!(
-        matches!(&pass.kind, Kind::Pass(pass) if pass.result == Some(Value::Null) && pass.result_place == Place::Whole)
+        matches!(&pass.kind, StateKind::Pass(pass) if pass.result == Some(Value::Null) && pass.result_place == ResultTarget::Whole)
     );
     let fail = one(json!({"Type": "Fail", "Error": "E", "CausePath": "States.Format('{}', $.c)"}));
-    let Kind::Fail(fail) = &fail.kind else {
+    let StateKind::Fail(fail) = &fail.kind else {
         panic!("{fail:?}");
     };
-    assert_eq!(fail.error, Some(Text::Fixed("E".to_owned())));
-    assert!(matches!(fail.cause, Some(Text::Function(_))));
+    assert_eq!(fail.error, Some(TextValue::Fixed("E".to_owned())));
+    assert!(matches!(fail.cause, Some(TextValue::Function(_))));
 }
 
 #[test]
@@ -128,14 +134,14 @@ fn a_choice_has_rules() {
         json!({"Type": "Choice", "QueryLanguage": "JSONata", "Default": "T", "Output": 1, "Choices": [
         {"Condition": "{% $x %}", "Next": "T", "Comment": "c", "Assign": {"a": 1}}, {"Condition": false, "Next": "T"}]}),
     );
-    let Kind::Choice(choice) = &state.kind else {
+    let StateKind::Choice(choice) = &state.kind else {
         panic!("{state:?}");
     };
     assert!(state.output.is_some());
     assert!(
-        matches!(choice.rules[0].test, Test::Expression(_)) && choice.rules[0].assign.is_some()
+        matches!(choice.rules[0].test, RuleTest::Expression(_)) && choice.rules[0].assign.is_some()
     );
-    assert_eq!(choice.rules[1].test, Test::Fixed(false));
+    assert_eq!(choice.rules[1].test, RuleTest::Fixed(false));
     assert_eq!(
         (choice.rules[0].summary.as_str(), choice.default.as_deref()),
         ("$x", Some("T"))
@@ -152,31 +158,31 @@ fn a_map_and_its_processor() {
         "ItemProcessor": {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
             "StartAt": "I", "States": {"I": {"Type": "Succeed"}}}}),
     );
-    let Kind::Map(map) = &state.kind else {
+    let StateKind::Map(map) = &state.kind else {
         panic!("{state:?}");
     };
     assert_eq!(
         map.processor.mode,
-        Mode::Distributed(ExecutionType::Express)
+        ProcessorMode::Distributed(ExecutionType::Express)
     );
-    assert_eq!(map.items, Items::Path(Path::parse("$.i").unwrap()));
+    assert_eq!(map.items, ItemsSource::Path(Path::parse("$.i").unwrap()));
     assert_eq!(
         map.concurrency_max,
-        Some(Given::Path(Path::parse("$.n").unwrap()))
+        Some(FieldValue::Path(Path::parse("$.n").unwrap()))
     );
     assert_eq!(
         map.distributed.failures_percent_max,
-        Some(Given::Fixed(5.0))
+        Some(FieldValue::Fixed(5.0))
     );
     assert_eq!(map.distributed.label.as_deref(), Some("l"));
     let reader = map.distributed.reader.as_ref().unwrap();
     assert_eq!(
         (&reader.items_max, &reader.config["InputType"]),
-        (&Some(Given::Fixed(4)), &json!("JSON"))
+        (&Some(FieldValue::Fixed(4)), &json!("JSON"))
     );
     assert_eq!(
         map.distributed.batcher.as_ref().unwrap().items_max,
-        Some(Given::Fixed(2))
+        Some(FieldValue::Fixed(2))
     );
     assert_eq!(
         map.distributed.writer.as_ref().unwrap().resource.as_deref(),
@@ -194,18 +200,18 @@ fn a_graph_has_an_edge_for_every_way() {
                 {"StartAt": "I", "States": {"I": {"Type": "Task", "Resource": "r", "End": true}}}}}}]},
         "Pick": {"Type": "Choice", "Choices": [{"Variable": "$.x", "IsNull": true, "Next": "Fan"}], "Default": "Out"},
         "Out": {"Type": "Succeed"}}}));
-    let graph = Graph::of(&definition);
+    let graph = Graph::from_definition(&definition);
     let inner = graph.inner();
     let edges: Vec<String> = inner
         .edge_references()
         .map(|edge| {
             let label = match edge.weight() {
-                Edge::Next => "next".to_owned(),
-                Edge::Choice(n, words) => format!("choice {n} {words}"),
-                Edge::Default => "default".to_owned(),
-                Edge::Catch(n, errors) => format!("catch {n} {}", errors.join(",")),
-                Edge::Branch(n) => format!("branch {n}"),
-                Edge::Item => "item".to_owned(),
+                GraphEdge::Next => "next".to_owned(),
+                GraphEdge::Choice(n, words) => format!("choice {n} {words}"),
+                GraphEdge::Default => "default".to_owned(),
+                GraphEdge::Catch(n, errors) => format!("catch {n} {}", errors.join(",")),
+                GraphEdge::Branch(n) => format!("branch {n}"),
+                GraphEdge::Item => "item".to_owned(),
             };
             format!(
                 "{} -{label}- {}",

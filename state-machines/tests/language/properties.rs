@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 
 use ballast_state_machines::core::{
-    Begin, Effect, Event, Execution, HistoryEvent, HistoryType, Limits, Outcome, Status, TaskId,
-    TimedEvent, TimerId, apply,
+    Effect, EventOutcome, Execution, ExecutionEvent, ExecutionLimits, ExecutionStart,
+    ExecutionStatus, HistoryEvent, HistoryType, TaskId, TimedEvent, TimerId, apply,
 };
 use ballast_state_machines::language::Definition;
-use ballast_state_machines::testing::{answer, cases, machine};
+use ballast_state_machines::testing::{case_count, random_machine, random_task_event};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -47,7 +47,7 @@ struct Driver<'a> {
 }
 
 impl Driver<'_> {
-    fn apply(&mut self, event: Event) {
+    fn apply(&mut self, event: ExecutionEvent) {
         if self.manner.is_written {
             let text = serde_json::to_string(&self.execution).unwrap();
             let read: Execution = serde_json::from_str(&text).unwrap();
@@ -59,14 +59,14 @@ impl Driver<'_> {
         if self.manner.is_doubled {
             let before = self.execution.clone();
             let again = apply(self.definition, &mut self.execution, at.clone());
-            assert_eq!(again, Outcome::default(), "{at:?}");
+            assert_eq!(again, EventOutcome::default(), "{at:?}");
             assert_eq!(self.execution, before);
             self.past.push(at);
         }
         self.take(outcome);
     }
 
-    fn take(&mut self, outcome: Outcome) {
+    fn take(&mut self, outcome: EventOutcome) {
         self.history.extend(outcome.history);
         for effect in outcome.effects {
             match effect {
@@ -100,7 +100,7 @@ impl Driver<'_> {
     }
 
     /// The next event: tasks answer before time goes on.
-    fn next(&mut self) -> Event {
+    fn next(&mut self) -> ExecutionEvent {
         if self.manner.is_restarted {
             let outstanding = self.execution.outstanding();
             self.due
@@ -114,12 +114,12 @@ impl Driver<'_> {
             first.0
         });
         match self.due.remove(index).unwrap() {
-            Effect::RunTask(order) => answer(self.seed, &order),
+            Effect::RunTask(order) => random_task_event(self.seed, &order),
             Effect::SetTimer { timer, at_ms } => {
                 self.now = self.now.max(at_ms);
-                Event::TimerFired { timer }
+                ExecutionEvent::TimerFired { timer }
             }
-            Effect::Continue { turn } => Event::Continued { turn },
+            Effect::Continue { turn } => ExecutionEvent::Continued { turn },
             other => unreachable!("{other:?}"),
         }
     }
@@ -157,11 +157,11 @@ fn drive(definition: &Definition, seed: u64, manner: Manner) -> Ending {
         due: VecDeque::new(),
         past: Vec::new(),
     };
-    let mut limits = Limits::default();
+    let mut limits = ExecutionLimits::default();
     if let Some(most) = manner.states_per_event_max {
         limits.states_per_event_max = most;
     }
-    let begin = Begin {
+    let begin = ExecutionStart {
         execution_id: format!("run-{seed}"),
         name: "run".to_owned(),
         machine: "random".to_owned(),
@@ -172,14 +172,14 @@ fn drive(definition: &Definition, seed: u64, manner: Manner) -> Ending {
         limits,
         origin: None,
     };
-    driver.apply(Event::Begun(Box::new(begin)));
+    driver.apply(ExecutionEvent::Begun(Box::new(begin)));
     while !driver.execution.status().is_ended() {
         if manner.is_paused {
-            driver.apply(Event::Paused);
+            driver.apply(ExecutionEvent::Paused);
             driver.now += 1;
             let event = driver.next();
             driver.apply(event);
-            driver.apply(Event::Resumed);
+            driver.apply(ExecutionEvent::Resumed);
         } else {
             let event = driver.next();
             driver.apply(event);
@@ -187,7 +187,7 @@ fn drive(definition: &Definition, seed: u64, manner: Manner) -> Ending {
     }
     for at in std::mem::take(&mut driver.past) {
         let again = apply(definition, &mut driver.execution, at);
-        assert_eq!(again, Outcome::default());
+        assert_eq!(again, EventOutcome::default());
     }
     Ending {
         execution: driver.execution,
@@ -196,7 +196,7 @@ fn drive(definition: &Definition, seed: u64, manner: Manner) -> Ending {
 }
 
 fn random(seed: u64) -> Definition {
-    let text = machine(seed).to_string();
+    let text = random_machine(seed).to_string();
     Definition::parse(&text).unwrap_or_else(|problems| unreachable!("{problems:?}\n{text}"))
 }
 
@@ -228,7 +228,7 @@ fn check_history(ending: &Ending) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases(300)))]
+    #![proptest_config(ProptestConfig::with_cases(case_count(300)))]
 
     #[test]
     fn executions_end_or_wait_for_something(seed: u64) {
@@ -285,7 +285,7 @@ proptest! {
     fn it_may_be_cancelled_at_any_time(seed: u64, after in 0usize..20) {
         let definition = random(seed);
         let mut execution = Execution::default();
-        let begin = Begin {
+        let begin = ExecutionStart {
             execution_id: "run".to_owned(),
             name: "run".to_owned(),
             machine: "random".to_owned(),
@@ -293,16 +293,16 @@ proptest! {
             input: json!({}),
             at_ms: 0,
             seed,
-            limits: Limits::default(),
+            limits: ExecutionLimits::default(),
             origin: None,
         };
         let mut due: VecDeque<Effect> =
-            apply(&definition, &mut execution, TimedEvent::new(Event::Begun(Box::new(begin)), 0)).effects.into();
+            apply(&definition, &mut execution, TimedEvent::new(ExecutionEvent::Begun(Box::new(begin)), 0)).effects.into();
         for _ in 0..after {
             let event = match due.pop_front() {
-                Some(Effect::RunTask(order)) => answer(seed, &order),
-                Some(Effect::SetTimer { timer, .. }) => Event::TimerFired { timer },
-                Some(Effect::Continue { turn }) => Event::Continued { turn },
+                Some(Effect::RunTask(order)) => random_task_event(seed, &order),
+                Some(Effect::SetTimer { timer, .. }) => ExecutionEvent::TimerFired { timer },
+                Some(Effect::Continue { turn }) => ExecutionEvent::Continued { turn },
                 Some(_) => continue,
                 None => break,
             };
@@ -310,9 +310,9 @@ proptest! {
         }
         if !execution.status().is_ended() {
             let outstanding = execution.outstanding().len();
-            let cancelled = Event::Cancelled { error: None, cause: Some("enough".to_owned()) };
+            let cancelled = ExecutionEvent::Cancelled { error: None, cause: Some("enough".to_owned()) };
             let outcome = apply(&definition, &mut execution, TimedEvent::new(cancelled, 0));
-            prop_assert_eq!(execution.status(), Status::Aborted);
+            prop_assert_eq!(execution.status(), ExecutionStatus::Aborted);
             prop_assert_eq!(execution.cause(), Some("enough"));
             let stopped = outcome.effects.iter().filter(|effect| matches!(
                 effect, Effect::StopTask { .. } | Effect::StopTimer { .. }));

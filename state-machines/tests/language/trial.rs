@@ -1,12 +1,12 @@
 //! Cases that should not pass, and files that cannot be used: each says why.
 
-use ballast_state_machines::trial::{Case, File, Unusable, differences, run};
+use ballast_state_machines::trial::{CaseError, CaseFile, TestCase, differences, run};
 use serde_json::{Value, json};
 
-fn case(json: Value) -> Case {
-    match File::parse(&json.to_string()).unwrap() {
-        File::One(case) => *case,
-        File::Many(_) => panic!("it is one case"),
+fn case(json: Value) -> TestCase {
+    match CaseFile::parse(&json.to_string()).unwrap() {
+        CaseFile::One(case) => *case,
+        CaseFile::Many(_) => panic!("it is one case"),
     }
 }
 
@@ -132,8 +132,8 @@ fn a_distributed_loop_without_an_end_is_ended() {
 
 #[test]
 fn a_file_that_cannot_be_used_says_why() {
-    let unusable = |text: &str| match File::parse(text) {
-        Err(Unusable::Unreadable(why)) => why,
+    let unusable = |text: &str| match CaseFile::parse(text) {
+        Err(CaseError::Unreadable(why)) => why,
         other => panic!("{other:?}"),
     };
     assert!(unusable("not JSON").contains("line 1"));
@@ -141,7 +141,7 @@ fn a_file_that_cannot_be_used_says_why() {
     assert!(unusable(r#"{"cases": 7}"#).contains("sequence"));
     assert!(unusable(r#"{"cases": []}"#).contains("empty"));
     assert!(unusable(&"[".repeat(200)).contains("nested deeper than 127 levels"));
-    assert!(File::parse("\u{feff}{\"definition\": {}}").is_ok());
+    assert!(CaseFile::parse("\u{feff}{\"definition\": {}}").is_ok());
     let invalid = case(json!({"definition": {"StartAt": "A", "States": {}}}));
     let why = run(&invalid).unwrap_err().to_string();
     assert!(
@@ -162,7 +162,7 @@ fn what_had_no_effect_is_told() {
     );
     let trial = run(&case).unwrap();
     assert_eq!(
-        trial.idle,
+        trial.unused,
         [
             "the type \"EXPRES\" is neither STANDARD nor EXPRESS; it was run as STANDARD",
             "/tasks/1 was not used",

@@ -1,16 +1,16 @@
 //! The live view and the lines of a pipe, as they are read.
 
 use ballast_domain::Timestamp;
-use ballast_state_machines::definitions::BuiltIn;
+use ballast_state_machines::definitions::BuiltInWorkflow;
 use ballast_state_machines::language::Definition;
 use serde_json::{Value, json};
 
-use super::line::Line;
-use super::told::Teller;
-use super::{Link, Scene, frame};
+use super::line::StyledLine;
+use super::log::ExecutionLog;
+use super::{Connection, ExecutionScene, frame};
 use crate::execution::body::{Execution, HistoryEvent};
-use crate::execution::story::Story;
-use crate::execution::story::tests::told;
+use crate::execution::state_history::StateHistory;
+use crate::execution::state_history::tests::history_events;
 
 /// 2026-11-16T09:30:00Z.
 const NOW: Timestamp = Timestamp::from_unix_ms(1_794_821_400_000);
@@ -75,7 +75,7 @@ fn wide() -> Definition {
 struct Look {
     definition: Definition,
     events: Vec<HistoryEvent>,
-    link: Link,
+    link: Connection,
     columns: usize,
     rows: usize,
 }
@@ -84,19 +84,19 @@ impl Look {
     fn of(definition: Definition, events: &[(&str, u64, Value)]) -> Self {
         Self {
             definition,
-            events: told(events),
-            link: Link::Fine,
+            events: history_events(events),
+            link: Connection::Up,
             columns: 80,
             rows: 30,
         }
     }
 
     fn see(&self, execution: &Execution) -> String {
-        let mut story = Story::default();
+        let mut story = StateHistory::default();
         for event in &self.events {
-            story.take(event);
+            story.apply(event);
         }
-        let scene = Scene {
+        let scene = ExecutionScene {
             execution,
             definition: &self.definition,
             story: &story,
@@ -106,7 +106,7 @@ impl Look {
         let lines = frame(&scene, self.columns, self.rows);
         assert!(lines.len() < self.rows, "{} lines", lines.len());
         assert!(lines.iter().all(|line| line.width() <= self.columns));
-        let texts: Vec<String> = lines.iter().map(Line::text).collect();
+        let texts: Vec<String> = lines.iter().map(StyledLine::text).collect();
         texts.join("\n")
     }
 }
@@ -235,12 +235,12 @@ fn succeeded() {
 fn a_lost_connection_and_one_that_is_back() {
     let mut look = Look::of(order(), &left(&["Prepare"]));
     look.rows = 9;
-    look.link = Link::Fine.lost(ago(12)).lost(ago(2));
+    look.link = Connection::Up.lose(ago(12)).lose(ago(2));
     let lost = look.see(&copying());
-    look.link = look.link.back(ago(2));
+    look.link = look.link.restore(ago(2));
     let back = look.see(&copying());
-    look.link = look.link.back(NOW.plus_seconds(10));
-    assert_eq!(look.link, Link::Fine);
+    look.link = look.link.restore(NOW.plus_seconds(10));
+    assert_eq!(look.link, Connection::Up);
     insta::assert_snapshot!(format!("{lost}\n\n--- and then\n\n{back}"));
 }
 
@@ -253,7 +253,10 @@ fn a_narrow_terminal() {
 
 #[test]
 fn a_low_terminal_shows_where_it_stands() {
-    let definition = BuiltIn::find("move-tenant").unwrap().definition().unwrap();
+    let definition = BuiltInWorkflow::find("move-tenant")
+        .unwrap()
+        .definition()
+        .unwrap();
     let mut look = Look::of(definition, &left(&["DetectHotspot", "PlanMove"]));
     look.rows = 12;
     let execution = execution(json!({
@@ -278,17 +281,17 @@ fn no_size_is_too_small() {
 
 #[test]
 fn a_pipe_is_told_each_change_once() {
-    let mut teller = Teller::new(true);
+    let mut teller = ExecutionLog::new(true);
     let mut events = left(&["Prepare"]);
     events.push(("TaskStateEntered", 3, json!({"name": "Copy"})));
-    let mut lines = teller.tell(&copying(), &told(&events), NOW);
-    lines.extend(teller.tell(&copying(), &[], NOW));
+    let mut lines = teller.log_changes(&copying(), &history_events(&events), NOW);
+    lines.extend(teller.log_changes(&copying(), &[], NOW));
     let mut further = copying();
     for done in [42_000, 45_999, 46_000, 47_000, 100_000, 100_000] {
         further.progress[0].done = done;
-        lines.extend(teller.tell(&further, &[], NOW));
+        lines.extend(teller.log_changes(&further, &[], NOW));
     }
-    lines.push(teller.lost(NOW));
+    lines.push(teller.log_disconnected(NOW));
     let waiting = at(
         "Settle",
         "waiting",
@@ -297,11 +300,11 @@ fn a_pipe_is_told_each_change_once() {
     let waiting = execution(json!({"position": [waiting], "paused": true}));
     events.push(("TaskSucceeded", 4, json!({})));
     events.push(("TaskStateExited", 5, json!({"name": "Copy"})));
-    lines.extend(teller.tell(&waiting, &told(&events), NOW.plus_seconds(3)));
-    lines.extend(teller.tell(&waiting, &[], NOW.plus_seconds(9)));
+    lines.extend(teller.log_changes(&waiting, &history_events(&events), NOW.plus_seconds(3)));
+    lines.extend(teller.log_changes(&waiting, &[], NOW.plus_seconds(9)));
     let asked = at("Approve", "awaitingCallback", json!({}));
     let asked = execution(json!({ "position": [asked] }));
-    lines.extend(teller.tell(&asked, &[], NOW.plus_seconds(10)));
+    lines.extend(teller.log_changes(&asked, &[], NOW.plus_seconds(10)));
     insta::assert_snapshot!(lines.join("\n"));
 }
 
@@ -316,11 +319,11 @@ fn no_line_is_before_the_first() {
         copying
             .position
             .push(serde_json::from_value(waits).unwrap());
-        let mut events = told(&events);
+        let mut events = history_events(&events);
         for event in &mut events {
             event.timestamp = ago(5);
         }
-        let lines = Teller::new(from_start).tell(&copying, &events, NOW);
+        let lines = ExecutionLog::new(from_start).log_changes(&copying, &events, NOW);
         let times: Vec<&str> = lines.iter().map(|line| &line[..20]).collect();
         assert!(times.len() > 2, "{lines:?}");
         assert!(times.is_sorted(), "{lines:#?}");
@@ -329,12 +332,16 @@ fn no_line_is_before_the_first() {
 
 #[test]
 fn who_joins_later_is_told_where_it_stands() {
-    let mut teller = Teller::new(false);
-    let first = teller.tell(&execution(json!({})), &told(&left(&["Prepare"])), NOW);
+    let mut teller = ExecutionLog::new(false);
+    let first = teller.log_changes(
+        &execution(json!({})),
+        &history_events(&left(&["Prepare"])),
+        NOW,
+    );
     assert_eq!(first, [format!("{NOW} order:4711 is RUNNING")]);
     let paused = execution(json!({"paused": true}));
-    let again = teller.tell(&paused, &[], NOW);
+    let again = teller.log_changes(&paused, &[], NOW);
     assert_eq!(again, [format!("{NOW} paused")]);
-    let first = Teller::new(false).tell(&paused, &[], NOW);
+    let first = ExecutionLog::new(false).log_changes(&paused, &[], NOW);
     assert_eq!(first, [format!("{NOW} order:4711 is RUNNING, paused")]);
 }

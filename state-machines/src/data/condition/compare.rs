@@ -4,22 +4,22 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::absent;
-use super::matches::Pattern;
-use crate::data::{Fault, Path, Scope, number, parse_timestamp};
+use super::matches::WildcardPattern;
+use super::missing_value_fault;
+use crate::data::{EvaluationFault, EvaluationScope, Path, number, parse_timestamp};
 
 /// What a value is asked.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Test {
-    Compare(Kind, Relation, Operand),
-    Matches(Pattern),
-    Is(Type, bool),
+pub(super) enum ValueTest {
+    Compare(ComparisonKind, Relation, ComparisonOperand),
+    Matches(WildcardPattern),
+    Is(ValueType, bool),
     IsPresent(bool),
 }
 
 /// As what two values are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ComparisonKind {
     String,
     Numeric,
     Boolean,
@@ -38,14 +38,14 @@ pub(super) enum Relation {
 
 /// What the value is compared with.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Operand {
+pub(super) enum ComparisonOperand {
     Literal(Value),
     Path(Path),
 }
 
 /// What a value may be tested to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum ValueType {
     Null,
     Numeric,
     String,
@@ -53,34 +53,38 @@ pub(super) enum Type {
     Timestamp,
 }
 
-impl Test {
+impl ValueTest {
     /// Whether a value that is there passes.
-    pub(super) fn passes(&self, value: &Value, scope: &Scope<'_>) -> Result<bool, Fault> {
+    pub(super) fn passes(
+        &self,
+        value: &Value,
+        scope: &EvaluationScope<'_>,
+    ) -> Result<bool, EvaluationFault> {
         Ok(match self {
-            Self::Compare(kind, relation, Operand::Literal(other)) => {
+            Self::Compare(kind, relation, ComparisonOperand::Literal(other)) => {
                 relation.holds(kind.compare(value, other))
             }
-            Self::Compare(kind, relation, Operand::Path(path)) => {
+            Self::Compare(kind, relation, ComparisonOperand::Path(path)) => {
                 match path.find_if_present(scope)? {
                     Some(other) => relation.holds(kind.compare(value, &other)),
-                    None => return Err(absent(path)),
+                    None => return Err(missing_value_fault(path)),
                 }
             }
             Self::Matches(pattern) => value.as_str().is_some_and(|text| pattern.matches(text)),
-            Self::Is(kind, expected) => kind.is_of(value) == *expected,
+            Self::Is(kind, expected) => kind.matches(value) == *expected,
             Self::IsPresent(expected) => *expected,
         })
     }
 
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
-            Self::Compare(_, _, Operand::Path(path)) => Some(path),
+            Self::Compare(_, _, ComparisonOperand::Path(path)) => Some(path),
             _ => None,
         }
     }
 }
 
-impl Kind {
+impl ComparisonKind {
     /// How two values relate; `None` if one of them is of another kind.
     fn compare(self, left: &Value, right: &Value) -> Option<Ordering> {
         match (self, left, right) {
@@ -109,8 +113,8 @@ impl Relation {
     }
 }
 
-impl Type {
-    fn is_of(self, value: &Value) -> bool {
+impl ValueType {
+    fn matches(self, value: &Value) -> bool {
         match self {
             Self::Null => value.is_null(),
             Self::Numeric => value.is_number(),

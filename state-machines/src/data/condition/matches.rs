@@ -2,15 +2,15 @@
 
 /// A pattern that has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern(Vec<Part>);
+pub(super) struct WildcardPattern(Vec<PatternPart>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     Char(char),
     Any,
 }
 
-impl Pattern {
+impl WildcardPattern {
     /// `\*` is an asterisk and `\\` a backslash; any other backslash stands
     /// for itself.
     pub(super) fn parse(text: &str) -> Self {
@@ -19,11 +19,11 @@ impl Pattern {
         while let Some(c) = rest.next() {
             match (c, rest.peek()) {
                 ('\\', Some(plain @ ('*' | '\\'))) => {
-                    parts.push(Part::Char(*plain));
+                    parts.push(PatternPart::Char(*plain));
                     rest.next();
                 }
-                ('*', _) => parts.push(Part::Any),
-                _ => parts.push(Part::Char(c)),
+                ('*', _) => parts.push(PatternPart::Any),
+                _ => parts.push(PatternPart::Char(c)),
             }
         }
         Self(parts)
@@ -39,11 +39,11 @@ impl Pattern {
         let mut star: Option<(usize, usize)> = None;
         while at < text.len() {
             match parts.get(part) {
-                Some(Part::Any) => {
+                Some(PatternPart::Any) => {
                     star = Some((part, at));
                     part += 1;
                 }
-                Some(Part::Char(c)) if *c == text[at] => {
+                Some(PatternPart::Char(c)) if *c == text[at] => {
                     part += 1;
                     at += 1;
                 }
@@ -57,13 +57,13 @@ impl Pattern {
                 },
             }
         }
-        parts[part..].iter().all(|rest| *rest == Part::Any)
+        parts[part..].iter().all(|rest| *rest == PatternPart::Any)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::WildcardPattern;
 
     #[test]
     fn asterisks_stand_for_anything_and_escapes_for_themselves() {
@@ -86,7 +86,7 @@ mod tests {
         ];
         for (pattern, text, expected) in cases {
             assert_eq!(
-                Pattern::parse(pattern).matches(text),
+                WildcardPattern::parse(pattern).matches(text),
                 expected,
                 "{pattern} on {text}"
             );
@@ -96,6 +96,6 @@ mod tests {
     #[test]
     fn many_asterisks_cost_no_more_than_their_product() {
         let text = "a".repeat(2000);
-        assert!(!Pattern::parse(&format!("{}b", "*a".repeat(500))).matches(&text));
+        assert!(!WildcardPattern::parse(&format!("{}b", "*a".repeat(500))).matches(&text));
     }
 }

@@ -8,32 +8,32 @@ mod tests;
 
 use serde_json::Value;
 
-use self::compare::Test;
-use super::{Fault, Path, Scope, Unreadable, errors};
+use self::compare::ValueTest;
+use super::{EvaluationFault, EvaluationScope, Path, SyntaxError, errors};
 
 /// A comparison, or several under `And`, `Or`, `Not`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Condition(Rule);
+pub struct ChoiceCondition(ConditionNode);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Rule {
-    And(Vec<Rule>),
-    Or(Vec<Rule>),
-    Not(Box<Rule>),
-    Test(Path, Test),
+enum ConditionNode {
+    And(Vec<ConditionNode>),
+    Or(Vec<ConditionNode>),
+    Not(Box<ConditionNode>),
+    Test(Path, ValueTest),
 }
 
-impl Condition {
+impl ChoiceCondition {
     /// Reads a choice rule; `Next`, `Comment`, `Assign` and `Output` beside it
     /// are left alone at the top.
-    pub fn parse(rule: &Value) -> Result<Self, Vec<Unreadable>> {
-        parse::rule(rule).map(Self)
+    pub fn parse(rule: &Value) -> Result<Self, Vec<SyntaxError>> {
+        parse::parse_rule(rule).map(Self)
     }
 
     /// Whether a rule has a field of this name, be it a comparison.
     #[must_use]
     pub fn has_field(name: &str) -> bool {
-        parse::is_known(name)
+        parse::is_rule_field(name)
     }
 
     /// Whether it holds.
@@ -42,7 +42,7 @@ impl Condition {
     /// less and not greater. A value that is not there is a `States.Runtime`,
     /// except for `IsPresent`. `And` and `Or` stop where they are decided, so
     /// that `IsPresent` can guard what stands behind it.
-    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, Fault> {
+    pub fn holds(&self, scope: &EvaluationScope<'_>) -> Result<bool, EvaluationFault> {
         self.0.holds(scope)
     }
 
@@ -55,8 +55,8 @@ impl Condition {
     }
 }
 
-impl Rule {
-    fn holds(&self, scope: &Scope<'_>) -> Result<bool, Fault> {
+impl ConditionNode {
+    fn holds(&self, scope: &EvaluationScope<'_>) -> Result<bool, EvaluationFault> {
         match self {
             Self::And(rules) => {
                 for rule in rules {
@@ -77,12 +77,12 @@ impl Rule {
             Self::Not(rule) => Ok(!rule.holds(scope)?),
             Self::Test(variable, test) => {
                 let value = variable.find_if_present(scope)?;
-                if let Test::IsPresent(expected) = test {
+                if let ValueTest::IsPresent(expected) = test {
                     return Ok(value.is_some() == *expected);
                 }
                 match value {
                     Some(value) => test.passes(&value, scope),
-                    None => Err(absent(variable)),
+                    None => Err(missing_value_fault(variable)),
                 }
             }
         }
@@ -104,8 +104,8 @@ impl Rule {
     }
 }
 
-fn absent(path: &Path) -> Fault {
-    Fault::new(
+fn missing_value_fault(path: &Path) -> EvaluationFault {
+    EvaluationFault::new(
         errors::RUNTIME,
         format!(
             "a choice compares '{}', which is not there; IsPresent tells whether it is",

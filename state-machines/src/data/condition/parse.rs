@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::Rule;
-use super::compare::{Kind, Operand, Relation, Test, Type};
-use super::matches::Pattern;
-use crate::data::{Path, Unreadable, parse_timestamp, pointer_to};
+use super::ConditionNode;
+use super::compare::{ComparisonKind, ComparisonOperand, Relation, ValueTest, ValueType};
+use super::matches::WildcardPattern;
+use crate::data::{Path, SyntaxError, parse_timestamp, pointer_to};
 
 /// How deep `And`, `Or` and `Not` may nest.
 const DEPTH_MAX: usize = 64;
@@ -13,9 +13,9 @@ const DEPTH_MAX: usize = 64;
 /// What may stand beside a rule at the top, and not inside it.
 const BESIDE_AT_TOP: [&str; 3] = ["Next", "Assign", "Output"];
 
-pub(super) fn rule(rule: &Value) -> Result<Rule, Vec<Unreadable>> {
+pub(super) fn parse_rule(rule: &Value) -> Result<ConditionNode, Vec<SyntaxError>> {
     let mut unreadable = Vec::new();
-    let read = read(rule, "", 0, &mut unreadable);
+    let read = read_node(rule, "", 0, &mut unreadable);
     match read {
         Some(rule) if unreadable.is_empty() => Ok(rule),
         _ => Err(unreadable),
@@ -23,9 +23,14 @@ pub(super) fn rule(rule: &Value) -> Result<Rule, Vec<Unreadable>> {
 }
 
 /// Reads a rule, or says what is wrong with it and returns nothing.
-fn read(rule: &Value, at: &str, depth: usize, unreadable: &mut Vec<Unreadable>) -> Option<Rule> {
+fn read_node(
+    rule: &Value,
+    at: &str,
+    depth: usize,
+    unreadable: &mut Vec<SyntaxError>,
+) -> Option<ConditionNode> {
     let mut wrong = |at: &str, reason: String| {
-        unreadable.push(Unreadable::new(reason).at(at));
+        unreadable.push(SyntaxError::new(reason).prefix_pointer(at));
         None
     };
     let Value::Object(fields) = rule else {
@@ -37,7 +42,7 @@ fn read(rule: &Value, at: &str, depth: usize, unreadable: &mut Vec<Unreadable>) 
             format!("choice rules nest deeper than {DEPTH_MAX} levels"),
         );
     }
-    let asked: Vec<&String> = fields.keys().filter(|name| is_asking(name)).collect();
+    let asked: Vec<&String> = fields.keys().filter(|name| is_operator(name)).collect();
     for name in fields.keys() {
         if depth > 0 && BESIDE_AT_TOP.contains(&name.as_str()) {
             wrong(
@@ -65,27 +70,27 @@ fn read(rule: &Value, at: &str, depth: usize, unreadable: &mut Vec<Unreadable>) 
     let here = pointer_to(at, name);
     let value = &fields[name];
     match name {
-        "And" | "Or" => several(name, value, &here, depth, unreadable),
-        "Not" => Some(Rule::Not(Box::new(read(
+        "And" | "Or" => read_combination(name, value, &here, depth, unreadable),
+        "Not" => Some(ConditionNode::Not(Box::new(read_node(
             value,
             &here,
             depth + 1,
             unreadable,
         )?))),
         _ => {
-            let test = test(name, value)
-                .map_err(|error| unreadable.push(error.at(&here)))
+            let test = read_test(name, value)
+                .map_err(|error| unreadable.push(error.prefix_pointer(&here)))
                 .ok();
-            let variable = variable(fields)
-                .map_err(|error| unreadable.push(error.at(at)))
+            let variable = read_variable(fields)
+                .map_err(|error| unreadable.push(error.prefix_pointer(at)))
                 .ok();
-            Some(Rule::Test(variable?, test?))
+            Some(ConditionNode::Test(variable?, test?))
         }
     }
 }
 
 /// Whether a rule has a field of this name.
-pub(super) fn is_known(name: &str) -> bool {
+pub(super) fn is_rule_field(name: &str) -> bool {
     let types = [
         "Null",
         "Present",
@@ -99,113 +104,117 @@ pub(super) fn is_known(name: &str) -> bool {
             .is_some_and(|of| types.contains(&of))
     };
     let beside = ["Variable", "And", "Or", "Not", "StringMatches"];
-    beside.contains(&name) || is_type(name) || comparison(name).is_some()
+    beside.contains(&name) || is_type(name) || parse_comparison(name).is_some()
 }
 
 /// Whether a field is a question, known or not.
-fn is_asking(name: &str) -> bool {
+fn is_operator(name: &str) -> bool {
     !matches!(name, "Variable" | "Comment") && !BESIDE_AT_TOP.contains(&name)
 }
 
-fn several(
+fn read_combination(
     name: &str,
     value: &Value,
     at: &str,
     depth: usize,
-    unreadable: &mut Vec<Unreadable>,
-) -> Option<Rule> {
+    unreadable: &mut Vec<SyntaxError>,
+) -> Option<ConditionNode> {
     let rules = match value {
         Value::Array(rules) if !rules.is_empty() => rules,
         _ => {
             let reason = format!("'{name}' is a list with at least one rule in it");
-            unreadable.push(Unreadable::new(reason).at(at));
+            unreadable.push(SyntaxError::new(reason).prefix_pointer(at));
             return None;
         }
     };
-    let read: Vec<Option<Rule>> = rules
+    let read: Vec<Option<ConditionNode>> = rules
         .iter()
         .enumerate()
-        .map(|(index, rule)| read(rule, &pointer_to(at, index), depth + 1, unreadable))
+        .map(|(index, rule)| read_node(rule, &pointer_to(at, index), depth + 1, unreadable))
         .collect();
-    let read: Vec<Rule> = read.into_iter().collect::<Option<_>>()?;
+    let read: Vec<ConditionNode> = read.into_iter().collect::<Option<_>>()?;
     Some(match name {
-        "And" => Rule::And(read),
-        _ => Rule::Or(read),
+        "And" => ConditionNode::And(read),
+        _ => ConditionNode::Or(read),
     })
 }
 
-fn variable(fields: &Map<String, Value>) -> Result<Path, Unreadable> {
+fn read_variable(fields: &Map<String, Value>) -> Result<Path, SyntaxError> {
     match fields.get("Variable") {
-        Some(Value::String(text)) => Path::parse(text).map_err(|error| error.at("/Variable")),
-        Some(_) => Err(Unreadable::new("'Variable' is a path, in a text").at("/Variable")),
-        None => Err(Unreadable::new(
+        Some(Value::String(text)) => {
+            Path::parse(text).map_err(|error| error.prefix_pointer("/Variable"))
+        }
+        Some(_) => {
+            Err(SyntaxError::new("'Variable' is a path, in a text").prefix_pointer("/Variable"))
+        }
+        None => Err(SyntaxError::new(
             "the comparison needs a 'Variable': the path of what is compared",
         )),
     }
 }
 
 /// Reads a comparison by its name.
-fn test(name: &str, value: &Value) -> Result<Test, Unreadable> {
-    let expected = |make: fn(bool) -> Test| match value {
+fn read_test(name: &str, value: &Value) -> Result<ValueTest, SyntaxError> {
+    let expected = |make: fn(bool) -> ValueTest| match value {
         Value::Bool(expected) => Ok(make(*expected)),
-        _ => Err(Unreadable::new(format!("'{name}' is true or false"))),
+        _ => Err(SyntaxError::new(format!("'{name}' is true or false"))),
     };
     match name {
-        "IsPresent" => return expected(Test::IsPresent),
-        "IsNull" => return expected(|is| Test::Is(Type::Null, is)),
-        "IsNumeric" => return expected(|is| Test::Is(Type::Numeric, is)),
-        "IsString" => return expected(|is| Test::Is(Type::String, is)),
-        "IsBoolean" => return expected(|is| Test::Is(Type::Boolean, is)),
-        "IsTimestamp" => return expected(|is| Test::Is(Type::Timestamp, is)),
+        "IsPresent" => return expected(ValueTest::IsPresent),
+        "IsNull" => return expected(|is| ValueTest::Is(ValueType::Null, is)),
+        "IsNumeric" => return expected(|is| ValueTest::Is(ValueType::Numeric, is)),
+        "IsString" => return expected(|is| ValueTest::Is(ValueType::String, is)),
+        "IsBoolean" => return expected(|is| ValueTest::Is(ValueType::Boolean, is)),
+        "IsTimestamp" => return expected(|is| ValueTest::Is(ValueType::Timestamp, is)),
         "StringMatches" => {
             return match value {
-                Value::String(pattern) => Ok(Test::Matches(Pattern::parse(pattern))),
-                _ => Err(Unreadable::new(
+                Value::String(pattern) => Ok(ValueTest::Matches(WildcardPattern::parse(pattern))),
+                _ => Err(SyntaxError::new(
                     "'StringMatches' is a text, in which * stands for anything",
                 )),
             };
         }
         _ => {}
     }
-    let Some((kind, relation, by_path)) = comparison(name) else {
-        return Err(unknown(name));
+    let Some((kind, relation, by_path)) = parse_comparison(name) else {
+        return Err(unknown_comparison(name));
     };
     if by_path {
         return match value {
-            Value::String(text) => Ok(Test::Compare(
+            Value::String(text) => Ok(ValueTest::Compare(
                 kind,
                 relation,
-                Operand::Path(Path::parse(text)?),
+                ComparisonOperand::Path(Path::parse(text)?),
             )),
-            _ => Err(Unreadable::new(format!("'{name}' is a path, in a text"))),
+            _ => Err(SyntaxError::new(format!("'{name}' is a path, in a text"))),
         };
     }
     let (fits, wanted) = match kind {
-        Kind::String => (value.is_string(), "a text"),
-        Kind::Numeric => (value.is_number(), "a number"),
-        Kind::Boolean => (value.is_boolean(), "true or false"),
-        Kind::Timestamp => (
+        ComparisonKind::String => (value.is_string(), "a text"),
+        ComparisonKind::Numeric => (value.is_number(), "a number"),
+        ComparisonKind::Boolean => (value.is_boolean(), "true or false"),
+        ComparisonKind::Timestamp => (
             value.as_str().and_then(parse_timestamp).is_some(),
             "a timestamp such as 2016-03-14T01:59:00Z",
         ),
     };
     if !fits {
-        return Err(Unreadable::new(format!("'{name}' is {wanted}")));
+        return Err(SyntaxError::new(format!("'{name}' is {wanted}")));
     }
-    Ok(Test::Compare(
+    Ok(ValueTest::Compare(
         kind,
         relation,
-        Operand::Literal(value.clone()),
+        ComparisonOperand::Literal(value.clone()),
     ))
 }
 
 /// `NumericLessThanPath`: the kind, the relation, and whether a path follows.
-fn comparison(name: &str) -> Option<(Kind, Relation, bool)> {
+fn parse_comparison(name: &str) -> Option<(ComparisonKind, Relation, bool)> {
     let kinds = [
-        ("String", Kind::String),
-        ("Numeric", Kind::Numeric),
-        ("Boolean", Kind::Boolean),
-        ("Timestamp", Kind::Timestamp),
+        ("String", ComparisonKind::String),
+        ("Numeric", ComparisonKind::Numeric),
+        ("Boolean", ComparisonKind::Boolean),
+        ("Timestamp", ComparisonKind::Timestamp),
     ];
     let (kind, rest) = kinds
         .into_iter()
@@ -217,7 +226,7 @@ fn comparison(name: &str) -> Option<(Kind, Relation, bool)> {
     let relation = match rest {
         "Equals" => Relation::Equals,
         // Booleans are equal or not, and that is all.
-        _ if kind == Kind::Boolean => return None,
+        _ if kind == ComparisonKind::Boolean => return None,
         "LessThan" => Relation::LessThan,
         "GreaterThan" => Relation::GreaterThan,
         "LessThanEquals" => Relation::LessThanEquals,
@@ -227,9 +236,9 @@ fn comparison(name: &str) -> Option<(Kind, Relation, bool)> {
     Some((kind, relation, by_path))
 }
 
-fn unknown(name: &str) -> Unreadable {
+fn unknown_comparison(name: &str) -> SyntaxError {
     if name == "Condition" {
-        return Unreadable::new(
+        return SyntaxError::new(
             "'Condition' is for choices in JSONata, and this one is in JSONPath",
         );
     }
@@ -275,5 +284,5 @@ fn unknown(name: &str) -> Unreadable {
         Some((_, known)) => format!("; did you mean {known}?"),
         None => String::new(),
     };
-    Unreadable::new(format!("there is no comparison '{name}'{hint}"))
+    SyntaxError::new(format!("there is no comparison '{name}'{hint}"))
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::Condition;
+use super::ChoiceCondition;
 use crate::data::testing::with_scope;
-use crate::data::{Fault, errors};
+use crate::data::{EvaluationFault, errors};
 
 fn input() -> Value {
     json!({
@@ -14,12 +14,13 @@ fn input() -> Value {
     })
 }
 
-fn holds(rule: Value) -> Result<bool, Fault> {
-    let condition = Condition::parse(&rule).unwrap_or_else(|errors| panic!("{rule}: {errors:?}"));
+fn holds(rule: Value) -> Result<bool, EvaluationFault> {
+    let condition =
+        ChoiceCondition::parse(&rule).unwrap_or_else(|errors| panic!("{rule}: {errors:?}"));
     with_scope(&input(), |scope| condition.holds(scope))
 }
 
-fn compare(variable: &str, operator: &str, operand: Value) -> Result<bool, Fault> {
+fn compare(variable: &str, operator: &str, operand: Value) -> Result<bool, EvaluationFault> {
     holds(json!({"Variable": variable, operator: operand, "Next": "x", "Comment": "c"}))
 }
 
@@ -275,15 +276,15 @@ fn rules_that_cannot_be_read_say_where() {
         (json!({"Condition": "{% true %}"}), "/Condition"),
     ];
     for (rule, at) in cases {
-        let errors = Condition::parse(&rule).expect_err(&rule.to_string());
+        let errors = ChoiceCondition::parse(&rule).expect_err(&rule.to_string());
         assert_eq!(errors[0].at, at, "{rule}: {errors:?}");
     }
-    let hint = Condition::parse(&json!({"Variable": "$.a", "StringEqual": "a"})).unwrap_err();
+    let hint = ChoiceCondition::parse(&json!({"Variable": "$.a", "StringEqual": "a"})).unwrap_err();
     assert_eq!(
         hint[0].reason,
         "there is no comparison 'StringEqual'; did you mean StringEquals?"
     );
-    let both = Condition::parse(&json!({"Variable": "a", "IsNull": 1})).unwrap_err();
+    let both = ChoiceCondition::parse(&json!({"Variable": "a", "IsNull": 1})).unwrap_err();
     assert_eq!(both.len(), 2);
 }
 
@@ -293,5 +294,8 @@ fn a_condition_knows_its_variables() {
         {"Variable": "$order.id", "StringEqualsPath": "$x"},
         {"Not": {"Variable": "$.a", "IsNull": true}},
     ]});
-    assert_eq!(Condition::parse(&rule).unwrap().variables(), ["order", "x"]);
+    assert_eq!(
+        ChoiceCondition::parse(&rule).unwrap().variables(),
+        ["order", "x"]
+    );
 }

@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use super::SEQUENCE_MAX;
 use super::mentions::Mentions;
-use super::numbers::Exact;
-use crate::data::chance::{Chance, seed_of};
-use crate::data::{Fault, Scope, intrinsic};
+use super::numbers::ExactIntegers;
+use crate::data::random::{SeededRandom, seed_from_number};
+use crate::data::{EvaluationFault, EvaluationScope, intrinsic};
 
 /// Makes the functions known that the expression mentions.
 pub(super) fn register(
     evaluator: &mut Evaluator,
     mentions: &Mentions,
-    scope: &Scope<'_>,
-    chance: &Chance,
-    exact: &Exact,
+    scope: &EvaluationScope<'_>,
+    chance: &SeededRandom,
+    exact: &ExactIntegers,
 ) -> Result<(), EvaluatorError> {
     let now = (scope.now.unix_timestamp_nanos() / 1_000_000) as f64;
     if mentions.uses("partition") {
@@ -41,7 +41,7 @@ pub(super) fn register(
     if mentions.uses("uuid") {
         let chance = chance.clone();
         evaluator.register_fn("uuid", move |_: &[JValue]| {
-            Ok(JValue::string(chance.uuid()))
+            Ok(JValue::string(chance.next_uuid()))
         })?;
     }
     if mentions.uses("random") {
@@ -56,43 +56,50 @@ pub(super) fn register(
         evaluator.register_fn_override("millis", move |_: &[JValue]| Ok(JValue::Number(now)))?;
     }
     if mentions.uses("now") {
-        evaluator.register_fn_override("now", move |args: &[JValue]| formatted(now, args))?;
+        evaluator.register_fn_override("now", move |args: &[JValue]| format_now(now, args))?;
     }
     if mentions.uses("eval") {
         evaluator.register_fn_override("eval", |_: &[JValue]| {
-            Err(refused("D3120: the function $eval is not supported"))
+            Err(evaluator_error(
+                "D3120: the function $eval is not supported",
+            ))
         })?;
     }
     Ok(())
 }
 
-fn refused(message: impl Into<String>) -> EvaluatorError {
+fn evaluator_error(message: impl Into<String>) -> EvaluatorError {
     EvaluatorError::EvaluationError(message.into())
 }
 
-fn from_fault(fault: Fault) -> EvaluatorError {
-    refused(format!("T0410: {}", fault.cause))
+fn from_fault(fault: EvaluationFault) -> EvaluatorError {
+    evaluator_error(format!("T0410: {}", fault.cause))
 }
 
 /// The arguments as JSON; `None` if one of them is undefined, and then so is
 /// the result.
-fn given(args: &[JValue], exact: &Exact) -> Result<Option<Vec<Value>>, EvaluatorError> {
+fn arguments_to_json(
+    args: &[JValue],
+    exact: &ExactIntegers,
+) -> Result<Option<Vec<Value>>, EvaluatorError> {
     args.iter()
         .map(|arg| {
             exact
-                .take_out(arg)
-                .map_err(|what| refused(format!("T0410: an argument is {what}")))
+                .from_jsonata(arg)
+                .map_err(|what| evaluator_error(format!("T0410: an argument is {what}")))
         })
         .collect()
 }
 
-fn partition(args: &[JValue], exact: &Exact) -> HostFnResult {
-    match given(args, exact)?.as_deref() {
+fn partition(args: &[JValue], exact: &ExactIntegers) -> HostFnResult {
+    match arguments_to_json(args, exact)?.as_deref() {
         None => Ok(JValue::Undefined),
         Some([array, size]) => intrinsic::partition(array, size)
-            .map(|pieces| exact.take_in(&pieces))
+            .map(|pieces| exact.to_jsonata(&pieces))
             .map_err(from_fault),
-        Some(_) => Err(refused("T0410: $partition takes an array and a size")),
+        Some(_) => Err(evaluator_error(
+            "T0410: $partition takes an array and a size",
+        )),
     }
 }
 
@@ -103,14 +110,18 @@ fn range(args: &[JValue]) -> HostFnResult {
         (args, _) if args.iter().any(JValue::is_undefined) => return Ok(JValue::Undefined),
         (_, Some([from, to])) => (*from, *to, 1.0),
         (_, Some([from, to, step])) => (*from, *to, *step),
-        _ => return Err(refused("T0410: $range takes a start, an end and a step")),
+        _ => {
+            return Err(evaluator_error(
+                "T0410: $range takes a start, an end and a step",
+            ));
+        }
     };
     let steps = ((to - from) / step).floor();
     if step == 0.0 || !steps.is_finite() {
-        return Err(refused("T0410: $range needs a step other than 0"));
+        return Err(evaluator_error("T0410: $range needs a step other than 0"));
     }
     if steps >= SEQUENCE_MAX as f64 {
-        return Err(refused(format!(
+        return Err(evaluator_error(format!(
             "D2014: $range has at most {SEQUENCE_MAX} items"
         )));
     }
@@ -123,46 +134,50 @@ fn range(args: &[JValue]) -> HostFnResult {
     ))
 }
 
-fn hash(args: &[JValue], exact: &Exact) -> HostFnResult {
-    match given(args, exact)?.as_deref() {
+fn hash(args: &[JValue], exact: &ExactIntegers) -> HostFnResult {
+    match arguments_to_json(args, exact)?.as_deref() {
         None => Ok(JValue::Undefined),
         Some([data, algorithm]) => intrinsic::hash(data, algorithm)
-            .map(|digest| exact.take_in(&digest))
+            .map(|digest| exact.to_jsonata(&digest))
             .map_err(from_fault),
-        Some(_) => Err(refused("T0410: $hash takes a text and an algorithm")),
+        Some(_) => Err(evaluator_error(
+            "T0410: $hash takes a text and an algorithm",
+        )),
     }
 }
 
-fn parse(args: &[JValue], exact: &Exact) -> HostFnResult {
+fn parse(args: &[JValue], exact: &ExactIntegers) -> HostFnResult {
     match args {
         [JValue::Undefined, ..] => Ok(JValue::Undefined),
         // Behind the text may stand what `$map` hands on: index and array.
         [JValue::String(text), ..] => serde_json::from_str(text)
-            .map(|value: Value| exact.take_in(&value))
-            .map_err(|error| refused(format!("D3120: $parse was given no JSON: {error}"))),
-        _ => Err(refused("T0410: $parse takes a text")),
+            .map(|value: Value| exact.to_jsonata(&value))
+            .map_err(|error| evaluator_error(format!("D3120: $parse was given no JSON: {error}"))),
+        _ => Err(evaluator_error("T0410: $parse takes a text")),
     }
 }
 
-fn random(args: &[JValue], chance: &Chance) -> HostFnResult {
+fn random(args: &[JValue], chance: &SeededRandom) -> HostFnResult {
     match args {
-        [] => Ok(JValue::Number(chance.unit())),
-        [JValue::Number(seed)] => Ok(JValue::Number(Chance::new(seed_of(*seed)).unit())),
-        _ => Err(refused(
+        [] => Ok(JValue::Number(chance.next_unit())),
+        [JValue::Number(seed)] => Ok(JValue::Number(
+            SeededRandom::new(seed_from_number(*seed)).next_unit(),
+        )),
+        _ => Err(evaluator_error(
             "T0410: $random takes no argument, or a number as its seed",
         )),
     }
 }
 
-fn shuffle(args: &[JValue], chance: &Chance) -> HostFnResult {
+fn shuffle(args: &[JValue], chance: &SeededRandom) -> HostFnResult {
     let mut items = match args {
         [JValue::Undefined] => return Ok(JValue::Undefined),
         [JValue::Array(items)] => items.to_vec(),
         [one] => vec![one.clone()],
-        _ => return Err(refused("T0410: $shuffle takes an array")),
+        _ => return Err(evaluator_error("T0410: $shuffle takes an array")),
     };
     for last in (1..items.len()).rev() {
-        let other = chance.below(last as u64 + 1) as usize;
+        let other = chance.next_below(last as u64 + 1) as usize;
         items.swap(last, other);
     }
     Ok(JValue::array(items))
@@ -170,7 +185,7 @@ fn shuffle(args: &[JValue], chance: &Chance) -> HostFnResult {
 
 /// `$now`, with the picture and the time zone that it may be given. JSONata
 /// has the formatting, so an evaluator is asked for it.
-fn formatted(now: f64, args: &[JValue]) -> HostFnResult {
+fn format_now(now: f64, args: &[JValue]) -> HostFnResult {
     let mut context = Context::new();
     context.bind("millis".to_owned(), JValue::Number(now));
     let mut arguments = vec![AstNode::variable("millis")];

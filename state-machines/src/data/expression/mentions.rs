@@ -7,7 +7,7 @@ use jsonata_core::ast::{AstNode, BinaryOp, PathStep, Stage, UnaryOp};
 use serde_json::Value;
 
 use super::StatesField;
-use crate::data::Scope;
+use crate::data::EvaluationScope;
 
 /// The names in an expression.
 #[derive(Debug, Clone, Default)]
@@ -45,13 +45,13 @@ const COMPUTING: [&str; 14] = [
 ];
 
 impl Mentions {
-    pub(super) fn of(tree: &AstNode) -> Self {
+    pub(super) fn from_tree(tree: &AstNode) -> Self {
         let mut mentions = Self::default();
-        mentions.see(tree);
+        mentions.visit(tree);
         mentions
     }
 
-    pub(super) fn names(&self, variable: &str) -> bool {
+    pub(super) fn mentions_variable(&self, variable: &str) -> bool {
         self.variables.contains(variable)
     }
 
@@ -61,7 +61,7 @@ impl Mentions {
 
     /// Whether a function is called, or handed on by its name.
     pub(super) fn uses(&self, function: &str) -> bool {
-        self.calls(function) || self.names(function)
+        self.calls(function) || self.mentions_variable(function)
     }
 
     pub(super) fn reads(&self, field: StatesField) -> bool {
@@ -84,7 +84,7 @@ impl Mentions {
             .filter(|name| !name.is_empty() && *name != "states")
     }
 
-    fn see(&mut self, node: &AstNode) {
+    fn visit(&mut self, node: &AstNode) {
         match node {
             AstNode::Variable(name) => {
                 // A function may be handed on by its name alone.
@@ -92,58 +92,58 @@ impl Mentions {
                 self.variables.insert(name.clone());
                 self.states_whole |= name == "states";
             }
-            AstNode::Path { steps } => self.see_path(steps),
-            AstNode::Binary { op, lhs, rhs } => self.see_binary(*op, lhs, rhs),
+            AstNode::Path { steps } => self.visit_path(steps),
+            AstNode::Binary { op, lhs, rhs } => self.visit_binary(*op, lhs, rhs),
             AstNode::Unary { op, operand } => {
                 self.computes |= *op == UnaryOp::Negate;
-                self.see(operand);
+                self.visit(operand);
             }
             AstNode::Function { name, args, .. } => {
                 self.computes |= COMPUTING.contains(&name.as_str());
                 self.functions.insert(name.clone());
-                self.see_all(args);
+                self.visit_all(args);
             }
             AstNode::Call { procedure, args } => {
-                self.see(procedure);
-                self.see_all(args);
+                self.visit(procedure);
+                self.visit_all(args);
             }
             AstNode::Lambda { params, body, .. } => {
                 self.bound.extend(params.iter().cloned());
-                self.see(body);
+                self.visit(body);
             }
             AstNode::Array(items) | AstNode::Block(items) | AstNode::ArrayGroup(items) => {
-                self.see_all(items);
+                self.visit_all(items);
             }
-            AstNode::Object(pairs) => self.see_pairs(pairs),
+            AstNode::Object(pairs) => self.visit_pairs(pairs),
             AstNode::ObjectTransform { input, pattern } => {
-                self.see(input);
-                self.see_pairs(pattern);
+                self.visit(input);
+                self.visit_pairs(pattern);
             }
             AstNode::Conditional {
                 condition,
                 then_branch,
                 else_branch,
             } => {
-                self.see(condition);
-                self.see(then_branch);
+                self.visit(condition);
+                self.visit(then_branch);
                 if let Some(branch) = else_branch {
-                    self.see(branch);
+                    self.visit(branch);
                 }
             }
-            AstNode::FunctionApplication(inner) => self.see(inner),
+            AstNode::FunctionApplication(inner) => self.visit(inner),
             AstNode::Sort { input, terms } => {
-                self.see(input);
-                terms.iter().for_each(|(term, _)| self.see(term));
+                self.visit(input);
+                terms.iter().for_each(|(term, _)| self.visit(term));
             }
             AstNode::Transform {
                 location,
                 update,
                 delete,
             } => {
-                self.see(location);
-                self.see(update);
+                self.visit(location);
+                self.visit(update);
                 if let Some(delete) = delete {
-                    self.see(delete);
+                    self.visit(delete);
                 }
             }
             AstNode::String(_)
@@ -161,18 +161,18 @@ impl Mentions {
         }
     }
 
-    fn see_all(&mut self, nodes: &[AstNode]) {
-        nodes.iter().for_each(|node| self.see(node));
+    fn visit_all(&mut self, nodes: &[AstNode]) {
+        nodes.iter().for_each(|node| self.visit(node));
     }
 
-    fn see_pairs(&mut self, pairs: &[(AstNode, AstNode)]) {
+    fn visit_pairs(&mut self, pairs: &[(AstNode, AstNode)]) {
         for (name, value) in pairs {
-            self.see(name);
-            self.see(value);
+            self.visit(name);
+            self.visit(value);
         }
     }
 
-    fn see_path(&mut self, steps: &[PathStep]) {
+    fn visit_path(&mut self, steps: &[PathStep]) {
         let mut rest = steps;
         if let [first, second, ..] = steps
             && let (AstNode::Variable(name), AstNode::Name(field)) = (&first.node, &second.node)
@@ -184,14 +184,14 @@ impl Mentions {
             rest = &steps[1..];
         }
         for step in rest {
-            self.see(&step.node);
+            self.visit(&step.node);
         }
         for step in steps {
             self.bound.extend(step.focus.iter().cloned());
             self.bound.extend(step.index_var.iter().cloned());
             for stage in &step.stages {
                 match stage {
-                    Stage::Filter(test) => self.see(test),
+                    Stage::Filter(test) => self.visit(test),
                     Stage::Index(name) => {
                         self.bound.insert(name.clone());
                     }
@@ -201,7 +201,7 @@ impl Mentions {
         }
     }
 
-    fn see_binary(&mut self, op: BinaryOp, lhs: &AstNode, rhs: &AstNode) {
+    fn visit_binary(&mut self, op: BinaryOp, lhs: &AstNode, rhs: &AstNode) {
         self.computes |= matches!(
             op,
             BinaryOp::Add
@@ -215,9 +215,9 @@ impl Mentions {
             (BinaryOp::ColonEqual, AstNode::Variable(name)) => {
                 self.bound.insert(name.clone());
             }
-            _ => self.see(lhs),
+            _ => self.visit(lhs),
         }
-        self.see(rhs);
+        self.visit(rhs);
     }
 }
 
@@ -225,13 +225,13 @@ impl Mentions {
 /// `$states.input.order.id`. It needs no evaluator, and numbers stay as they
 /// are written.
 #[derive(Debug, Clone)]
-pub(super) struct Direct {
+pub(super) struct DirectPath {
     variable: String,
     names: Vec<String>,
 }
 
-impl Direct {
-    pub(super) fn of(tree: &AstNode) -> Option<Self> {
+impl DirectPath {
+    pub(super) fn from_tree(tree: &AstNode) -> Option<Self> {
         if let AstNode::Variable(variable) = tree {
             let names = Vec::new();
             return (!matches!(variable.as_str(), "" | "states")).then(|| Self {
@@ -269,13 +269,13 @@ impl Direct {
 
     /// What it finds: `None` if it takes JSONata to say, because arrays are on
     /// the way or the name may be a function's; `Some(None)` if there is nothing.
-    pub(super) fn find<'a>(&self, scope: &Scope<'a>) -> Option<Option<Cow<'a, Value>>> {
+    pub(super) fn find<'a>(&self, scope: &EvaluationScope<'a>) -> Option<Option<Cow<'a, Value>>> {
         let (start, names) = if self.variable == "states" {
             let (field, rest) = self.names.split_first()?;
             let field = StatesField::ALL
                 .into_iter()
                 .find(|known| known.name() == field)?;
-            (field.of(scope), rest)
+            (field.value_in(scope), rest)
         } else {
             (Some(scope.variables.get(&self.variable)?), &self.names[..])
         };

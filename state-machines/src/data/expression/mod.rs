@@ -5,7 +5,7 @@
 //! in it than the expression mentions, and within limits on time, depth and
 //! the length of sequences. The limit on time is the one thing here that a
 //! replay might decide otherwise: so it is far from what an expression needs,
-//! a replay has more of it, and a [`Fault`] tells that it ran out.
+//! a replay has more of it, and a [`EvaluationFault`] tells that it ran out.
 
 mod functions;
 mod mentions;
@@ -23,10 +23,10 @@ use jsonata_core::evaluator::{Context, Evaluator, EvaluatorError, EvaluatorOptio
 use jsonata_core::value::JValue;
 use serde_json::{Map, Value};
 
-use self::mentions::{Direct, Mentions};
-use self::numbers::Exact;
-use super::chance::Chance;
-use super::{Fault, Scope, Unreadable, errors};
+use self::mentions::{DirectPath, Mentions};
+use self::numbers::ExactIntegers;
+use super::random::SeededRandom;
+use super::{EvaluationFault, EvaluationScope, SyntaxError, errors};
 
 /// How long one expression may take.
 pub(crate) const MILLISECONDS_MAX: u64 = 500;
@@ -50,35 +50,35 @@ pub struct Expression {
     text: String,
     tree: AstNode,
     mentions: Mentions,
-    direct: Option<Direct>,
+    direct: Option<DirectPath>,
 }
 
 /// What the expressions of one evaluation share: their draws, and the parts of
 /// the scope that were made ready for JSONata. A template with twenty
 /// expressions takes its input in once.
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) chance: Chance,
-    exact: Exact,
+pub(super) struct EvaluationSession {
+    pub(super) chance: SeededRandom,
+    exact: ExactIntegers,
     taken: RefCell<HashMap<String, JValue>>,
 }
 
-impl Session {
-    pub(super) fn new(scope: &Scope<'_>) -> Self {
+impl EvaluationSession {
+    pub(super) fn new(scope: &EvaluationScope<'_>) -> Self {
         Self {
-            chance: Chance::new(scope.seed),
-            exact: Exact::default(),
+            chance: SeededRandom::new(scope.seed),
+            exact: ExactIntegers::default(),
             taken: RefCell::default(),
         }
     }
 
     /// The value for JSONata; `name` stands for the same value in all of the
     /// session.
-    fn take_in(&self, name: &str, value: &Value) -> JValue {
+    fn to_jsonata(&self, name: &str, value: &Value) -> JValue {
         if let Some(taken) = self.taken.borrow().get(name) {
             return taken.clone();
         }
-        let taken = self.exact.take_in(value);
+        let taken = self.exact.to_jsonata(value);
         self.taken
             .borrow_mut()
             .insert(name.to_owned(), taken.clone());
@@ -113,7 +113,7 @@ impl StatesField {
         }
     }
 
-    fn of<'a>(self, scope: &Scope<'a>) -> Option<&'a Value> {
+    fn value_in<'a>(self, scope: &EvaluationScope<'a>) -> Option<&'a Value> {
         match self {
             Self::Input => Some(scope.input),
             Self::Context => Some(scope.context),
@@ -139,18 +139,18 @@ impl Expression {
     }
 
     /// Reads a whole `{% … %}`.
-    pub fn parse(text: &str) -> Result<Self, Unreadable> {
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let inner = text
             .strip_prefix("{%")
             .and_then(|rest| rest.strip_suffix("%}"))
             .ok_or_else(|| {
-                Unreadable::new(
+                SyntaxError::new(
                     "a JSONata expression begins with '{%' and ends with '%}', with nothing around",
                 )
             })?;
         let expression = Self::parse_bare(inner)?;
         if expression.mentions.calls("eval") {
-            return Err(Unreadable::new(
+            return Err(SyntaxError::new(
                 "the function $eval is not supported: write the expression itself, or $parse for JSON",
             ));
         }
@@ -158,23 +158,23 @@ impl Expression {
     }
 
     /// Reads JSONata without `{%` and `%}`.
-    pub fn parse_bare(text: &str) -> Result<Self, Unreadable> {
+    pub fn parse_bare(text: &str) -> Result<Self, SyntaxError> {
         let text = text.trim();
         if text.len() > BYTES_MAX {
-            return Err(Unreadable::new(format!(
+            return Err(SyntaxError::new(format!(
                 "an expression has at most {BYTES_MAX} bytes"
             )));
         }
         let tree = jsonata_core::parser::parse(text).map_err(|error| {
-            Unreadable::new(format!(
+            SyntaxError::new(format!(
                 "the JSONata '{text}' cannot be read: {}",
                 error.display_message()
             ))
         })?;
         Ok(Self {
             text: text.to_owned(),
-            mentions: Mentions::of(&tree),
-            direct: Direct::of(&tree),
+            mentions: Mentions::from_tree(&tree),
+            direct: DirectPath::from_tree(&tree),
             tree,
         })
     }
@@ -204,33 +204,43 @@ impl Expression {
     /// Integers beyond 2^53 survive where they are only passed on; where an
     /// expression computes or compares, its numbers are those of JSONata, with
     /// 53 bits.
-    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Value, Fault> {
-        self.evaluate_in(&Session::new(scope), scope)
+    pub fn evaluate(&self, scope: &EvaluationScope<'_>) -> Result<Value, EvaluationFault> {
+        self.evaluate_in(&EvaluationSession::new(scope), scope)
     }
 
     /// The same, in a session that other expressions have a part in. All of
     /// them see the same scope.
-    pub(super) fn evaluate_in(&self, session: &Session, scope: &Scope<'_>) -> Result<Value, Fault> {
+    pub(super) fn evaluate_in(
+        &self,
+        session: &EvaluationSession,
+        scope: &EvaluationScope<'_>,
+    ) -> Result<Value, EvaluationFault> {
         let value = match self.direct.as_ref().and_then(|direct| direct.find(scope)) {
             Some(found) => found.map(Cow::into_owned),
-            None => self.run(session, scope)?,
+            None => self.evaluate_tree(session, scope)?,
         };
         value.ok_or_else(|| self.fault("gave nothing (undefined)"))
     }
 
-    fn run(&self, session: &Session, scope: &Scope<'_>) -> Result<Option<Value>, Fault> {
+    fn evaluate_tree(
+        &self,
+        session: &EvaluationSession,
+        scope: &EvaluationScope<'_>,
+    ) -> Result<Option<Value>, EvaluationFault> {
         let mut context = Context::new();
-        if self.mentions.names("states") {
+        if self.mentions.mentions_variable("states") {
             let fields = StatesField::ALL.into_iter().filter_map(|field| {
-                let value = field.of(scope).filter(|_| self.mentions.needs(field))?;
+                let value = field
+                    .value_in(scope)
+                    .filter(|_| self.mentions.needs(field))?;
                 let key = format!("states.{}", field.name());
-                Some((field.name().to_owned(), session.take_in(&key, value)))
+                Some((field.name().to_owned(), session.to_jsonata(&key, value)))
             });
             context.bind("states".to_owned(), JValue::object(fields.collect()));
         }
         for name in self.mentions.free_variables() {
             if let Some(value) = scope.variables.get(name) {
-                context.bind(name.to_owned(), session.take_in(name, value));
+                context.bind(name.to_owned(), session.to_jsonata(name, value));
             }
         }
         let options = EvaluatorOptions {
@@ -242,11 +252,11 @@ impl Expression {
         let mut evaluator = Evaluator::with_options(context, options);
         let (chance, exact) = (&session.chance, &session.exact);
         functions::register(&mut evaluator, &self.mentions, scope, chance, exact)
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.evaluator_fault(&error))?;
         let result = evaluator
             .evaluate(&self.tree, &JValue::Undefined)
-            .map_err(|error| self.failed(&error))?;
-        self.take_out(exact, &result)
+            .map_err(|error| self.evaluator_fault(&error))?;
+        self.from_jsonata(exact, &result)
     }
 
     /// Evaluates as JSONata by itself does: with a document as `$`, bindings
@@ -256,45 +266,49 @@ impl Expression {
         &self,
         document: Option<&Value>,
         bindings: &Map<String, Value>,
-    ) -> Result<Option<Value>, Fault> {
-        let exact = Exact::default();
+    ) -> Result<Option<Value>, EvaluationFault> {
+        let exact = ExactIntegers::default();
         let mut context = Context::new();
         for (name, value) in bindings {
-            context.bind(name.clone(), exact.take_in(value));
+            context.bind(name.clone(), exact.to_jsonata(value));
         }
-        let document = document.map_or(JValue::Undefined, |value| exact.take_in(value));
+        let document = document.map_or(JValue::Undefined, |value| exact.to_jsonata(value));
         let options = EvaluatorOptions {
             timeout_ms: Some(ALONE_MILLISECONDS_MAX),
             ..EvaluatorOptions::default()
         };
         let result = Evaluator::with_options(context, options)
             .evaluate(&self.tree, &document)
-            .map_err(|error| self.failed(&error))?;
-        self.take_out(&exact, &result)
+            .map_err(|error| self.evaluator_fault(&error))?;
+        self.from_jsonata(&exact, &result)
     }
 
-    fn take_out(&self, exact: &Exact, result: &JValue) -> Result<Option<Value>, Fault> {
+    fn from_jsonata(
+        &self,
+        exact: &ExactIntegers,
+        result: &JValue,
+    ) -> Result<Option<Value>, EvaluationFault> {
         // Where an expression computes, a float that looks like one that came
         // in may be a result of its own.
         let exact = match self.mentions.computes() {
-            true => &Exact::default(),
+            true => &ExactIntegers::default(),
             false => exact,
         };
         exact
-            .take_out(result)
+            .from_jsonata(result)
             .map_err(|reason| self.fault(&format!("gave {reason}")))
     }
 
-    fn failed(&self, error: &EvaluatorError) -> Fault {
+    fn evaluator_fault(&self, error: &EvaluatorError) -> EvaluationFault {
         let message = error.message();
-        Fault {
+        EvaluationFault {
             is_out_of_time: message.starts_with(OUT_OF_TIME),
             ..self.fault(&format!("failed: {message}"))
         }
     }
 
-    fn fault(&self, what: &str) -> Fault {
-        Fault::new(
+    fn fault(&self, what: &str) -> EvaluationFault {
+        EvaluationFault::new(
             errors::QUERY_EVALUATION_ERROR,
             format!("the JSONata '{}' {what}", self.text),
         )

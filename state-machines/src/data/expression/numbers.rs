@@ -10,9 +10,9 @@ use serde_json::Number;
 /// The integers that lost something on their way into floats, by what became
 /// of them; `None` where two became the same. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Exact(Rc<RefCell<HashMap<u64, Option<Number>>>>);
+pub(super) struct ExactIntegers(Rc<RefCell<HashMap<u64, Option<Number>>>>);
 
-impl Exact {
+impl ExactIntegers {
     /// The float for a number.
     pub(super) fn float(&self, number: &Number) -> f64 {
         let float = number.as_f64().unwrap_or(f64::NAN);

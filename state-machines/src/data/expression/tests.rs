@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use super::{Expression, StatesField};
 use crate::data::testing::with_scope;
-use crate::data::{Fault, Scope, errors};
+use crate::data::{EvaluationFault, EvaluationScope, errors};
 
 fn input() -> Value {
     json!({
@@ -15,14 +15,14 @@ fn input() -> Value {
     })
 }
 
-fn evaluate(text: &str) -> Result<Value, Fault> {
+fn evaluate(text: &str) -> Result<Value, EvaluationFault> {
     evaluate_in(text, |scope| *scope)
 }
 
 fn evaluate_in(
     text: &str,
-    change: impl for<'a> FnOnce(&Scope<'a>) -> Scope<'a>,
-) -> Result<Value, Fault> {
+    change: impl for<'a> FnOnce(&EvaluationScope<'a>) -> EvaluationScope<'a>,
+) -> Result<Value, EvaluationFault> {
     let text = format!("{{% {text} %}}");
     let expression = Expression::parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
     with_scope(&input(), |scope| expression.evaluate(&change(scope)))
@@ -63,7 +63,7 @@ fn expressions_see_states_and_variables() {
         assert_eq!(evaluate(text), Ok(expected), "{text}");
     }
     let result = evaluate_in("$states.result.ok & $states.errorOutput.Error", |scope| {
-        Scope {
+        EvaluationScope {
             result: Some(scope.variables.get("order").unwrap()),
             error_output: Some(scope.context),
             ..*scope
@@ -163,7 +163,7 @@ fn states_have_functions_of_their_own() {
 fn time_and_chance_come_from_the_scope() {
     let at = |text: &str, seconds: i64| {
         let now = OffsetDateTime::from_unix_timestamp(seconds).unwrap();
-        evaluate_in(text, |scope| Scope { now, ..*scope }).unwrap()
+        evaluate_in(text, |scope| EvaluationScope { now, ..*scope }).unwrap()
     };
     assert_eq!(at("$millis()", 1_600_000_000), json!(1_600_000_000_000_i64));
     assert_eq!(
@@ -176,8 +176,9 @@ fn time_and_chance_come_from_the_scope() {
         json!("13:26")
     );
     assert_eq!(at("($f := $millis; $f())", 5), json!(5000));
-    let seeded =
-        |text: &str, seed: u64| evaluate_in(text, |scope| Scope { seed, ..*scope }).unwrap();
+    let seeded = |text: &str, seed: u64| {
+        evaluate_in(text, |scope| EvaluationScope { seed, ..*scope }).unwrap()
+    };
     for text in [
         "$uuid()",
         "$random()",
@@ -315,9 +316,13 @@ fn the_short_way_to_a_field_leads_where_jsonata_leads() {
         let expression = Expression::parse_bare(text).unwrap();
         assert!(expression.direct.is_some(), "{text}");
         with_scope(&input, |scope| {
-            let session = super::Session::new(scope);
+            let session = super::EvaluationSession::new(scope);
             let short = expression.evaluate_in(&session, scope).ok();
-            assert_eq!(short, expression.run(&session, scope).unwrap(), "{text}");
+            assert_eq!(
+                short,
+                expression.evaluate_tree(&session, scope).unwrap(),
+                "{text}"
+            );
         });
     }
 }
@@ -340,6 +345,6 @@ fn expressions_are_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Expression>();
     shared::<crate::data::Template>();
-    shared::<crate::data::Condition>();
+    shared::<crate::data::ChoiceCondition>();
     shared::<crate::data::Path>();
 }

@@ -3,26 +3,26 @@
 use jsonata_core::value::JValue;
 use serde_json::{Map, Value};
 
-use super::numbers::Exact;
+use super::numbers::ExactIntegers;
 
 /// As deep as a JSON text may nest that is to be read again.
 const DEPTH_MAX: usize = 120;
 
-impl Exact {
+impl ExactIntegers {
     /// A value for JSONata.
-    pub(super) fn take_in(&self, value: &Value) -> JValue {
+    pub(super) fn to_jsonata(&self, value: &Value) -> JValue {
         match value {
             Value::Null => JValue::Null,
             Value::Bool(bool) => JValue::Bool(*bool),
             Value::Number(number) => JValue::Number(self.float(number)),
             Value::String(text) => JValue::string(text.as_str()),
             Value::Array(items) => {
-                JValue::array(items.iter().map(|item| self.take_in(item)).collect())
+                JValue::array(items.iter().map(|item| self.to_jsonata(item)).collect())
             }
             Value::Object(fields) => JValue::object(
                 fields
                     .iter()
-                    .map(|(name, value)| (name.clone(), self.take_in(value)))
+                    .map(|(name, value)| (name.clone(), self.to_jsonata(value)))
                     .collect(),
             ),
         }
@@ -30,11 +30,11 @@ impl Exact {
 
     /// A value from JSONata; `None` for undefined. The error says what it is
     /// instead of JSON.
-    pub(super) fn take_out(&self, value: &JValue) -> Result<Option<Value>, String> {
-        self.take_out_at(value, 0)
+    pub(super) fn from_jsonata(&self, value: &JValue) -> Result<Option<Value>, String> {
+        self.from_jsonata_at(value, 0)
     }
 
-    fn take_out_at(&self, value: &JValue, depth: usize) -> Result<Option<Value>, String> {
+    fn from_jsonata_at(&self, value: &JValue, depth: usize) -> Result<Option<Value>, String> {
         if depth > DEPTH_MAX {
             return Err(format!("a value that nests deeper than {DEPTH_MAX} levels"));
         }
@@ -50,14 +50,14 @@ impl Exact {
             JValue::Array(items) => {
                 let mut taken = Vec::with_capacity(items.len());
                 for item in items.iter() {
-                    taken.extend(self.take_out_at(item, depth + 1)?);
+                    taken.extend(self.from_jsonata_at(item, depth + 1)?);
                 }
                 Value::Array(taken)
             }
             JValue::Object(fields) => {
                 let mut taken = Map::with_capacity(fields.len());
                 for (name, value) in fields.iter() {
-                    if let Some(value) = self.take_out_at(value, depth + 1)? {
+                    if let Some(value) = self.from_jsonata_at(value, depth + 1)? {
                         taken.insert(name.clone(), value);
                     }
                 }

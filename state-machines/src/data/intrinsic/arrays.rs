@@ -2,44 +2,44 @@
 
 use serde_json::Value;
 
-use super::{array_of, failure, integer_of};
-use crate::data::Fault;
+use super::{expect_array, expect_integer, intrinsic_fault};
+use crate::data::EvaluationFault;
 
 /// The longest array that `ArrayRange` makes.
 const RANGE_MAX: u64 = 1000;
 
-pub(super) fn contains(array: &Value, item: &Value) -> Result<Value, Fault> {
-    let items = array_of("States.ArrayContains", array)?;
+pub(super) fn contains(array: &Value, item: &Value) -> Result<Value, EvaluationFault> {
+    let items = expect_array("States.ArrayContains", array)?;
     Ok(Value::Bool(items.contains(item)))
 }
 
-pub(super) fn get_item(array: &Value, index: &Value) -> Result<Value, Fault> {
-    let items = array_of("States.ArrayGetItem", array)?;
-    let index = integer_of("States.ArrayGetItem", index)?;
+pub(super) fn get_item(array: &Value, index: &Value) -> Result<Value, EvaluationFault> {
+    let items = expect_array("States.ArrayGetItem", array)?;
+    let index = expect_integer("States.ArrayGetItem", index)?;
     usize::try_from(index)
         .ok()
         .and_then(|index| items.get(index))
         .cloned()
         .ok_or_else(|| {
-            failure(format!(
+            intrinsic_fault(format!(
                 "States.ArrayGetItem finds no item {index} among {}",
                 items.len()
             ))
         })
 }
 
-pub(super) fn length(array: &Value) -> Result<Value, Fault> {
-    Ok(array_of("States.ArrayLength", array)?.len().into())
+pub(super) fn length(array: &Value) -> Result<Value, EvaluationFault> {
+    Ok(expect_array("States.ArrayLength", array)?.len().into())
 }
 
 /// The array in pieces of one size; the last may be shorter.
-pub(in crate::data) fn partition(array: &Value, size: &Value) -> Result<Value, Fault> {
-    let items = array_of("a partition", array)?;
-    let size = integer_of("a partition", size)?;
+pub(in crate::data) fn partition(array: &Value, size: &Value) -> Result<Value, EvaluationFault> {
+    let items = expect_array("a partition", array)?;
+    let size = expect_integer("a partition", size)?;
     let size = usize::try_from(size)
         .ok()
         .filter(|size| *size > 0)
-        .ok_or_else(|| failure("a partition needs pieces of 1 item or more"))?;
+        .ok_or_else(|| intrinsic_fault("a partition needs pieces of 1 item or more"))?;
     Ok(items
         .chunks(size)
         .map(|piece| Value::Array(piece.to_vec()))
@@ -47,12 +47,16 @@ pub(in crate::data) fn partition(array: &Value, size: &Value) -> Result<Value, F
 }
 
 /// From the first number to the second, both included, in steps of the third.
-pub(in crate::data) fn range(from: &Value, to: &Value, step: &Value) -> Result<Value, Fault> {
-    let from = i128::from(integer_of("a range", from)?);
-    let to = i128::from(integer_of("a range", to)?);
-    let step = i128::from(integer_of("a range", step)?);
+pub(in crate::data) fn range(
+    from: &Value,
+    to: &Value,
+    step: &Value,
+) -> Result<Value, EvaluationFault> {
+    let from = i128::from(expect_integer("a range", from)?);
+    let to = i128::from(expect_integer("a range", to)?);
+    let step = i128::from(expect_integer("a range", step)?);
     if step == 0 {
-        return Err(failure("a range needs a step other than 0"));
+        return Err(intrinsic_fault("a range needs a step other than 0"));
     }
     let steps = (to - from) / step;
     // A step away from the end makes no item at all.
@@ -60,7 +64,7 @@ pub(in crate::data) fn range(from: &Value, to: &Value, step: &Value) -> Result<V
         return Ok(Value::Array(Vec::new()));
     }
     if steps >= i128::from(RANGE_MAX) {
-        return Err(failure(format!(
+        return Err(intrinsic_fault(format!(
             "a range has at most {RANGE_MAX} items, and this one would have {}",
             steps + 1
         )));
@@ -73,27 +77,27 @@ pub(in crate::data) fn range(from: &Value, to: &Value, step: &Value) -> Result<V
 }
 
 /// Each item once, where it came first.
-pub(super) fn unique(array: &Value) -> Result<Value, Fault> {
-    let items = array_of("States.ArrayUnique", array)?;
+pub(super) fn unique(array: &Value) -> Result<Value, EvaluationFault> {
+    let items = expect_array("States.ArrayUnique", array)?;
     let mut seen = std::collections::HashSet::new();
     Ok(items
         .iter()
         // Fields are an unordered set, so objects are told apart by a text
         // with their names in order.
-        .filter(|item| seen.insert(sorted(item).to_string()))
+        .filter(|item| seen.insert(sort_fields(item).to_string()))
         .cloned()
         .collect())
 }
 
-fn sorted(value: &Value) -> Value {
+fn sort_fields(value: &Value) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Array(items) => items.iter().map(sort_fields).collect(),
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(name, _)| *name);
             fields
                 .into_iter()
-                .map(|(name, value)| (name.clone(), sorted(value)))
+                .map(|(name, value)| (name.clone(), sort_fields(value)))
                 .collect()
         }
         other => other.clone(),

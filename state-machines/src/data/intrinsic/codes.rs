@@ -5,48 +5,48 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::Digest;
 
-use super::{failure, text_of};
-use crate::data::Fault;
+use super::{expect_text, intrinsic_fault};
+use crate::data::EvaluationFault;
 
 /// The longest text that is encoded, decoded or hashed.
 const CHARS_MAX: usize = 10_000;
 
-fn short_text<'v>(function: &str, value: &'v Value) -> Result<&'v str, Fault> {
-    let text = text_of(function, value)?;
+fn short_text<'v>(function: &str, value: &'v Value) -> Result<&'v str, EvaluationFault> {
+    let text = expect_text(function, value)?;
     if text.chars().count() > CHARS_MAX {
-        return Err(failure(format!(
+        return Err(intrinsic_fault(format!(
             "{function} takes at most {CHARS_MAX} characters"
         )));
     }
     Ok(text)
 }
 
-pub(super) fn base64_encode(text: &Value) -> Result<Value, Fault> {
+pub(super) fn base64_encode(text: &Value) -> Result<Value, EvaluationFault> {
     let text = short_text("States.Base64Encode", text)?;
     Ok(Value::String(STANDARD.encode(text)))
 }
 
-pub(super) fn base64_decode(text: &Value) -> Result<Value, Fault> {
+pub(super) fn base64_decode(text: &Value) -> Result<Value, EvaluationFault> {
     let text = short_text("States.Base64Decode", text)?;
-    let bytes = STANDARD
-        .decode(text)
-        .map_err(|error| failure(format!("States.Base64Decode was given no Base64: {error}")))?;
+    let bytes = STANDARD.decode(text).map_err(|error| {
+        intrinsic_fault(format!("States.Base64Decode was given no Base64: {error}"))
+    })?;
     String::from_utf8(bytes)
         .map(Value::String)
-        .map_err(|_| failure("States.Base64Decode finds bytes that are no text in UTF-8"))
+        .map_err(|_| intrinsic_fault("States.Base64Decode finds bytes that are no text in UTF-8"))
 }
 
 /// The hash of a text, in hexadecimal.
-pub(in crate::data) fn hash(data: &Value, algorithm: &Value) -> Result<Value, Fault> {
+pub(in crate::data) fn hash(data: &Value, algorithm: &Value) -> Result<Value, EvaluationFault> {
     let data = short_text("a hash", data)?.as_bytes();
-    let digest = match text_of("a hash", algorithm)? {
+    let digest = match expect_text("a hash", algorithm)? {
         "MD5" => md5::Md5::digest(data).to_vec(),
         "SHA-1" => sha1::Sha1::digest(data).to_vec(),
         "SHA-256" => sha2::Sha256::digest(data).to_vec(),
         "SHA-384" => sha2::Sha384::digest(data).to_vec(),
         "SHA-512" => sha2::Sha512::digest(data).to_vec(),
         other => {
-            return Err(failure(format!(
+            return Err(intrinsic_fault(format!(
                 "there is no hash '{other}': MD5, SHA-1, SHA-256, SHA-384 and SHA-512 are known"
             )));
         }

@@ -18,31 +18,31 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::chance::Chance;
 use super::path::Path;
-use super::{Fault, Scope, Unreadable, errors, shown};
+use super::random::SeededRandom;
+use super::{EvaluationFault, EvaluationScope, SyntaxError, errors, shorten_json};
 
 /// A call that has been read.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
-    function: Function,
-    arguments: Vec<Argument>,
+pub(super) struct IntrinsicCall {
+    function: IntrinsicFunction,
+    arguments: Vec<CallArgument>,
 }
 
 /// An argument of a call.
 #[derive(Debug, Clone, PartialEq)]
-enum Argument {
+enum CallArgument {
     Literal(Value),
     /// What the first argument of `States.Format` is split into when it is a
     /// literal: there `\{\}` is text and `{}` a gap.
-    Format(Vec<texts::Piece>),
+    Format(Vec<texts::FormatPiece>),
     Path(Path),
-    Call(Call),
+    Call(IntrinsicCall),
 }
 
 /// The functions, by their names behind `States.`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Function {
+enum IntrinsicFunction {
     Array,
     ArrayContains,
     ArrayGetItem,
@@ -64,65 +64,75 @@ enum Function {
 }
 
 /// Name, function, and how many arguments it takes.
-const FUNCTIONS: [(&str, Function, usize, usize); 18] = [
-    ("Array", Function::Array, 0, usize::MAX),
-    ("ArrayContains", Function::ArrayContains, 2, 2),
-    ("ArrayGetItem", Function::ArrayGetItem, 2, 2),
-    ("ArrayLength", Function::ArrayLength, 1, 1),
-    ("ArrayPartition", Function::ArrayPartition, 2, 2),
-    ("ArrayRange", Function::ArrayRange, 3, 3),
-    ("ArrayUnique", Function::ArrayUnique, 1, 1),
-    ("Base64Decode", Function::Base64Decode, 1, 1),
-    ("Base64Encode", Function::Base64Encode, 1, 1),
-    ("Format", Function::Format, 1, usize::MAX),
-    ("Hash", Function::Hash, 2, 2),
-    ("JsonMerge", Function::JsonMerge, 3, 3),
-    ("JsonToString", Function::JsonToString, 1, 1),
-    ("MathAdd", Function::MathAdd, 2, 2),
-    ("MathRandom", Function::MathRandom, 2, 3),
-    ("StringSplit", Function::StringSplit, 2, 2),
-    ("StringToJson", Function::StringToJson, 1, 1),
-    ("UUID", Function::Uuid, 0, 0),
+const FUNCTIONS: [(&str, IntrinsicFunction, usize, usize); 18] = [
+    ("Array", IntrinsicFunction::Array, 0, usize::MAX),
+    ("ArrayContains", IntrinsicFunction::ArrayContains, 2, 2),
+    ("ArrayGetItem", IntrinsicFunction::ArrayGetItem, 2, 2),
+    ("ArrayLength", IntrinsicFunction::ArrayLength, 1, 1),
+    ("ArrayPartition", IntrinsicFunction::ArrayPartition, 2, 2),
+    ("ArrayRange", IntrinsicFunction::ArrayRange, 3, 3),
+    ("ArrayUnique", IntrinsicFunction::ArrayUnique, 1, 1),
+    ("Base64Decode", IntrinsicFunction::Base64Decode, 1, 1),
+    ("Base64Encode", IntrinsicFunction::Base64Encode, 1, 1),
+    ("Format", IntrinsicFunction::Format, 1, usize::MAX),
+    ("Hash", IntrinsicFunction::Hash, 2, 2),
+    ("JsonMerge", IntrinsicFunction::JsonMerge, 3, 3),
+    ("JsonToString", IntrinsicFunction::JsonToString, 1, 1),
+    ("MathAdd", IntrinsicFunction::MathAdd, 2, 2),
+    ("MathRandom", IntrinsicFunction::MathRandom, 2, 3),
+    ("StringSplit", IntrinsicFunction::StringSplit, 2, 2),
+    ("StringToJson", IntrinsicFunction::StringToJson, 1, 1),
+    ("UUID", IntrinsicFunction::Uuid, 0, 0),
 ];
 
-impl Call {
+impl IntrinsicCall {
     /// Reads a call.
-    pub(super) fn parse(text: &str) -> Result<Self, Unreadable> {
-        parse::call(text)
+    pub(super) fn parse(text: &str) -> Result<Self, SyntaxError> {
+        parse::parse_call(text)
     }
 
     /// What it returns.
-    pub(super) fn evaluate(&self, scope: &Scope<'_>, chance: &Chance) -> Result<Value, Fault> {
-        if let (Function::Format, Some(Argument::Format(pieces))) =
+    pub(super) fn evaluate(
+        &self,
+        scope: &EvaluationScope<'_>,
+        chance: &SeededRandom,
+    ) -> Result<Value, EvaluationFault> {
+        if let (IntrinsicFunction::Format, Some(CallArgument::Format(pieces))) =
             (self.function, self.arguments.first())
         {
-            let values = values(&self.arguments[1..], scope, chance)?;
+            let values = evaluate_arguments(&self.arguments[1..], scope, chance)?;
             return texts::format(pieces, &values);
         }
-        let values = values(&self.arguments, scope, chance)?;
+        let values = evaluate_arguments(&self.arguments, scope, chance)?;
         let given: Vec<&Value> = values.iter().map(AsRef::as_ref).collect();
         match (self.function, given.as_slice()) {
-            (Function::Array, items) => Ok(items.iter().map(|item| (*item).clone()).collect()),
-            (Function::ArrayContains, [array, item]) => arrays::contains(array, item),
-            (Function::ArrayGetItem, [array, index]) => arrays::get_item(array, index),
-            (Function::ArrayLength, [array]) => arrays::length(array),
-            (Function::ArrayPartition, [array, size]) => partition(array, size),
-            (Function::ArrayRange, [from, to, step]) => range(from, to, step),
-            (Function::ArrayUnique, [array]) => arrays::unique(array),
-            (Function::Base64Decode, [text]) => codes::base64_decode(text),
-            (Function::Base64Encode, [text]) => codes::base64_encode(text),
-            (Function::Format, [template, rest @ ..]) => texts::format_from(template, rest),
-            (Function::Hash, [data, algorithm]) => hash(data, algorithm),
-            (Function::JsonMerge, [one, two, deep]) => texts::json_merge(one, two, deep),
-            (Function::JsonToString, [value]) => Ok(Value::String(value.to_string())),
-            (Function::MathAdd, [one, two]) => numbers::add(one, two),
-            (Function::MathRandom, [from, to]) => numbers::random(from, to, chance),
-            (Function::MathRandom, [from, to, seed]) => numbers::random_seeded(from, to, seed),
-            (Function::StringSplit, [text, splitter]) => texts::split(text, splitter),
-            (Function::StringToJson, [text]) => texts::string_to_json(text),
-            (Function::Uuid, []) => Ok(Value::String(chance.uuid())),
+            (IntrinsicFunction::Array, items) => {
+                Ok(items.iter().map(|item| (*item).clone()).collect())
+            }
+            (IntrinsicFunction::ArrayContains, [array, item]) => arrays::contains(array, item),
+            (IntrinsicFunction::ArrayGetItem, [array, index]) => arrays::get_item(array, index),
+            (IntrinsicFunction::ArrayLength, [array]) => arrays::length(array),
+            (IntrinsicFunction::ArrayPartition, [array, size]) => partition(array, size),
+            (IntrinsicFunction::ArrayRange, [from, to, step]) => range(from, to, step),
+            (IntrinsicFunction::ArrayUnique, [array]) => arrays::unique(array),
+            (IntrinsicFunction::Base64Decode, [text]) => codes::base64_decode(text),
+            (IntrinsicFunction::Base64Encode, [text]) => codes::base64_encode(text),
+            (IntrinsicFunction::Format, [template, rest @ ..]) => {
+                texts::format_from(template, rest)
+            }
+            (IntrinsicFunction::Hash, [data, algorithm]) => hash(data, algorithm),
+            (IntrinsicFunction::JsonMerge, [one, two, deep]) => texts::json_merge(one, two, deep),
+            (IntrinsicFunction::JsonToString, [value]) => Ok(Value::String(value.to_string())),
+            (IntrinsicFunction::MathAdd, [one, two]) => numbers::add(one, two),
+            (IntrinsicFunction::MathRandom, [from, to]) => numbers::random(from, to, chance),
+            (IntrinsicFunction::MathRandom, [from, to, seed]) => {
+                numbers::random_seeded(from, to, seed)
+            }
+            (IntrinsicFunction::StringSplit, [text, splitter]) => texts::split(text, splitter),
+            (IntrinsicFunction::StringToJson, [text]) => texts::string_to_json(text),
+            (IntrinsicFunction::Uuid, []) => Ok(Value::String(chance.next_uuid())),
             // The count was checked when the call was read.
-            (function, given) => Err(failure(format!(
+            (function, given) => Err(intrinsic_fault(format!(
                 "States.{function:?} cannot take {} arguments",
                 given.len()
             ))),
@@ -133,54 +143,65 @@ impl Call {
     pub(super) fn variables<'c>(&'c self, into: &mut Vec<&'c str>) {
         for argument in &self.arguments {
             match argument {
-                Argument::Path(path) => into.extend(path.variables()),
-                Argument::Call(call) => call.variables(into),
-                Argument::Literal(_) | Argument::Format(_) => {}
+                CallArgument::Path(path) => into.extend(path.variables()),
+                CallArgument::Call(call) => call.variables(into),
+                CallArgument::Literal(_) | CallArgument::Format(_) => {}
             }
         }
     }
 }
 
-fn values<'a>(
-    arguments: &'a [Argument],
-    scope: &Scope<'a>,
-    chance: &Chance,
-) -> Result<Vec<Cow<'a, Value>>, Fault> {
+fn evaluate_arguments<'a>(
+    arguments: &'a [CallArgument],
+    scope: &EvaluationScope<'a>,
+    chance: &SeededRandom,
+) -> Result<Vec<Cow<'a, Value>>, EvaluationFault> {
     arguments
         .iter()
         .map(|argument| match argument {
-            Argument::Literal(value) => Ok(Cow::Borrowed(value)),
-            Argument::Format(_) => Ok(Cow::Owned(Value::Null)),
-            Argument::Path(path) => path
+            CallArgument::Literal(value) => Ok(Cow::Borrowed(value)),
+            CallArgument::Format(_) => Ok(Cow::Owned(Value::Null)),
+            CallArgument::Path(path) => path
                 .find_with(scope, chance)
-                .map_err(|fault| fault.named(errors::INTRINSIC_FAILURE)),
-            Argument::Call(call) => call.evaluate(scope, chance).map(Cow::Owned),
+                .map_err(|fault| fault.with_error(errors::INTRINSIC_FAILURE)),
+            CallArgument::Call(call) => call.evaluate(scope, chance).map(Cow::Owned),
         })
         .collect()
 }
 
 /// The fault of a function that refuses its arguments.
-fn failure(cause: impl Into<String>) -> Fault {
-    Fault::new(errors::INTRINSIC_FAILURE, cause)
+fn intrinsic_fault(cause: impl Into<String>) -> EvaluationFault {
+    EvaluationFault::new(errors::INTRINSIC_FAILURE, cause)
 }
 
-fn array_of<'v>(function: &str, value: &'v Value) -> Result<&'v Vec<Value>, Fault> {
-    value
-        .as_array()
-        .ok_or_else(|| failure(format!("{function} needs an array, not {}", shown(value))))
+fn expect_array<'v>(function: &str, value: &'v Value) -> Result<&'v Vec<Value>, EvaluationFault> {
+    value.as_array().ok_or_else(|| {
+        intrinsic_fault(format!(
+            "{function} needs an array, not {}",
+            shorten_json(value)
+        ))
+    })
 }
 
-fn text_of<'v>(function: &str, value: &'v Value) -> Result<&'v str, Fault> {
-    value
-        .as_str()
-        .ok_or_else(|| failure(format!("{function} needs a text, not {}", shown(value))))
+fn expect_text<'v>(function: &str, value: &'v Value) -> Result<&'v str, EvaluationFault> {
+    value.as_str().ok_or_else(|| {
+        intrinsic_fault(format!(
+            "{function} needs a text, not {}",
+            shorten_json(value)
+        ))
+    })
 }
 
 /// An integer; other numbers are rounded.
-fn integer_of(function: &str, value: &Value) -> Result<i64, Fault> {
+fn expect_integer(function: &str, value: &Value) -> Result<i64, EvaluationFault> {
     match value {
-        Value::Number(number) => super::number::rounded(number),
+        Value::Number(number) => super::number::round_to_i64(number),
         _ => None,
     }
-    .ok_or_else(|| failure(format!("{function} needs an integer, not {}", shown(value))))
+    .ok_or_else(|| {
+        intrinsic_fault(format!(
+            "{function} needs an integer, not {}",
+            shorten_json(value)
+        ))
+    })
 }

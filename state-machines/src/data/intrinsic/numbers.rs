@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::{failure, integer_of};
-use crate::data::Fault;
-use crate::data::chance::{Chance, seed_of};
+use super::{expect_integer, intrinsic_fault};
+use crate::data::EvaluationFault;
+use crate::data::random::{SeededRandom, seed_from_number};
 
 /// What AWS takes: the integers of 32 bits.
-fn small(function: &str, value: &Value) -> Result<i64, Fault> {
-    let integer = integer_of(function, value)?;
+fn expect_i32(function: &str, value: &Value) -> Result<i64, EvaluationFault> {
+    let integer = expect_integer(function, value)?;
     if i32::try_from(integer).is_err() {
-        return Err(failure(format!(
+        return Err(intrinsic_fault(format!(
             "{function} needs integers from {} to {}",
             i32::MIN,
             i32::MAX
@@ -20,25 +20,33 @@ fn small(function: &str, value: &Value) -> Result<i64, Fault> {
 }
 
 /// The sum; each number is rounded before.
-pub(super) fn add(one: &Value, two: &Value) -> Result<Value, Fault> {
-    let sum = small("States.MathAdd", one)? + small("States.MathAdd", two)?;
+pub(super) fn add(one: &Value, two: &Value) -> Result<Value, EvaluationFault> {
+    let sum = expect_i32("States.MathAdd", one)? + expect_i32("States.MathAdd", two)?;
     Ok(sum.into())
 }
 
 /// A number from `from` up to `to`, without it.
-pub(super) fn random(from: &Value, to: &Value, chance: &Chance) -> Result<Value, Fault> {
-    let from = small("States.MathRandom", from)?;
-    let to = small("States.MathRandom", to)?;
+pub(super) fn random(
+    from: &Value,
+    to: &Value,
+    chance: &SeededRandom,
+) -> Result<Value, EvaluationFault> {
+    let from = expect_i32("States.MathRandom", from)?;
+    let to = expect_i32("States.MathRandom", to)?;
     let width = u64::try_from(to - from)
         .ok()
         .filter(|width| *width > 0)
-        .ok_or_else(|| failure("States.MathRandom needs an end beyond its start"))?;
+        .ok_or_else(|| intrinsic_fault("States.MathRandom needs an end beyond its start"))?;
     // Both are integers of 32 bits, so the sum fits.
-    Ok((from + chance.below(width) as i64).into())
+    Ok((from + chance.next_below(width) as i64).into())
 }
 
 /// The same, always equal for an equal seed.
-pub(super) fn random_seeded(from: &Value, to: &Value, seed: &Value) -> Result<Value, Fault> {
-    let seed = integer_of("States.MathRandom", seed)?;
-    random(from, to, &Chance::new(seed_of(seed as f64)))
+pub(super) fn random_seeded(
+    from: &Value,
+    to: &Value,
+    seed: &Value,
+) -> Result<Value, EvaluationFault> {
+    let seed = expect_integer("States.MathRandom", seed)?;
+    random(from, to, &SeededRandom::new(seed_from_number(seed as f64)))
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::texts::{self, Piece};
-use super::{Argument, Call, FUNCTIONS, Function};
-use crate::data::Unreadable;
+use super::texts::{self, FormatPiece};
+use super::{CallArgument, FUNCTIONS, IntrinsicCall, IntrinsicFunction};
+use crate::data::SyntaxError;
 use crate::data::cursor::Cursor;
 use crate::data::path::Path;
 
@@ -14,21 +14,21 @@ const DEPTH_MAX: usize = 10;
 /// The longest call, as AWS has it.
 const CHARS_MAX: usize = 10_000;
 
-pub(super) fn call(text: &str) -> Result<Call, Unreadable> {
+pub(super) fn parse_call(text: &str) -> Result<IntrinsicCall, SyntaxError> {
     if text.chars().count() > CHARS_MAX {
-        return Err(Unreadable::new(format!(
+        return Err(SyntaxError::new(format!(
             "a call has at most {CHARS_MAX} characters"
         )));
     }
     let mut cursor = Cursor::new(text.trim());
-    let call = read(&mut cursor, 1)?;
+    let call = read_call(&mut cursor, 1)?;
     if !cursor.at_end() {
         return Err(cursor.unexpected("the end of the call"));
     }
     Ok(call)
 }
 
-fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Call, Unreadable> {
+fn read_call(cursor: &mut Cursor<'_>, depth: usize) -> Result<IntrinsicCall, SyntaxError> {
     if depth > DEPTH_MAX {
         return Err(cursor.unexpected(&format!("no call more than {DEPTH_MAX} levels deep")));
     }
@@ -40,7 +40,7 @@ fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Call, Unreadable> {
     }
     let name = cursor.take_while(|c| c.is_ascii_alphanumeric());
     let Some((_, function, least, most)) = FUNCTIONS.iter().find(|known| known.0 == name) else {
-        return Err(unknown(name));
+        return Err(unknown_function(name));
     };
     cursor.skip_blanks();
     cursor.expect("(")?;
@@ -51,8 +51,8 @@ fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Call, Unreadable> {
             cursor.expect(",")?;
             cursor.skip_blanks();
         }
-        let first_of_format = *function == Function::Format && arguments.is_empty();
-        arguments.push(argument(cursor, depth, first_of_format)?);
+        let first_of_format = *function == IntrinsicFunction::Format && arguments.is_empty();
+        arguments.push(read_argument(cursor, depth, first_of_format)?);
         cursor.skip_blanks();
     }
     if !(*least..=*most).contains(&arguments.len()) {
@@ -66,13 +66,13 @@ fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Call, Unreadable> {
             arguments.len()
         )));
     }
-    Ok(Call {
+    Ok(IntrinsicCall {
         function: *function,
         arguments,
     })
 }
 
-fn unknown(name: &str) -> Unreadable {
+fn unknown_function(name: &str) -> SyntaxError {
     let nearest = FUNCTIONS
         .iter()
         .map(|known| (strsim::damerau_levenshtein(known.0, name), known.0))
@@ -82,30 +82,30 @@ fn unknown(name: &str) -> Unreadable {
         Some((_, known)) => format!("; did you mean States.{known}?"),
         None => String::new(),
     };
-    Unreadable::new(format!("there is no function States.{name}{hint}"))
+    SyntaxError::new(format!("there is no function States.{name}{hint}"))
 }
 
-fn argument(
+fn read_argument(
     cursor: &mut Cursor<'_>,
     depth: usize,
     first_of_format: bool,
-) -> Result<Argument, Unreadable> {
+) -> Result<CallArgument, SyntaxError> {
     Ok(match cursor.peek() {
-        Some('$') => Argument::Path(Path::read_from(cursor)?),
+        Some('$') => CallArgument::Path(Path::read_from(cursor)?),
         Some('\'') => {
             let raw = cursor.quoted('\'')?;
-            let pieces = texts::pieces(raw);
+            let pieces = texts::split_pieces(raw);
             if first_of_format {
-                Argument::Format(pieces)
+                CallArgument::Format(pieces)
             } else {
-                Argument::Literal(Value::String(literal(&pieces)))
+                CallArgument::Literal(Value::String(literal_text(&pieces)))
             }
         }
-        Some('S') => Argument::Call(read(cursor, depth + 1)?),
-        Some('-' | '0'..='9') => Argument::Literal(Value::Number(cursor.number()?)),
-        _ if cursor.eat("true") => Argument::Literal(Value::Bool(true)),
-        _ if cursor.eat("false") => Argument::Literal(Value::Bool(false)),
-        _ if cursor.eat("null") => Argument::Literal(Value::Null),
+        Some('S') => CallArgument::Call(read_call(cursor, depth + 1)?),
+        Some('-' | '0'..='9') => CallArgument::Literal(Value::Number(cursor.number()?)),
+        _ if cursor.eat("true") => CallArgument::Literal(Value::Bool(true)),
+        _ if cursor.eat("false") => CallArgument::Literal(Value::Bool(false)),
+        _ if cursor.eat("null") => CallArgument::Literal(Value::Null),
         _ => {
             return Err(cursor.unexpected(
                 "a text in single quotes, a number, true, false, null, a path or a call",
@@ -115,12 +115,12 @@ fn argument(
 }
 
 /// The text of a literal where gaps have no meaning.
-fn literal(pieces: &[Piece]) -> String {
+fn literal_text(pieces: &[FormatPiece]) -> String {
     pieces
         .iter()
         .map(|piece| match piece {
-            Piece::Text(text) => text.as_str(),
-            Piece::Gap => "{}",
+            FormatPiece::Text(text) => text.as_str(),
+            FormatPiece::Gap => "{}",
         })
         .collect()
 }

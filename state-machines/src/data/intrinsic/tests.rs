@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::data::testing::with_scope;
-use crate::data::{Fault, Path, errors};
+use crate::data::{EvaluationFault, Path, errors};
 
 fn input() -> Value {
     json!({
@@ -13,7 +13,7 @@ fn input() -> Value {
     })
 }
 
-fn call(text: &str) -> Result<Value, Fault> {
+fn call(text: &str) -> Result<Value, EvaluationFault> {
     let path = Path::parse_or_call(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     with_scope(&input(), |scope| path.read(scope))
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{failure, text_of};
-use crate::data::{Fault, shown};
+use super::{expect_text, intrinsic_fault};
+use crate::data::{EvaluationFault, shorten_json};
 use std::borrow::Cow;
 
 /// A part of what `States.Format` is given first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum FormatPiece {
     Text(String),
     /// `{}`
     Gap,
@@ -16,7 +16,7 @@ pub(super) enum Piece {
 
 /// Splits a literal as it stands between its quotes. A backslash makes `'`,
 /// `{`, `}` and `\` plain; before anything else it stands for itself.
-pub(super) fn pieces(raw: &str) -> Vec<Piece> {
+pub(super) fn split_pieces(raw: &str) -> Vec<FormatPiece> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let mut rest = raw.chars().peekable();
@@ -28,21 +28,27 @@ pub(super) fn pieces(raw: &str) -> Vec<Piece> {
             }
             ('{', Some('}')) => {
                 rest.next();
-                pieces.push(Piece::Text(std::mem::take(&mut text)));
-                pieces.push(Piece::Gap);
+                pieces.push(FormatPiece::Text(std::mem::take(&mut text)));
+                pieces.push(FormatPiece::Gap);
             }
             _ => text.push(c),
         }
     }
-    pieces.push(Piece::Text(text));
+    pieces.push(FormatPiece::Text(text));
     pieces
 }
 
 /// Fills the gaps, in their order.
-pub(super) fn format(pieces: &[Piece], values: &[Cow<'_, Value>]) -> Result<Value, Fault> {
-    let gaps = pieces.iter().filter(|piece| **piece == Piece::Gap).count();
+pub(super) fn format(
+    pieces: &[FormatPiece],
+    values: &[Cow<'_, Value>],
+) -> Result<Value, EvaluationFault> {
+    let gaps = pieces
+        .iter()
+        .filter(|piece| **piece == FormatPiece::Gap)
+        .count();
     if gaps != values.len() {
-        return Err(failure(format!(
+        return Err(intrinsic_fault(format!(
             "States.Format has {gaps} gaps and {} values to fill them",
             values.len()
         )));
@@ -51,8 +57,8 @@ pub(super) fn format(pieces: &[Piece], values: &[Cow<'_, Value>]) -> Result<Valu
     let mut values = values.iter();
     for piece in pieces {
         match piece {
-            Piece::Text(piece) => text.push_str(piece),
-            Piece::Gap => {
+            FormatPiece::Text(piece) => text.push_str(piece),
+            FormatPiece::Gap => {
                 if let Some(value) = values.next() {
                     write_plain(value, &mut text);
                 }
@@ -64,14 +70,14 @@ pub(super) fn format(pieces: &[Piece], values: &[Cow<'_, Value>]) -> Result<Valu
 
 /// The same with a template that comes from data, where a backslash is no
 /// more than a backslash.
-pub(super) fn format_from(template: &Value, values: &[&Value]) -> Result<Value, Fault> {
-    let template = text_of("States.Format", template)?;
+pub(super) fn format_from(template: &Value, values: &[&Value]) -> Result<Value, EvaluationFault> {
+    let template = expect_text("States.Format", template)?;
     let mut pieces = Vec::new();
     for (at, text) in template.split("{}").enumerate() {
         if at > 0 {
-            pieces.push(Piece::Gap);
+            pieces.push(FormatPiece::Gap);
         }
-        pieces.push(Piece::Text(text.to_owned()));
+        pieces.push(FormatPiece::Text(text.to_owned()));
     }
     let values: Vec<_> = values.iter().map(|value| Cow::Borrowed(*value)).collect();
     format(&pieces, &values)
@@ -109,9 +115,9 @@ fn write_plain(value: &Value, into: &mut String) {
 }
 
 /// Splits at every character of the splitter, and drops what is empty.
-pub(super) fn split(text: &Value, splitter: &Value) -> Result<Value, Fault> {
-    let text = text_of("States.StringSplit", text)?;
-    let splitter = text_of("States.StringSplit", splitter)?;
+pub(super) fn split(text: &Value, splitter: &Value) -> Result<Value, EvaluationFault> {
+    let text = expect_text("States.StringSplit", text)?;
+    let splitter = expect_text("States.StringSplit", splitter)?;
     Ok(text
         .split(|c| splitter.contains(c))
         .filter(|piece| !piece.is_empty())
@@ -120,27 +126,27 @@ pub(super) fn split(text: &Value, splitter: &Value) -> Result<Value, Fault> {
 }
 
 /// Reads JSON; a text with nothing but blanks in it is `null`.
-pub(super) fn string_to_json(text: &Value) -> Result<Value, Fault> {
-    let text = text_of("States.StringToJson", text)?;
+pub(super) fn string_to_json(text: &Value) -> Result<Value, EvaluationFault> {
+    let text = expect_text("States.StringToJson", text)?;
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
     serde_json::from_str(text)
-        .map_err(|error| failure(format!("States.StringToJson was given no JSON: {error}")))
+        .map_err(|error| intrinsic_fault(format!("States.StringToJson was given no JSON: {error}")))
 }
 
 /// Two objects in one; of a field that both have, the second's value stays.
-pub(super) fn json_merge(one: &Value, two: &Value, deep: &Value) -> Result<Value, Fault> {
+pub(super) fn json_merge(one: &Value, two: &Value, deep: &Value) -> Result<Value, EvaluationFault> {
     if *deep != Value::Bool(false) {
-        return Err(failure(
+        return Err(intrinsic_fault(
             "States.JsonMerge can only merge shallowly: its third argument is false",
         ));
     }
     let (Value::Object(one), Value::Object(two)) = (one, two) else {
-        return Err(failure(format!(
+        return Err(intrinsic_fault(format!(
             "States.JsonMerge needs two objects, not {} and {}",
-            shown(one),
-            shown(two)
+            shorten_json(one),
+            shorten_json(two)
         )));
     };
     let mut merged = one.clone();

@@ -6,11 +6,11 @@ use std::cmp::Ordering;
 use regex::Regex;
 use serde_json::Value;
 
-use super::find::Found;
+use super::find::PathResult;
 use super::parse;
-use super::query::Query;
+use super::query::PathQuery;
 use crate::data::cursor::Cursor;
-use crate::data::{Fault, Scope, Unreadable, number};
+use crate::data::{EvaluationFault, EvaluationScope, SyntaxError, number};
 
 /// How deep filters may nest: in parentheses, and in paths within filters.
 const DEPTH_MAX: usize = 16;
@@ -21,23 +21,23 @@ pub(super) enum Filter {
     Any(Vec<Filter>),
     All(Vec<Filter>),
     Not(Box<Filter>),
-    Exists(Query),
-    Compare(Operand, Operator, Operand),
-    Matches(Operand, Pattern),
+    Exists(PathQuery),
+    Compare(FilterOperand, FilterOperator, FilterOperand),
+    Matches(FilterOperand, RegexPattern),
 }
 
 /// One side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Operand {
-    Query(Query),
+pub(super) enum FilterOperand {
+    Query(PathQuery),
     Literal(Value),
 }
 
 /// A regular expression; two are equal if they are written alike.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern(Regex);
+pub(super) struct RegexPattern(Regex);
 
-impl PartialEq for Pattern {
+impl PartialEq for RegexPattern {
     fn eq(&self, other: &Self) -> bool {
         self.0.as_str() == other.0.as_str()
     }
@@ -45,7 +45,7 @@ impl PartialEq for Pattern {
 
 /// What a comparison asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum FilterOperator {
     Equal,
     NotEqual,
     Less,
@@ -64,34 +64,34 @@ pub(super) enum Operator {
 }
 
 /// In the order in which they are tried: `<=` before `<`.
-const SIGNS: [(&str, Operator); 8] = [
-    ("===", Operator::Equal),
-    ("!==", Operator::NotEqual),
-    ("==", Operator::Equal),
-    ("!=", Operator::NotEqual),
-    ("<=", Operator::LessOrEqual),
-    (">=", Operator::GreaterOrEqual),
-    ("<", Operator::Less),
-    (">", Operator::Greater),
+const SIGNS: [(&str, FilterOperator); 8] = [
+    ("===", FilterOperator::Equal),
+    ("!==", FilterOperator::NotEqual),
+    ("==", FilterOperator::Equal),
+    ("!=", FilterOperator::NotEqual),
+    ("<=", FilterOperator::LessOrEqual),
+    (">=", FilterOperator::GreaterOrEqual),
+    ("<", FilterOperator::Less),
+    (">", FilterOperator::Greater),
 ];
 
-const WORDS: [(&str, Operator); 9] = [
-    ("in", Operator::In),
-    ("nin", Operator::NotIn),
-    ("subsetof", Operator::SubsetOf),
-    ("anyof", Operator::AnyOf),
-    ("noneof", Operator::NoneOf),
-    ("all", Operator::AllOf),
-    ("contains", Operator::Contains),
-    ("size", Operator::Size),
-    ("empty", Operator::Empty),
+const WORDS: [(&str, FilterOperator); 9] = [
+    ("in", FilterOperator::In),
+    ("nin", FilterOperator::NotIn),
+    ("subsetof", FilterOperator::SubsetOf),
+    ("anyof", FilterOperator::AnyOf),
+    ("noneof", FilterOperator::NoneOf),
+    ("all", FilterOperator::AllOf),
+    ("contains", FilterOperator::Contains),
+    ("size", FilterOperator::Size),
+    ("empty", FilterOperator::Empty),
 ];
 
 impl Filter {
     /// Reads what stands behind `[?`: a test, in parentheses or bare.
-    pub(super) fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+    pub(super) fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, SyntaxError> {
         if depth >= DEPTH_MAX {
-            return Err(Unreadable::new(format!(
+            return Err(SyntaxError::new(format!(
                 "filters nest deeper than {DEPTH_MAX} levels"
             )));
         }
@@ -100,18 +100,18 @@ impl Filter {
         while cursor.eat("||") {
             tests.push(Self::all(cursor, depth)?);
         }
-        Ok(alone(tests, Self::Any))
+        Ok(combine(tests, Self::Any))
     }
 
-    fn all(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+    fn all(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, SyntaxError> {
         let mut tests = vec![Self::one(cursor, depth)?];
         while cursor.eat("&&") {
             tests.push(Self::one(cursor, depth)?);
         }
-        Ok(alone(tests, Self::All))
+        Ok(combine(tests, Self::All))
     }
 
-    fn one(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+    fn one(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, SyntaxError> {
         cursor.skip_blanks();
         let mut negations = 0_usize;
         while cursor.eat("!") {
@@ -133,27 +133,31 @@ impl Filter {
         })
     }
 
-    fn comparison(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+    fn comparison(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, SyntaxError> {
         let before = cursor.clone();
-        let left = Operand::read(cursor, depth)?;
+        let left = FilterOperand::read(cursor, depth)?;
         cursor.skip_blanks();
         if cursor.eat("=~") {
             cursor.skip_blanks();
-            return Ok(Self::Matches(left, Pattern::read(cursor)?));
+            return Ok(Self::Matches(left, RegexPattern::read(cursor)?));
         }
-        if let Some(operator) = Operator::read(cursor) {
+        if let Some(operator) = FilterOperator::read(cursor) {
             cursor.skip_blanks();
-            let right = Operand::read(cursor, depth)?;
+            let right = FilterOperand::read(cursor, depth)?;
             return Ok(Self::Compare(left, operator, right));
         }
         match left {
-            Operand::Query(query) => Ok(Self::Exists(query)),
-            Operand::Literal(_) => Err(before.unexpected("a comparison, or a path alone")),
+            FilterOperand::Query(query) => Ok(Self::Exists(query)),
+            FilterOperand::Literal(_) => Err(before.unexpected("a comparison, or a path alone")),
         }
     }
 
     /// Whether the value passes.
-    pub(super) fn accepts(&self, scope: &Scope<'_>, value: &Value) -> Result<bool, Fault> {
+    pub(super) fn accepts(
+        &self,
+        scope: &EvaluationScope<'_>,
+        value: &Value,
+    ) -> Result<bool, EvaluationFault> {
         Ok(match self {
             Self::Any(tests) => {
                 for test in tests {
@@ -173,8 +177,8 @@ impl Filter {
             }
             Self::Not(test) => !test.accepts(scope, value)?,
             Self::Exists(query) => match query.find(scope, Some(value))? {
-                Found::One(found) => found.is_some(),
-                Found::Many(found) => !found.is_empty(),
+                PathResult::One(found) => found.is_some(),
+                PathResult::Many(found) => !found.is_empty(),
             },
             Self::Compare(left, operator, right) => {
                 let left = left.value(scope, value)?;
@@ -204,7 +208,7 @@ impl Filter {
     }
 }
 
-fn alone(mut tests: Vec<Filter>, several: impl FnOnce(Vec<Filter>) -> Filter) -> Filter {
+fn combine(mut tests: Vec<Filter>, several: impl FnOnce(Vec<Filter>) -> Filter) -> Filter {
     match tests.pop() {
         Some(test) if tests.is_empty() => test,
         last => {
@@ -214,12 +218,12 @@ fn alone(mut tests: Vec<Filter>, several: impl FnOnce(Vec<Filter>) -> Filter) ->
     }
 }
 
-impl Operand {
-    fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, Unreadable> {
+impl FilterOperand {
+    fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, SyntaxError> {
         Ok(match cursor.peek() {
-            Some('@' | '$') => Self::Query(parse::query(cursor, depth + 1)?),
+            Some('@' | '$') => Self::Query(parse::parse_query(cursor, depth + 1)?),
             Some(quote @ ('\'' | '"')) => {
-                let text = parse::unescaped(cursor.quoted(quote)?, quote)?;
+                let text = parse::unescape(cursor.quoted(quote)?, quote)?;
                 Self::Literal(Value::String(text))
             }
             Some('-' | '0'..='9') => Self::Literal(Value::Number(cursor.number()?)),
@@ -235,7 +239,7 @@ impl Operand {
         })
     }
 
-    fn list(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Unreadable> {
+    fn list(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, SyntaxError> {
         if depth >= DEPTH_MAX {
             return Err(cursor.unexpected("a list that nests less deeply"));
         }
@@ -259,9 +263,9 @@ impl Operand {
 
     fn value<'a>(
         &'a self,
-        scope: &Scope<'a>,
+        scope: &EvaluationScope<'a>,
         current: &'a Value,
-    ) -> Result<Option<Cow<'a, Value>>, Fault> {
+    ) -> Result<Option<Cow<'a, Value>>, EvaluationFault> {
         match self {
             Self::Literal(value) => Ok(Some(Cow::Borrowed(value))),
             Self::Query(query) => Ok(query.find(scope, Some(current))?.value()),
@@ -275,9 +279,9 @@ impl Operand {
     }
 }
 
-impl Pattern {
+impl RegexPattern {
     /// `/…/` with the flag `i` behind it or none. It must match a whole text.
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, Unreadable> {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let before = cursor.clone();
         let pattern = cursor.quoted('/')?.replace("\\/", "/");
         let flags = if cursor.eat("i") { "(?i)" } else { "" };
@@ -287,7 +291,7 @@ impl Pattern {
     }
 }
 
-impl Operator {
+impl FilterOperator {
     /// Steps over an operator, if one comes next. Words may be in any case.
     fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
         if let Some((_, operator)) = SIGNS.into_iter().find(|(sign, _)| cursor.eat(sign)) {
@@ -309,21 +313,21 @@ impl Operator {
         };
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         match self {
-            Self::Equal => equal(left, right),
-            Self::NotEqual => !equal(left, right),
-            Self::Less => ordering(left, right) == Some(Ordering::Less),
-            Self::LessOrEqual => ordering(left, right).is_some_and(Ordering::is_le),
-            Self::Greater => ordering(left, right) == Some(Ordering::Greater),
-            Self::GreaterOrEqual => ordering(left, right).is_some_and(Ordering::is_ge),
-            Self::In => within(left, right),
-            Self::NotIn => !within(left, right),
-            Self::SubsetOf => list(left).iter().all(|item| within(item, right)),
-            Self::AnyOf => list(left).iter().any(|item| within(item, right)),
-            Self::NoneOf => !list(left).iter().any(|item| within(item, right)),
-            Self::AllOf => list(right).iter().all(|item| within(item, left)),
+            Self::Equal => values_equal(left, right),
+            Self::NotEqual => !values_equal(left, right),
+            Self::Less => compare_values(left, right) == Some(Ordering::Less),
+            Self::LessOrEqual => compare_values(left, right).is_some_and(Ordering::is_le),
+            Self::Greater => compare_values(left, right) == Some(Ordering::Greater),
+            Self::GreaterOrEqual => compare_values(left, right).is_some_and(Ordering::is_ge),
+            Self::In => contains_item(left, right),
+            Self::NotIn => !contains_item(left, right),
+            Self::SubsetOf => list(left).iter().all(|item| contains_item(item, right)),
+            Self::AnyOf => list(left).iter().any(|item| contains_item(item, right)),
+            Self::NoneOf => !list(left).iter().any(|item| contains_item(item, right)),
+            Self::AllOf => list(right).iter().all(|item| contains_item(item, left)),
             Self::Contains => match (left, right) {
                 (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
-                _ => within(right, left),
+                _ => contains_item(right, left),
             },
             Self::Size => length(left).is_some() && length(left) == right.as_u64(),
             Self::Empty => length(left).is_some_and(|l| right.as_bool() == Some(l == 0)),
@@ -339,13 +343,13 @@ fn length(value: &Value) -> Option<u64> {
     }
 }
 
-fn within(item: &Value, list: &Value) -> bool {
+fn contains_item(item: &Value, list: &Value) -> bool {
     list.as_array()
-        .is_some_and(|items| items.iter().any(|other| equal(item, other)))
+        .is_some_and(|items| items.iter().any(|other| values_equal(item, other)))
 }
 
 /// Equality by value; a number equals the text that spells it, as in Jayway.
-fn equal(left: &Value, right: &Value) -> bool {
+fn values_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
             number::compare(left, right) == Some(Ordering::Equal)
@@ -356,7 +360,7 @@ fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-fn ordering(left: &Value, right: &Value) -> Option<Ordering> {
+fn compare_values(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => number::compare(left, right),
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),

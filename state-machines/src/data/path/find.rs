@@ -4,21 +4,21 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::query::{Function, Query, Root, Slice, Step};
-use crate::data::{Fault, Scope, errors, number};
+use super::query::{PathFunction, PathQuery, PathRoot, QueryStep, SliceBounds};
+use crate::data::{EvaluationFault, EvaluationScope, errors, number};
 
 /// So many values may be on the way at a time. `$..*..*` multiplies.
 const FOUND_MAX: usize = 1_000_000;
 
 /// What a path finds.
-pub(super) enum Found<'a> {
+pub(super) enum PathResult<'a> {
     /// What a definite path finds, if anything.
     One(Option<Cow<'a, Value>>),
     /// What any other path finds.
     Many(Vec<Cow<'a, Value>>),
 }
 
-impl<'a> Found<'a> {
+impl<'a> PathResult<'a> {
     /// The value it stands for: many make an array, even if they are none.
     pub(super) fn value(self) -> Option<Cow<'a, Value>> {
         match self {
@@ -30,42 +30,42 @@ impl<'a> Found<'a> {
     }
 }
 
-impl Query {
+impl PathQuery {
     /// Follows the path. `current` is what `@` stands for, inside a filter.
     pub(super) fn find<'a>(
         &self,
-        scope: &Scope<'a>,
+        scope: &EvaluationScope<'a>,
         current: Option<&'a Value>,
-    ) -> Result<Found<'a>, Fault> {
+    ) -> Result<PathResult<'a>, EvaluationFault> {
         let start = match &self.root {
-            Root::Input => Some(scope.input),
-            Root::Context => Some(scope.context),
-            Root::Variable(name) => scope.variables.get(name),
-            Root::Current => current,
+            PathRoot::Input => Some(scope.input),
+            PathRoot::Context => Some(scope.context),
+            PathRoot::Variable(name) => scope.variables.get(name),
+            PathRoot::Current => current,
         };
         let mut values: Vec<Cow<'a, Value>> = start.map(Cow::Borrowed).into_iter().collect();
         let mut definite = true;
         for (at, step) in self.steps.iter().enumerate() {
-            if let Step::Apply(function) = step {
+            if let QueryStep::Apply(function) = step {
                 let whole = match definite {
                     true => values.pop(),
-                    false => Found::Many(values).value(),
+                    false => PathResult::Many(values).value(),
                 };
                 let result = whole.map(|whole| function.apply(&whole)).transpose()?;
-                return Ok(Found::One(result.map(Cow::Owned)));
+                return Ok(PathResult::One(result.map(Cow::Owned)));
             }
             let last = at + 1 == self.steps.len();
-            let below_deep = at > 0 && self.steps[at - 1] == Step::Deep;
+            let below_deep = at > 0 && self.steps[at - 1] == QueryStep::Deep;
             definite &= match step {
-                Step::Name(_) | Step::Index(_) => true,
-                Step::Names(_) => last,
+                QueryStep::Name(_) | QueryStep::Index(_) => true,
+                QueryStep::Names(_) => last,
                 _ => false,
             };
             let mut next = Vec::new();
             for value in values {
-                take(step, value, scope, last, below_deep, &mut next)?;
+                apply_step(step, value, scope, last, below_deep, &mut next)?;
                 if next.len() > FOUND_MAX {
-                    return Err(Fault::new(
+                    return Err(EvaluationFault::new(
                         errors::RUNTIME,
                         format!("a path finds more than {FOUND_MAX} values"),
                     ));
@@ -74,40 +74,40 @@ impl Query {
             values = next;
         }
         Ok(if definite {
-            Found::One(values.pop())
+            PathResult::One(values.pop())
         } else {
-            Found::Many(values)
+            PathResult::Many(values)
         })
     }
 }
 
 /// One step from one value; what it leads to is pushed to `into`.
-fn take<'a>(
-    step: &Step,
+fn apply_step<'a>(
+    step: &QueryStep,
     value: Cow<'a, Value>,
-    scope: &Scope<'a>,
+    scope: &EvaluationScope<'a>,
     last: bool,
     below_deep: bool,
     into: &mut Vec<Cow<'a, Value>>,
-) -> Result<(), Fault> {
+) -> Result<(), EvaluationFault> {
     match step {
-        Step::Name(name) => into.extend(field(value, name)),
-        Step::Names(names) if last => into.extend(merged(&value, names)),
-        Step::Names(names) => {
+        QueryStep::Name(name) => into.extend(field(value, name)),
+        QueryStep::Names(names) if last => into.extend(pick_fields(&value, names)),
+        QueryStep::Names(names) => {
             into.extend(names.iter().filter_map(|name| field(value.clone(), name)));
         }
-        Step::Index(index) => into.extend(item(value, *index)),
-        Step::Indexes(indexes) => {
+        QueryStep::Index(index) => into.extend(item(value, *index)),
+        QueryStep::Indexes(indexes) => {
             into.extend(
                 indexes
                     .iter()
                     .filter_map(|index| item(value.clone(), *index)),
             );
         }
-        Step::Slice(slice) => into.extend(slice.of(value)),
-        Step::Any => into.extend(children(value)),
-        Step::Deep => descend(value, into),
-        Step::Filter(filter) => {
+        QueryStep::Slice(slice) => into.extend(slice.apply(value)),
+        QueryStep::Any => into.extend(children(value)),
+        QueryStep::Deep => descend(value, into),
+        QueryStep::Filter(filter) => {
             // Jayway's rule: of an array the items are tested, of an object
             // the object itself. Below `..` every value is tested itself, for
             // there the items are visited in any case.
@@ -123,7 +123,7 @@ fn take<'a>(
             }
         }
         // Handled by the caller: it ends the path.
-        Step::Apply(_) => {}
+        QueryStep::Apply(_) => {}
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ fn field<'a>(value: Cow<'a, Value>, name: &str) -> Option<Cow<'a, Value>> {
 }
 
 /// An object with those of the named fields that are there.
-fn merged<'a>(value: &Value, names: &[String]) -> Option<Cow<'a, Value>> {
+fn pick_fields<'a>(value: &Value, names: &[String]) -> Option<Cow<'a, Value>> {
     let fields = value.as_object()?;
     let merged: Map<String, Value> = names
         .iter()
@@ -146,7 +146,7 @@ fn merged<'a>(value: &Value, names: &[String]) -> Option<Cow<'a, Value>> {
 }
 
 /// The position of an index that may count from the end.
-fn position(index: i64, length: usize) -> Option<usize> {
+fn resolve_index(index: i64, length: usize) -> Option<usize> {
     let at = match index {
         0.. => usize::try_from(index).ok()?,
         _ => length.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?,
@@ -158,11 +158,13 @@ fn item<'a>(value: Cow<'a, Value>, index: i64) -> Option<Cow<'a, Value>> {
     match value {
         Cow::Borrowed(value) => {
             let items = value.as_array()?;
-            items.get(position(index, items.len())?).map(Cow::Borrowed)
+            items
+                .get(resolve_index(index, items.len())?)
+                .map(Cow::Borrowed)
         }
         Cow::Owned(mut value) => {
             let items = value.as_array_mut()?;
-            let at = position(index, items.len())?;
+            let at = resolve_index(index, items.len())?;
             Some(Cow::Owned(items.swap_remove(at)))
         }
     }
@@ -194,8 +196,8 @@ fn descend<'a>(value: Cow<'a, Value>, into: &mut Vec<Cow<'a, Value>>) {
     }
 }
 
-impl Slice {
-    fn of<'a>(&self, value: Cow<'a, Value>) -> Vec<Cow<'a, Value>> {
+impl SliceBounds {
+    fn apply<'a>(&self, value: Cow<'a, Value>) -> Vec<Cow<'a, Value>> {
         if !value.is_array() {
             return Vec::new();
         }
@@ -220,12 +222,12 @@ impl Slice {
     }
 }
 
-impl Function {
-    /// Applies it to an array; [`Function::Length`] and [`Function::Keys`] to
+impl PathFunction {
+    /// Applies it to an array; [`PathFunction::Length`] and [`PathFunction::Keys`] to
     /// an object too, and the former to a text.
-    fn apply(self, value: &Value) -> Result<Value, Fault> {
+    fn apply(self, value: &Value) -> Result<Value, EvaluationFault> {
         let unfit = |wanted: &str| {
-            Fault::new(
+            EvaluationFault::new(
                 errors::RUNTIME,
                 format!("a path ends in a function that needs {wanted}"),
             )

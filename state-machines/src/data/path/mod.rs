@@ -18,29 +18,29 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use self::query::{Query, Root};
-use super::chance::Chance;
+use self::query::{PathQuery, PathRoot};
 use super::cursor::Cursor;
-use super::intrinsic::Call;
-use super::{Fault, Scope, Unreadable, errors, shown};
+use super::intrinsic::IntrinsicCall;
+use super::random::SeededRandom;
+use super::{EvaluationFault, EvaluationScope, SyntaxError, errors, shorten_json};
 
 /// A path that takes something out of a document: `$.a[*].b`, `$$.Execution.Id`,
 /// `$name.field`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
     text: String,
-    kind: Kind,
+    kind: PathKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
-    Query(Query),
-    Call(Call),
+enum PathKind {
+    Query(PathQuery),
+    Call(IntrinsicCall),
 }
 
 impl Path {
     /// Reads a path.
-    pub fn parse(text: &str) -> Result<Self, Unreadable> {
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let mut cursor = Cursor::new(text.trim());
         let path = Self::read_from(&mut cursor)?;
         if !cursor.at_end() {
@@ -51,30 +51,30 @@ impl Path {
 
     /// Reads a path or a call such as `States.Format('{}', $.a)`: what
     /// `ErrorPath`, `CausePath` and the `.$` fields of a template may hold.
-    pub fn parse_or_call(text: &str) -> Result<Self, Unreadable> {
+    pub fn parse_or_call(text: &str) -> Result<Self, SyntaxError> {
         if text.trim_start().starts_with('$') {
             return Self::parse(text);
         }
         if text.starts_with(char::is_whitespace) {
-            return Err(Unreadable::new("a function must not stand behind a blank"));
+            return Err(SyntaxError::new("a function must not stand behind a blank"));
         }
         Ok(Self {
             text: text.to_owned(),
-            kind: Kind::Call(Call::parse(text)?),
+            kind: PathKind::Call(IntrinsicCall::parse(text)?),
         })
     }
 
     /// Reads the path that begins here, and stops behind it.
-    pub(super) fn read_from(cursor: &mut Cursor<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn read_from(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let before = cursor.clone();
-        let query = parse::query(cursor, 0)?;
-        if query.root == Root::Current {
+        let query = parse::parse_query(cursor, 0)?;
+        if query.root == PathRoot::Current {
             return Err(before.unexpected("a path, which begins with '$'"));
         }
         let text = &before.rest()[..before.rest().len() - cursor.rest().len()];
         Ok(Self {
             text: text.to_owned(),
-            kind: Kind::Query(query),
+            kind: PathKind::Query(query),
         })
     }
 
@@ -85,28 +85,28 @@ impl Path {
     }
 
     /// What it finds. A definite path that finds nothing is a `States.Runtime`;
-    /// where another name is due, [`Fault::named`] gives it.
-    pub fn read(&self, scope: &Scope<'_>) -> Result<Value, Fault> {
+    /// where another name is due, [`EvaluationFault::with_error`] gives it.
+    pub fn read(&self, scope: &EvaluationScope<'_>) -> Result<Value, EvaluationFault> {
         self.find(scope).map(Cow::into_owned)
     }
 
     /// What it finds, borrowed where it stands in the scope as it is.
-    pub fn find<'a>(&self, scope: &Scope<'a>) -> Result<Cow<'a, Value>, Fault> {
-        self.find_with(scope, &Chance::new(scope.seed))
+    pub fn find<'a>(&self, scope: &EvaluationScope<'a>) -> Result<Cow<'a, Value>, EvaluationFault> {
+        self.find_with(scope, &SeededRandom::new(scope.seed))
     }
 
     pub(super) fn find_with<'a>(
         &self,
-        scope: &Scope<'a>,
-        chance: &Chance,
-    ) -> Result<Cow<'a, Value>, Fault> {
+        scope: &EvaluationScope<'a>,
+        chance: &SeededRandom,
+    ) -> Result<Cow<'a, Value>, EvaluationFault> {
         let query = match &self.kind {
-            Kind::Call(call) => return call.evaluate(scope, chance).map(Cow::Owned),
-            Kind::Query(query) => query,
+            PathKind::Call(call) => return call.evaluate(scope, chance).map(Cow::Owned),
+            PathKind::Query(query) => query,
         };
         match query.find(scope, None)?.value() {
             Some(value) => Ok(value),
-            None => Err(Fault::new(
+            None => Err(EvaluationFault::new(
                 errors::RUNTIME,
                 self.nothing_found(query, scope),
             )),
@@ -114,24 +114,27 @@ impl Path {
     }
 
     /// What it finds, if anything: absence is no fault here.
-    pub fn find_if_present<'a>(&self, scope: &Scope<'a>) -> Result<Option<Cow<'a, Value>>, Fault> {
+    pub fn find_if_present<'a>(
+        &self,
+        scope: &EvaluationScope<'a>,
+    ) -> Result<Option<Cow<'a, Value>>, EvaluationFault> {
         match &self.kind {
-            Kind::Call(_) => self.find(scope).map(Some),
-            Kind::Query(query) => Ok(query.find(scope, None)?.value()),
+            PathKind::Call(_) => self.find(scope).map(Some),
+            PathKind::Query(query) => Ok(query.find(scope, None)?.value()),
         }
     }
 
-    fn nothing_found(&self, query: &Query, scope: &Scope<'_>) -> String {
+    fn nothing_found(&self, query: &PathQuery, scope: &EvaluationScope<'_>) -> String {
         let path = &self.text;
         match &query.root {
-            Root::Variable(name) if !scope.variables.contains_key(name) => {
+            PathRoot::Variable(name) if !scope.variables.contains_key(name) => {
                 format!("the path '{path}' reads the variable ${name}, which has no value here")
             }
-            Root::Variable(name) => format!("the path '{path}' finds nothing in ${name}"),
-            Root::Context => format!("the path '{path}' finds nothing in the context object"),
+            PathRoot::Variable(name) => format!("the path '{path}' finds nothing in ${name}"),
+            PathRoot::Context => format!("the path '{path}' finds nothing in the context object"),
             _ => format!(
                 "the path '{path}' finds nothing in the input {}",
-                shown(scope.input)
+                shorten_json(scope.input)
             ),
         }
     }
@@ -139,25 +142,25 @@ impl Path {
     /// Whether it names exactly one place: no wildcard, slice, filter or function.
     #[must_use]
     pub fn is_reference(&self) -> bool {
-        matches!(&self.kind, Kind::Query(query) if query.is_reference())
+        matches!(&self.kind, PathKind::Query(query) if query.is_reference())
     }
 
     /// Whether it finds one value or none; any other path finds an array.
     #[must_use]
     pub fn is_definite(&self) -> bool {
-        matches!(&self.kind, Kind::Query(query) if query.is_definite())
+        matches!(&self.kind, PathKind::Query(query) if query.is_definite())
     }
 
     /// Whether it looks into the context object, `$$`.
     #[must_use]
     pub fn is_context(&self) -> bool {
-        matches!(&self.kind, Kind::Query(query) if query.root == Root::Context)
+        matches!(&self.kind, PathKind::Query(query) if query.root == PathRoot::Context)
     }
 
     /// Whether it is a call of an intrinsic function.
     #[must_use]
     pub fn is_call(&self) -> bool {
-        matches!(self.kind, Kind::Call(_))
+        matches!(self.kind, PathKind::Call(_))
     }
 
     /// The names of the variables it reads, without `$`.
@@ -165,8 +168,8 @@ impl Path {
     pub fn variables(&self) -> Vec<&str> {
         let mut names = Vec::new();
         match &self.kind {
-            Kind::Query(query) => query.variables(&mut names),
-            Kind::Call(call) => call.variables(&mut names),
+            PathKind::Query(query) => query.variables(&mut names),
+            PathKind::Call(call) => call.variables(&mut names),
         }
         names
     }

@@ -2,69 +2,73 @@
 //! and it takes more than RFC 9535 does (`$.a-b`, `$.list.[0]`, `[?(…)]`).
 
 use super::filter::Filter;
-use super::query::{Function, Query, Root, Slice, Step};
-use crate::data::Unreadable;
+use super::query::{PathFunction, PathQuery, PathRoot, QueryStep, SliceBounds};
+use crate::data::SyntaxError;
 use crate::data::cursor::Cursor;
 
 /// The longest path that is read: beyond it nobody wrote it by hand.
 const STEPS_MAX: usize = 256;
 
 /// Reads the path that begins here, and stops behind it.
-pub(super) fn query(cursor: &mut Cursor<'_>, depth: usize) -> Result<Query, Unreadable> {
-    let root = root(cursor)?;
+pub(super) fn parse_query(cursor: &mut Cursor<'_>, depth: usize) -> Result<PathQuery, SyntaxError> {
+    let root = parse_root(cursor)?;
     let mut steps = Vec::new();
-    while step(cursor, &mut steps, depth)? {
+    while parse_step(cursor, &mut steps, depth)? {
         if steps.len() > STEPS_MAX {
-            return Err(Unreadable::new(format!(
+            return Err(SyntaxError::new(format!(
                 "a path has at most {STEPS_MAX} steps"
             )));
         }
-        if matches!(steps.last(), Some(Step::Apply(_))) {
+        if matches!(steps.last(), Some(QueryStep::Apply(_))) {
             break;
         }
     }
-    Ok(Query { root, steps })
+    Ok(PathQuery { root, steps })
 }
 
-fn root(cursor: &mut Cursor<'_>) -> Result<Root, Unreadable> {
+fn parse_root(cursor: &mut Cursor<'_>) -> Result<PathRoot, SyntaxError> {
     if cursor.eat("@") {
-        return Ok(Root::Current);
+        return Ok(PathRoot::Current);
     }
     if cursor.eat("$$") {
-        return Ok(Root::Context);
+        return Ok(PathRoot::Context);
     }
     if !cursor.eat("$") {
         return Err(cursor.unexpected("a path, which begins with '$'"));
     }
     if !cursor.peek().is_some_and(|c| c.is_alphabetic() || c == '_') {
-        return Ok(Root::Input);
+        return Ok(PathRoot::Input);
     }
     let name = cursor.take_while(|c| c.is_alphanumeric() || c == '_');
-    Ok(Root::Variable(name.to_owned()))
+    Ok(PathRoot::Variable(name.to_owned()))
 }
 
 /// Reads one step, or two where `..` leads to another; says whether there was one.
-fn step(cursor: &mut Cursor<'_>, steps: &mut Vec<Step>, depth: usize) -> Result<bool, Unreadable> {
+fn parse_step(
+    cursor: &mut Cursor<'_>,
+    steps: &mut Vec<QueryStep>,
+    depth: usize,
+) -> Result<bool, SyntaxError> {
     if cursor.eat("..") {
-        steps.push(Step::Deep);
+        steps.push(QueryStep::Deep);
         if cursor.peek() == Some('[') {
-            steps.push(bracket(cursor, depth)?);
+            steps.push(parse_bracket(cursor, depth)?);
         } else {
-            steps.push(dotted(cursor)?);
+            steps.push(parse_dotted(cursor)?);
         }
         return Ok(true);
     }
     if cursor.eat(".") {
         // `.['name']` and `.[0]` are written by many, and taken.
         if cursor.peek() == Some('[') {
-            steps.push(bracket(cursor, depth)?);
+            steps.push(parse_bracket(cursor, depth)?);
         } else {
-            steps.push(dotted(cursor)?);
+            steps.push(parse_dotted(cursor)?);
         }
         return Ok(true);
     }
     if cursor.peek() == Some('[') {
-        steps.push(bracket(cursor, depth)?);
+        steps.push(parse_bracket(cursor, depth)?);
         return Ok(true);
     }
     Ok(false)
@@ -93,39 +97,39 @@ fn is_name(c: char) -> bool {
         )
 }
 
-fn dotted(cursor: &mut Cursor<'_>) -> Result<Step, Unreadable> {
+fn parse_dotted(cursor: &mut Cursor<'_>) -> Result<QueryStep, SyntaxError> {
     let before = cursor.clone();
     let name = cursor.take_while(is_name);
     if cursor.eat("()") {
-        return Function::named(name)
-            .map(Step::Apply)
-            .ok_or_else(|| Unreadable::new(format!("paths have no function '{name}()'")));
+        return PathFunction::from_name(name)
+            .map(QueryStep::Apply)
+            .ok_or_else(|| SyntaxError::new(format!("paths have no function '{name}()'")));
     }
     match name {
         "" => {
             Err(before
                 .unexpected("a name (in brackets and quotes if it has blanks or signs in it)"))
         }
-        "*" => Ok(Step::Any),
-        name => Ok(Step::Name(name.to_owned())),
+        "*" => Ok(QueryStep::Any),
+        name => Ok(QueryStep::Name(name.to_owned())),
     }
 }
 
-fn bracket(cursor: &mut Cursor<'_>, depth: usize) -> Result<Step, Unreadable> {
+fn parse_bracket(cursor: &mut Cursor<'_>, depth: usize) -> Result<QueryStep, SyntaxError> {
     cursor.expect("[")?;
     cursor.skip_blanks();
     let step = match cursor.peek() {
         Some('*') => {
             cursor.eat("*");
-            Step::Any
+            QueryStep::Any
         }
         Some('?') => {
             cursor.eat("?");
-            Step::Filter(Filter::read(cursor, depth)?)
+            QueryStep::Filter(Filter::read(cursor, depth)?)
         }
-        Some('\'' | '"') => names(cursor)?,
-        Some('(') => from_the_end(cursor)?,
-        _ => numbers(cursor)?,
+        Some('\'' | '"') => parse_names(cursor)?,
+        Some('(') => parse_length_index(cursor)?,
+        _ => parse_indexes(cursor)?,
     };
     cursor.skip_blanks();
     cursor.expect("]")?;
@@ -133,7 +137,7 @@ fn bracket(cursor: &mut Cursor<'_>, depth: usize) -> Result<Step, Unreadable> {
 }
 
 /// `(@.length-1)`, the one script of the first JSONPath that lives on: `-1`.
-fn from_the_end(cursor: &mut Cursor<'_>) -> Result<Step, Unreadable> {
+fn parse_length_index(cursor: &mut Cursor<'_>) -> Result<QueryStep, SyntaxError> {
     cursor.expect("(@.length")?;
     cursor.eat("()");
     cursor.skip_blanks();
@@ -145,10 +149,10 @@ fn from_the_end(cursor: &mut Cursor<'_>) -> Result<Step, Unreadable> {
     if back < 1 {
         return Err(before.unexpected("1 or more"));
     }
-    Ok(Step::Index(-back))
+    Ok(QueryStep::Index(-back))
 }
 
-fn names(cursor: &mut Cursor<'_>) -> Result<Step, Unreadable> {
+fn parse_names(cursor: &mut Cursor<'_>) -> Result<QueryStep, SyntaxError> {
     let mut names = Vec::new();
     loop {
         cursor.skip_blanks();
@@ -156,17 +160,17 @@ fn names(cursor: &mut Cursor<'_>) -> Result<Step, Unreadable> {
             Some(quote @ ('\'' | '"')) => quote,
             _ => return Err(cursor.unexpected("a name in quotes")),
         };
-        names.push(unescaped(cursor.quoted(quote)?, quote)?);
+        names.push(unescape(cursor.quoted(quote)?, quote)?);
         cursor.skip_blanks();
         if !cursor.eat(",") {
             break;
         }
     }
     Ok(match names.pop() {
-        Some(name) if names.is_empty() => Step::Name(name),
+        Some(name) if names.is_empty() => QueryStep::Name(name),
         last => {
             names.extend(last);
-            Step::Names(names)
+            QueryStep::Names(names)
         }
     })
 }
@@ -174,7 +178,7 @@ fn names(cursor: &mut Cursor<'_>) -> Result<Step, Unreadable> {
 /// A text in quotes without its escapes: `\\`, `\uXXXX` and the quote itself.
 /// Any other backslash stands for itself, as AWS has it: `'a\"b'` is four
 /// characters and means the name with the backslash.
-pub(super) fn unescaped(raw: &str, quote: char) -> Result<String, Unreadable> {
+pub(super) fn unescape(raw: &str, quote: char) -> Result<String, SyntaxError> {
     let mut text = String::with_capacity(raw.len());
     let mut rest = Cursor::new(raw);
     while let Some(c) = rest.take() {
@@ -194,7 +198,7 @@ pub(super) fn unescaped(raw: &str, quote: char) -> Result<String, Unreadable> {
     Ok(text)
 }
 
-fn unicode_escape(rest: &mut Cursor<'_>) -> Result<char, Unreadable> {
+fn unicode_escape(rest: &mut Cursor<'_>) -> Result<char, SyntaxError> {
     let before = rest.clone();
     let unit = code_unit(rest)?;
     let paired = if (0xD800..0xDC00).contains(&unit) && rest.eat("\\") {
@@ -209,7 +213,7 @@ fn unicode_escape(rest: &mut Cursor<'_>) -> Result<char, Unreadable> {
     }
 }
 
-fn code_unit(rest: &mut Cursor<'_>) -> Result<u16, Unreadable> {
+fn code_unit(rest: &mut Cursor<'_>) -> Result<u16, SyntaxError> {
     let before = rest.clone();
     rest.expect("u")?;
     let digits = rest.rest().get(..4).unwrap_or_default();
@@ -219,10 +223,10 @@ fn code_unit(rest: &mut Cursor<'_>) -> Result<u16, Unreadable> {
 }
 
 /// `3`, `0, 2` or a slice.
-fn numbers(cursor: &mut Cursor<'_>) -> Result<Step, Unreadable> {
-    let first = bound(cursor)?;
+fn parse_indexes(cursor: &mut Cursor<'_>) -> Result<QueryStep, SyntaxError> {
+    let first = parse_bound(cursor)?;
     if cursor.peek() == Some(':') {
-        return slice(cursor, first);
+        return parse_slice(cursor, first);
     }
     let Some(first) = first else {
         return Err(cursor.unexpected("an index, a slice, '*', a filter or a name in quotes"));
@@ -234,19 +238,19 @@ fn numbers(cursor: &mut Cursor<'_>) -> Result<Step, Unreadable> {
         cursor.skip_blanks();
     }
     Ok(if indexes.len() == 1 {
-        Step::Index(first)
+        QueryStep::Index(first)
     } else {
-        Step::Indexes(indexes)
+        QueryStep::Indexes(indexes)
     })
 }
 
-fn slice(cursor: &mut Cursor<'_>, from: Option<i64>) -> Result<Step, Unreadable> {
+fn parse_slice(cursor: &mut Cursor<'_>, from: Option<i64>) -> Result<QueryStep, SyntaxError> {
     cursor.expect(":")?;
-    let to = bound(cursor)?;
+    let to = parse_bound(cursor)?;
     let mut step = 1;
     if cursor.eat(":") {
         let before = cursor.clone();
-        step = match bound(cursor)? {
+        step = match parse_bound(cursor)? {
             None => 1,
             Some(step) => usize::try_from(step)
                 .ok()
@@ -254,11 +258,11 @@ fn slice(cursor: &mut Cursor<'_>, from: Option<i64>) -> Result<Step, Unreadable>
                 .ok_or_else(|| before.unexpected("a step of 1 or more"))?,
         };
     }
-    Ok(Step::Slice(Slice { from, to, step }))
+    Ok(QueryStep::Slice(SliceBounds { from, to, step }))
 }
 
 /// An integer, if there is one.
-fn bound(cursor: &mut Cursor<'_>) -> Result<Option<i64>, Unreadable> {
+fn parse_bound(cursor: &mut Cursor<'_>) -> Result<Option<i64>, SyntaxError> {
     cursor.skip_blanks();
     let bound = match cursor.peek() {
         Some('-' | '0'..='9') => Some(cursor.integer()?),

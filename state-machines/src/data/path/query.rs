@@ -4,14 +4,14 @@ use super::filter::Filter;
 
 /// A path without the text it came from.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Query {
-    pub(super) root: Root,
-    pub(super) steps: Vec<Step>,
+pub(super) struct PathQuery {
+    pub(super) root: PathRoot,
+    pub(super) steps: Vec<QueryStep>,
 }
 
 /// What a path begins with.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Root {
+pub(super) enum PathRoot {
     /// `$`
     Input,
     /// `$$`
@@ -24,7 +24,7 @@ pub(super) enum Root {
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum QueryStep {
     /// `.name`, `['name']`
     Name(String),
     /// `['a', 'b']`: at the end of a path an object with those fields, in the
@@ -35,7 +35,7 @@ pub(super) enum Step {
     /// `[0, 2]`
     Indexes(Vec<i64>),
     /// `[1:3]`
-    Slice(Slice),
+    Slice(SliceBounds),
     /// `*`
     Any,
     /// `..`: what follows is looked for at every depth.
@@ -43,12 +43,12 @@ pub(super) enum Step {
     /// `[?(…)]`
     Filter(Filter),
     /// `.length()` and the like, at the end of a path.
-    Apply(Function),
+    Apply(PathFunction),
 }
 
 /// The bounds of a slice, as they were written.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Slice {
+pub(super) struct SliceBounds {
     pub(super) from: Option<i64>,
     pub(super) to: Option<i64>,
     pub(super) step: usize,
@@ -56,7 +56,7 @@ pub(super) struct Slice {
 
 /// A function at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Function {
+pub(super) enum PathFunction {
     Length,
     Min,
     Max,
@@ -68,8 +68,8 @@ pub(super) enum Function {
     Keys,
 }
 
-impl Function {
-    pub(super) fn named(name: &str) -> Option<Self> {
+impl PathFunction {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "length" | "size" => Self::Length,
             "min" => Self::Min,
@@ -85,33 +85,33 @@ impl Function {
     }
 }
 
-impl Query {
+impl PathQuery {
     /// Whether it finds one value or none. Any other path finds an array,
     /// which may be empty.
     pub(super) fn is_definite(&self) -> bool {
         self.steps.iter().enumerate().all(|(at, step)| match step {
-            Step::Name(_) | Step::Index(_) => true,
+            QueryStep::Name(_) | QueryStep::Index(_) => true,
             // Fields that are named together at the end are merged into one object.
-            Step::Names(_) => at + 1 == self.steps.len(),
-            Step::Apply(_) => true,
+            QueryStep::Names(_) => at + 1 == self.steps.len(),
+            QueryStep::Apply(_) => true,
             _ => false,
-        }) || matches!(self.steps.last(), Some(Step::Apply(_)))
+        }) || matches!(self.steps.last(), Some(QueryStep::Apply(_)))
     }
 
     /// Whether it names exactly one place that a value could be put at.
     pub(super) fn is_reference(&self) -> bool {
         self.steps
             .iter()
-            .all(|step| matches!(step, Step::Name(_) | Step::Index(0..)))
+            .all(|step| matches!(step, QueryStep::Name(_) | QueryStep::Index(0..)))
     }
 
     /// The variables it reads, those in its filters too.
     pub(super) fn variables<'q>(&'q self, into: &mut Vec<&'q str>) {
-        if let Root::Variable(name) = &self.root {
+        if let PathRoot::Variable(name) = &self.root {
             into.push(name);
         }
         for step in &self.steps {
-            if let Step::Filter(filter) = step {
+            if let QueryStep::Filter(filter) = step {
                 filter.variables(into);
             }
         }

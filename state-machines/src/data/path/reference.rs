@@ -3,19 +3,19 @@
 use serde_json::{Map, Value};
 
 use super::parse;
-use super::query::{Root, Step};
+use super::query::{PathRoot, QueryStep};
 use crate::data::cursor::Cursor;
-use crate::data::{Fault, Unreadable, errors, shown};
+use crate::data::{EvaluationFault, SyntaxError, errors, shorten_json};
 
 /// A path that names exactly one place in the input: `$.a.b[0]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferencePath {
     text: String,
-    places: Vec<Place>,
+    places: Vec<PathSegment>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Place {
+enum PathSegment {
     Field(String),
     Item(usize),
 }
@@ -23,29 +23,29 @@ enum Place {
 impl ReferencePath {
     /// Reads a reference path. The context object and variables are no places
     /// to put something at.
-    pub fn parse(text: &str) -> Result<Self, Unreadable> {
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let mut cursor = Cursor::new(text.trim());
-        let query = parse::query(&mut cursor, 0)?;
+        let query = parse::parse_query(&mut cursor, 0)?;
         if !cursor.at_end() {
             return Err(cursor.unexpected("'.', '[' or the end of the path"));
         }
-        if query.root != Root::Input {
-            return Err(Unreadable::new(format!(
+        if query.root != PathRoot::Input {
+            return Err(SyntaxError::new(format!(
                 "'{text}' does not lead into the input: a reference path begins with '$.' or '$['"
             )));
         }
         let place = |step| match step {
-            Step::Name(name) => Some(Place::Field(name)),
-            Step::Index(index) => usize::try_from(index).ok().map(Place::Item),
+            QueryStep::Name(name) => Some(PathSegment::Field(name)),
+            QueryStep::Index(index) => usize::try_from(index).ok().map(PathSegment::Item),
             _ => None,
         };
-        let places: Option<Vec<Place>> = query.steps.into_iter().map(place).collect();
+        let places: Option<Vec<PathSegment>> = query.steps.into_iter().map(place).collect();
         match places {
             Some(places) => Ok(Self {
                 text: text.to_owned(),
                 places,
             }),
-            None => Err(Unreadable::new(format!(
+            None => Err(SyntaxError::new(format!(
                 "'{text}' can mean several places: a reference path has only names and indexes"
             ))),
         }
@@ -62,23 +62,23 @@ impl ReferencePath {
     /// Missing fields become objects. Nothing that is there is thrown away to
     /// make room: a path through a text, a number or `null`, and an index that
     /// an array does not have, are a `States.ResultPathMatchFailure`.
-    pub fn put(&self, mut document: Value, value: Value) -> Result<Value, Fault> {
+    pub fn insert(&self, mut document: Value, value: Value) -> Result<Value, EvaluationFault> {
         let mut target = &mut document;
         for place in &self.places {
             let found = match (place, target) {
-                (Place::Field(name), Value::Object(fields)) => Some(
+                (PathSegment::Field(name), Value::Object(fields)) => Some(
                     fields
                         .entry(name.as_str())
                         // A mark that cannot stay: the next place makes an
                         // object of it, or the value replaces it.
                         .or_insert_with(|| Value::Object(Map::new())),
                 ),
-                (Place::Item(index), Value::Array(items)) => items.get_mut(*index),
+                (PathSegment::Item(index), Value::Array(items)) => items.get_mut(*index),
                 _ => None,
             };
             target = match found {
                 Some(found) => found,
-                None => return Err(self.no_room(place)),
+                None => return Err(self.no_place_fault(place)),
             };
         }
         *target = value;
@@ -91,17 +91,19 @@ impl ReferencePath {
         self.places
             .iter()
             .try_fold(document, |value, place| match place {
-                Place::Field(name) => value.get(name),
-                Place::Item(index) => value.get(index),
+                PathSegment::Field(name) => value.get(name),
+                PathSegment::Item(index) => value.get(index),
             })
     }
 
-    fn no_room(&self, place: &Place) -> Fault {
+    fn no_place_fault(&self, place: &PathSegment) -> EvaluationFault {
         let what = match place {
-            Place::Field(name) => format!("the field {}", shown(&Value::String(name.clone()))),
-            Place::Item(index) => format!("the item {index}"),
+            PathSegment::Field(name) => {
+                format!("the field {}", shorten_json(&Value::String(name.clone())))
+            }
+            PathSegment::Item(index) => format!("the item {index}"),
         };
-        Fault::new(
+        EvaluationFault::new(
             errors::RESULT_PATH_MATCH_FAILURE,
             format!(
                 "nothing can be put at '{}': there is no place for {what}",

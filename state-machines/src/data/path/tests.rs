@@ -337,7 +337,7 @@ fn results_are_put_in_their_place() {
     ];
     for (path, document, expected) in cases {
         let reference = ReferencePath::parse(path).unwrap();
-        let put = reference.put(document.clone(), json!("new"));
+        let put = reference.insert(document.clone(), json!("new"));
         match expected {
             Some(expected) => {
                 let put = put.unwrap_or_else(|fault| panic!("{path} in {document}: {fault}"));

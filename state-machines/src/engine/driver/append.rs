@@ -33,8 +33,8 @@ impl ExecutionDriver {
                     );
                     return None;
                 }
-                Err(AppendError::InvalidRecord(unfit)) => {
-                    self.reject_step(unfit.to_string()).await;
+                Err(AppendError::InvalidRecord(invalid)) => {
+                    self.reject_step(invalid.to_string()).await;
                     return None;
                 }
                 Err(error) => {
@@ -60,11 +60,11 @@ impl ExecutionDriver {
         );
         self.shared.record_rejected_step(&lease.id, why);
         let now = self.shared.clock.now_ms();
-        let over = self
+        let released = self
             .shared
             .store
             .renew_leases(std::slice::from_ref(lease), now);
         // If this fails, the lease expires later by itself.
-        let _ = over.await;
+        let _ = released.await;
     }
 }

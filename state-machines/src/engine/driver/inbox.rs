@@ -16,9 +16,9 @@ impl ExecutionDriver {
             .unread_messages(std::slice::from_ref(&self.held.lease))
             .await
         {
-            Ok(mail) => {
-                for mail in mail {
-                    self.read_messages(mail.messages);
+            Ok(unread) => {
+                for unread in unread {
+                    self.read_messages(unread.messages);
                 }
             }
             Err(error) => {
@@ -28,8 +28,8 @@ impl ExecutionDriver {
         }
     }
 
-    pub(super) fn read_messages(&mut self, mail: Vec<store::StoredMessage>) {
-        for message in mail {
+    pub(super) fn read_messages(&mut self, messages: Vec<store::StoredMessage>) {
+        for message in messages {
             if message.number <= self.messages_read {
                 continue;
             }

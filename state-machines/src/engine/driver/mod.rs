@@ -58,7 +58,7 @@ pub(super) struct ExecutionDriver {
     children: Children,
     report_sender: mpsc::Sender<TaskReport>,
     reports: mpsc::Receiver<TaskReport>,
-    _slot: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// What the driver does next.
@@ -80,7 +80,7 @@ impl ExecutionDriver {
         shared: Arc<Shared>,
         held: Arc<HeldExecution>,
         journal: Journal,
-        slot: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Self {
         let (report_sender, reports) = mpsc::channel(REPORTS);
         let parent_check_at_ms = next_parent_check_ms(&journal.execution, shared.clock.now_ms());
@@ -97,7 +97,7 @@ impl ExecutionDriver {
             children: Children::new(parent_check_at_ms),
             report_sender,
             reports,
-            _slot: slot,
+            _permit: permit,
         }
     }
 
@@ -112,15 +112,19 @@ impl ExecutionDriver {
     }
 
     /// Resumes an execution that was loaded from the store.
-    pub(super) async fn resume(mut self, effects: Vec<Effect>, mail: Vec<store::StoredMessage>) {
+    pub(super) async fn resume(
+        mut self,
+        effects: Vec<Effect>,
+        messages: Vec<store::StoredMessage>,
+    ) {
         self.check_parent().await;
-        self.run(effects, mail).await;
+        self.run(effects, messages).await;
     }
 
     /// Drives the execution until it ends, parks, or loses its lease.
-    pub(super) async fn run(mut self, effects: Vec<Effect>, mail: Vec<store::StoredMessage>) {
+    pub(super) async fn run(mut self, effects: Vec<Effect>, messages: Vec<store::StoredMessage>) {
         self.execute_effects(effects);
-        self.read_messages(mail);
+        self.read_messages(messages);
         let mut stopping = self.shared.stopping.subscribe();
         loop {
             match self.wait_for_work(&mut stopping).await {
@@ -186,7 +190,7 @@ impl ExecutionDriver {
             .iter()
             .any(|effect| matches!(effect, Effect::RunTask(_)));
         self.track_timers(&effects);
-        let then = match () {
+        let lease_action = match () {
             () if is_ended => LeaseAction::Park { wake_at_ms: None },
             () if is_leaving => LeaseAction::Park {
                 wake_at_ms: Some(now),
@@ -194,18 +198,20 @@ impl ExecutionDriver {
             () if has_work => LeaseAction::Keep,
             () => self.decide_lease(now),
         };
-        let stays = match then {
+        let after = match lease_action {
             LeaseAction::Keep => AfterStep::Keep,
             LeaseAction::Park { .. } => AfterStep::Release,
         };
         if batch.entries.is_empty()
-            && stays == AfterStep::Keep
+            && after == AfterStep::Keep
             && self.journal.last_message_read == self.messages_committed
         {
             self.abandon_children().await;
-            return stays;
+            return after;
         }
-        let step = self.journal.to_step(batch, self.held.lease.clone(), then);
+        let step = self
+            .journal
+            .to_step(batch, self.held.lease.clone(), lease_action);
         let Some(appended) = self.append_step(step).await else {
             if is_ended {
                 self.end_children_if_ended().await;
@@ -217,14 +223,14 @@ impl ExecutionDriver {
             true => self.end_children().await,
             false => self.abandon_children().await,
         }
-        if stays == AfterStep::Keep {
+        if after == AfterStep::Keep {
             if appended.waiting > 0 {
                 self.held.notify_message();
             }
             self.execute_effects(effects);
         }
         self.shared.change_notifier.notify(&self.held.lease.id);
-        stays
+        after
     }
 
     /// Applies pending events. If the evaluation panics, the state in memory is
@@ -255,11 +261,11 @@ impl ExecutionDriver {
 
     /// Decides whether the execution stays in memory, or when the store wakes it.
     fn decide_lease(&self, now: i64) -> LeaseAction {
-        let listens = self.callbacks.values().any(|task| task.heartbeat.is_some());
+        let awaits_heartbeats = self.callbacks.values().any(|task| task.heartbeat.is_some());
         let next = self.next_time();
         let soon = now.saturating_add(self.shared.settings.park_after_ms);
         let is_busy = !self.running.is_empty()
-            || listens
+            || awaits_heartbeats
             || !self.due.is_empty()
             || self.children.has_checks_due();
         if is_busy || next.is_some_and(|next| next <= soon) {
@@ -276,11 +282,11 @@ impl ExecutionDriver {
         }
         let clock = Arc::clone(&self.shared.clock);
         let until = clock.now_ms().saturating_add(self.shared.settings.grace_ms);
-        let mut over = std::pin::pin!(clock.sleep_until(until));
+        let mut grace_over = std::pin::pin!(clock.sleep_until(until));
         while !self.running.is_empty() {
             tokio::select! {
                 Some(report) = self.reports.recv() => self.accept_report(report),
-                () = &mut over => break,
+                () = &mut grace_over => break,
             }
         }
         self.run_step(true).await;

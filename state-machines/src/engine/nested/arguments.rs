@@ -126,7 +126,12 @@ mod tests {
         assert_eq!(read(json!({"a": 1})).unwrap(), json!({"a": 1}));
         assert_eq!(read(json!("{\"a\": 1}")).unwrap(), json!({"a": 1}));
         assert_eq!(read(json!(null)).unwrap(), json!({}));
-        assert!(read(json!("{")).unwrap_err().cause.contains("not valid JSON"));
+        assert!(
+            read(json!("{"))
+                .unwrap_err()
+                .cause
+                .contains("not valid JSON")
+        );
         let name = json!({"StateMachineArn": "w", "Name": 3});
         assert!(StartArguments::parse(&name).is_err());
     }

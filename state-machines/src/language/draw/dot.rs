@@ -1,42 +1,42 @@
-//! Graphviz's DOT.
+//! Drawings in Graphviz DOT.
 
 use std::fmt::Write;
 
 use super::Mark;
-use super::sketch::{Arrow, Node, Sketch, Target, Way};
+use super::sketch::{Arrow, ArrowKind, ArrowTarget, Sketch, SketchNode};
 
 pub(super) fn draw(sketch: &Sketch) -> String {
     let mut out = String::from("digraph machine {\n");
-    line(&mut out, 1, "rankdir=TB;");
-    line(&mut out, 1, "graph [fontname=\"Helvetica\", fontsize=12];");
-    line(&mut out, 1, "node [fontname=\"Helvetica\", shape=box];");
-    line(&mut out, 1, "edge [fontname=\"Helvetica\", fontsize=10];");
-    line(
+    push_line(&mut out, 1, "rankdir=TB;");
+    push_line(&mut out, 1, "graph [fontname=\"Helvetica\", fontsize=12];");
+    push_line(&mut out, 1, "node [fontname=\"Helvetica\", shape=box];");
+    push_line(&mut out, 1, "edge [fontname=\"Helvetica\", fontsize=10];");
+    push_line(
         &mut out,
         1,
         "b0 [label=\"\", shape=circle, style=filled, fillcolor=black, width=0.15];",
     );
-    machine(&mut out, sketch, 1);
-    arrows(&mut out, sketch, "b0", "");
+    draw_machine(&mut out, sketch, 1);
+    draw_arrows(&mut out, sketch, "b0", "");
     out.push_str("}\n");
     out
 }
 
-fn line(out: &mut String, depth: usize, text: &str) {
-    // Writing to a string does not fail.
+fn push_line(out: &mut String, depth: usize, text: &str) {
+    // Writing to a string cannot fail.
     let _ = writeln!(out, "{}{text}", "    ".repeat(depth));
 }
 
-/// The nodes of a machine, with the machines within them as clusters.
-fn machine(out: &mut String, sketch: &Sketch, depth: usize) {
+/// Draws the nodes of a machine, with nested machines as clusters.
+fn draw_machine(out: &mut String, sketch: &Sketch, depth: usize) {
     for node in &sketch.nodes {
-        line(out, depth, &format!("s{} [{}];", node.id, attributes(node)));
+        push_line(out, depth, &format!("s{} [{}];", node.id, attributes(node)));
         for inner in &node.inner {
-            line(out, depth, &format!("subgraph cluster_{} {{", inner.number));
-            let title = format!("label={};", quoted(&inner.title));
-            line(out, depth + 1, &title);
-            machine(out, inner, depth + 1);
-            line(out, depth, "}");
+            push_line(out, depth, &format!("subgraph cluster_{} {{", inner.number));
+            let title = format!("label={};", quote(&inner.title));
+            push_line(out, depth + 1, &title);
+            draw_machine(out, inner, depth + 1);
+            push_line(out, depth, "}");
         }
     }
     if sketch.has_end() {
@@ -44,12 +44,12 @@ fn machine(out: &mut String, sketch: &Sketch, depth: usize) {
             "e{} [label=\"\", shape=doublecircle, width=0.15];",
             sketch.number
         );
-        line(out, depth, &end);
+        push_line(out, depth, &end);
     }
 }
 
-/// The arrows of a machine and those within it.
-fn arrows(out: &mut String, sketch: &Sketch, from: &str, entry: &str) {
+/// Draws the arrows of a machine and of its nested machines.
+fn draw_arrows(out: &mut String, sketch: &Sketch, from: &str, entry: &str) {
     for arrow in &sketch.entry {
         draw_arrow(out, sketch, from, entry, arrow);
     }
@@ -57,25 +57,25 @@ fn arrows(out: &mut String, sketch: &Sketch, from: &str, entry: &str) {
         let from = format!("s{}", node.id);
         for arrow in &node.arrows {
             let style = match arrow.way {
-                Way::Catch => "style=dashed",
-                Way::Onward | Way::Choice => "",
+                ArrowKind::Catch => "style=dashed",
+                ArrowKind::Onward | ArrowKind::Choice => "",
             };
             draw_arrow(out, sketch, &from, style, arrow);
         }
         for inner in &node.inner {
-            arrows(out, inner, &from, "style=bold");
+            draw_arrows(out, inner, &from, "style=bold");
         }
     }
 }
 
 fn draw_arrow(out: &mut String, sketch: &Sketch, from: &str, style: &str, arrow: &Arrow) {
     let to = match arrow.to {
-        Target::Node(id) => format!("s{id}"),
-        Target::End => format!("e{}", sketch.number),
+        ArrowTarget::Node(id) => format!("s{id}"),
+        ArrowTarget::End => format!("e{}", sketch.number),
     };
     let mut attributes = Vec::new();
     if !arrow.label.is_empty() {
-        attributes.push(format!("label={}", quoted(&arrow.label)));
+        attributes.push(format!("label={}", quote(&arrow.label)));
     }
     if !style.is_empty() {
         attributes.push(style.to_owned());
@@ -85,11 +85,11 @@ fn draw_arrow(out: &mut String, sketch: &Sketch, from: &str, style: &str, arrow:
     } else {
         format!(" [{}]", attributes.join(", "))
     };
-    line(out, 1, &format!("{from} -> {to}{attributes};"));
+    push_line(out, 1, &format!("{from} -> {to}{attributes};"));
 }
 
-fn attributes(node: &Node) -> String {
-    let mut attributes = vec![format!("label={}", quoted(&node.name))];
+fn attributes(node: &SketchNode) -> String {
+    let mut attributes = vec![format!("label={}", quote(&node.name))];
     let shape = match node.kind {
         "Choice" => "shape=diamond",
         "Wait" => "shape=hexagon",
@@ -115,9 +115,8 @@ fn attributes(node: &Node) -> String {
     attributes.join(", ")
 }
 
-/// A text between quotes, in which a backslash would begin an escape, and an
-/// ampersand an entity.
-fn quoted(text: &str) -> String {
+/// Quotes a text and escapes quotes, backslashes and ampersands.
+fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
@@ -139,8 +138,8 @@ mod tests {
 
     #[test]
     fn labels_cannot_end_early() {
-        assert_eq!(quoted("a \"b\" \\N\nc\u{0}"), r#""a \"b\" \\N\nc""#);
-        assert_eq!(quoted("&lt; a&b"), "\"&amp;lt; a&amp;b\"");
-        assert_eq!(quoted("größer {<東京>}"), "\"größer {<東京>}\"");
+        assert_eq!(quote("a \"b\" \\N\nc\u{0}"), r#""a \"b\" \\N\nc""#);
+        assert_eq!(quote("&lt; a&b"), "\"&amp;lt; a&amp;b\"");
+        assert_eq!(quote("größer {<東京>}"), "\"größer {<東京>}\"");
     }
 }

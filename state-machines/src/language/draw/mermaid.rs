@@ -1,46 +1,46 @@
-//! Mermaid flowcharts.
+//! Drawings as Mermaid flowcharts.
 
 use std::fmt::Write;
 
 use super::Mark;
-use super::sketch::{Arrow, Node, Sketch, Target, Way};
+use super::sketch::{Arrow, ArrowKind, ArrowTarget, Sketch, SketchNode};
 
 pub(super) fn draw(sketch: &Sketch) -> String {
     let mut out = String::from("flowchart TD\n");
-    line(&mut out, 1, "b0(( ))");
-    machine(&mut out, sketch, 1);
-    arrows(&mut out, sketch, "b0", "-->");
-    classes(&mut out, sketch);
+    push_line(&mut out, 1, "b0(( ))");
+    draw_machine(&mut out, sketch, 1);
+    draw_arrows(&mut out, sketch, "b0", "-->");
+    draw_classes(&mut out, sketch);
     out
 }
 
-fn line(out: &mut String, depth: usize, text: &str) {
-    // Writing to a string does not fail.
+fn push_line(out: &mut String, depth: usize, text: &str) {
+    // Writing to a string cannot fail.
     let _ = writeln!(out, "{}{text}", "    ".repeat(depth));
 }
 
-/// The nodes of a machine, with the machines within them as subgraphs.
-fn machine(out: &mut String, sketch: &Sketch, depth: usize) {
+/// Draws the nodes of a machine, with nested machines as subgraphs.
+fn draw_machine(out: &mut String, sketch: &Sketch, depth: usize) {
     for node in &sketch.nodes {
-        line(out, depth, &format!("s{}{}", node.id, shape(node)));
+        push_line(out, depth, &format!("s{}{}", node.id, shape(node)));
         for inner in &node.inner {
             let title = escape(&inner.title);
-            line(
+            push_line(
                 out,
                 depth,
                 &format!("subgraph m{}[\"{title}\"]", inner.number),
             );
-            machine(out, inner, depth + 1);
-            line(out, depth, "end");
+            draw_machine(out, inner, depth + 1);
+            push_line(out, depth, "end");
         }
     }
     if sketch.has_end() {
-        line(out, depth, &format!("e{}((( )))", sketch.number));
+        push_line(out, depth, &format!("e{}((( )))", sketch.number));
     }
 }
 
-/// The arrows of a machine and those within it.
-fn arrows(out: &mut String, sketch: &Sketch, from: &str, entry: &str) {
+/// Draws the arrows of a machine and of its nested machines.
+fn draw_arrows(out: &mut String, sketch: &Sketch, from: &str, entry: &str) {
     for arrow in &sketch.entry {
         draw_arrow(out, sketch, from, entry, arrow);
     }
@@ -48,31 +48,31 @@ fn arrows(out: &mut String, sketch: &Sketch, from: &str, entry: &str) {
         let from = format!("s{}", node.id);
         for arrow in &node.arrows {
             let line = match arrow.way {
-                Way::Catch => "-.->",
-                Way::Onward | Way::Choice => "-->",
+                ArrowKind::Catch => "-.->",
+                ArrowKind::Onward | ArrowKind::Choice => "-->",
             };
             draw_arrow(out, sketch, &from, line, arrow);
         }
         for inner in &node.inner {
-            arrows(out, inner, &from, "==>");
+            draw_arrows(out, inner, &from, "==>");
         }
     }
 }
 
 fn draw_arrow(out: &mut String, sketch: &Sketch, from: &str, style: &str, arrow: &Arrow) {
     let to = match arrow.to {
-        Target::Node(id) => format!("s{id}"),
-        Target::End => format!("e{}", sketch.number),
+        ArrowTarget::Node(id) => format!("s{id}"),
+        ArrowTarget::End => format!("e{}", sketch.number),
     };
     let label = if arrow.label.is_empty() {
         String::new()
     } else {
         format!("|\"{}\"|", escape(&arrow.label))
     };
-    line(out, 1, &format!("{from} {style}{label} {to}"));
+    push_line(out, 1, &format!("{from} {style}{label} {to}"));
 }
 
-fn shape(node: &Node) -> String {
+fn shape(node: &SketchNode) -> String {
     let name = escape(&node.name);
     match node.kind {
         "Choice" => format!("{{\"{name}\"}}"),
@@ -84,8 +84,8 @@ fn shape(node: &Node) -> String {
     }
 }
 
-/// The marks, as classes with a colour; only those that are used.
-fn classes(out: &mut String, sketch: &Sketch) {
+/// Defines a class with colours for each mark in use.
+fn draw_classes(out: &mut String, sketch: &Sketch) {
     let nodes = sketch.all_nodes();
     for mark in Mark::ALL {
         let marked: Vec<String> = nodes
@@ -103,14 +103,14 @@ fn classes(out: &mut String, sketch: &Sketch) {
             Mark::Done => "fill:#d5f0d5,stroke:#2e7d32,color:#000",
         };
         let name = mark.as_str();
-        line(out, 1, &format!("classDef {name} {colours}"));
-        line(out, 1, &format!("class {} {name}", marked.join(",")));
+        push_line(out, 1, &format!("classDef {name} {colours}"));
+        push_line(out, 1, &format!("class {} {name}", marked.join(",")));
     }
 }
 
-/// A label between quotes. Mermaid reads entity codes between `#` and `;`, and
-/// takes some texts for Markdown, formulas (`$$x$$`) or icons (`fa:fa-car`), so
-/// only what is surely plain stays as it is.
+/// Escapes a label. Mermaid reads entity codes between `#` and `;`, and interprets
+/// some texts as Markdown, formulas (`$$x$$`) or icons (`fa:fa-car`), so every
+/// character that is not known to be safe is escaped.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     let mut before = None;
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_cannot_be_taken_for_syntax() {
+    fn labels_are_escaped() {
         assert_eq!(escape("Copy slice"), "Copy slice");
         assert_eq!(
             escape("say \"hi\"; #1 [a] {b} <c> | `d`"),

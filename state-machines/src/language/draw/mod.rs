@@ -1,8 +1,8 @@
 //! Drawings of a definition: [`mermaid`] and [`dot`] for documents, [`text`]
 //! for a terminal, [`svg`] for a page.
 //!
-//! The same definition and marks always give the same drawing. Names may hold
-//! anything; what would be taken for syntax is escaped.
+//! The same definition and marks always give the same drawing. Names may contain
+//! any character; syntax of the output format is escaped.
 
 mod dot;
 mod mermaid;
@@ -15,34 +15,33 @@ use std::collections::BTreeSet;
 use super::model::{Definition, Machine, State};
 use sketch::Sketch;
 
-/// What a drawing tells besides the definition: where an execution stands, and
-/// what is left out.
+/// What a drawing shows besides the definition: the progress of an execution, and
+/// which states are folded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks {
     /// The states that an execution is in.
     pub current: BTreeSet<String>,
-    /// The states that it has left.
+    /// The states that the execution has left.
     pub done: BTreeSet<String>,
     /// The states that failed.
     pub failed: BTreeSet<String>,
     /// The states that the execution was in when it was stopped.
     pub stopped: BTreeSet<String>,
-    /// The states that are not drawn: arrows go through them, with their names
-    /// on the arrows. One that is current, failed or stopped is drawn all the
-    /// same.
+    /// The states that are not drawn: their names become labels of the arrows that
+    /// pass through them. Current, failed and stopped states are always drawn.
     pub folded: BTreeSet<String>,
 }
 
-/// How a state is marked.
+/// The mark of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// An execution is in it.
+    /// The execution is in it.
     Current,
     /// It failed.
     Failed,
-    /// It neither failed nor was it left: the execution was stopped there.
+    /// The execution was stopped in it.
     Stopped,
-    /// An execution has left it.
+    /// The execution has left it.
     Done,
 }
 
@@ -62,7 +61,7 @@ impl Mark {
 }
 
 impl Marks {
-    /// Folds the states that a rule picks, beside those that are folded.
+    /// Folds the states that `fold` selects, in addition to those already folded.
     #[must_use]
     pub fn folding(mut self, definition: &Definition, fold: impl Fn(&State) -> bool) -> Self {
         self.fold_in(definition.machine(), &fold);
@@ -80,9 +79,9 @@ impl Marks {
         }
     }
 
-    /// How a state is marked. One that is run again has been left before: that
+    /// The mark of a state. One that is run again has been left before: that
     /// it is current counts more.
-    pub fn of(&self, name: &str) -> Option<Mark> {
+    pub fn find(&self, name: &str) -> Option<Mark> {
         if self.current.contains(name) {
             Some(Mark::Current)
         } else if self.failed.contains(name) {
@@ -99,22 +98,22 @@ impl Marks {
 
 /// A [Mermaid](https://mermaid.js.org) flowchart.
 pub fn mermaid(definition: &Definition, marks: &Marks) -> String {
-    mermaid::draw(&Sketch::of(definition, marks))
+    mermaid::draw(&Sketch::from_definition(definition, marks))
 }
 
 /// A graph in Graphviz's DOT.
 pub fn dot(definition: &Definition, marks: &Marks) -> String {
-    dot::draw(&Sketch::of(definition, marks))
+    dot::draw(&Sketch::from_definition(definition, marks))
 }
 
-/// A picture for a page, with classes for its style sheet and `label` for those
-/// who do not see it.
+/// An SVG for a page, with classes for the style sheet and `label` as its accessible
+/// name.
 pub fn svg(definition: &Definition, marks: &Marks, label: &str) -> String {
-    svg::draw(&Sketch::of(definition, marks), label)
+    svg::draw(&Sketch::from_definition(definition, marks), label)
 }
 
-/// Lines for a terminal of 80 columns: the main way from top to bottom, other
-/// ways indented beside it.
+/// Lines for a terminal of 80 columns: the main path from top to bottom, other paths
+/// indented.
 ///
 /// ```text
 /// ✓ Copy (Task)
@@ -127,5 +126,5 @@ pub fn svg(definition: &Definition, marks: &Marks, label: &str) -> String {
 ///     → end
 /// ```
 pub fn text(definition: &Definition, marks: &Marks) -> String {
-    text::draw(&Sketch::of(definition, marks))
+    text::draw(&Sketch::from_definition(definition, marks))
 }

@@ -1,32 +1,31 @@
-//! What all drawings show: states, arrows between them, machines within them;
-//! folded states are gone, and arrows go through where they were.
+//! The common content of all drawings: states, arrows and nested machines. Folded
+//! states are removed, and arrows pass through them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Mark, Marks};
-use crate::language::graph::Edge;
+use crate::language::graph::GraphEdge;
 use crate::language::graph::build::transitions;
-use crate::language::model::{Definition, Kind, Machine, Next, State};
+use crate::language::model::{Definition, Machine, NextState, State, StateKind};
 
-/// How many labels an arrow through folded states has; further ones are left
-/// out.
+/// The maximum number of labels of an arrow through folded states.
 const LABELS_MAX: usize = 6;
 
-/// A machine, ready to be drawn.
+/// A machine, prepared for drawing.
 #[derive(Debug)]
 pub(super) struct Sketch {
     /// Its number: 0 for the definition.
     pub(super) number: usize,
-    /// What it is called, if it is within a state.
+    /// The title, if it is nested in a state.
     pub(super) title: String,
-    /// How it begins: more than one way if its first state is folded.
+    /// The entry arrows: several if the first state is folded.
     pub(super) entry: Vec<Arrow>,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<SketchNode>,
 }
 
 /// A state.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct SketchNode {
     pub(super) id: usize,
     pub(super) name: String,
     pub(super) kind: &'static str,
@@ -35,17 +34,17 @@ pub(super) struct Node {
     pub(super) inner: Vec<Sketch>,
 }
 
-/// A way from a state to another, or to the end.
+/// An arrow to another state, or to the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arrow {
     pub(super) label: String,
-    pub(super) way: Way,
-    pub(super) to: Target,
+    pub(super) way: ArrowKind,
+    pub(super) to: ArrowTarget,
 }
 
-/// Why an arrow is gone.
+/// Why a transition is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Way {
+pub(super) enum ArrowKind {
     /// `Next`, or the default of a Choice.
     Onward,
     /// A rule of a Choice.
@@ -55,16 +54,16 @@ pub(super) enum Way {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Target {
+pub(super) enum ArrowTarget {
     Node(usize),
     End,
 }
 
 impl Sketch {
-    pub(super) fn of(definition: &Definition, marks: &Marks) -> Self {
+    pub(super) fn from_definition(definition: &Definition, marks: &Marks) -> Self {
         let mut ids = BTreeMap::new();
-        number(definition.machine(), &mut ids);
-        let mut sketching = Sketching {
+        number_states(definition.machine(), &mut ids);
+        let mut sketching = SketchBuilder {
             ids,
             marks,
             machines: 0,
@@ -72,16 +71,16 @@ impl Sketch {
         sketching.machine(definition.machine(), String::new())
     }
 
-    /// Whether something leads to its end.
+    /// Whether an arrow leads to its end.
     pub(super) fn has_end(&self) -> bool {
         let arrows = self.nodes.iter().flat_map(|node| &node.arrows);
         arrows
             .chain(&self.entry)
-            .any(|arrow| arrow.to == Target::End)
+            .any(|arrow| arrow.to == ArrowTarget::End)
     }
 
-    /// Its nodes, and those of all machines within it.
-    pub(super) fn all_nodes(&self) -> Vec<&Node> {
+    /// Its nodes, and those of all nested machines.
+    pub(super) fn all_nodes(&self) -> Vec<&SketchNode> {
         let mut all = Vec::new();
         for node in &self.nodes {
             all.push(node);
@@ -93,30 +92,29 @@ impl Sketch {
     }
 }
 
-/// Gives each state a number, in the order of writing. Folding does not change
-/// it.
-fn number<'a>(machine: &'a Machine, ids: &mut BTreeMap<&'a str, usize>) {
+/// Numbers the states in the order of the definition, independent of folding.
+fn number_states<'a>(machine: &'a Machine, ids: &mut BTreeMap<&'a str, usize>) {
     for state in machine.states() {
         ids.insert(&state.name, ids.len());
         for inner in state.machines() {
-            number(inner, ids);
+            number_states(inner, ids);
         }
     }
 }
 
-struct Sketching<'a> {
+struct SketchBuilder<'a> {
     ids: BTreeMap<&'a str, usize>,
     marks: &'a Marks,
     machines: usize,
 }
 
-impl Sketching<'_> {
+impl SketchBuilder<'_> {
     fn machine(&mut self, machine: &Machine, title: String) -> Sketch {
         let number = self.machines;
         self.machines += 1;
-        let start = Step {
+        let start = ArrowStep {
             labels: Vec::new(),
-            way: Way::Onward,
+            way: ArrowKind::Onward,
             to: Some(machine.start_at()),
         };
         let entry = self.arrows(machine, vec![start]);
@@ -134,21 +132,21 @@ impl Sketching<'_> {
         }
     }
 
-    fn node(&mut self, machine: &Machine, state: &State) -> Node {
-        let arrows = self.arrows(machine, steps(state));
+    fn node(&mut self, machine: &Machine, state: &State) -> SketchNode {
+        let arrows = self.arrows(machine, steps_from(state));
         let mut inner = Vec::new();
         for (index, branch) in state.machines().iter().enumerate() {
             let title = match state.kind {
-                Kind::Map(_) => format!("{}: each item", state.name),
+                StateKind::Map(_) => format!("{}: each item", state.name),
                 _ => format!("{}: branch {}", state.name, index + 1),
             };
             inner.push(self.machine(branch, title));
         }
-        Node {
+        SketchNode {
             id: self.id(&state.name),
             name: state.name.clone(),
             kind: state.kind.as_str(),
-            mark: self.marks.of(&state.name),
+            mark: self.marks.find(&state.name),
             arrows,
             inner,
         }
@@ -159,23 +157,22 @@ impl Sketching<'_> {
     }
 
     fn is_folded(&self, name: &str) -> bool {
-        // Where an execution stands is what a drawing is looked at for.
+        // The current position must always be visible.
         self.marks.folded.contains(name)
             && !self.marks.current.contains(name)
             && !self.marks.failed.contains(name)
             && !self.marks.stopped.contains(name)
     }
 
-    /// Follows steps through folded states to those that are drawn. A folded
-    /// state is gone through once from where it is come from, so that cycles
-    /// and ways that part and meet come to an end.
-    fn arrows<'m>(&self, machine: &'m Machine, steps: Vec<Step<'m>>) -> Vec<Arrow> {
+    /// Follows steps through folded states to drawn ones. Each folded state is visited
+    /// at most once per source state, so that cycles end.
+    fn arrows<'m>(&self, machine: &'m Machine, steps: Vec<ArrowStep<'m>>) -> Vec<Arrow> {
         let mut arrows = Vec::new();
         let mut through = BTreeSet::new();
         let mut open = steps;
         open.reverse();
         while let Some(step) = open.pop() {
-            // Nobody knows yet where a substitution will lead to.
+            // The target of an unfilled substitution is unknown.
             if step.to.is_some_and(|name| machine.state(name).is_none()) {
                 continue;
             }
@@ -189,7 +186,7 @@ impl Sketching<'_> {
                     way: step.way,
                     to: step
                         .to
-                        .map_or(Target::End, |name| Target::Node(self.id(name))),
+                        .map_or(ArrowTarget::End, |name| ArrowTarget::Node(self.id(name))),
                 };
                 if !arrows.contains(&arrow) {
                     arrows.push(arrow);
@@ -199,36 +196,36 @@ impl Sketching<'_> {
             if !through.insert(folded.name.as_str()) {
                 continue;
             }
-            let mut onward = self::steps(folded);
+            let mut onward = self::steps_from(folded);
             if onward.is_empty() {
-                onward.push(Step::end());
+                onward.push(ArrowStep::end());
             }
             for next in onward.into_iter().rev() {
-                open.push(step.followed_by(&folded.name, next));
+                open.push(step.then(&folded.name, next));
             }
         }
         arrows
     }
 }
 
-/// A step on the way to a state that is drawn; to the end if to none.
+/// A step towards a drawn state, or towards the end if `to` is none.
 #[derive(Debug, Clone)]
-struct Step<'a> {
+struct ArrowStep<'a> {
     labels: Vec<String>,
-    way: Way,
+    way: ArrowKind,
     to: Option<&'a str>,
 }
 
-impl<'a> Step<'a> {
+impl<'a> ArrowStep<'a> {
     fn end() -> Self {
         Self {
             labels: Vec::new(),
-            way: Way::Onward,
+            way: ArrowKind::Onward,
             to: None,
         }
     }
 
-    fn followed_by<'m>(&self, folded: &str, next: Step<'m>) -> Step<'m> {
+    fn then<'m>(&self, folded: &str, next: ArrowStep<'m>) -> ArrowStep<'m> {
         let mut labels = self.labels.clone();
         if labels.len() < LABELS_MAX {
             labels.push(folded.to_owned());
@@ -237,7 +234,7 @@ impl<'a> Step<'a> {
                 labels.push("…".to_owned());
             }
         }
-        Step {
+        ArrowStep {
             labels,
             way: self.way.max(next.way),
             to: next.to,
@@ -245,26 +242,30 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The steps from a state; none if it ends by what it is.
-fn steps(state: &State) -> Vec<Step<'_>> {
-    let mut steps: Vec<Step<'_>> = transitions(state)
+/// The steps from a state; none for Succeed and Fail.
+fn steps_from(state: &State) -> Vec<ArrowStep<'_>> {
+    let mut steps: Vec<ArrowStep<'_>> = transitions(state)
         .into_iter()
         .map(|(edge, to)| {
             let (label, way) = match edge {
-                Edge::Choice(_, words) => (Some(words), Way::Choice),
-                Edge::Default => (Some("otherwise".to_owned()), Way::Onward),
-                Edge::Catch(_, errors) => (Some(format!("on {}", errors.join(", "))), Way::Catch),
-                Edge::Next | Edge::Branch(_) | Edge::Item => (None, Way::Onward),
+                GraphEdge::Choice(_, words) => (Some(words), ArrowKind::Choice),
+                GraphEdge::Default => (Some("otherwise".to_owned()), ArrowKind::Onward),
+                GraphEdge::Catch(_, errors) => {
+                    (Some(format!("on {}", errors.join(", "))), ArrowKind::Catch)
+                }
+                GraphEdge::Next | GraphEdge::Branch(_) | GraphEdge::Item => {
+                    (None, ArrowKind::Onward)
+                }
             };
-            Step {
+            ArrowStep {
                 labels: label.into_iter().collect(),
                 way,
                 to: Some(to),
             }
         })
         .collect();
-    if state.next() == Some(&Next::End) {
-        steps.push(Step::end());
+    if state.next() == Some(&NextState::End) {
+        steps.push(ArrowStep::end());
     }
     steps
 }

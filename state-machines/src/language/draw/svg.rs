@@ -1,31 +1,32 @@
-//! SVG for a page: the main way from top to bottom, other states beside it.
+//! Drawings as SVG for a page: the main path from top to bottom, other states in a
+//! second column.
 //!
-//! Shapes have classes and no colours: the page's style sheet decides how
-//! `done`, `current`, `failed` and `stopped` look.
+//! Shapes have classes and no colours: the page's style sheet defines the look of
+//! `done`, `current`, `failed` and `stopped`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::Mark;
-use super::sketch::{Arrow, Node, Sketch, Target, Way};
+use super::sketch::{Arrow, ArrowKind, ArrowTarget, Sketch, SketchNode};
 
 const WIDTH: u32 = 200;
 const HEIGHT: u32 = 34;
 const GAP: u32 = 16;
 const LEFT: u32 = 58;
 const TOP: u32 = 8;
-/// Between the main way and what stands beside it.
+/// The gap between the main path and the second column.
 const LANE: u32 = 46;
 const BESIDE: u32 = 122;
 
 pub(super) fn draw(sketch: &Sketch, label: &str) -> String {
-    let main = main_way(sketch);
-    let beside: Vec<&Node> = sketch
+    let main = find_main_way(sketch);
+    let beside: Vec<&SketchNode> = sketch
         .nodes
         .iter()
         .filter(|node| !main.iter().any(|on| on.id == node.id))
         .collect();
-    let places = places(&main, &beside);
+    let places = position_boxes(&main, &beside);
     let rows = u32::try_from(main.len().max(1)).unwrap_or(u32::MAX);
     let height = TOP * 2 + rows * (HEIGHT + GAP) - GAP;
     let width = LEFT
@@ -37,34 +38,37 @@ pub(super) fn draw(sketch: &Sketch, label: &str) -> String {
         };
     let mut out = format!(
         "<svg class=\"flow\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">",
-        escaped(label)
+        escape(label)
     );
     out.push_str(
         "<defs><marker id=\"flow-tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" \
          markerHeight=\"6\" orient=\"auto-start-reverse\"><path class=\"tip-of-arrow\" d=\"M0 0 8 4 0 8z\"/></marker></defs>",
     );
     for (row, node) in main.iter().enumerate() {
-        arrows(&mut out, node, main.get(row + 1).copied(), &places);
+        draw_arrows(&mut out, node, main.get(row + 1).copied(), &places);
     }
     for node in main.iter().chain(&beside) {
-        box_of(&mut out, node, &places);
+        draw_box(&mut out, node, &places);
     }
     out.push_str("</svg>");
     out
 }
 
-/// From the beginning always to the first state that was not come to yet, and
-/// not by an error.
-fn main_way(sketch: &Sketch) -> Vec<&Node> {
-    let find = |to: Target| match to {
-        Target::Node(id) => sketch.nodes.iter().find(|node| node.id == id),
-        Target::End => None,
+/// Follows, from the start, the first arrow that is not a catcher and leads to a
+/// state not visited yet.
+fn find_main_way(sketch: &Sketch) -> Vec<&SketchNode> {
+    let find = |to: ArrowTarget| match to {
+        ArrowTarget::Node(id) => sketch.nodes.iter().find(|node| node.id == id),
+        ArrowTarget::End => None,
     };
-    let mut way: Vec<&Node> = Vec::new();
+    let mut way: Vec<&SketchNode> = Vec::new();
     let mut next = sketch.entry.first().and_then(|arrow| find(arrow.to));
     while let Some(node) = next {
         way.push(node);
-        let onward = node.arrows.iter().filter(|arrow| arrow.way != Way::Catch);
+        let onward = node
+            .arrows
+            .iter()
+            .filter(|arrow| arrow.way != ArrowKind::Catch);
         next = onward
             .filter_map(|arrow| find(arrow.to))
             .find(|to| !way.iter().any(|on| on.id == to.id));
@@ -72,14 +76,14 @@ fn main_way(sketch: &Sketch) -> Vec<&Node> {
     way
 }
 
-/// Where a node stands: column, and its top.
+/// The position of a node: its column and row.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct BoxPosition {
     beside: bool,
     row: u32,
 }
 
-impl Place {
+impl BoxPosition {
     fn x(self) -> u32 {
         if self.beside {
             LEFT + WIDTH + LANE
@@ -98,16 +102,16 @@ impl Place {
     }
 }
 
-fn places(main: &[&Node], beside: &[&Node]) -> BTreeMap<usize, Place> {
+fn position_boxes(main: &[&SketchNode], beside: &[&SketchNode]) -> BTreeMap<usize, BoxPosition> {
     let mut places = BTreeMap::new();
     for (row, node) in (0..).zip(main) {
-        places.insert(node.id, Place { beside: false, row });
+        places.insert(node.id, BoxPosition { beside: false, row });
     }
     let rows = u32::try_from(main.len()).unwrap_or(0);
     let many = u32::try_from(beside.len()).unwrap_or(0);
     let first = rows.saturating_sub(many) / 2;
     for (number, node) in (0..).zip(beside) {
-        let place = Place {
+        let place = BoxPosition {
             beside: true,
             row: first + number,
         };
@@ -116,16 +120,21 @@ fn places(main: &[&Node], beside: &[&Node]) -> BTreeMap<usize, Place> {
     places
 }
 
-fn arrows(out: &mut String, node: &Node, below: Option<&Node>, places: &BTreeMap<usize, Place>) {
+fn draw_arrows(
+    out: &mut String,
+    node: &SketchNode,
+    below: Option<&SketchNode>,
+    places: &BTreeMap<usize, BoxPosition>,
+) {
     let Some(from) = places.get(&node.id) else {
         return;
     };
     let mut drawn: BTreeMap<usize, &Arrow> = BTreeMap::new();
     for arrow in &node.arrows {
-        if let Target::Node(to) = arrow.to
+        if let ArrowTarget::Node(to) = arrow.to
             && to != node.id
         {
-            // Of several ways to one state, the one that is no error is drawn.
+            // Of several arrows to one state, draw one that is not a catcher.
             let known = drawn.entry(to).or_insert(arrow);
             if arrow.way < known.way {
                 *known = arrow;
@@ -135,8 +144,8 @@ fn arrows(out: &mut String, node: &Node, below: Option<&Node>, places: &BTreeMap
     for (id, arrow) in drawn {
         let Some(to) = places.get(&id) else { continue };
         let mut class = match arrow.way {
-            Way::Catch => "catch",
-            Way::Onward | Way::Choice => "onward",
+            ArrowKind::Catch => "catch",
+            ArrowKind::Onward | ArrowKind::Choice => "onward",
         };
         let path = if below.is_some_and(|below| below.id == id) {
             if node.mark == Some(Mark::Done) && below.is_some_and(|below| below.mark.is_some()) {
@@ -149,7 +158,7 @@ fn arrows(out: &mut String, node: &Node, below: Option<&Node>, places: &BTreeMap
             let (start, end) = (LEFT + WIDTH, to.x() - 1);
             format!("M{start} {}H{lane}V{}H{end}", from.middle(), to.middle())
         } else {
-            // Back, or further on: around the left.
+            // Back, or further ahead: around the left side.
             let out = LEFT - 46;
             let (start, end) = (from.middle(), to.middle());
             format!(
@@ -157,7 +166,7 @@ fn arrows(out: &mut String, node: &Node, below: Option<&Node>, places: &BTreeMap
                 LEFT - 1
             )
         };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             out,
             "<path class=\"{class}\" d=\"{path}\" marker-end=\"url(#flow-tip)\"/>"
@@ -165,13 +174,13 @@ fn arrows(out: &mut String, node: &Node, below: Option<&Node>, places: &BTreeMap
     }
 }
 
-fn box_of(out: &mut String, node: &Node, places: &BTreeMap<usize, Place>) {
+fn draw_box(out: &mut String, node: &SketchNode, places: &BTreeMap<usize, BoxPosition>) {
     let Some(place) = places.get(&node.id) else {
         return;
     };
     let class = node.mark.map_or("ahead", Mark::as_str);
     let (x, y, width) = (place.x(), place.y(), place.width());
-    let name = escaped(&node.name);
+    let name = escape(&node.name);
     let _ = write!(
         out,
         "<g class=\"{class}\"><rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{HEIGHT}\" rx=\"6\"/>\
@@ -181,8 +190,8 @@ fn box_of(out: &mut String, node: &Node, places: &BTreeMap<usize, Place>) {
     );
 }
 
-/// A text in which nothing is taken for markup.
-fn escaped(text: &str) -> String {
+/// Escapes markup.
+fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         match c {
@@ -201,20 +210,23 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definitions::{BuiltIn, is_helper};
+    use crate::definitions::{BuiltInWorkflow, is_helper};
     use crate::language::draw::{Marks, svg};
 
     #[test]
     fn names_cannot_become_markup() {
         assert_eq!(
-            escaped("<a href='x'>&\""),
+            escape("<a href='x'>&\""),
             "&lt;a href=&#39;x&#39;&gt;&amp;&quot;"
         );
     }
 
     #[test]
-    fn the_move_is_drawn_with_its_position() {
-        let definition = BuiltIn::find("move-tenant").unwrap().definition().unwrap();
+    fn the_migration_is_drawn_with_its_position() {
+        let definition = BuiltInWorkflow::find("move-tenant")
+            .unwrap()
+            .definition()
+            .unwrap();
         let marks = Marks {
             current: ["WaitForSync".to_owned()].into(),
             done: ["DetectHotspot".to_owned(), "PlanMove".to_owned()].into(),
@@ -240,6 +252,6 @@ mod tests {
             .iter()
             .map(|step| drawn.find(*step).unwrap())
             .collect();
-        assert!(places.is_sorted(), "in the order of the main way");
+        assert!(places.is_sorted(), "in the order of the main path");
     }
 }

@@ -1,55 +1,55 @@
-//! Lines for a terminal.
+//! Drawings as lines for a terminal.
 //!
-//! The main way goes from top to bottom. At a Choice it goes on with the state
-//! that is written next, if that leads to an end and not back; else with the
-//! first one that does. Where another way leads to a state that is drawn nowhere else,
-//! that state is drawn indented beside it.
+//! The main path runs from top to bottom. At a Choice it continues with the next
+//! state of the definition if that leads to an end without going back, else with
+//! the first state that does. A state that only another path leads to is drawn
+//! indented.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Mark;
-use super::sketch::{Arrow, Node, Sketch, Target, Way};
+use super::sketch::{Arrow, ArrowKind, ArrowTarget, Sketch, SketchNode};
 
-/// How wide a line may be, in characters.
+/// The maximum width of a line, in characters.
 const COLUMNS: usize = 80;
-/// How deep ways are drawn within ways; deeper ones get lines of their own.
+/// The maximum indentation of paths; deeper ones are drawn after the main path.
 const DEPTH_MAX: usize = 8;
 
 pub(super) fn draw(sketch: &Sketch) -> String {
     let mut lines = Vec::new();
-    machine(sketch, "", 0, &mut lines);
+    draw_machine(sketch, "", 0, &mut lines);
     let mut out = lines.join("\n");
     out.push('\n');
     out
 }
 
-fn machine(sketch: &Sketch, prefix: &str, depth: usize, lines: &mut Vec<String>) {
-    let mut drawing = Drawing {
+fn draw_machine(sketch: &Sketch, prefix: &str, depth: usize, lines: &mut Vec<String>) {
+    let mut drawing = TextDrawing {
         nodes: sketch.nodes.iter().map(|node| (node.id, node)).collect(),
-        met: met(sketch),
+        met: find_merge_points(sketch),
         drawn: BTreeSet::new(),
         later: Vec::new(),
         lines,
     };
     for arrow in &sketch.entry {
-        if !arrow.label.is_empty() || arrow.to == Target::End {
-            drawing.arrow(prefix, arrow);
+        if !arrow.label.is_empty() || arrow.to == ArrowTarget::End {
+            drawing.draw_arrow(prefix, arrow);
         }
-        drawing.way(arrow.to, prefix, depth);
+        drawing.draw_way(arrow.to, prefix, depth);
     }
-    // In order, and each may add more.
+    // Drawing one may append more.
     let mut next = 0;
     while let Some(id) = drawing.later.get(next).copied() {
-        drawing.way(Target::Node(id), prefix, depth);
+        drawing.draw_way(ArrowTarget::Node(id), prefix, depth);
         next += 1;
     }
 }
 
-fn met(sketch: &Sketch) -> BTreeSet<usize> {
+fn find_merge_points(sketch: &Sketch) -> BTreeSet<usize> {
     let mut sources: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for node in &sketch.nodes {
         for arrow in &node.arrows {
-            if let Target::Node(id) = arrow.to {
+            if let ArrowTarget::Node(id) = arrow.to {
                 sources.entry(id).or_default().insert(node.id);
             }
         }
@@ -58,21 +58,21 @@ fn met(sketch: &Sketch) -> BTreeSet<usize> {
     sources.into_keys().collect()
 }
 
-struct Drawing<'a, 'b> {
-    nodes: BTreeMap<usize, &'a Node>,
-    /// States that several others lead to.
+struct TextDrawing<'a, 'b> {
+    nodes: BTreeMap<usize, &'a SketchNode>,
+    /// States with several predecessors.
     met: BTreeSet<usize>,
     drawn: BTreeSet<usize>,
-    /// States that are drawn after the main way: too deep to be drawn where
-    /// they were met, or met from several sides.
+    /// States that are drawn after the main path: nested too deep, or with several
+    /// predecessors.
     later: Vec<usize>,
     lines: &'b mut Vec<String>,
 }
 
-impl<'a> Drawing<'a, '_> {
-    /// Draws a way from a state on, as far as it is not drawn elsewhere.
-    fn way(&mut self, start: Target, prefix: &str, depth: usize) {
-        let main = self.main_way(start);
+impl<'a> TextDrawing<'a, '_> {
+    /// Draws the path from a state, up to states that are drawn already.
+    fn draw_way(&mut self, start: ArrowTarget, prefix: &str, depth: usize) {
+        let main = self.follow_main_way(start);
         for (index, (node, chosen)) in main.iter().enumerate() {
             let sign = match node.mark {
                 Some(Mark::Current) => '▶',
@@ -81,84 +81,90 @@ impl<'a> Drawing<'a, '_> {
                 Some(Mark::Done) => '✓',
                 None => '○',
             };
-            let name = plain(&node.name);
+            let name = to_single_line(&node.name);
             self.push(&format!("{prefix}{sign} {name} ({})", node.kind));
             let rail = if index + 1 == main.len() {
                 "    "
             } else {
                 "│   "
             };
-            self.beside(node, *chosen, &format!("{prefix}{rail}"), depth);
+            self.draw_details(node, *chosen, &format!("{prefix}{rail}"), depth);
         }
     }
 
-    /// What stands beside a state: machines within it, and its other ways.
-    fn beside(&mut self, node: &'a Node, chosen: Option<&Arrow>, prefix: &str, depth: usize) {
+    /// Draws the nested machines and the other arrows of a state.
+    fn draw_details(
+        &mut self,
+        node: &'a SketchNode,
+        chosen: Option<&Arrow>,
+        prefix: &str,
+        depth: usize,
+    ) {
         for inner in &node.inner {
             let title = inner.title.strip_prefix(&node.name).unwrap_or(&inner.title);
             let title = title.trim_start_matches(": ");
             self.push(&format!("{prefix}{title}:"));
-            machine(inner, &format!("{prefix}  "), depth + 1, self.lines);
+            draw_machine(inner, &format!("{prefix}  "), depth + 1, self.lines);
         }
         for arrow in &node.arrows {
             if Some(arrow) == chosen {
                 continue;
             }
-            self.arrow(prefix, arrow);
-            let Target::Node(id) = arrow.to else {
+            self.draw_arrow(prefix, arrow);
+            let ArrowTarget::Node(id) = arrow.to else {
                 continue;
             };
             if self.drawn.contains(&id) {
                 continue;
             }
             if depth < DEPTH_MAX && !self.met.contains(&id) {
-                self.way(arrow.to, &format!("{prefix}  "), depth + 1);
+                self.draw_way(arrow.to, &format!("{prefix}  "), depth + 1);
             } else {
                 self.later.push(id);
             }
         }
         if let Some(chosen) = chosen.filter(|arrow| !arrow.label.is_empty()) {
-            self.labelled(prefix, &chosen.label, "↓");
+            self.push_labelled(prefix, &chosen.label, "↓");
         }
     }
 
-    fn arrow(&mut self, prefix: &str, arrow: &Arrow) {
+    fn draw_arrow(&mut self, prefix: &str, arrow: &Arrow) {
         let to = match arrow.to {
-            Target::End => "end".to_owned(),
-            Target::Node(id) => self
+            ArrowTarget::End => "end".to_owned(),
+            ArrowTarget::Node(id) => self
                 .nodes
                 .get(&id)
-                .map_or_else(String::new, |node| plain(&node.name)),
+                .map_or_else(String::new, |node| to_single_line(&node.name)),
         };
-        self.labelled(prefix, &arrow.label, &format!("→ {to}"));
+        self.push_labelled(prefix, &arrow.label, &format!("→ {to}"));
     }
 
-    /// A label and where it leads; if there is no room for both, the label is
-    /// cut short.
-    fn labelled(&mut self, prefix: &str, label: &str, to: &str) {
+    /// Adds a line with a label and its target; truncates the label if the line is
+    /// too long.
+    fn push_labelled(&mut self, prefix: &str, label: &str, to: &str) {
         let room = COLUMNS.saturating_sub(prefix.chars().count() + to.chars().count() + 1);
-        let label = cut(&plain(label), room.max(8));
+        let label = truncate(&to_single_line(label), room.max(8));
         let space = if label.is_empty() { "" } else { " " };
         self.push(&format!("{prefix}{label}{space}{to}"));
     }
 
     fn push(&mut self, line: &str) {
-        self.lines.push(cut(line, COLUMNS));
+        self.lines.push(truncate(line, COLUMNS));
     }
 
-    /// The states of a way, each with the arrow by which it is left; from now
-    /// on they count as drawn.
-    fn main_way(&mut self, start: Target) -> Vec<(&'a Node, Option<&'a Arrow>)> {
-        let mut way: Vec<(&'a Node, Option<&'a Arrow>)> = Vec::new();
+    /// Follows the main path: returns its states with the arrows that leave them, and
+    /// marks them as drawn.
+    fn follow_main_way(&mut self, start: ArrowTarget) -> Vec<(&'a SketchNode, Option<&'a Arrow>)> {
+        let mut way: Vec<(&'a SketchNode, Option<&'a Arrow>)> = Vec::new();
         let mut at = start;
-        while let Target::Node(id) = at {
+        while let ArrowTarget::Node(id) = at {
             if !self.drawn.insert(id) {
                 break;
             }
             let Some(node) = self.nodes.get(&id).copied() else {
                 break;
             };
-            let chosen = self.onward(node);
+            let chosen = self.choose_onward(node);
             way.push((node, chosen));
             let Some(arrow) = chosen else {
                 break;
@@ -168,20 +174,20 @@ impl<'a> Drawing<'a, '_> {
         way
     }
 
-    /// The arrow that the main way takes, if one leads to a state that is not
-    /// drawn yet.
-    fn onward(&self, node: &'a Node) -> Option<&'a Arrow> {
+    /// Chooses the arrow of the main path, if one leads to a state that is not drawn
+    /// yet.
+    fn choose_onward(&self, node: &'a SketchNode) -> Option<&'a Arrow> {
         let mut ways: Vec<&'a Arrow> = node
             .arrows
             .iter()
-            .filter(|arrow| arrow.way != Way::Catch)
-            .filter(|arrow| matches!(arrow.to, Target::Node(id) if !self.drawn.contains(&id)))
+            .filter(|arrow| arrow.way != ArrowKind::Catch)
+            .filter(|arrow| matches!(arrow.to, ArrowTarget::Node(id) if !self.drawn.contains(&id)))
             .collect();
-        // Whoever wrote it down wrote the main way in order: the state that is
-        // written next comes first, then what is written before.
+        // Authors write the main path in order: prefer the next state of the
+        // definition, then earlier ones.
         let distance = |arrow: &Arrow| match arrow.to {
-            Target::Node(id) => (id < node.id, id),
-            Target::End => (true, usize::MAX),
+            ArrowTarget::Node(id) => (id < node.id, id),
+            ArrowTarget::End => (true, usize::MAX),
         };
         ways.sort_by_key(|arrow| (distance(arrow), arrow.way));
         if ways.len() > 1 {
@@ -191,13 +197,13 @@ impl<'a> Drawing<'a, '_> {
         ways.first().copied()
     }
 
-    /// Whether an end other than a Fail can be reached without states that are
-    /// drawn.
-    fn ends_well(&self, from: Target) -> bool {
+    /// Whether an end other than a Fail is reachable through states that are not
+    /// drawn yet.
+    fn ends_well(&self, from: ArrowTarget) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![from];
         while let Some(at) = open.pop() {
-            let Target::Node(id) = at else {
+            let ArrowTarget::Node(id) = at else {
                 return true;
             };
             if self.drawn.contains(&id) || !seen.insert(id) {
@@ -209,21 +215,24 @@ impl<'a> Drawing<'a, '_> {
             if node.kind == "Succeed" {
                 return true;
             }
-            let ways = node.arrows.iter().filter(|arrow| arrow.way != Way::Catch);
+            let ways = node
+                .arrows
+                .iter()
+                .filter(|arrow| arrow.way != ArrowKind::Catch);
             open.extend(ways.map(|arrow| arrow.to));
         }
         false
     }
 }
 
-/// A name on one line.
-fn plain(text: &str) -> String {
+/// Replaces control characters by spaces.
+fn to_single_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
 }
 
-fn cut(text: &str, chars_max: usize) -> String {
+fn truncate(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.trim_end().to_owned();
     }

@@ -1,19 +1,19 @@
-//! A definition becomes a graph.
+//! Builds the graph of a definition.
 
 use std::collections::BTreeMap;
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::{Edge, Graph, Node};
-use crate::language::model::{Definition, Kind, Machine, Next, State};
+use super::{Graph, GraphEdge, GraphNode};
+use crate::language::model::{Definition, Machine, NextState, State, StateKind};
 
-pub(super) fn graph(definition: &Definition) -> Graph {
-    let mut building = Building {
+pub(super) fn build_graph(definition: &Definition) -> Graph {
+    let mut building = GraphBuilder {
         graph: DiGraph::new(),
         by_name: BTreeMap::new(),
     };
-    building.nodes(definition.machine(), None);
-    building.edges(definition.machine());
+    building.add_nodes(definition.machine(), None);
+    building.add_edges(definition.machine());
     Graph {
         start: building.node(definition.start_at()),
         graph: building.graph,
@@ -21,84 +21,84 @@ pub(super) fn graph(definition: &Definition) -> Graph {
     }
 }
 
-struct Building {
-    graph: DiGraph<Node, Edge>,
+struct GraphBuilder {
+    graph: DiGraph<GraphNode, GraphEdge>,
     by_name: BTreeMap<String, NodeIndex>,
 }
 
-impl Building {
+impl GraphBuilder {
     fn node(&self, name: &str) -> Option<NodeIndex> {
         self.by_name.get(name).copied()
     }
 
-    /// All nodes first, so that edges may lead to states written later.
-    fn nodes(&mut self, machine: &Machine, within: Option<&Node>) {
+    /// Adds all nodes before any edge, since edges may lead to later states.
+    fn add_nodes(&mut self, machine: &Machine, within: Option<&GraphNode>) {
         for state in machine.states() {
-            let node = Node {
+            let node = GraphNode {
                 name: state.name.clone(),
                 kind: state.kind.as_str(),
                 path: state.path.clone(),
                 within: within.map(|outer| outer.name.clone()),
                 is_end: state.is_end(),
                 is_caught: !state.catch().is_empty() || within.is_some_and(|outer| outer.is_caught),
-                waits: waits(state),
+                waits: contains_wait(state),
             };
             let index = self.graph.add_node(node.clone());
             self.by_name.insert(state.name.clone(), index);
             for inner in state.machines() {
-                self.nodes(inner, Some(&node));
+                self.add_nodes(inner, Some(&node));
             }
         }
     }
 
-    fn edges(&mut self, machine: &Machine) {
+    fn add_edges(&mut self, machine: &Machine) {
         for state in machine.states() {
             for (edge, target) in transitions(state) {
-                self.edge(&state.name, target, edge);
+                self.add_edge(&state.name, target, edge);
             }
             for (index, inner) in state.machines().iter().enumerate() {
                 let edge = match state.kind {
-                    Kind::Map(_) => Edge::Item,
-                    _ => Edge::Branch(index),
+                    StateKind::Map(_) => GraphEdge::Item,
+                    _ => GraphEdge::Branch(index),
                 };
-                self.edge(&state.name, inner.start_at(), edge);
-                self.edges(inner);
+                self.add_edge(&state.name, inner.start_at(), edge);
+                self.add_edges(inner);
             }
         }
     }
 
-    fn edge(&mut self, from: &str, to: &str, edge: Edge) {
+    fn add_edge(&mut self, from: &str, to: &str, edge: GraphEdge) {
         if let (Some(from), Some(to)) = (self.node(from), self.node(to)) {
             self.graph.add_edge(from, to, edge);
         }
     }
 }
 
-fn waits(state: &State) -> bool {
-    matches!(state.kind, Kind::Wait(_))
+fn contains_wait(state: &State) -> bool {
+    matches!(state.kind, StateKind::Wait(_))
         || state
             .machines()
             .iter()
-            .any(|inner| inner.states().iter().any(waits))
+            .any(|inner| inner.states().iter().any(contains_wait))
 }
 
-/// Where a state may lead within its machine, in the order of writing.
-pub(in crate::language) fn transitions(state: &State) -> Vec<(Edge, &str)> {
+/// The transitions of a state within its machine, in the order of the definition.
+pub(in crate::language) fn transitions(state: &State) -> Vec<(GraphEdge, &str)> {
     let mut found = Vec::new();
-    if let Kind::Choice(choice) = &state.kind {
+    if let StateKind::Choice(choice) = &state.kind {
         for (index, rule) in choice.rules.iter().enumerate() {
             let words = rule.comment.as_ref().unwrap_or(&rule.summary);
-            found.push((Edge::Choice(index, words.clone()), rule.next.as_str()));
+            found.push((GraphEdge::Choice(index, words.clone()), rule.next.as_str()));
         }
         if let Some(default) = &choice.default {
-            found.push((Edge::Default, default.as_str()));
+            found.push((GraphEdge::Default, default.as_str()));
         }
     }
-    if let Some(Next::State(next)) = state.next() {
-        found.push((Edge::Next, next.as_str()));
+    if let Some(NextState::State(next)) = state.next() {
+        found.push((GraphEdge::Next, next.as_str()));
     }
     for (index, catcher) in state.catch().iter().enumerate() {
-        let edge = Edge::Catch(index, catcher.errors.clone());
+        let edge = GraphEdge::Catch(index, catcher.errors.clone());
         found.push((edge, catcher.next.as_str()));
     }
     found

@@ -1,8 +1,8 @@
 //! A definition as a graph: states are nodes, transitions are edges.
 //!
-//! The states of machines within a state are nodes like all others; an edge
-//! enters each such machine, none leaves it. The graph is [`petgraph`]'s, for
-//! whoever wants to ask it more.
+//! The states of nested machines are nodes too; an edge enters each nested machine,
+//! none leaves it. The graph is a [`petgraph`] graph, so callers can run other
+//! algorithms on it.
 
 pub(super) mod build;
 pub(super) mod reach;
@@ -15,106 +15,104 @@ use petgraph::visit::{EdgeFiltered, EdgeRef, IntoNodeReferences, NodeFiltered};
 
 use super::model::Definition;
 use super::pointer::Pointer;
-use super::problem::{Code, Problem};
+use super::problem::{DefinitionProblem, ProblemCode};
 
-/// A definition, laid out as a graph.
+/// Builds the graph of a definition.
 #[derive(Debug, Clone)]
 pub struct Graph {
-    graph: DiGraph<Node, Edge>,
+    graph: DiGraph<GraphNode, GraphEdge>,
     by_name: BTreeMap<String, NodeIndex>,
     start: Option<NodeIndex>,
 }
 
-/// A state.
+/// A node: a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct GraphNode {
     /// Its name.
     pub name: String,
     /// Its `Type`.
     pub kind: &'static str,
-    /// Where it is written, as a JSON pointer.
+    /// Its location in the definition, as a JSON pointer.
     pub path: String,
-    /// The state whose machine it is in; none at the top.
+    /// The state whose nested machine it belongs to; none at the top level.
     pub within: Option<String>,
-    /// Whether its machine ends with it.
+    /// Whether it ends its machine.
     pub is_end: bool,
-    /// Whether it, or a state around it, catches errors.
+    /// Whether it or an enclosing state catches errors.
     pub is_caught: bool,
-    /// Whether it waits: a Wait, or a state with a Wait within it.
+    /// Whether it is a Wait or contains one.
     pub waits: bool,
 }
 
-/// A transition.
+/// An edge: a transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Edge {
+pub enum GraphEdge {
     /// `Next`.
     Next,
-    /// A rule of a Choice, counted from 0, in a few words.
+    /// A rule of a Choice: its index from 0, and its short text.
     Choice(usize, String),
     /// The `Default` of a Choice.
     Default,
-    /// A catcher, counted from 0, and its errors.
+    /// A catcher: its index from 0, and its errors.
     Catch(usize, Vec<String>),
-    /// Into a branch of a Parallel, counted from 0.
+    /// The entry of a branch of a Parallel, by index from 0.
     Branch(usize),
-    /// Into the processor of a Map.
+    /// The entry of the processor of a Map.
     Item,
 }
 
-impl Edge {
-    /// Whether it enters a machine within the state it comes from.
+impl GraphEdge {
+    /// Whether it enters a nested machine of its source state.
     pub fn enters(&self) -> bool {
         matches!(self, Self::Branch(_) | Self::Item)
     }
 }
 
 impl Graph {
-    /// The graph of a definition.
-    pub fn of(definition: &Definition) -> Self {
-        build::graph(definition)
+    /// Builds the graph of a definition.
+    pub fn from_definition(definition: &Definition) -> Self {
+        build::build_graph(definition)
     }
 
     /// The nodes and edges.
-    pub fn inner(&self) -> &DiGraph<Node, Edge> {
+    pub fn inner(&self) -> &DiGraph<GraphNode, GraphEdge> {
         &self.graph
     }
 
-    /// The state that an execution begins with.
+    /// The state that an execution starts with.
     pub fn start(&self) -> Option<NodeIndex> {
         self.start
     }
 
-    /// A state by its name.
+    /// Finds a state by its name.
     pub fn node(&self, name: &str) -> Option<NodeIndex> {
         self.by_name.get(name).copied()
     }
 
-    /// The states that nothing leads to. A definition that was checked has
-    /// none.
-    pub fn unreachable(&self) -> Vec<&Node> {
-        let reached = reach::forward(&self.graph, self.start);
-        self.nodes(|index, _| !reached.contains(&index))
+    /// The unreachable states. A checked definition has none.
+    pub fn unreachable(&self) -> Vec<&GraphNode> {
+        let reached = reach::reachable_from(&self.graph, self.start);
+        self.select_nodes(|index, _| !reached.contains(&index))
     }
 
-    /// The states from which no end of their machine can be reached.
-    pub fn without_way_out(&self) -> Vec<&Node> {
+    /// The states that cannot reach an end of their machine.
+    pub fn without_way_out(&self) -> Vec<&GraphNode> {
         let own = EdgeFiltered::from_fn(&self.graph, |edge| !edge.weight().enters());
         let ends = self
             .graph
             .node_indices()
             .filter(|index| self.graph[*index].is_end);
-        let ending = reach::backward(&own, ends);
-        self.nodes(|index, _| !ending.contains(&index))
+        let ending = reach::nodes_reaching(&own, ends);
+        self.select_nodes(|index, _| !ending.contains(&index))
     }
 
-    /// The cycles whose states contain no Wait: they may turn as fast as the
-    /// engine can. Each is given with its states in the order of writing, and
-    /// cycles that share a state are given as one.
-    pub fn cycles_without_wait(&self) -> Vec<Vec<&Node>> {
+    /// The cycles without a Wait, which may run as busy loops. The states of each
+    /// are in the order of the definition; cycles that share a state are merged.
+    pub fn cycles_without_wait(&self) -> Vec<Vec<&GraphNode>> {
         let own = EdgeFiltered::from_fn(&self.graph, |edge| !edge.weight().enters());
         let busy = NodeFiltered::from_fn(&own, |index| !self.graph[index].waits);
-        // Not Tarjan's: petgraph's calls itself once per state, and a long
-        // definition would overflow the stack.
+        // Not Tarjan's algorithm: petgraph's version recurses once per state and
+        // would overflow the stack on a long definition.
         let mut cycles: Vec<Vec<NodeIndex>> = kosaraju_scc(&busy)
             .into_iter()
             .filter(|states| match states.as_slice() {
@@ -122,7 +120,7 @@ impl Graph {
                 _ => true,
             })
             .collect();
-        // Nodes are numbered in the order of writing.
+        // Node indexes follow the order of the definition.
         for cycle in &mut cycles {
             cycle.sort();
         }
@@ -133,15 +131,15 @@ impl Graph {
             .collect()
     }
 
-    /// The Tasks whose failure neither they nor a state around them catches.
-    pub fn tasks_without_catch(&self) -> Vec<&Node> {
-        self.nodes(|_, node| node.kind == "Task" && !node.is_caught)
+    /// The Tasks whose failure neither they nor an enclosing state catches.
+    pub fn tasks_without_catch(&self) -> Vec<&GraphNode> {
+        self.select_nodes(|_, node| node.kind == "Task" && !node.is_caught)
     }
 
-    /// What an author may regret. Ways that lead to no end are told while the
-    /// definition is read.
-    pub(super) fn warnings(&self) -> Vec<Problem> {
-        let at = |node: &Node| Pointer::root().join(&node.path);
+    /// The warnings. States without a way to an end are reported while the
+    /// definition is parsed.
+    pub(super) fn warnings(&self) -> Vec<DefinitionProblem> {
+        let at = |node: &GraphNode| Pointer::root().join(&node.path);
         let cycles = self.cycles_without_wait();
         let cycles = cycles.iter().filter_map(|cycle| {
             let names: Vec<String> = cycle
@@ -149,23 +147,23 @@ impl Graph {
                 .map(|node| format!("{:?}", node.name))
                 .collect();
             let message = format!(
-                "a cycle without a Wait may turn as fast as it can; put a Wait between {}",
+                "a cycle without a Wait may run as a busy loop; put a Wait between {}",
                 names.join(", ")
             );
-            Some(Problem::new(
+            Some(DefinitionProblem::new(
                 &at(cycle.first()?),
-                Code::CycleWithoutWait,
+                ProblemCode::CycleWithoutWait,
                 message,
             ))
         });
         let uncaught = self.tasks_without_catch().into_iter().map(|node| {
             let message = "when this Task fails, so does the execution; add a \"Catch\" here, or to a Parallel or Map around it";
-            Problem::new(&at(node), Code::TaskWithoutCatch, message)
+            DefinitionProblem::new(&at(node), ProblemCode::TaskWithoutCatch, message)
         });
         cycles.chain(uncaught).collect()
     }
 
-    fn nodes(&self, wanted: impl Fn(NodeIndex, &Node) -> bool) -> Vec<&Node> {
+    fn select_nodes(&self, wanted: impl Fn(NodeIndex, &GraphNode) -> bool) -> Vec<&GraphNode> {
         self.graph
             .node_references()
             .filter(|(index, node)| wanted(*index, node))
@@ -174,5 +172,5 @@ impl Graph {
     }
 }
 
-/// Nodes, for asking whether one is among them.
+/// A set of nodes.
 pub(super) type Nodes = BTreeSet<NodeIndex>;

@@ -1,12 +1,15 @@
-//! What can be reached in a graph, along its edges or against them.
+//! Reachability in a graph, along its edges or against them.
 
 use petgraph::graph::NodeIndex;
 use petgraph::visit::{Bfs, GraphRef, IntoNeighbors, IntoNeighborsDirected, Reversed, Visitable};
 
 use super::Nodes;
 
-/// The nodes that can be reached from a start, itself among them.
-pub(in crate::language) fn forward<G>(graph: G, start: impl IntoIterator<Item = NodeIndex>) -> Nodes
+/// The nodes that are reachable from the start nodes, including those.
+pub(in crate::language) fn reachable_from<G>(
+    graph: G,
+    start: impl IntoIterator<Item = NodeIndex>,
+) -> Nodes
 where
     G: GraphRef + Visitable<NodeId = NodeIndex> + IntoNeighbors,
 {
@@ -23,10 +26,13 @@ where
     reached
 }
 
-/// The nodes from which one of the ends can be reached, these among them.
-pub(in crate::language) fn backward<G>(graph: G, ends: impl IntoIterator<Item = NodeIndex>) -> Nodes
+/// The nodes that can reach one of the end nodes, including those.
+pub(in crate::language) fn nodes_reaching<G>(
+    graph: G,
+    ends: impl IntoIterator<Item = NodeIndex>,
+) -> Nodes
 where
     G: GraphRef + Visitable<NodeId = NodeIndex> + IntoNeighborsDirected,
 {
-    forward(Reversed(graph), ends)
+    reachable_from(Reversed(graph), ends)
 }

@@ -1,41 +1,41 @@
 //! A Choice and its rules.
 
-use crate::data::{Condition, Expression, Template};
+use crate::data::{ChoiceCondition, Expression, Template};
 
-/// Goes where the first rule that holds leads to.
+/// Takes the transition of the first rule that matches.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub struct ChoiceState {
     /// The rules, in order.
-    pub rules: Vec<Rule>,
-    /// Where it goes when none holds; it fails with `States.NoChoiceMatched`
-    /// without one.
+    pub rules: Vec<ChoiceRule>,
+    /// The target when no rule matches. Without one the state fails with
+    /// `States.NoChoiceMatched`.
     pub default: Option<String>,
 }
 
-/// A way that a Choice may go.
+/// A rule of a Choice.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
-    /// When it is gone.
-    pub test: Test,
-    /// The state it leads to.
+pub struct ChoiceRule {
+    /// The condition.
+    pub test: RuleTest,
+    /// The target state.
     pub next: String,
     /// `Output` (JSONata).
     pub output: Option<Template>,
     /// `Assign`.
     pub assign: Option<Template>,
-    /// What its author says of it.
+    /// The author's comment.
     pub comment: Option<String>,
-    /// The test in a few words, for drawings.
+    /// A short text of the condition, for drawings.
     pub summary: String,
 }
 
-/// When a rule holds.
+/// The condition of a rule.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Test {
+pub enum RuleTest {
     /// Comparisons (JSONPath).
-    Condition(Condition),
-    /// An expression that is true or false (JSONata).
+    Condition(ChoiceCondition),
+    /// A boolean expression (JSONata).
     Expression(Expression),
-    /// `Condition` written as true or false (JSONata).
+    /// `Condition` as a literal boolean (JSONata).
     Fixed(bool),
 }

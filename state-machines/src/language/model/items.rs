@@ -1,86 +1,87 @@
-//! The states with machines within them: Parallel and Map.
+//! The states with nested machines: Parallel and Map.
 
 use serde_json::Value;
 
-use super::{Catcher, Given, Machine, Next, Place, Retrier};
+use super::{Catcher, FieldValue, Machine, NextState, ResultTarget, Retrier};
 use crate::data::{Expression, Path, Template};
 
-/// Runs several machines at once, all on the same input.
+/// Runs several machines concurrently, all with the same input.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parallel {
+pub struct ParallelState {
     /// The machines, in order: the result lists their outputs in this order.
     pub branches: Vec<Machine>,
     /// `Parameters` (JSONPath) or `Arguments` (JSONata): their input.
     pub arguments: Option<Template>,
-    /// `ResultSelector` (JSONPath): what is kept of the result.
+    /// `ResultSelector` (JSONPath): transforms the result.
     pub result_selector: Option<Template>,
     /// `ResultPath` (JSONPath): where the result goes.
-    pub result: Place,
-    /// What is tried again.
+    pub result: ResultTarget,
+    /// `Retry`.
     pub retry: Vec<Retrier>,
-    /// What is done about errors that remain.
+    /// `Catch`.
     pub catch: Vec<Catcher>,
-    /// Where it leads.
-    pub next: Next,
+    /// The transition on success.
+    pub next: NextState,
 }
 
 /// Runs a machine once for each item.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Map {
-    /// The machine, and how it is run.
-    pub processor: Processor,
+pub struct MapState {
+    /// The machine, and how it runs.
+    pub processor: ItemProcessor,
     /// The items.
-    pub items: Items,
-    /// `ItemSelector`, formerly `Parameters`: the input of one run.
+    pub items: ItemsSource,
+    /// `ItemSelector`, formerly `Parameters`: the input of one iteration.
     pub item_selector: Option<Template>,
-    /// How many run at once; 0, and none written, for as many as can be.
-    pub concurrency_max: Option<Given<u64>>,
-    /// What only a distributed Map has.
-    pub distributed: Distributed,
-    /// `ResultSelector` (JSONPath): what is kept of the result.
+    /// The maximum number of concurrent iterations; 0 or absent for no limit of its
+    /// own.
+    pub concurrency_max: Option<FieldValue<u64>>,
+    /// The fields of distributed Maps.
+    pub distributed: DistributedOptions,
+    /// `ResultSelector` (JSONPath): transforms the result.
     pub result_selector: Option<Template>,
     /// `ResultPath` (JSONPath): where the result goes.
-    pub result: Place,
-    /// What is tried again.
+    pub result: ResultTarget,
+    /// `Retry`.
     pub retry: Vec<Retrier>,
-    /// What is done about errors that remain.
+    /// `Catch`.
     pub catch: Vec<Catcher>,
-    /// Where it leads.
-    pub next: Next,
+    /// The transition on success.
+    pub next: NextState,
 }
 
 /// The machine of a Map (`ItemProcessor`, formerly `Iterator`).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Processor {
-    /// How it is run.
-    pub mode: Mode,
-    /// What is run for each item.
+pub struct ItemProcessor {
+    /// How it runs.
+    pub mode: ProcessorMode,
+    /// The machine that runs for each item.
     pub machine: Machine,
 }
 
-/// How the machine of a Map is run.
+/// How the machine of a Map runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Within the execution.
+pub enum ProcessorMode {
+    /// Within the execution of the Map.
     #[default]
     Inline,
-    /// Each run is an execution of its own.
+    /// Each iteration is a separate execution.
     Distributed(ExecutionType),
 }
 
-/// What kind of execution a run of a distributed Map is.
+/// The execution type of the iterations of a distributed Map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecutionType {
-    /// It is durable, and may wait for others.
+    /// Durable; may wait for jobs and callbacks.
     Standard,
-    /// It is short.
+    /// Short-lived.
     Express,
 }
 
-/// Where a Map's items come from, unless a reader brings them.
+/// The source of a Map's items, unless it has an item reader.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Items {
-    /// The input is the list.
+pub enum ItemsSource {
+    /// The input itself.
     Input,
     /// `ItemsPath` (JSONPath).
     Path(Path),
@@ -90,54 +91,54 @@ pub enum Items {
     Expression(Expression),
 }
 
-/// What only a distributed Map has.
+/// The fields of distributed Maps.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Distributed {
-    /// The name of its runs.
+pub struct DistributedOptions {
+    /// The label of its runs.
     pub label: Option<String>,
-    /// How many runs may fail.
-    pub failures_max: Option<Given<u64>>,
-    /// What share of the runs may fail, in percent.
-    pub failures_percent_max: Option<Given<f64>>,
-    /// Reads the items from elsewhere.
+    /// How many iterations may fail.
+    pub failures_max: Option<FieldValue<u64>>,
+    /// The percentage of iterations that may fail.
+    pub failures_percent_max: Option<FieldValue<f64>>,
+    /// Reads the items from an external source.
     pub reader: Option<ItemReader>,
-    /// Gives several items to one run.
+    /// Groups items into batches.
     pub batcher: Option<ItemBatcher>,
-    /// Writes the results elsewhere.
+    /// Writes the results to an external destination.
     pub writer: Option<ResultWriter>,
 }
 
-/// Reads a Map's items from elsewhere.
+/// Reads a Map's items from an external source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemReader {
-    /// Who reads them.
+    /// The resource that reads them.
     pub resource: String,
-    /// `Parameters` or `Arguments`: what it is given.
+    /// `Parameters` or `Arguments`: its input.
     pub arguments: Option<Template>,
-    /// How many items are taken at most; 0 for all.
-    pub items_max: Option<Given<u64>>,
-    /// `ReaderConfig` as it is written: how the items are laid out.
+    /// The maximum number of items; 0 for all.
+    pub items_max: Option<FieldValue<u64>>,
+    /// `ReaderConfig`, unparsed: the format of the items.
     pub config: Value,
 }
 
-/// Gives several items to one run of a Map.
+/// Groups the items of a Map into batches.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ItemBatcher {
-    /// What each batch is given besides its items.
+    /// Additional input of each batch.
     pub input: Option<Template>,
-    /// How many items a batch has at most.
-    pub items_max: Option<Given<u64>>,
-    /// How many bytes a batch has at most.
-    pub bytes_max: Option<Given<u64>>,
+    /// The maximum number of items per batch.
+    pub items_max: Option<FieldValue<u64>>,
+    /// The maximum size of a batch, in bytes.
+    pub bytes_max: Option<FieldValue<u64>>,
 }
 
-/// Writes a Map's results elsewhere.
+/// Writes a Map's results to an external destination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResultWriter {
-    /// Who writes them; without one they are only laid out anew.
+    /// The resource that writes them; without one they are only reformatted.
     pub resource: Option<String>,
-    /// `Parameters` or `Arguments`: what it is given.
+    /// `Parameters` or `Arguments`: its input.
     pub arguments: Option<Template>,
-    /// `WriterConfig` as it is written: how the results are laid out.
+    /// `WriterConfig`, unparsed: the format of the results.
     pub config: Value,
 }

@@ -1,13 +1,13 @@
-//! The definition, and the machine of states that it and its parts are.
+//! The definition, and the machines of states that it consists of.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::{QueryLanguage, State};
-use crate::language::Problem;
+use crate::language::DefinitionProblem;
 
-/// A definition that may be run: it was checked, and has no errors.
+/// A definition that was checked and has no errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     pub(in crate::language) comment: Option<String>,
@@ -17,69 +17,69 @@ pub struct Definition {
     pub(in crate::language) machine: Machine,
     pub(in crate::language) uses_jsonata: bool,
     pub(in crate::language) source: Value,
-    pub(in crate::language) unfilled: Vec<Problem>,
+    pub(in crate::language) unfilled: Vec<DefinitionProblem>,
 }
 
 impl Definition {
-    /// What its author says of it.
+    /// The author's comment.
     pub fn comment(&self) -> Option<&str> {
         self.comment.as_deref()
     }
 
-    /// The version of the language; "1.0" where none is written.
+    /// The version of the language; "1.0" by default.
     pub fn version(&self) -> &str {
         self.version.as_deref().unwrap_or("1.0")
     }
 
-    /// The query language of all states that name no other.
+    /// The query language of all states that do not set their own.
     pub fn query_language(&self) -> QueryLanguage {
         self.query_language
     }
 
-    /// How long an execution may take.
+    /// The timeout of an execution.
     pub fn timeout_seconds(&self) -> Option<u64> {
         self.timeout_seconds
     }
 
-    /// Its states, and where they begin.
+    /// The top-level machine.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// The state an execution begins with.
+    /// The state that an execution starts with.
     pub fn start_at(&self) -> &str {
         self.machine.start_at()
     }
 
-    /// The states at the top, in the order in which they are written.
+    /// The top-level states, in the order of the definition.
     pub fn states(&self) -> &[State] {
         self.machine.states()
     }
 
-    /// A state by its name, wherever it is: names are unique in a definition.
+    /// Finds a state by its name at any level; names are unique in a definition.
     pub fn find(&self, name: &str) -> Option<&State> {
         self.machine.find(name)
     }
 
-    /// The values that cannot be read because a substitution (`${…}`) in them
-    /// is not filled in. A definition that has any can be drawn, and must not
-    /// be run: what stands in their place here is a guess.
-    pub fn unfilled(&self) -> &[Problem] {
+    /// The values that cannot be parsed because they contain an unfilled
+    /// substitution (`${…}`). A definition with such values can be drawn but must
+    /// not run: the model holds placeholders in their place.
+    pub fn unfilled(&self) -> &[DefinitionProblem] {
         &self.unfilled
     }
 
-    /// Whether a state of it, wherever it is, is in JSONata.
+    /// Whether any state at any level uses JSONata.
     pub fn uses_jsonata(&self) -> bool {
         self.uses_jsonata
     }
 
-    /// The definition as it was written.
+    /// The source JSON.
     pub fn source(&self) -> &Value {
         &self.source
     }
 }
 
-/// States that lead to each other: a definition, a branch of a Parallel, the
+/// A set of connected states: a definition, a branch of a Parallel, or the
 /// processor of a Map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
@@ -102,22 +102,22 @@ impl Machine {
         }
     }
 
-    /// The state it begins with.
+    /// The first state.
     pub fn start_at(&self) -> &str {
         &self.start_at
     }
 
-    /// Its states, in the order in which they are written.
+    /// Its states, in the order of the definition.
     pub fn states(&self) -> &[State] {
         &self.states
     }
 
-    /// One of its own states.
+    /// Finds one of its own states.
     pub fn state(&self, name: &str) -> Option<&State> {
         self.states.get(*self.by_name.get(name)?)
     }
 
-    /// Whether a state of it or of a machine within it is in JSONata.
+    /// Whether a state of it or of a nested machine uses JSONata.
     pub(in crate::language) fn uses_jsonata(&self) -> bool {
         self.states.iter().any(|state| {
             state.query_language == QueryLanguage::Jsonata
@@ -125,7 +125,7 @@ impl Machine {
         })
     }
 
-    /// A state of it or of a machine within it.
+    /// Finds a state of it or of a nested machine.
     pub fn find(&self, name: &str) -> Option<&State> {
         self.state(name).or_else(|| {
             self.states

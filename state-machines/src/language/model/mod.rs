@@ -1,7 +1,7 @@
-//! A definition as types: what the engine runs and the drawings show.
+//! The types of a definition, which the engine runs and the drawings show.
 //!
 //! A [`Definition`] exists only if it was checked without errors, and never
-//! changes. Its fields hold what is written, with defaults filled in.
+//! changes. Its fields hold what was written, with defaults filled in.
 
 mod choice;
 mod items;
@@ -11,13 +11,13 @@ mod state;
 mod task;
 mod values;
 
-pub use choice::{Choice, Rule, Test};
+pub use choice::{ChoiceRule, ChoiceState, RuleTest};
 pub use items::{
-    Distributed, ExecutionType, ItemBatcher, ItemReader, Items, Map, Mode, Parallel, Processor,
-    ResultWriter,
+    DistributedOptions, ExecutionType, ItemBatcher, ItemProcessor, ItemReader, ItemsSource,
+    MapState, ParallelState, ProcessorMode, ResultWriter,
 };
 pub use machine::{Definition, Machine};
-pub use simple::{Fail, Pass, Until, Wait};
-pub use state::{Kind, State};
-pub use task::{Catcher, Jitter, Retrier, Task};
-pub use values::{Given, Next, Part, Place, QueryLanguage, Text};
+pub use simple::{FailState, PassState, WaitState, WaitUntil};
+pub use state::{State, StateKind};
+pub use task::{Catcher, Jitter, Retrier, TaskState};
+pub use values::{FieldValue, NextState, PathSelection, QueryLanguage, ResultTarget, TextValue};

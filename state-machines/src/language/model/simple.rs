@@ -1,47 +1,47 @@
-//! The states that do little: Wait, Pass, Fail. Succeed does nothing at all.
+//! The simple states: Wait, Pass, Fail. Succeed has no fields of its own.
 
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use super::{Given, Next, Place, Text};
+use super::{FieldValue, NextState, ResultTarget, TextValue};
 use crate::data::Template;
 
-/// Waits for a while, or until a time.
+/// Waits for a duration, or until a time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wait {
-    /// How long.
-    pub until: Until,
-    /// Where it leads.
-    pub next: Next,
+pub struct WaitState {
+    /// The duration or the end time.
+    pub until: WaitUntil,
+    /// The transition.
+    pub next: NextState,
 }
 
-/// How long a [`Wait`] takes.
+/// The duration or the end time of a [`WaitState`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Until {
-    /// So many seconds.
-    Seconds(Given<u64>),
-    /// Until this time.
-    Timestamp(Given<OffsetDateTime>),
+pub enum WaitUntil {
+    /// A number of seconds.
+    Seconds(FieldValue<u64>),
+    /// A point in time.
+    Timestamp(FieldValue<OffsetDateTime>),
 }
 
-/// Passes its input on, or what it makes of it.
+/// Passes its input on, optionally transformed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pass {
-    /// `Result` (JSONPath): a result that is written.
+pub struct PassState {
+    /// `Result` (JSONPath): a literal result.
     pub result: Option<Value>,
-    /// `Parameters` (JSONPath): a result that is made of the input.
+    /// `Parameters` (JSONPath): a result built from the input.
     pub parameters: Option<Template>,
     /// `ResultPath` (JSONPath): where the result goes.
-    pub result_place: Place,
-    /// Where it leads.
-    pub next: Next,
+    pub result_place: ResultTarget,
+    /// The transition.
+    pub next: NextState,
 }
 
-/// Ends in failure.
+/// Ends the machine as failed.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Fail {
+pub struct FailState {
     /// The name of the error.
-    pub error: Option<Text>,
-    /// What happened.
-    pub cause: Option<Text>,
+    pub error: Option<TextValue>,
+    /// The cause of the error.
+    pub cause: Option<TextValue>,
 }

@@ -1,54 +1,57 @@
-//! A state: what all of them have, and the eight kinds.
+//! States: the common fields and the eight kinds.
 
-use super::{Choice, Fail, Machine, Map, Next, Parallel, Part, Pass, QueryLanguage, Task, Wait};
+use super::{
+    ChoiceState, FailState, Machine, MapState, NextState, ParallelState, PassState, PathSelection,
+    QueryLanguage, TaskState, WaitState,
+};
 use crate::data::Template;
 
-/// A step of a machine.
+/// A state of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     /// Its name, unique in the whole definition.
     pub name: String,
-    /// Where it is written, as a JSON pointer.
+    /// Its location in the definition, as a JSON pointer.
     pub path: String,
-    /// What its author says of it.
+    /// The author's comment.
     pub comment: Option<String>,
     /// The query language of its fields.
     pub query_language: QueryLanguage,
     /// `InputPath` (JSONPath).
-    pub input: Part,
+    pub input: PathSelection,
     /// `OutputPath` (JSONPath).
-    pub output_path: Part,
-    /// `Output` (JSONata). In a Choice: the output when no rule holds.
+    pub output_path: PathSelection,
+    /// `Output` (JSONata). In a Choice: the output when no rule matches.
     pub output: Option<Template>,
-    /// `Assign`. In a Choice: what is assigned when no rule holds.
+    /// `Assign`. In a Choice: what is assigned when no rule matches.
     pub assign: Option<Template>,
-    /// What it does.
-    pub kind: Kind,
+    /// The kind, with its fields.
+    pub kind: StateKind,
 }
 
-/// What a state does.
+/// The kind of a state, with its fields.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
-    /// Has work done.
-    Task(Box<Task>),
-    /// Goes one way or another.
-    Choice(Choice),
+pub enum StateKind {
+    /// Runs a task.
+    Task(Box<TaskState>),
+    /// Branches on conditions.
+    Choice(ChoiceState),
     /// Waits.
-    Wait(Wait),
-    /// Passes its input on, changed or not.
-    Pass(Pass),
-    /// Ends well.
+    Wait(WaitState),
+    /// Passes its input on, optionally transformed.
+    Pass(PassState),
+    /// Ends the machine as succeeded.
     Succeed,
-    /// Ends in failure.
-    Fail(Fail),
-    /// Runs several machines at once.
-    Parallel(Box<Parallel>),
+    /// Ends the machine as failed.
+    Fail(FailState),
+    /// Runs several machines concurrently.
+    Parallel(Box<ParallelState>),
     /// Runs a machine once for each item.
-    Map(Box<Map>),
+    Map(Box<MapState>),
 }
 
-impl Kind {
-    /// Its `Type`, as it is written.
+impl StateKind {
+    /// Its `Type`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Task(_) => "Task",
@@ -64,53 +67,51 @@ impl Kind {
 }
 
 impl State {
-    /// Where it leads when nothing goes wrong; none for a Choice, and for
-    /// states that end by what they are.
-    pub fn next(&self) -> Option<&Next> {
+    /// The transition on success; none for Choice, Succeed and Fail.
+    pub fn next(&self) -> Option<&NextState> {
         match &self.kind {
-            Kind::Task(task) => Some(&task.next),
-            Kind::Wait(wait) => Some(&wait.next),
-            Kind::Pass(pass) => Some(&pass.next),
-            Kind::Parallel(parallel) => Some(&parallel.next),
-            Kind::Map(map) => Some(&map.next),
-            Kind::Choice(_) | Kind::Succeed | Kind::Fail(_) => None,
+            StateKind::Task(task) => Some(&task.next),
+            StateKind::Wait(wait) => Some(&wait.next),
+            StateKind::Pass(pass) => Some(&pass.next),
+            StateKind::Parallel(parallel) => Some(&parallel.next),
+            StateKind::Map(map) => Some(&map.next),
+            StateKind::Choice(_) | StateKind::Succeed | StateKind::Fail(_) => None,
         }
     }
 
-    /// Whether a machine ends with it.
+    /// Whether it ends its machine.
     pub fn is_end(&self) -> bool {
         match &self.kind {
-            Kind::Succeed | Kind::Fail(_) => true,
-            _ => self.next() == Some(&Next::End),
+            StateKind::Succeed | StateKind::Fail(_) => true,
+            _ => self.next() == Some(&NextState::End),
         }
     }
 
-    /// What it does about errors, in order.
+    /// Its catchers, in order.
     pub fn catch(&self) -> &[super::Catcher] {
         match &self.kind {
-            Kind::Task(task) => &task.catch,
-            Kind::Parallel(parallel) => &parallel.catch,
-            Kind::Map(map) => &map.catch,
+            StateKind::Task(task) => &task.catch,
+            StateKind::Parallel(parallel) => &parallel.catch,
+            StateKind::Map(map) => &map.catch,
             _ => &[],
         }
     }
 
-    /// What it tries again, in order.
+    /// Its retriers, in order.
     pub fn retry(&self) -> &[super::Retrier] {
         match &self.kind {
-            Kind::Task(task) => &task.retry,
-            Kind::Parallel(parallel) => &parallel.retry,
-            Kind::Map(map) => &map.retry,
+            StateKind::Task(task) => &task.retry,
+            StateKind::Parallel(parallel) => &parallel.retry,
+            StateKind::Map(map) => &map.retry,
             _ => &[],
         }
     }
 
-    /// The machines within it: the branches of a Parallel, the processor of a
-    /// Map.
+    /// Its nested machines: the branches of a Parallel, the processor of a Map.
     pub fn machines(&self) -> &[Machine] {
         match &self.kind {
-            Kind::Parallel(parallel) => &parallel.branches,
-            Kind::Map(map) => std::slice::from_ref(&map.processor.machine),
+            StateKind::Parallel(parallel) => &parallel.branches,
+            StateKind::Map(map) => std::slice::from_ref(&map.processor.machine),
             _ => &[],
         }
     }

@@ -1,73 +1,73 @@
-//! A Task, and what Tasks, Parallels and Maps do about errors.
+//! The Task state, and the error handlers of Task, Parallel and Map.
 
-use super::{Given, Next, Place};
+use super::{FieldValue, NextState, ResultTarget};
 use crate::data::Template;
 
-/// Has work done by a resource.
+/// Runs a task on a resource.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Task {
-    /// Who does the work: an ARN or another name that the engine knows.
+pub struct TaskState {
+    /// The resource: an ARN or another name that the engine knows.
     pub resource: String,
-    /// `Parameters` (JSONPath) or `Arguments` (JSONata): what it is given.
+    /// `Parameters` (JSONPath) or `Arguments` (JSONata): the input of the task.
     pub arguments: Option<Template>,
-    /// `ResultSelector` (JSONPath): what is kept of the result.
+    /// `ResultSelector` (JSONPath): transforms the result.
     pub result_selector: Option<Template>,
     /// `ResultPath` (JSONPath): where the result goes.
-    pub result: Place,
-    /// How long it may take.
-    pub timeout_seconds: Option<Given<u64>>,
-    /// How long it may stay silent.
-    pub heartbeat_seconds: Option<Given<u64>>,
-    /// On whose behalf it is done.
+    pub result: ResultTarget,
+    /// The timeout.
+    pub timeout_seconds: Option<FieldValue<u64>>,
+    /// The heartbeat timeout.
+    pub heartbeat_seconds: Option<FieldValue<u64>>,
+    /// The role to run as.
     pub credentials: Option<Template>,
-    /// What is tried again.
+    /// `Retry`.
     pub retry: Vec<Retrier>,
-    /// What is done about errors that remain.
+    /// `Catch`.
     pub catch: Vec<Catcher>,
-    /// Where it leads.
-    pub next: Next,
+    /// The transition on success.
+    pub next: NextState,
 }
 
-/// Tries again after some errors.
+/// Retries after certain errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retrier {
-    /// The errors; `States.ALL` stands for any.
+    /// The names of the errors; `States.ALL` matches any.
     pub errors: Vec<String>,
-    /// The first delay; 1 unless written.
+    /// The first delay; 1 by default.
     pub interval_seconds: u64,
-    /// How often it is tried again; 3 unless written, and 0 for never.
+    /// The maximum number of retries; 3 by default, 0 for none.
     pub attempts_max: u64,
-    /// By how much each delay is longer than the one before; 2 unless written.
+    /// The factor between consecutive delays; 2 by default.
     pub backoff_rate: f64,
-    /// How long a delay may become.
+    /// The maximum delay.
     pub delay_seconds_max: Option<u64>,
-    /// Whether chance shortens the delays.
+    /// Whether delays are randomised.
     pub jitter: Jitter,
 }
 
-/// Whether chance shortens delays.
+/// Whether delays are randomised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Jitter {
-    /// Delays are as computed.
+    /// No randomisation.
     #[default]
     None,
-    /// A delay is drawn between nothing and the one computed.
+    /// A random delay between zero and the computed one.
     Full,
 }
 
-/// Goes to another state after some errors.
+/// Transitions to another state after certain errors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catcher {
-    /// The errors; `States.ALL` stands for any.
+    /// The names of the errors; `States.ALL` matches any.
     pub errors: Vec<String>,
-    /// The state it goes to.
+    /// The target state.
     pub next: String,
-    /// `ResultPath` (JSONPath): where the error goes.
-    pub result: Place,
+    /// `ResultPath` (JSONPath): where the error output goes.
+    pub result: ResultTarget,
     /// `Output` (JSONata).
     pub output: Option<Template>,
     /// `Assign`.
     pub assign: Option<Template>,
-    /// What its author says of it.
+    /// The author's comment.
     pub comment: Option<String>,
 }

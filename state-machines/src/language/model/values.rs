@@ -1,10 +1,10 @@
-//! The small values that fields of several states are made of.
+//! Value types that the fields of several states share.
 
 use serde::Serialize;
 
 use crate::data::{Expression, Path, ReferencePath, Template};
 
-/// The language in which states take apart and build JSON.
+/// The language in which states select and build JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum QueryLanguage {
     /// Paths such as `$.a.b`, with intrinsic functions.
@@ -17,7 +17,7 @@ pub enum QueryLanguage {
 }
 
 impl QueryLanguage {
-    /// As it is written in a definition.
+    /// The name in definitions.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::JsonPath => "JSONPath",
@@ -26,65 +26,65 @@ impl QueryLanguage {
     }
 }
 
-/// A value that is written in the definition, or found when the state runs.
+/// A value that is a literal, or is resolved when the state runs.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Given<T> {
-    /// It is written.
+pub enum FieldValue<T> {
+    /// A literal.
     Fixed(T),
-    /// It is found by path (JSONPath).
+    /// A path (JSONPath).
     Path(Path),
-    /// It is computed (JSONata).
+    /// An expression (JSONata).
     Expression(Expression),
 }
 
-/// A text that is written in the definition, or found when the state runs.
+/// A string that is a literal, or is resolved when the state runs.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Text {
-    /// It is written.
+pub enum TextValue {
+    /// A literal.
     Fixed(String),
-    /// It is found by path (JSONPath).
+    /// A path (JSONPath).
     Path(Path),
-    /// It is made by an intrinsic function (JSONPath). The template is an
-    /// object with the one field [`Text::FILLED`], which holds the text.
+    /// An intrinsic function (JSONPath). The template is an object with the single
+    /// field [`TextValue::FILLED`], which holds the string.
     Function(Template),
-    /// It is computed (JSONata).
+    /// An expression (JSONata).
     Expression(Expression),
 }
 
-impl Text {
-    /// The field that holds the text once [`Text::Function`] is filled.
+impl TextValue {
+    /// The field that holds the string once [`TextValue::Function`] is filled.
     pub const FILLED: &'static str = "text";
 }
 
-/// `InputPath`, `OutputPath`: which part of a document goes on.
+/// `InputPath`, `OutputPath`: which part of a document is passed on.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Part {
+pub enum PathSelection {
     /// All of it.
     #[default]
     Whole,
-    /// What the path finds.
+    /// The result of the path.
     Path(Path),
-    /// Nothing: an empty object takes its place (`null`).
+    /// An empty object (`null`).
     Nothing,
 }
 
 /// `ResultPath`: where the result goes.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Place {
-    /// It takes the place of the input.
+pub enum ResultTarget {
+    /// It replaces the input.
     #[default]
     Whole,
-    /// Into the input, at this place.
+    /// It is inserted into the input at this path.
     At(ReferencePath),
-    /// Nowhere: the input goes on (`null`).
+    /// It is discarded, and the input is passed on (`null`).
     Nowhere,
 }
 
-/// Where a state leads when it is done.
+/// The transition of a state on success.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum NextState {
     /// To another state of the same machine.
     State(String),
-    /// The machine ends here.
+    /// The end of the machine.
     End,
 }

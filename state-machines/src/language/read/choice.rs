@@ -2,132 +2,136 @@
 
 use serde_json::{Map, Value};
 
-use super::Reader;
+use super::DefinitionReader;
 use super::fields::RULE;
-use super::machine::Flow;
-use super::object::Object;
-use super::reserved::Has;
-use super::state::Site;
-use super::tokens::{self, UNFILLED, token};
+use super::machine::MachineFlow;
+use super::object::JsonObject;
+use super::reserved::StatesValue;
+use super::state::StateSite;
+use super::tokens::{self, UNFILLED, find_token};
 use super::values::is_expression;
-use crate::data::Condition;
-use crate::language::model::{Choice, QueryLanguage, Rule, Test};
-use crate::language::problem::Code;
+use crate::data::ChoiceCondition;
+use crate::language::model::{ChoiceRule, ChoiceState, QueryLanguage, RuleTest};
+use crate::language::problem::ProblemCode;
 
-/// How long the summary of a rule may be, in characters.
+/// The maximum length of the short text of a rule, in characters.
 const SUMMARY_CHARS_MAX: usize = 60;
 
-impl Reader {
-    pub(super) fn choice(&mut self, site: &Site<'_, '_>, flow: &mut Flow) -> Option<Choice> {
+impl DefinitionReader {
+    pub(super) fn read_choice(
+        &mut self,
+        site: &StateSite<'_, '_>,
+        flow: &mut MachineFlow,
+    ) -> Option<ChoiceState> {
         let object = site.object;
-        self.required(object, "Choices");
-        let default = self.text(object, "Default");
+        self.require_field(object, "Choices");
+        let default = self.read_text(object, "Default");
         match default {
-            Some(default) => flow.step(site.name, object.at("Default"), default),
-            None if object.has("Default") => flow.broken(),
+            Some(default) => flow.add_transition(site.name, object.pointer_to("Default"), default),
+            None if object.has("Default") => flow.mark_unreadable(),
             None => self.report(
                 &object.at,
-                Code::NoDefault,
-                "when no rule holds this fails with States.NoChoiceMatched; add a \"Default\"",
+                ProblemCode::NoDefault,
+                "without a matching rule this fails with States.NoChoiceMatched; add a \"Default\"",
             ),
         }
-        let Some(list) = self.filled_list(object, "Choices") else {
-            flow.broken();
+        let Some(list) = self.read_non_empty_list(object, "Choices") else {
+            flow.mark_unreadable();
             return None;
         };
-        let at = object.at("Choices");
-        let rules: Vec<Option<Rule>> = list
+        let at = object.pointer_to("Choices");
+        let rules: Vec<Option<ChoiceRule>> = list
             .iter()
             .enumerate()
             .map(|(index, value)| {
                 let Some(rule) = self.as_object(at.item(index), value) else {
-                    flow.broken();
+                    flow.mark_unreadable();
                     return None;
                 };
-                self.rule(site, &rule, value, flow)
+                self.read_rule(site, &rule, value, flow)
             })
             .collect();
-        Some(Choice {
-            rules: rules.into_iter().collect::<Option<Vec<Rule>>>()?,
+        Some(ChoiceState {
+            rules: rules.into_iter().collect::<Option<Vec<ChoiceRule>>>()?,
             default: default.map(str::to_owned),
         })
     }
 
-    fn rule(
+    fn read_rule(
         &mut self,
-        site: &Site<'_, '_>,
-        object: &Object<'_>,
+        site: &StateSite<'_, '_>,
+        object: &JsonObject<'_>,
         value: &Value,
-        flow: &mut Flow,
-    ) -> Option<Rule> {
+        flow: &mut MachineFlow,
+    ) -> Option<ChoiceRule> {
         let language = site.language;
-        let comment = self.text(object, "Comment").map(str::to_owned);
-        let output = self.output(object, language, Has::Neither);
-        let assign = self.assign(object, language, Has::Neither);
-        self.required(object, "Next");
-        let next = self.text(object, "Next");
+        let comment = self.read_text(object, "Comment").map(str::to_owned);
+        let output = self.read_output(object, language, StatesValue::Neither);
+        let assign = self.read_assign(object, language, StatesValue::Neither);
+        self.require_field(object, "Next");
+        let next = self.read_text(object, "Next");
         match next {
-            Some(next) => flow.step(site.name, object.at("Next"), next),
-            None => flow.broken(),
+            Some(next) => flow.add_transition(site.name, object.pointer_to("Next"), next),
+            None => flow.mark_unreadable(),
         }
         let test = match language {
-            QueryLanguage::JsonPath => self.condition(object, value),
+            QueryLanguage::JsonPath => self.read_condition(object, value),
             QueryLanguage::Jsonata => {
-                self.allow(object, &RULE, language);
-                self.required(object, "Condition");
-                self.condition_expression(object)
+                self.check_fields(object, &RULE, language);
+                self.require_field(object, "Condition");
+                self.read_condition_expression(object)
             }
         };
-        // A token in its place is no reason not to draw it.
-        let unfilled = || token(&value.to_string()).map(|_| Test::Fixed(false));
-        Some(Rule {
+        // An unfilled substitution must not prevent drawing.
+        let unfilled = || find_token(&value.to_string()).map(|_| RuleTest::Fixed(false));
+        Some(ChoiceRule {
             test: test.or_else(unfilled)?,
             next: next?.to_owned(),
             output,
             assign,
             comment,
-            summary: shorten(&summary(object.fields)),
+            summary: shorten(&summarize_rule(object.fields)),
         })
     }
 
-    fn condition(&mut self, object: &Object<'_>, value: &Value) -> Option<Test> {
+    fn read_condition(&mut self, object: &JsonObject<'_>, value: &Value) -> Option<RuleTest> {
         for name in ["Condition", "Output"] {
             if object.has(name) {
                 self.report(
-                    &object.at(name),
-                    Code::OtherLanguage,
+                    &object.pointer_to(name),
+                    ProblemCode::OtherLanguage,
                     format!("{name:?} is a field of JSONata, and this is JSONPath; use \"Variable\" and a comparison, or set \"QueryLanguage\""),
                 );
             }
         }
         let is_path = |name: &str| name == "Variable" || name.ends_with("Path");
-        for inner in tokens::in_paths(value, is_path) {
+        for inner in tokens::find_in_paths(value, is_path) {
             let at = object.at.join(&inner);
-            self.report(&at, Code::Condition, UNFILLED);
+            self.report(&at, ProblemCode::Condition, UNFILLED);
         }
-        let read = Condition::parse(value);
-        self.all_readable(&object.at, Code::Condition, read)
-            .map(Test::Condition)
+        let read = ChoiceCondition::parse(value);
+        self.accept_or_report_all(&object.at, ProblemCode::Condition, read)
+            .map(RuleTest::Condition)
     }
 
-    fn condition_expression(&mut self, object: &Object<'_>) -> Option<Test> {
+    fn read_condition_expression(&mut self, object: &JsonObject<'_>) -> Option<RuleTest> {
         let name = "Condition";
-        let at = object.at(name);
+        let at = object.pointer_to(name);
         match object.get(name)? {
-            Value::Bool(fixed) => Some(Test::Fixed(*fixed)),
+            Value::Bool(fixed) => Some(RuleTest::Fixed(*fixed)),
             Value::String(text) if is_expression(text) => {
-                self.expression(&at, text).map(Test::Expression)
+                self.read_expression(&at, text).map(RuleTest::Expression)
             }
             other => {
-                self.wrong_type(&at, "an expression between {% and %}", other);
+                self.report_wrong_type(&at, "an expression between {% and %}", other);
                 None
             }
         }
     }
 }
 
-/// A rule in a few words: `$.status StringEquals "done"`.
-fn summary(rule: &Map<String, Value>) -> String {
+/// The short text of a rule: `$.status StringEquals "done"`.
+fn summarize_rule(rule: &Map<String, Value>) -> String {
     if let Some(Value::String(text)) = rule.get("Condition") {
         let inner = text.strip_prefix("{%").unwrap_or(text);
         return inner.strip_suffix("%}").unwrap_or(inner).trim().to_owned();
@@ -137,22 +141,22 @@ fn summary(rule: &Map<String, Value>) -> String {
             let parts: Vec<String> = rules
                 .iter()
                 .filter_map(Value::as_object)
-                .map(summary)
+                .map(summarize_rule)
                 .collect();
             return parts.join(joint);
         }
     }
     if let Some(Value::Object(rule)) = rule.get("Not") {
-        return format!("not {}", summary(rule));
+        return format!("not {}", summarize_rule(rule));
     }
     let variable = rule
         .get("Variable")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let beside = ["Variable", "Next", "Comment", "Assign", "Output"];
+    let other_fields = ["Variable", "Next", "Comment", "Assign", "Output"];
     let comparison = rule
         .iter()
-        .find(|(name, _)| !beside.contains(&name.as_str()));
+        .find(|(name, _)| !other_fields.contains(&name.as_str()));
     comparison.map_or_else(
         || variable.to_owned(),
         |(name, value)| format!("{variable} {name} {value}"),
@@ -174,21 +178,21 @@ mod tests {
 
     use super::*;
 
-    fn of(rule: &Value) -> String {
-        rule.as_object().map(summary).unwrap_or_default()
+    fn summarize(rule: &Value) -> String {
+        rule.as_object().map(summarize_rule).unwrap_or_default()
     }
 
     #[test]
     fn a_rule_is_summed_up_in_a_few_words() {
         let equal = json!({"Variable": "$.a", "StringEquals": "x", "Next": "N"});
-        assert_eq!(of(&equal), "$.a StringEquals \"x\"");
+        assert_eq!(summarize(&equal), "$.a StringEquals \"x\"");
         assert_eq!(
-            of(&json!({"Not": equal, "Next": "N"})),
+            summarize(&json!({"Not": equal, "Next": "N"})),
             "not $.a StringEquals \"x\""
         );
         let both = json!({"And": [{"Variable": "$.a", "IsNull": true}, {"Variable": "$.b", "IsNull": false}]});
-        assert_eq!(of(&both), "$.a IsNull true and $.b IsNull false");
-        assert_eq!(of(&json!({"Condition": "{% $a > 1 %}"})), "$a > 1");
+        assert_eq!(summarize(&both), "$.a IsNull true and $.b IsNull false");
+        assert_eq!(summarize(&json!({"Condition": "{% $a > 1 %}"})), "$a > 1");
         assert_eq!(shorten(&"ab ".repeat(40)).chars().count(), 60);
     }
 }

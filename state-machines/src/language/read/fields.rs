@@ -1,14 +1,14 @@
-//! Which fields may stand where: per type of state and query language.
+//! The allowed fields per type of state and query language.
 //!
-//! A state with a field that is not listed is refused, as AWS refuses it: a
-//! misspelt `Catch` that nobody notices is found when it is needed.
+//! Like AWS, this rejects unknown fields: otherwise a misspelt `Catch` would go
+//! unnoticed until it is needed.
 
-use super::object::Object;
-use super::{Reader, suggest};
+use super::object::JsonObject;
+use super::{DefinitionReader, suggest};
 use crate::language::model::QueryLanguage;
-use crate::language::problem::Code;
+use crate::language::problem::ProblemCode;
 
-/// The top of a definition.
+/// The top level of a definition.
 pub(super) const DEFINITION: &[&str] = &[
     "Comment",
     "StartAt",
@@ -21,28 +21,28 @@ pub(super) const DEFINITION: &[&str] = &[
 pub(super) const BRANCH: &[&str] = &["Comment", "StartAt", "States"];
 /// The processor of a Map.
 pub(super) const PROCESSOR: &[&str] = &["Comment", "StartAt", "States", "ProcessorConfig"];
-/// How a Map's processor is run.
+/// `ProcessorConfig`.
 pub(super) const PROCESSOR_CONFIG: &[&str] = &["Mode", "ExecutionType"];
 
 /// The fields of an object that differ by query language.
-pub(super) struct Fields {
-    /// What it is called in messages.
+pub(super) struct AllowedFields {
+    /// The name in messages.
     pub(super) what: &'static str,
-    /// In both languages.
+    /// Fields in both languages.
     pub(super) both: &'static [&'static str],
-    /// In JSONPath alone.
+    /// Fields in JSONPath only.
     pub(super) json_path: &'static [&'static str],
-    /// In JSONata alone.
+    /// Fields in JSONata only.
     pub(super) jsonata: &'static [&'static str],
 }
 
 const COMMON: &[&str] = &["Type", "Comment", "QueryLanguage"];
 
 /// The eight types of state, by name.
-pub(super) const STATES: &[(&str, Fields)] = &[
+pub(super) const STATES: &[(&str, AllowedFields)] = &[
     (
         "Task",
-        Fields {
+        AllowedFields {
             what: "a Task",
             both: &[
                 "Resource",
@@ -69,7 +69,7 @@ pub(super) const STATES: &[(&str, Fields)] = &[
     ),
     (
         "Parallel",
-        Fields {
+        AllowedFields {
             what: "a Parallel",
             both: &["Branches", "Retry", "Catch", "Assign", "Next", "End"],
             json_path: &[
@@ -84,7 +84,7 @@ pub(super) const STATES: &[(&str, Fields)] = &[
     ),
     (
         "Map",
-        Fields {
+        AllowedFields {
             what: "a Map",
             both: &[
                 "ItemProcessor",
@@ -119,7 +119,7 @@ pub(super) const STATES: &[(&str, Fields)] = &[
     ),
     (
         "Choice",
-        Fields {
+        AllowedFields {
             what: "a Choice",
             both: &["Choices", "Default", "Assign"],
             json_path: &["InputPath", "OutputPath"],
@@ -128,7 +128,7 @@ pub(super) const STATES: &[(&str, Fields)] = &[
     ),
     (
         "Wait",
-        Fields {
+        AllowedFields {
             what: "a Wait",
             both: &["Seconds", "Timestamp", "Assign", "Next", "End"],
             json_path: &["InputPath", "OutputPath", "SecondsPath", "TimestampPath"],
@@ -137,7 +137,7 @@ pub(super) const STATES: &[(&str, Fields)] = &[
     ),
     (
         "Pass",
-        Fields {
+        AllowedFields {
             what: "a Pass",
             both: &["Assign", "Next", "End"],
             json_path: &[
@@ -152,7 +152,7 @@ pub(super) const STATES: &[(&str, Fields)] = &[
     ),
     (
         "Succeed",
-        Fields {
+        AllowedFields {
             what: "a Succeed",
             both: &[],
             json_path: &["InputPath", "OutputPath"],
@@ -161,7 +161,7 @@ pub(super) const STATES: &[(&str, Fields)] = &[
     ),
     (
         "Fail",
-        Fields {
+        AllowedFields {
             what: "a Fail",
             both: &["Error", "Cause"],
             json_path: &["ErrorPath", "CausePath"],
@@ -171,7 +171,7 @@ pub(super) const STATES: &[(&str, Fields)] = &[
 ];
 
 /// A rule of a Choice in JSONata; in JSONPath its fields are comparisons.
-pub(super) const RULE: Fields = Fields {
+pub(super) const RULE: AllowedFields = AllowedFields {
     what: "a rule",
     both: &["Next", "Comment", "Assign"],
     json_path: &["Variable", "And", "Or", "Not"],
@@ -188,21 +188,21 @@ pub(super) const RETRIER: &[&str] = &[
     "Comment",
 ];
 /// An element of `Catch`.
-pub(super) const CATCHER: Fields = Fields {
+pub(super) const CATCHER: AllowedFields = AllowedFields {
     what: "a catcher",
     both: &["ErrorEquals", "Next", "Assign", "Comment"],
     json_path: &["ResultPath"],
     jsonata: &["Output"],
 };
 /// The reader of a Map.
-pub(super) const ITEM_READER: Fields = Fields {
+pub(super) const ITEM_READER: AllowedFields = AllowedFields {
     what: "an ItemReader",
     both: &["Resource", "ReaderConfig"],
     json_path: &["Parameters"],
     jsonata: &["Arguments"],
 };
 /// How the items that are read are laid out.
-pub(super) const READER_CONFIG: Fields = Fields {
+pub(super) const READER_CONFIG: AllowedFields = AllowedFields {
     what: "a ReaderConfig",
     both: &[
         "InputType",
@@ -218,14 +218,14 @@ pub(super) const READER_CONFIG: Fields = Fields {
     jsonata: &[],
 };
 /// The batches of a Map.
-pub(super) const ITEM_BATCHER: Fields = Fields {
+pub(super) const ITEM_BATCHER: AllowedFields = AllowedFields {
     what: "an ItemBatcher",
     both: &["BatchInput", "MaxItemsPerBatch", "MaxInputBytesPerBatch"],
     json_path: &["MaxItemsPerBatchPath", "MaxInputBytesPerBatchPath"],
     jsonata: &[],
 };
 /// The writer of a Map.
-pub(super) const RESULT_WRITER: Fields = Fields {
+pub(super) const RESULT_WRITER: AllowedFields = AllowedFields {
     what: "a ResultWriter",
     both: &["Resource", "WriterConfig"],
     json_path: &["Parameters"],
@@ -234,15 +234,20 @@ pub(super) const RESULT_WRITER: Fields = Fields {
 /// How the results that are written are laid out.
 pub(super) const WRITER_CONFIG: &[&str] = &["OutputType", "Transformation"];
 
-impl Reader {
+impl DefinitionReader {
     /// Notes the fields that are none of these.
-    pub(super) fn allow_only(&mut self, object: &Object<'_>, allowed: &[&str], what: &str) {
+    pub(super) fn check_field_names(
+        &mut self,
+        object: &JsonObject<'_>,
+        allowed: &[&str],
+        what: &str,
+    ) {
         for name in object.fields.keys() {
             if !allowed.contains(&name.as_str()) {
-                let hint = suggest::hint(name, allowed.iter().copied());
+                let hint = suggest::suggest_name(name, allowed.iter().copied());
                 self.report(
-                    &object.at(name),
-                    Code::UnknownField,
+                    &object.pointer_to(name),
+                    ProblemCode::UnknownField,
                     format!("{what} has no field {name:?}{hint}"),
                 );
             }
@@ -250,17 +255,22 @@ impl Reader {
     }
 
     /// Notes the fields of an object that it may not have in this language.
-    pub(super) fn allow(&mut self, object: &Object<'_>, fields: &Fields, language: QueryLanguage) {
+    pub(super) fn check_fields(
+        &mut self,
+        object: &JsonObject<'_>,
+        fields: &AllowedFields,
+        language: QueryLanguage,
+    ) {
         for name in object.fields.keys() {
-            self.allow_field(object, name, fields, language);
+            self.check_field(object, name, fields, language);
         }
     }
 
-    fn allow_field(
+    fn check_field(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         name: &str,
-        fields: &Fields,
+        fields: &AllowedFields,
         language: QueryLanguage,
     ) {
         let (own, other, other_language) = match language {
@@ -276,54 +286,54 @@ impl Reader {
             return;
         }
         let what = fields.what;
-        let at = object.at(name);
+        let at = object.pointer_to(name);
         if other.contains(&name) {
             self.report(
                 &at,
-                Code::OtherLanguage,
+                ProblemCode::OtherLanguage,
                 format!(
                     "{name:?} is a field of {}, and this is {}; {}",
                     other_language.as_str(),
                     language.as_str(),
-                    instead(name)
+                    suggest_replacement(name)
                 ),
             );
             return;
         }
         let owners: Vec<&str> = STATES
             .iter()
-            .filter(|(_, s)| s.has(name))
+            .filter(|(_, s)| s.contains(name))
             .map(|(n, _)| *n)
             .collect();
         if is_state && !owners.is_empty() {
             let owners = owners.join(", ");
             self.report(
                 &at,
-                Code::MisplacedField,
+                ProblemCode::MisplacedField,
                 format!("{what} has no field {name:?}; only these have: {owners}"),
             );
             return;
         }
         let known = common.iter().chain(fields.both).chain(own).copied();
-        let hint = suggest::hint(name, known);
+        let hint = suggest::suggest_name(name, known);
         self.report(
             &at,
-            Code::UnknownField,
+            ProblemCode::UnknownField,
             format!("{what} has no field {name:?}{hint}"),
         );
     }
 }
 
-impl Fields {
-    fn has(&self, name: &str) -> bool {
+impl AllowedFields {
+    fn contains(&self, name: &str) -> bool {
         [self.both, self.json_path, self.jsonata]
             .iter()
             .any(|list| list.contains(&name))
     }
 }
 
-/// What to write in the other language.
-fn instead(name: &str) -> &'static str {
+/// The replacement for a field of the other query language.
+fn suggest_replacement(name: &str) -> &'static str {
     match name {
         "Parameters" => "use \"Arguments\" or \"Output\"",
         "Arguments" => "use \"Parameters\"",

@@ -1,4 +1,4 @@
-//! Parallel and Map, and what is within them.
+//! Parallel and Map, and their nested machines.
 
 use serde_json::Value;
 
@@ -6,72 +6,80 @@ use super::fields::{
     BRANCH, ITEM_BATCHER, ITEM_READER, PROCESSOR, PROCESSOR_CONFIG, READER_CONFIG, RESULT_WRITER,
     WRITER_CONFIG,
 };
-use super::machine::Flow;
-use super::object::Object;
-use super::state::Site;
+use super::machine::MachineFlow;
+use super::object::JsonObject;
+use super::state::StateSite;
 use super::tokens::is_unfilled;
 use super::values::is_expression;
-use super::{Durability, Reader};
+use super::{DefinitionReader, Durability};
 use crate::data::Template;
 use crate::language::model::{
-    Distributed, ExecutionType, ItemBatcher, ItemReader, Items, Machine, Map, Mode, Parallel,
-    Processor, QueryLanguage, ResultWriter,
+    DistributedOptions, ExecutionType, ItemBatcher, ItemProcessor, ItemReader, ItemsSource,
+    Machine, MapState, ParallelState, ProcessorMode, QueryLanguage, ResultWriter,
 };
-use crate::language::problem::Code;
+use crate::language::problem::ProblemCode;
 
-/// The most items that a reader takes.
+/// The maximum of `MaxItems`.
 const ITEMS_MAX: u64 = 100_000_000;
-/// The most bytes that a batch has.
+/// The maximum of `MaxInputBytesPerBatch`.
 const BATCH_BYTES_MAX: u64 = 262_144;
 
-impl Reader {
-    pub(super) fn parallel(&mut self, site: &Site<'_, '_>, flow: &mut Flow) -> Option<Parallel> {
+impl DefinitionReader {
+    pub(super) fn read_parallel(
+        &mut self,
+        site: &StateSite<'_, '_>,
+        flow: &mut MachineFlow,
+    ) -> Option<ParallelState> {
         let (object, language) = (site.object, site.language);
-        self.required(object, "Branches");
-        let at = object.at("Branches");
+        self.require_field(object, "Branches");
+        let at = object.pointer_to("Branches");
         let list = self
-            .filled_list(object, "Branches")
+            .read_non_empty_list(object, "Branches")
             .map_or(&[][..], Vec::as_slice);
         let branches: Vec<Option<Machine>> = list
             .iter()
             .enumerate()
             .map(|(index, value)| {
                 let branch = self.as_object(at.item(index), value)?;
-                self.allow_only(&branch, BRANCH, "a branch");
-                self.text(&branch, "Comment");
-                self.scope(&branch, false)
+                self.check_field_names(&branch, BRANCH, "a branch");
+                self.read_text(&branch, "Comment");
+                self.read_scoped_machine(&branch, false)
             })
             .collect();
-        Some(Parallel {
-            arguments: self.arguments(object, language),
-            result_selector: self.result_selector(object, language),
-            result: self.place(object, language),
-            retry: self.retry(site),
-            catch: self.catch(site, flow),
-            next: self.next(site, flow)?,
+        Some(ParallelState {
+            arguments: self.read_arguments(object, language),
+            result_selector: self.read_result_selector(object, language),
+            result: self.read_result_path(object, language),
+            retry: self.read_retry(site),
+            catch: self.read_catch(site, flow),
+            next: self.read_next(site, flow)?,
             branches: branches.into_iter().collect::<Option<Vec<Machine>>>()?,
         })
     }
 
-    pub(super) fn map(&mut self, site: &Site<'_, '_>, flow: &mut Flow) -> Option<Map> {
+    pub(super) fn read_map(
+        &mut self,
+        site: &StateSite<'_, '_>,
+        flow: &mut MachineFlow,
+    ) -> Option<MapState> {
         let (object, language) = (site.object, site.language);
-        let processor = self.processor(object);
+        let processor = self.read_processor(object);
         let mode = processor.as_ref().map(|processor| processor.mode);
         let any = (0, u64::MAX);
-        let items = self.items(site);
+        let items = self.read_items(site);
         let map = (
-            self.item_selector(site),
-            self.given_integer(object, "MaxConcurrency", language, any),
-            self.distributed(site, mode),
-            self.result_selector(object, language),
-            self.place(object, language),
-            self.retry(site),
-            self.catch(site, flow),
+            self.read_item_selector(site),
+            self.read_integer_value(object, "MaxConcurrency", language, any),
+            self.read_distributed(site, mode),
+            self.read_result_selector(object, language),
+            self.read_result_path(object, language),
+            self.read_retry(site),
+            self.read_catch(site, flow),
         );
-        let next = self.next(site, flow);
+        let next = self.read_next(site, flow);
         let (item_selector, concurrency_max, distributed, result_selector, result, retry, catch) =
             map;
-        Some(Map {
+        Some(MapState {
             processor: processor?,
             items: items?,
             item_selector,
@@ -86,12 +94,12 @@ impl Reader {
     }
 
     /// `ItemProcessor`, formerly `Iterator`.
-    fn processor(&mut self, map: &Object<'_>) -> Option<Processor> {
-        self.only_one(map, &["ItemProcessor", "Iterator"]);
+    fn read_processor(&mut self, map: &JsonObject<'_>) -> Option<ItemProcessor> {
+        self.check_only_one(map, &["ItemProcessor", "Iterator"]);
         if map.has("Iterator") {
             self.report(
-                &map.at("Iterator"),
-                Code::Deprecated,
+                &map.pointer_to("Iterator"),
+                ProblemCode::Deprecated,
                 "\"Iterator\" is now called \"ItemProcessor\"",
             );
         }
@@ -100,135 +108,146 @@ impl Reader {
         } else {
             "ItemProcessor"
         };
-        self.required(map, name);
-        let object = self.object(map, name)?;
-        self.allow_only(&object, PROCESSOR, "the processor of a Map");
-        self.text(&object, "Comment");
-        let mode = self.mode(&object);
+        self.require_field(map, name);
+        let object = self.read_object(map, name)?;
+        self.check_field_names(&object, PROCESSOR, "the processor of a Map");
+        self.read_text(&object, "Comment");
+        let mode = self.read_mode(&object);
         let around = self.durability;
-        if let Some(Mode::Distributed(kind)) = mode {
+        if let Some(ProcessorMode::Distributed(kind)) = mode {
             self.durability = match kind {
                 ExecutionType::Standard => Durability::Standard,
                 ExecutionType::Express => Durability::Express,
             };
         }
-        let is_alone = matches!(mode, Some(Mode::Distributed(_)));
-        let machine = self.scope(&object, is_alone);
+        let is_alone = matches!(mode, Some(ProcessorMode::Distributed(_)));
+        let machine = self.read_scoped_machine(&object, is_alone);
         self.durability = around;
-        Some(Processor {
+        Some(ItemProcessor {
             mode: mode?,
             machine: machine?,
         })
     }
 
-    fn mode(&mut self, processor: &Object<'_>) -> Option<Mode> {
+    fn read_mode(&mut self, processor: &JsonObject<'_>) -> Option<ProcessorMode> {
         if !processor.has("ProcessorConfig") {
-            return Some(Mode::Inline);
+            return Some(ProcessorMode::Inline);
         }
-        let config = self.object(processor, "ProcessorConfig")?;
-        self.allow_only(&config, PROCESSOR_CONFIG, "a ProcessorConfig");
-        let kind = self.one_of(&config, "ExecutionType", &["STANDARD", "EXPRESS"]);
-        let mode = self.one_of(&config, "Mode", &["INLINE", "DISTRIBUTED"]);
+        let config = self.read_object(processor, "ProcessorConfig")?;
+        self.check_field_names(&config, PROCESSOR_CONFIG, "a ProcessorConfig");
+        let kind = self.read_one_of(&config, "ExecutionType", &["STANDARD", "EXPRESS"]);
+        let mode = self.read_one_of(&config, "Mode", &["INLINE", "DISTRIBUTED"]);
         if mode != Some("DISTRIBUTED") {
-            return Some(Mode::Inline);
+            return Some(ProcessorMode::Inline);
         }
-        self.required(&config, "ExecutionType");
+        self.require_field(&config, "ExecutionType");
         if is_unfilled(config.get("ExecutionType")) {
-            return Some(Mode::Distributed(ExecutionType::Standard));
+            return Some(ProcessorMode::Distributed(ExecutionType::Standard));
         }
-        Some(Mode::Distributed(match kind? {
+        Some(ProcessorMode::Distributed(match kind? {
             "EXPRESS" => ExecutionType::Express,
             _ => ExecutionType::Standard,
         }))
     }
 
-    fn items(&mut self, site: &Site<'_, '_>) -> Option<Items> {
+    fn read_items(&mut self, site: &StateSite<'_, '_>) -> Option<ItemsSource> {
         let object = site.object;
         let (name, read) = match site.language {
-            QueryLanguage::JsonPath if object.has("ItemsPath") => {
-                ("ItemsPath", self.path(object, "ItemsPath").map(Items::Path))
+            QueryLanguage::JsonPath if object.has("ItemsPath") => (
+                "ItemsPath",
+                self.read_path(object, "ItemsPath").map(ItemsSource::Path),
+            ),
+            QueryLanguage::Jsonata if object.has("Items") => {
+                ("Items", self.read_items_field(object))
             }
-            QueryLanguage::Jsonata if object.has("Items") => ("Items", self.items_field(object)),
-            _ => return Some(Items::Input),
+            _ => return Some(ItemsSource::Input),
         };
         let unfilled = is_unfilled(object.get(name));
-        read.or_else(|| unfilled.then_some(Items::Input))
+        read.or_else(|| unfilled.then_some(ItemsSource::Input))
     }
 
-    fn items_field(&mut self, object: &Object<'_>) -> Option<Items> {
-        let at = object.at("Items");
+    fn read_items_field(&mut self, object: &JsonObject<'_>) -> Option<ItemsSource> {
+        let at = object.pointer_to("Items");
         match object.get("Items")? {
             Value::Array(_) => self
-                .template(object, "Items", QueryLanguage::Jsonata)
-                .map(Items::List),
+                .read_template(object, "Items", QueryLanguage::Jsonata)
+                .map(ItemsSource::List),
             Value::String(text) if is_expression(text) => {
-                self.expression(&at, text).map(Items::Expression)
+                self.read_expression(&at, text).map(ItemsSource::Expression)
             }
             other => {
-                self.wrong_type(&at, "a list, or an expression between {% and %}", other);
+                self.report_wrong_type(&at, "a list, or an expression between {% and %}", other);
                 None
             }
         }
     }
 
     /// `ItemSelector`, formerly `Parameters`.
-    fn item_selector(&mut self, site: &Site<'_, '_>) -> Option<Template> {
+    fn read_item_selector(&mut self, site: &StateSite<'_, '_>) -> Option<Template> {
         let (object, language) = (site.object, site.language);
         if language == QueryLanguage::Jsonata {
-            self.object_or_expression(object, "ItemSelector");
-            return self.template(object, "ItemSelector", language);
+            self.check_object_or_expression(object, "ItemSelector");
+            return self.read_template(object, "ItemSelector", language);
         }
-        self.only_one(object, &["ItemSelector", "Parameters"]);
+        self.check_only_one(object, &["ItemSelector", "Parameters"]);
         if object.has("Parameters") {
             self.report(
-                &object.at("Parameters"),
-                Code::Deprecated,
+                &object.pointer_to("Parameters"),
+                ProblemCode::Deprecated,
                 "\"Parameters\" of a Map is now called \"ItemSelector\"",
             );
-            return self.template(object, "Parameters", language);
+            return self.read_template(object, "Parameters", language);
         }
-        self.template(object, "ItemSelector", language)
+        self.read_template(object, "ItemSelector", language)
     }
 
-    fn distributed(&mut self, site: &Site<'_, '_>, mode: Option<Mode>) -> Distributed {
+    fn read_distributed(
+        &mut self,
+        site: &StateSite<'_, '_>,
+        mode: Option<ProcessorMode>,
+    ) -> DistributedOptions {
         let (object, language) = (site.object, site.language);
-        if mode == Some(Mode::Inline) {
+        if mode == Some(ProcessorMode::Inline) {
             for name in ["ItemReader", "ItemBatcher", "ResultWriter", "Label"] {
                 if object.has(name) {
                     let message = format!(
                         "{name:?} is for a distributed Map; set \"Mode\": \"DISTRIBUTED\" in its ProcessorConfig"
                     );
-                    self.report(&object.at(name), Code::NotDistributed, message);
+                    self.report(
+                        &object.pointer_to(name),
+                        ProblemCode::NotDistributed,
+                        message,
+                    );
                 }
             }
         }
         let any = (0, u64::MAX);
-        Distributed {
-            label: self.label(object).map(str::to_owned),
-            failures_max: self.given_integer(object, "ToleratedFailureCount", language, any),
-            failures_percent_max: self.given_number(
+        DistributedOptions {
+            label: self.read_label(object).map(str::to_owned),
+            failures_max: self.read_integer_value(object, "ToleratedFailureCount", language, any),
+            failures_percent_max: self.read_number_value(
                 object,
                 "ToleratedFailurePercentage",
                 language,
                 (0.0, 100.0),
             ),
-            reader: self.item_reader(site),
-            batcher: self.item_batcher(site),
-            writer: self.result_writer(site),
+            reader: self.read_item_reader(site),
+            batcher: self.read_item_batcher(site),
+            writer: self.read_result_writer(site),
         }
     }
 
-    fn item_reader(&mut self, site: &Site<'_, '_>) -> Option<ItemReader> {
+    fn read_item_reader(&mut self, site: &StateSite<'_, '_>) -> Option<ItemReader> {
         let language = site.language;
-        let reader = self.object(site.object, "ItemReader")?;
-        self.allow(&reader, &ITEM_READER, language);
-        self.required(&reader, "Resource");
-        let resource = self.resource(&reader);
-        let arguments = self.arguments(&reader, language);
-        let config = self.object(&reader, "ReaderConfig");
+        let reader = self.read_object(site.object, "ItemReader")?;
+        self.check_fields(&reader, &ITEM_READER, language);
+        self.require_field(&reader, "Resource");
+        let resource = self.read_resource(&reader);
+        let arguments = self.read_arguments(&reader, language);
+        let config = self.read_object(&reader, "ReaderConfig");
         let items_max = config
             .as_ref()
-            .and_then(|config| self.reader_config(config, language));
+            .and_then(|config| self.read_reader_config(config, language));
         Some(ItemReader {
             resource: resource?.to_owned(),
             arguments,
@@ -237,61 +256,66 @@ impl Reader {
         })
     }
 
-    fn reader_config(
+    fn read_reader_config(
         &mut self,
-        config: &Object<'_>,
+        config: &JsonObject<'_>,
         language: QueryLanguage,
-    ) -> Option<crate::language::model::Given<u64>> {
-        self.allow(config, &READER_CONFIG, language);
+    ) -> Option<crate::language::model::FieldValue<u64>> {
+        self.check_fields(config, &READER_CONFIG, language);
         let types = ["CSV", "JSON", "JSONL", "MANIFEST", "PARQUET"];
-        self.one_of(config, "InputType", &types);
-        self.one_of(config, "Transformation", &["NONE", "LOAD_AND_FLATTEN"]);
-        self.one_of(config, "ManifestType", &["ATHENA_DATA", "S3_INVENTORY"]);
+        self.read_one_of(config, "InputType", &types);
+        self.read_one_of(config, "Transformation", &["NONE", "LOAD_AND_FLATTEN"]);
+        self.read_one_of(config, "ManifestType", &["ATHENA_DATA", "S3_INVENTORY"]);
         let delimiters = ["COMMA", "PIPE", "SEMICOLON", "SPACE", "TAB"];
-        self.one_of(config, "CSVDelimiter", &delimiters);
-        self.text(config, "ItemsPointer");
-        let headers = self.one_of(config, "CSVHeaderLocation", &["FIRST_ROW", "GIVEN"]);
+        self.read_one_of(config, "CSVDelimiter", &delimiters);
+        self.read_text(config, "ItemsPointer");
+        let headers = self.read_one_of(config, "CSVHeaderLocation", &["FIRST_ROW", "GIVEN"]);
         if headers == Some("GIVEN") {
-            self.required(config, "CSVHeaders");
+            self.require_field(config, "CSVHeaders");
         }
-        let at = config.at("CSVHeaders");
-        let names = self.list(config, "CSVHeaders");
+        let at = config.pointer_to("CSVHeaders");
+        let names = self.read_list(config, "CSVHeaders");
         for (index, name) in names.into_iter().flatten().enumerate() {
             if !name.is_string() {
-                self.wrong_type(&at.item(index), "the name of a column", name);
+                self.report_wrong_type(&at.item(index), "the name of a column", name);
             }
         }
-        self.given_integer(config, "MaxItems", language, (0, ITEMS_MAX))
+        self.read_integer_value(config, "MaxItems", language, (0, ITEMS_MAX))
     }
 
-    fn item_batcher(&mut self, site: &Site<'_, '_>) -> Option<ItemBatcher> {
+    fn read_item_batcher(&mut self, site: &StateSite<'_, '_>) -> Option<ItemBatcher> {
         let language = site.language;
-        let batcher = self.object(site.object, "ItemBatcher")?;
-        self.allow(&batcher, &ITEM_BATCHER, language);
+        let batcher = self.read_object(site.object, "ItemBatcher")?;
+        self.check_fields(&batcher, &ITEM_BATCHER, language);
         let bytes = (1, BATCH_BYTES_MAX);
         Some(ItemBatcher {
-            input: self.template(&batcher, "BatchInput", language),
-            items_max: self.given_integer(&batcher, "MaxItemsPerBatch", language, (1, u64::MAX)),
-            bytes_max: self.given_integer(&batcher, "MaxInputBytesPerBatch", language, bytes),
+            input: self.read_template(&batcher, "BatchInput", language),
+            items_max: self.read_integer_value(
+                &batcher,
+                "MaxItemsPerBatch",
+                language,
+                (1, u64::MAX),
+            ),
+            bytes_max: self.read_integer_value(&batcher, "MaxInputBytesPerBatch", language, bytes),
         })
     }
 
-    fn result_writer(&mut self, site: &Site<'_, '_>) -> Option<ResultWriter> {
+    fn read_result_writer(&mut self, site: &StateSite<'_, '_>) -> Option<ResultWriter> {
         let language = site.language;
-        let writer = self.object(site.object, "ResultWriter")?;
-        self.allow(&writer, &RESULT_WRITER, language);
+        let writer = self.read_object(site.object, "ResultWriter")?;
+        self.check_fields(&writer, &RESULT_WRITER, language);
         if !writer.has("WriterConfig") {
-            self.required(&writer, "Resource");
+            self.require_field(&writer, "Resource");
         }
-        let config = self.object(&writer, "WriterConfig");
+        let config = self.read_object(&writer, "WriterConfig");
         if let Some(config) = &config {
-            self.allow_only(config, WRITER_CONFIG, "a WriterConfig");
-            self.one_of(config, "OutputType", &["JSON", "JSONL"]);
-            self.one_of(config, "Transformation", &["NONE", "COMPACT", "FLATTEN"]);
+            self.check_field_names(config, WRITER_CONFIG, "a WriterConfig");
+            self.read_one_of(config, "OutputType", &["JSON", "JSONL"]);
+            self.read_one_of(config, "Transformation", &["NONE", "COMPACT", "FLATTEN"]);
         }
         Some(ResultWriter {
-            resource: self.resource(&writer).map(str::to_owned),
-            arguments: self.arguments(&writer, language),
+            resource: self.read_resource(&writer).map(str::to_owned),
+            arguments: self.read_arguments(&writer, language),
             config: config.map_or(Value::Null, |config| Value::Object(config.fields.clone())),
         })
     }

@@ -1,18 +1,20 @@
-//! JSON becomes a definition, by the rules of the specification.
+//! Parses JSON to a definition, by the rules of the specification.
 //!
-//! Every reader takes what it can and notes what is wrong; none stops at the
-//! first problem. What cannot be read is `None`, and has been noted. At the
-//! end there is a definition only if no error was noted.
+//! Every method reads what it can and reports what is wrong; none stops at the
+//! first problem. `None` means that the value is absent or was reported. There is a
+//! definition only if no error was reported.
 //!
 //! ```text
-//!   machine   a machine: its states, and whether each can be reached
-//!   state     what all states have, and which fields each kind may have
+//!   machine   a machine: its states, and their reachability
+//!   state     the common fields of states
+//!   fields    the fields that each kind of state may have
 //!   task, choice, simple, items   the kinds
 //!   errors    Retry and Catch
 //!   object    fields of plain types
 //!   values    fields that hold paths, expressions, templates
 //!   names     names of states, variables, labels
-//!   reserved  `$states` where it has no result or no error
+//!   scopes    variables of nested machines
+//!   reserved  fields of `$states` that are not available everywhere
 //!   tokens    substitutions that are not filled in yet
 //! ```
 
@@ -38,40 +40,40 @@ use serde_json::Value;
 
 use super::model::{Definition, QueryLanguage};
 use super::pointer::Pointer;
-use super::problem::{Code, Problem};
-use object::Object;
+use super::problem::{DefinitionProblem, ProblemCode};
+use object::JsonObject;
 
-/// The longest time that can be written, in seconds.
+/// The maximum duration, in seconds.
 const SECONDS_MAX: u64 = 99_999_999;
 
-/// What a machine may do by how it is run.
+/// The kind of execution that a definition is checked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// An execution is durable, and may wait for others.
+    /// Durable; may wait for jobs, callbacks and activities.
     #[default]
     Standard,
-    /// An execution is short: it waits for no job, no callback, no activity.
+    /// Short-lived; may not wait for jobs, callbacks or activities.
     Express,
 }
 
-/// Reads a definition; there is one only if no error was found.
-pub(super) fn definition(
+/// Reads a definition; returns one only if there are no errors.
+pub(super) fn read_definition(
     source: Value,
     durability: Durability,
-    mut problems: Vec<Problem>,
-) -> (Option<Definition>, Vec<Problem>) {
-    let mut reader = Reader {
+    mut problems: Vec<DefinitionProblem>,
+) -> (Option<Definition>, Vec<DefinitionProblem>) {
+    let mut reader = DefinitionReader {
         problems: std::mem::take(&mut problems),
         names: BTreeMap::new(),
-        scopes: scopes::Scopes::default(),
+        scopes: scopes::VariableScopes::default(),
         language: QueryLanguage::default(),
         durability,
     };
-    let read = reader.definition(&source);
+    let read = reader.read_definition(&source);
     let mut problems = reader.problems;
-    let unfilled = tokens::forgive(&source, &mut problems);
+    let unfilled = tokens::downgrade_unfilled(&source, &mut problems);
     let definition = read
-        .filter(|_| !problems.iter().any(Problem::is_error))
+        .filter(|_| !problems.iter().any(DefinitionProblem::is_error))
         .map(|read| Definition {
             source,
             comment: read.comment,
@@ -85,20 +87,20 @@ pub(super) fn definition(
     (definition, problems)
 }
 
-/// What is known while a definition is read.
-struct Reader {
-    problems: Vec<Problem>,
-    /// Where each name was first used: names are unique in all machines.
+/// The state of the parser.
+struct DefinitionReader {
+    problems: Vec<DefinitionProblem>,
+    /// Where each state name was first used: names are unique across all machines.
     names: BTreeMap<String, Pointer>,
-    /// What is assigned where.
-    scopes: scopes::Scopes,
-    /// The query language of states that name none.
+    /// Where variables are assigned.
+    scopes: scopes::VariableScopes,
+    /// The query language of states that do not set their own.
     language: QueryLanguage,
     durability: Durability,
 }
 
 /// A definition without its source.
-struct Read {
+struct ReadDefinition {
     comment: Option<String>,
     version: Option<String>,
     query_language: QueryLanguage,
@@ -106,21 +108,22 @@ struct Read {
     machine: super::model::Machine,
 }
 
-impl Reader {
-    fn report(&mut self, at: &Pointer, code: Code, message: impl Into<String>) {
-        self.problems.push(Problem::new(at, code, message));
+impl DefinitionReader {
+    fn report(&mut self, at: &Pointer, code: ProblemCode, message: impl Into<String>) {
+        self.problems
+            .push(DefinitionProblem::new(at, code, message));
     }
 
-    fn definition(&mut self, source: &Value) -> Option<Read> {
+    fn read_definition(&mut self, source: &Value) -> Option<ReadDefinition> {
         let object = self.as_object(Pointer::root(), source)?;
-        self.allow_only(&object, fields::DEFINITION, "a state machine");
-        let comment = self.text(&object, "Comment");
-        let version = self.one_of(&object, "Version", &["1.0"]);
-        let timeout_seconds = self.integer(&object, "TimeoutSeconds", 1, SECONDS_MAX);
-        self.language = self.query_language(&object).unwrap_or_default();
-        let machine = self.scope(&object, true);
+        self.check_field_names(&object, fields::DEFINITION, "a state machine");
+        let comment = self.read_text(&object, "Comment");
+        let version = self.read_one_of(&object, "Version", &["1.0"]);
+        let timeout_seconds = self.read_integer(&object, "TimeoutSeconds", 1, SECONDS_MAX);
+        self.language = self.read_query_language(&object).unwrap_or_default();
+        let machine = self.read_scoped_machine(&object, true);
         self.check_scopes();
-        Some(Read {
+        Some(ReadDefinition {
             comment: comment.map(str::to_owned),
             version: version.map(str::to_owned),
             query_language: self.language,
@@ -130,10 +133,10 @@ impl Reader {
     }
 
     /// `QueryLanguage` of a machine or a state.
-    fn query_language(&mut self, object: &Object<'_>) -> Option<QueryLanguage> {
+    fn read_query_language(&mut self, object: &JsonObject<'_>) -> Option<QueryLanguage> {
         let languages = [QueryLanguage::JsonPath, QueryLanguage::Jsonata];
         let names = languages.map(QueryLanguage::as_str);
-        let written = self.one_of(object, "QueryLanguage", &names)?;
+        let written = self.read_one_of(object, "QueryLanguage", &names)?;
         languages
             .into_iter()
             .find(|language| language.as_str() == written)

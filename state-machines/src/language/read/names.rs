@@ -1,18 +1,18 @@
-//! Names that somebody chooses: of states, variables, labels, errors.
+//! User-defined names: of states, variables, labels and errors.
 
 use serde_json::Value;
 
-use super::object::Object;
-use super::{Reader, suggest};
+use super::object::JsonObject;
+use super::{DefinitionReader, suggest};
 use crate::language::pointer::Pointer;
-use crate::language::problem::Code;
+use crate::language::problem::ProblemCode;
 
-/// How long a name may be, in characters.
+/// The maximum length of a name, in characters.
 const NAME_CHARS_MAX: usize = 80;
-/// How long a Map's label may be, in characters.
+/// The maximum length of a Map's label, in characters.
 const LABEL_CHARS_MAX: usize = 40;
 
-/// The errors that the language itself knows.
+/// The error names that the specification reserves.
 const RESERVED_ERRORS: &[&str] = &[
     "States.ALL",
     "States.BranchFailed",
@@ -33,14 +33,14 @@ const RESERVED_ERRORS: &[&str] = &[
     "States.Timeout",
 ];
 
-impl Reader {
-    /// A state's name: not too long, and used once in the whole definition.
-    pub(super) fn state_name(&mut self, name: &str, at: &Pointer) {
+impl DefinitionReader {
+    /// Checks the name of a state: its length, and that it is unique in the definition.
+    pub(super) fn check_state_name(&mut self, name: &str, at: &Pointer) {
         let chars = name.chars().count();
         if chars == 0 || chars > NAME_CHARS_MAX {
             self.report(
                 at,
-                Code::StateName,
+                ProblemCode::StateName,
                 format!(
                     "a state's name has 1 to {NAME_CHARS_MAX} characters, and this has {chars}"
                 ),
@@ -50,14 +50,14 @@ impl Reader {
             let message = format!(
                 "there is another state named {name:?} at {first}; names are unique in the whole definition, so rename one"
             );
-            self.report(at, Code::DuplicateState, message);
+            self.report(at, ProblemCode::DuplicateState, message);
         } else {
             self.names.insert(name.to_owned(), at.clone());
         }
     }
 
-    /// The names of variables in `Assign`.
-    pub(super) fn variable_names(&mut self, assign: &Object<'_>) {
+    /// Checks the names of variables in `Assign`.
+    pub(super) fn check_variable_names(&mut self, assign: &JsonObject<'_>) {
         for name in assign.fields.keys() {
             let bare = name.strip_suffix(".$").unwrap_or(name);
             let wrong = if bare == "states" {
@@ -74,60 +74,64 @@ impl Reader {
                 None
             };
             if let Some(wrong) = wrong {
-                self.report(&assign.at(name), Code::VariableName, wrong);
+                self.report(&assign.pointer_to(name), ProblemCode::VariableName, wrong);
             }
         }
     }
 
-    /// A Map's label, which becomes part of the names of its runs.
-    pub(super) fn label<'a>(&mut self, map: &Object<'a>) -> Option<&'a str> {
-        let label = self.text(map, "Label")?;
-        let at = map.at("Label");
+    /// `Label` of a Map, which becomes part of the names of its runs.
+    pub(super) fn read_label<'a>(&mut self, map: &JsonObject<'a>) -> Option<&'a str> {
+        let label = self.read_text(map, "Label")?;
+        let at = map.pointer_to("Label");
         let chars = label.chars().count();
         if chars == 0 || chars > LABEL_CHARS_MAX {
             self.report(
                 &at,
-                Code::Label,
+                ProblemCode::Label,
                 format!("a label has 1 to {LABEL_CHARS_MAX} characters, and this has {chars}"),
             );
         }
         if let Some(bad) = label.chars().find(|c| !is_label_char(*c)) {
-            self.report(&at, Code::Label, format!("a label cannot hold {bad:?}"));
+            self.report(
+                &at,
+                ProblemCode::Label,
+                format!("a label cannot hold {bad:?}"),
+            );
         }
         Some(label)
     }
 
     /// The names in `ErrorEquals`.
-    pub(super) fn error_names(&mut self, object: &Object<'_>) -> Vec<String> {
-        self.required(object, "ErrorEquals");
-        let list = self.filled_list(object, "ErrorEquals");
-        let at = object.at("ErrorEquals");
+    pub(super) fn read_error_names(&mut self, object: &JsonObject<'_>) -> Vec<String> {
+        self.require_field(object, "ErrorEquals");
+        let list = self.read_non_empty_list(object, "ErrorEquals");
+        let at = object.pointer_to("ErrorEquals");
         let mut names = Vec::new();
         for (index, value) in list.into_iter().flatten().enumerate() {
             match value {
                 Value::String(name) => {
-                    self.error_name(name, &at.item(index));
+                    self.check_error_name(name, &at.item(index));
                     names.push(name.clone());
                 }
-                other => self.wrong_type(&at.item(index), "the name of an error", other),
+                other => self.report_wrong_type(&at.item(index), "the name of an error", other),
             }
         }
         names
     }
 
-    fn error_name(&mut self, name: &str, at: &Pointer) {
+    fn check_error_name(&mut self, name: &str, at: &Pointer) {
         if name.starts_with("States.") && !RESERVED_ERRORS.contains(&name) {
-            let hint = suggest::hint(name, RESERVED_ERRORS.iter().copied());
+            let hint = suggest::suggest_name(name, RESERVED_ERRORS.iter().copied());
             self.report(
                 at,
-                Code::ErrorName,
-                format!("names that begin with \"States.\" are reserved, and {name:?} is none that can occur by itself{hint}"),
+                ProblemCode::ErrorName,
+                format!("names that begin with \"States.\" are reserved, and {name:?} is not a reserved error{hint}"),
             );
         }
     }
 }
 
-/// A Unicode identifier, nearly: what the standard library can tell.
+/// Whether a name is a Unicode identifier, approximated with the standard library.
 fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || c == '_')

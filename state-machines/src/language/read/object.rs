@@ -1,23 +1,22 @@
-//! Fields of plain types: texts, numbers, lists, objects.
+//! Fields of plain types: strings, numbers, lists, objects.
 //!
-//! A field that is not there is `None` without a problem, unless it was asked
-//! for as required.
+//! An absent field is `None` without a problem; use `require_field` to report it.
 
 use serde_json::{Map, Value};
 
-use super::Reader;
+use super::DefinitionReader;
 use super::suggest;
 use crate::language::pointer::Pointer;
-use crate::language::problem::Code;
+use crate::language::problem::ProblemCode;
 
-/// A JSON object, and where it stands.
+/// A JSON object and its location.
 #[derive(Debug, Clone)]
-pub(super) struct Object<'a> {
+pub(super) struct JsonObject<'a> {
     pub(super) at: Pointer,
     pub(super) fields: &'a Map<String, Value>,
 }
 
-impl<'a> Object<'a> {
+impl<'a> JsonObject<'a> {
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.fields.get(name)
     }
@@ -26,14 +25,14 @@ impl<'a> Object<'a> {
         self.fields.contains_key(name)
     }
 
-    /// Where a field of it stands.
-    pub(super) fn at(&self, name: &str) -> Pointer {
+    /// The location of a field.
+    pub(super) fn pointer_to(&self, name: &str) -> Pointer {
         self.at.field(name)
     }
 }
 
-/// What a value is, with its article, for messages.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+/// The JSON type of a value with its article, for messages.
+pub(super) fn describe_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -44,96 +43,112 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-impl Reader {
-    /// Notes that a value has the wrong type.
-    pub(super) fn wrong_type(&mut self, at: &Pointer, wanted: &str, found: &Value) {
-        let found = kind_of(found);
+impl DefinitionReader {
+    /// Reports that a value has the wrong type.
+    pub(super) fn report_wrong_type(&mut self, at: &Pointer, wanted: &str, found: &Value) {
+        let found = describe_type(found);
         self.report(
             at,
-            Code::WrongType,
+            ProblemCode::WrongType,
             format!("this must be {wanted}, and is {found}"),
         );
     }
 
     /// The value as an object.
-    pub(super) fn as_object<'a>(&mut self, at: Pointer, value: &'a Value) -> Option<Object<'a>> {
+    pub(super) fn as_object<'a>(
+        &mut self,
+        at: Pointer,
+        value: &'a Value,
+    ) -> Option<JsonObject<'a>> {
         if let Value::Object(fields) = value {
-            return Some(Object { at, fields });
+            return Some(JsonObject { at, fields });
         }
-        self.wrong_type(&at, "an object", value);
+        self.report_wrong_type(&at, "an object", value);
         None
     }
 
-    /// A field that must be there.
-    pub(super) fn required<'a>(&mut self, object: &Object<'a>, name: &str) -> Option<&'a Value> {
+    /// Gets a required field, and reports its absence.
+    pub(super) fn require_field<'a>(
+        &mut self,
+        object: &JsonObject<'a>,
+        name: &str,
+    ) -> Option<&'a Value> {
         let value = object.get(name);
         if value.is_none() {
             self.report(
                 &object.at,
-                Code::MissingField,
+                ProblemCode::MissingField,
                 format!("the field {name:?} is missing"),
             );
         }
         value
     }
 
-    pub(super) fn text<'a>(&mut self, object: &Object<'a>, name: &str) -> Option<&'a str> {
+    pub(super) fn read_text<'a>(&mut self, object: &JsonObject<'a>, name: &str) -> Option<&'a str> {
         let value = object.get(name)?;
         if value.is_string() {
             return value.as_str();
         }
-        self.wrong_type(&object.at(name), "a text", value);
+        self.report_wrong_type(&object.pointer_to(name), "a text", value);
         None
     }
 
-    pub(super) fn boolean(&mut self, object: &Object<'_>, name: &str) -> Option<bool> {
+    pub(super) fn read_boolean(&mut self, object: &JsonObject<'_>, name: &str) -> Option<bool> {
         let value = object.get(name)?;
         if value.is_boolean() {
             return value.as_bool();
         }
-        self.wrong_type(&object.at(name), "true or false", value);
+        self.report_wrong_type(&object.pointer_to(name), "true or false", value);
         None
     }
 
-    pub(super) fn list<'a>(&mut self, object: &Object<'a>, name: &str) -> Option<&'a Vec<Value>> {
+    pub(super) fn read_list<'a>(
+        &mut self,
+        object: &JsonObject<'a>,
+        name: &str,
+    ) -> Option<&'a Vec<Value>> {
         let value = object.get(name)?;
         if value.is_array() {
             return value.as_array();
         }
-        self.wrong_type(&object.at(name), "a list", value);
+        self.report_wrong_type(&object.pointer_to(name), "a list", value);
         None
     }
 
-    /// A list with something in it.
-    pub(super) fn filled_list<'a>(
+    /// A list that must not be empty.
+    pub(super) fn read_non_empty_list<'a>(
         &mut self,
-        object: &Object<'a>,
+        object: &JsonObject<'a>,
         name: &str,
     ) -> Option<&'a Vec<Value>> {
-        let list = self.list(object, name)?;
+        let list = self.read_list(object, name)?;
         if list.is_empty() {
             let message = format!("{name:?} is empty, and must hold at least one element");
-            self.report(&object.at(name), Code::Empty, message);
+            self.report(&object.pointer_to(name), ProblemCode::Empty, message);
         }
         Some(list)
     }
 
-    pub(super) fn object<'a>(&mut self, object: &Object<'a>, name: &str) -> Option<Object<'a>> {
-        self.as_object(object.at(name), object.get(name)?)
+    pub(super) fn read_object<'a>(
+        &mut self,
+        object: &JsonObject<'a>,
+        name: &str,
+    ) -> Option<JsonObject<'a>> {
+        self.as_object(object.pointer_to(name), object.get(name)?)
     }
 
     /// A whole number in a range.
-    pub(super) fn integer(
+    pub(super) fn read_integer(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         name: &str,
         min: u64,
         max: u64,
     ) -> Option<u64> {
         let value = object.get(name)?;
-        let at = object.at(name);
+        let at = object.pointer_to(name);
         if !(value.is_u64() || value.is_i64()) {
-            self.wrong_type(&at, "a whole number", value);
+            self.report_wrong_type(&at, "a whole number", value);
             return None;
         }
         if let Some(number) = value.as_u64().filter(|n| (min..=max).contains(n)) {
@@ -146,24 +161,24 @@ impl Reader {
         };
         self.report(
             &at,
-            Code::OutOfRange,
+            ProblemCode::OutOfRange,
             format!("{name:?} is {value}, and must be {range}"),
         );
         None
     }
 
     /// A number in a range.
-    pub(super) fn number(
+    pub(super) fn read_number(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         name: &str,
         min: f64,
         max: f64,
     ) -> Option<f64> {
         let value = object.get(name)?;
-        let at = object.at(name);
+        let at = object.pointer_to(name);
         let Some(number) = value.as_f64() else {
-            self.wrong_type(&at, "a number", value);
+            self.report_wrong_type(&at, "a number", value);
             return None;
         };
         if (min..=max).contains(&number) {
@@ -176,41 +191,41 @@ impl Reader {
         };
         self.report(
             &at,
-            Code::OutOfRange,
+            ProblemCode::OutOfRange,
             format!("{name:?} is {value}, and must be {range}"),
         );
         None
     }
 
-    /// A text that is one of a few.
-    pub(super) fn one_of<'a>(
+    /// A string that must be one of the allowed ones.
+    pub(super) fn read_one_of<'a>(
         &mut self,
-        object: &Object<'a>,
+        object: &JsonObject<'a>,
         name: &str,
         allowed: &[&str],
     ) -> Option<&'a str> {
-        let text = self.text(object, name)?;
+        let text = self.read_text(object, name)?;
         if allowed.contains(&text) {
             return Some(text);
         }
         let list = allowed.join(", ");
-        let hint = suggest::hint(text, allowed.iter().copied());
+        let hint = suggest::suggest_name(text, allowed.iter().copied());
         self.report(
-            &object.at(name),
-            Code::NotOneOf,
+            &object.pointer_to(name),
+            ProblemCode::NotOneOf,
             format!("{text:?} is not one of: {list}{hint}"),
         );
         None
     }
 
-    /// Of these fields at most one may be there.
-    pub(super) fn only_one(&mut self, object: &Object<'_>, names: &[&str]) {
+    /// Checks that at most one of these fields is present.
+    pub(super) fn check_only_one(&mut self, object: &JsonObject<'_>, names: &[&str]) {
         let there: Vec<&str> = names.iter().copied().filter(|n| object.has(n)).collect();
         if there.len() > 1 {
             let list = there.join(", ");
             self.report(
                 &object.at,
-                Code::OnlyOneOf,
+                ProblemCode::OnlyOneOf,
                 format!("only one of these fields may be here, and there are {list}"),
             );
         }

@@ -1,16 +1,15 @@
-//! The reserved variable `$states`: a state has a result only when it has one,
-//! and an error only where it is caught. AWS refuses a definition that reads
-//! them anywhere else.
+//! The reserved variable `$states`: `result` and `errorOutput` are only available in
+//! some fields. AWS rejects a definition that reads them anywhere else.
 
-use super::Reader;
+use super::DefinitionReader;
 use crate::data::{Expression, StatesField, Template};
 use crate::language::pointer::Pointer;
-use crate::language::problem::Code;
+use crate::language::problem::ProblemCode;
 
-/// What `$states` has beside the input and the context.
+/// What `$states` has in addition to the input and the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Has {
-    /// Nothing.
+pub(super) enum StatesValue {
+    /// Nothing more.
     Neither,
     /// `$states.result`: the Output and Assign of a Task, a Parallel, a Map.
     Result,
@@ -18,7 +17,7 @@ pub(super) enum Has {
     Error,
 }
 
-impl Has {
+impl StatesValue {
     fn lacks(self, field: StatesField) -> bool {
         match field {
             StatesField::Result => self != Self::Result,
@@ -28,7 +27,7 @@ impl Has {
     }
 }
 
-/// The fields that are not everywhere, and where they are.
+/// The fields that are not always available, and where they are.
 const FIELDS: [(StatesField, &str); 2] = [
     (
         StatesField::Result,
@@ -40,28 +39,33 @@ const FIELDS: [(StatesField, &str); 2] = [
     ),
 ];
 
-impl Reader {
-    pub(super) fn check_expression(&mut self, at: &Pointer, expression: &Expression, has: Has) {
+impl DefinitionReader {
+    pub(super) fn check_expression(
+        &mut self,
+        at: &Pointer,
+        expression: &Expression,
+        has: StatesValue,
+    ) {
         for (field, place) in FIELDS {
             if has.lacks(field) && expression.mentions(field) {
-                self.no_such_value(at, field, place);
+                self.report_no_such_value(at, field, place);
             }
         }
     }
 
-    pub(super) fn check_template(&mut self, at: &Pointer, template: &Template, has: Has) {
+    pub(super) fn check_template(&mut self, at: &Pointer, template: &Template, has: StatesValue) {
         for (field, place) in FIELDS {
             if has.lacks(field) {
                 for inner in template.mentions(field) {
-                    self.no_such_value(&at.join(&inner), field, place);
+                    self.report_no_such_value(&at.join(&inner), field, place);
                 }
             }
         }
     }
 
-    fn no_such_value(&mut self, at: &Pointer, field: StatesField, place: &str) {
+    fn report_no_such_value(&mut self, at: &Pointer, field: StatesField, place: &str) {
         let name = field.name();
-        let message = format!("there is no \"$states.{name}\" here; {place}");
-        self.report(at, Code::NoSuchValue, message);
+        let message = format!("\"$states.{name}\" is not available here; {place}");
+        self.report(at, ProblemCode::NoSuchValue, message);
     }
 }

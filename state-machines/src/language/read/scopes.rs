@@ -1,46 +1,46 @@
-//! Scopes of variables: every machine is one. What an outer machine assigns, a
-//! machine within it may read and not assign; AWS refuses it too. The runs of a
-//! distributed Map see nothing of what is around them, and are by themselves.
-//! What a catcher assigns does not count: AWS was seen to accept it.
+//! Scopes of variables: every machine is a scope. A nested machine may read but not
+//! assign the variables of its outer machines; AWS rejects that too. The runs of a
+//! distributed Map are isolated from outer variables. Assignments in catchers are
+//! not checked, because AWS accepts them.
 
 use std::collections::BTreeMap;
 
-use super::Reader;
-use super::object::Object;
+use super::DefinitionReader;
+use super::object::JsonObject;
 use crate::language::model::Machine;
 use crate::language::pointer::Pointer;
-use crate::language::problem::Code;
+use crate::language::problem::ProblemCode;
 
-/// The machines that were read, and what their states assign.
+/// The scopes of all machines.
 #[derive(Debug, Default)]
-pub(super) struct Scopes {
-    all: Vec<Scope>,
-    /// That of the machine that is being read.
+pub(super) struct VariableScopes {
+    all: Vec<VariableScope>,
+    /// The scope of the machine being read.
     current: Option<usize>,
 }
 
 #[derive(Debug)]
-struct Scope {
+struct VariableScope {
     outer: Option<usize>,
-    /// The variables, and where each is assigned.
+    /// The locations where each variable is assigned.
     assigned: BTreeMap<String, Vec<Pointer>>,
 }
 
-impl Scopes {
-    /// These variables are assigned here.
-    pub(super) fn assign(&mut self, variables: &Object<'_>) {
+impl VariableScopes {
+    /// Records the variables of an `Assign` in the current scope.
+    pub(super) fn record_assignments(&mut self, variables: &JsonObject<'_>) {
         let Some(scope) = self.current.and_then(|index| self.all.get_mut(index)) else {
             return;
         };
         for name in variables.fields.keys() {
             let bare = name.strip_suffix(".$").unwrap_or(name).to_owned();
             let places = scope.assigned.entry(bare).or_default();
-            places.push(variables.at(name));
+            places.push(variables.pointer_to(name));
         }
     }
 
-    /// Where a scope around this one assigns a variable.
-    fn outer_place(&self, scope: &Scope, name: &str) -> Option<&Pointer> {
+    /// Finds where an outer scope assigns a variable.
+    fn find_outer_assignment(&self, scope: &VariableScope, name: &str) -> Option<&Pointer> {
         let mut outer = scope.outer;
         while let Some(around) = outer.and_then(|index| self.all.get(index)) {
             if let Some(place) = around.assigned.get(name).and_then(|places| places.first()) {
@@ -52,34 +52,38 @@ impl Scopes {
     }
 }
 
-impl Reader {
-    /// Reads a machine as a scope within the one around it, or by itself.
-    pub(super) fn scope(&mut self, object: &Object<'_>, is_alone: bool) -> Option<Machine> {
+impl DefinitionReader {
+    /// Reads a machine in a new scope, nested in the current one unless isolated.
+    pub(super) fn read_scoped_machine(
+        &mut self,
+        object: &JsonObject<'_>,
+        is_alone: bool,
+    ) -> Option<Machine> {
         let around = self.scopes.current;
         self.scopes.current = Some(self.scopes.all.len());
-        self.scopes.all.push(Scope {
+        self.scopes.all.push(VariableScope {
             outer: around.filter(|_| !is_alone),
             assigned: BTreeMap::new(),
         });
-        let machine = self.machine(object);
+        let machine = self.read_machine(object);
         self.scopes.current = around;
         machine
     }
 
-    /// Notes what is assigned within and without. It is known only at the end:
-    /// the outer states may come after.
+    /// Reports variables that inner and outer scopes assign. Runs at the end, because
+    /// outer states may follow inner ones.
     pub(super) fn check_scopes(&mut self) {
         let scopes = std::mem::take(&mut self.scopes);
         for scope in &scopes.all {
             for (name, places) in &scope.assigned {
-                let Some(outer) = scopes.outer_place(scope, name) else {
+                let Some(outer) = scopes.find_outer_assignment(scope, name) else {
                     continue;
                 };
                 for place in places {
                     let message = format!(
-                        "the variable {name:?} is assigned outside too, at {outer}; in here it can only be read, so give this one another name"
+                        "the variable {name:?} is assigned in an outer machine too, at {outer}; inner machines can only read it, so use another name here"
                     );
-                    self.report(place, Code::OuterVariable, message);
+                    self.report(place, ProblemCode::OuterVariable, message);
                 }
             }
         }

@@ -3,25 +3,31 @@
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::machine::Flow;
-use super::object::Object;
-use super::state::Site;
+use super::machine::MachineFlow;
+use super::object::JsonObject;
+use super::state::StateSite;
 use super::tokens::is_unfilled;
-use super::{Reader, SECONDS_MAX};
-use crate::language::model::{Fail, Given, Pass, Place, QueryLanguage, Until, Wait};
-use crate::language::problem::Code;
+use super::{DefinitionReader, SECONDS_MAX};
+use crate::language::model::{
+    FailState, FieldValue, PassState, QueryLanguage, ResultTarget, WaitState, WaitUntil,
+};
+use crate::language::problem::ProblemCode;
 
-impl Reader {
-    pub(super) fn wait(&mut self, site: &Site<'_, '_>, flow: &mut Flow) -> Option<Wait> {
-        let next = self.next(site, flow);
-        let until = self.until(site);
-        Some(Wait {
+impl DefinitionReader {
+    pub(super) fn read_wait(
+        &mut self,
+        site: &StateSite<'_, '_>,
+        flow: &mut MachineFlow,
+    ) -> Option<WaitState> {
+        let next = self.read_next(site, flow);
+        let until = self.read_until(site);
+        Some(WaitState {
             until: until?,
             next: next?,
         })
     }
 
-    fn until(&mut self, site: &Site<'_, '_>) -> Option<Until> {
+    fn read_until(&mut self, site: &StateSite<'_, '_>) -> Option<WaitUntil> {
         let (object, language) = (site.object, site.language);
         let names: &[&str] = match language {
             QueryLanguage::JsonPath => &["Seconds", "SecondsPath", "Timestamp", "TimestampPath"],
@@ -31,59 +37,65 @@ impl Reader {
         match there.as_slice() {
             [] => {
                 let message = format!("a Wait needs one of: {}", names.join(", "));
-                self.report(&object.at, Code::MissingField, message);
+                self.report(&object.at, ProblemCode::MissingField, message);
                 None
             }
             [name] => {
                 let read = match *name {
                     "Seconds" | "SecondsPath" => self
-                        .given_integer(object, "Seconds", language, (0, SECONDS_MAX))
-                        .map(Until::Seconds),
-                    _ => self.timestamp(object, language).map(Until::Timestamp),
+                        .read_integer_value(object, "Seconds", language, (0, SECONDS_MAX))
+                        .map(WaitUntil::Seconds),
+                    _ => self
+                        .read_timestamp(object, language)
+                        .map(WaitUntil::Timestamp),
                 };
-                // A token in its place is no reason not to draw it.
+                // An unfilled substitution must not prevent drawing.
                 let unfilled = is_unfilled(object.get(name));
-                read.or_else(|| unfilled.then_some(Until::Seconds(Given::Fixed(0))))
+                read.or_else(|| unfilled.then_some(WaitUntil::Seconds(FieldValue::Fixed(0))))
             }
             _ => {
-                self.only_one(object, names);
+                self.check_only_one(object, names);
                 None
             }
         }
     }
 
-    fn timestamp(
+    fn read_timestamp(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         language: QueryLanguage,
-    ) -> Option<Given<OffsetDateTime>> {
-        if let Some(found) = self.found(object, "Timestamp", language) {
+    ) -> Option<FieldValue<OffsetDateTime>> {
+        if let Some(found) = self.read_dynamic_value(object, "Timestamp", language) {
             return found;
         }
-        let text = self.text(object, "Timestamp")?;
+        let text = self.read_text(object, "Timestamp")?;
         let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) else {
             self.report(
-                &object.at("Timestamp"),
-                Code::Timestamp,
+                &object.pointer_to("Timestamp"),
+                ProblemCode::Timestamp,
                 format!("{text:?} is not a time; write it as 2016-03-14T01:59:00Z"),
             );
             return None;
         };
-        Some(Given::Fixed(time))
+        Some(FieldValue::Fixed(time))
     }
 
-    pub(super) fn pass(&mut self, site: &Site<'_, '_>, flow: &mut Flow) -> Option<Pass> {
+    pub(super) fn read_pass(
+        &mut self,
+        site: &StateSite<'_, '_>,
+        flow: &mut MachineFlow,
+    ) -> Option<PassState> {
         let (object, language) = (site.object, site.language);
-        let next = self.next(site, flow);
+        let next = self.read_next(site, flow);
         let (result, parameters, result_place) = match language {
-            QueryLanguage::Jsonata => (None, None, Place::Whole),
+            QueryLanguage::Jsonata => (None, None, ResultTarget::Whole),
             QueryLanguage::JsonPath => (
                 object.get("Result").cloned(),
-                self.template(object, "Parameters", language),
-                self.place(object, language),
+                self.read_template(object, "Parameters", language),
+                self.read_result_path(object, language),
             ),
         };
-        Some(Pass {
+        Some(PassState {
             result,
             parameters,
             result_place,
@@ -91,10 +103,10 @@ impl Reader {
         })
     }
 
-    pub(super) fn fail(&mut self, site: &Site<'_, '_>) -> Fail {
-        Fail {
-            error: self.given_text(site.object, "Error", site.language),
-            cause: self.given_text(site.object, "Cause", site.language),
+    pub(super) fn read_fail(&mut self, site: &StateSite<'_, '_>) -> FailState {
+        FailState {
+            error: self.read_text_value(site.object, "Error", site.language),
+            cause: self.read_text_value(site.object, "Cause", site.language),
         }
     }
 }

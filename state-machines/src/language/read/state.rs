@@ -1,74 +1,76 @@
-//! A state: what all of them have, and where it leads.
+//! The common fields of states, and their transitions.
 
-use super::Reader;
+use super::DefinitionReader;
 use super::fields::STATES;
-use super::machine::Flow;
-use super::object::Object;
-use super::reserved::Has;
+use super::machine::MachineFlow;
+use super::object::JsonObject;
+use super::reserved::StatesValue;
 use super::tokens::is_unfilled;
-use crate::language::model::{Kind, Next, Part, QueryLanguage, State};
-use crate::language::problem::Code;
+use crate::language::model::{NextState, PathSelection, QueryLanguage, State, StateKind};
+use crate::language::problem::ProblemCode;
 
 /// A state while it is read.
-pub(super) struct Site<'a, 'b> {
+pub(super) struct StateSite<'a, 'b> {
     pub(super) name: &'b str,
-    pub(super) object: &'b Object<'a>,
+    pub(super) object: &'b JsonObject<'a>,
     pub(super) language: QueryLanguage,
 }
 
-impl Reader {
-    pub(super) fn state(
+impl DefinitionReader {
+    pub(super) fn read_state(
         &mut self,
         name: &str,
-        object: &Object<'_>,
-        flow: &mut Flow,
+        object: &JsonObject<'_>,
+        flow: &mut MachineFlow,
     ) -> Option<State> {
-        let language = self.state_language(object);
+        let language = self.read_state_language(object);
         let types: Vec<&str> = STATES.iter().map(|(name, _)| *name).collect();
-        self.required(object, "Type");
-        let Some(written) = self.one_of(object, "Type", &types) else {
-            flow.broken();
+        self.require_field(object, "Type");
+        let Some(written) = self.read_one_of(object, "Type", &types) else {
+            flow.mark_unreadable();
             return None;
         };
         let (_, fields) = STATES.iter().find(|(name, _)| *name == written)?;
-        self.allow(object, fields, language);
-        let comment = self.text(object, "Comment").map(str::to_owned);
+        self.check_fields(object, fields, language);
+        let comment = self.read_text(object, "Comment").map(str::to_owned);
         let (input, output_path) = match language {
             QueryLanguage::JsonPath => (
-                self.part(object, "InputPath"),
-                self.part(object, "OutputPath"),
+                self.read_path_selection(object, "InputPath"),
+                self.read_path_selection(object, "OutputPath"),
             ),
-            QueryLanguage::Jsonata => (Part::Whole, Part::Whole),
+            QueryLanguage::Jsonata => (PathSelection::Whole, PathSelection::Whole),
         };
         let has = match written {
-            "Task" | "Parallel" | "Map" => Has::Result,
-            _ => Has::Neither,
+            "Task" | "Parallel" | "Map" => StatesValue::Result,
+            _ => StatesValue::Neither,
         };
-        let output = self.output(object, language, has);
-        let assign = self.assign(object, language, has);
-        let site = Site {
+        let output = self.read_output(object, language, has);
+        let assign = self.read_assign(object, language, has);
+        let site = StateSite {
             name,
             object,
             language,
         };
         let kind = match written {
             "Task" => self
-                .task(&site, flow)
-                .map(|task| Kind::Task(Box::new(task))),
-            "Choice" => self.choice(&site, flow).map(Kind::Choice),
-            "Wait" => self.wait(&site, flow).map(Kind::Wait),
-            "Pass" => self.pass(&site, flow).map(Kind::Pass),
+                .read_task(&site, flow)
+                .map(|task| StateKind::Task(Box::new(task))),
+            "Choice" => self.read_choice(&site, flow).map(StateKind::Choice),
+            "Wait" => self.read_wait(&site, flow).map(StateKind::Wait),
+            "Pass" => self.read_pass(&site, flow).map(StateKind::Pass),
             "Parallel" => self
-                .parallel(&site, flow)
-                .map(|parallel| Kind::Parallel(Box::new(parallel))),
-            "Map" => self.map(&site, flow).map(|map| Kind::Map(Box::new(map))),
+                .read_parallel(&site, flow)
+                .map(|parallel| StateKind::Parallel(Box::new(parallel))),
+            "Map" => self
+                .read_map(&site, flow)
+                .map(|map| StateKind::Map(Box::new(map))),
             "Fail" => {
-                flow.end(name);
-                Some(Kind::Fail(self.fail(&site)))
+                flow.add_end(name);
+                Some(StateKind::Fail(self.read_fail(&site)))
             }
             _ => {
-                flow.end(name);
-                Some(Kind::Succeed)
+                flow.add_end(name);
+                Some(StateKind::Succeed)
             }
         };
         Some(State {
@@ -85,14 +87,14 @@ impl Reader {
     }
 
     /// The query language of a state: its own, else that of the definition.
-    /// What is around it does not count: a state in a Map in JSONata is in
-    /// JSONPath if the definition is.
-    fn state_language(&mut self, object: &Object<'_>) -> QueryLanguage {
-        let own = self.query_language(object);
+    /// Enclosing states do not matter: a state in a JSONata Map uses JSONPath if the
+    /// definition does.
+    fn read_state_language(&mut self, object: &JsonObject<'_>) -> QueryLanguage {
+        let own = self.read_query_language(object);
         if self.language == QueryLanguage::Jsonata && own == Some(QueryLanguage::JsonPath) {
             self.report(
-                &object.at("QueryLanguage"),
-                Code::LanguageDowngrade,
+                &object.pointer_to("QueryLanguage"),
+                ProblemCode::LanguageDowngrade,
                 "the definition is in JSONata, so a state cannot be in JSONPath; remove this, or the \"QueryLanguage\" of the definition",
             );
             return QueryLanguage::JsonPath;
@@ -100,43 +102,51 @@ impl Reader {
         own.unwrap_or(self.language)
     }
 
-    /// `Next` or `End`, of which a state has exactly one.
-    pub(super) fn next(&mut self, site: &Site<'_, '_>, flow: &mut Flow) -> Option<Next> {
-        let next = self.next_or_end(site, flow);
+    /// `Next` or `End`; a state has exactly one of them.
+    pub(super) fn read_next(
+        &mut self,
+        site: &StateSite<'_, '_>,
+        flow: &mut MachineFlow,
+    ) -> Option<NextState> {
+        let next = self.read_next_or_end(site, flow);
         if next.is_none() {
-            flow.broken();
+            flow.mark_unreadable();
         }
         next
     }
 
-    fn next_or_end(&mut self, site: &Site<'_, '_>, flow: &mut Flow) -> Option<Next> {
+    fn read_next_or_end(
+        &mut self,
+        site: &StateSite<'_, '_>,
+        flow: &mut MachineFlow,
+    ) -> Option<NextState> {
         let object = site.object;
-        let end = self.boolean(object, "End");
+        let end = self.read_boolean(object, "End");
         if object.has("Next") {
             if end == Some(true) {
                 self.report(
                     &object.at,
-                    Code::NextAndEnd,
+                    ProblemCode::NextAndEnd,
                     "a state has either \"Next\" or \"End\", not both; remove one",
                 );
             }
-            let next = self.text(object, "Next")?;
-            flow.step(site.name, object.at("Next"), next);
-            return Some(Next::State(next.to_owned()));
+            let next = self.read_text(object, "Next")?;
+            flow.add_transition(site.name, object.pointer_to("Next"), next);
+            return Some(NextState::State(next.to_owned()));
         }
         if end == Some(true) {
-            flow.end(site.name);
-            return Some(Next::End);
+            flow.add_end(site.name);
+            return Some(NextState::End);
         }
         if is_unfilled(object.get("End")) {
-            flow.broken();
-            return Some(Next::End);
+            flow.mark_unreadable();
+            return Some(NextState::End);
         }
         if end.is_some() || !object.has("End") {
             self.report(
                 &object.at,
-                Code::MissingField,
-                "a state must lead somewhere: add \"Next\", or \"End\": true",
+                ProblemCode::MissingField,
+                "a state needs a transition: add \"Next\", or \"End\": true",
             );
         }
         None

@@ -1,17 +1,17 @@
-//! What somebody may have meant.
+//! Suggestions for misspelt names.
 
-/// Names longer than this are not compared: it would take long.
+/// Longer names are not compared, because that is slow.
 const CHARS_MAX: usize = 100;
 
-/// `; did you mean "Verify"?`, if one of the candidates is close.
-pub(super) fn hint<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> String {
+/// `; did you mean "Verify"?`, if one of the candidates is similar.
+pub(super) fn suggest_name<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> String {
     nearest(written, candidates)
         .map(|name| format!("; did you mean {name:?}?"))
         .unwrap_or_default()
 }
 
-/// The candidate that is nearest, if it is near at all: a third of the
-/// letters may be wrong, and capitals never count.
+/// The most similar candidate: at most a third of the letters may differ; case is
+/// ignored.
 fn nearest<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let chars = written.chars().count();
     if chars > CHARS_MAX {
@@ -45,9 +45,9 @@ mod tests {
         assert_eq!(offered("Sael"), Some("Seal"));
         assert_eq!(offered("Publish"), None);
         assert_eq!(
-            hint("Verfy", names.into_iter()),
+            suggest_name("Verfy", names.into_iter()),
             "; did you mean \"Verify\"?"
         );
-        assert_eq!(hint("Publish", names.into_iter()), "");
+        assert_eq!(suggest_name("Publish", names.into_iter()), "");
     }
 }

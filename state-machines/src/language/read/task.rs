@@ -1,67 +1,71 @@
-//! A Task.
+//! The Task state.
 
-use super::machine::Flow;
-use super::object::Object;
-use super::state::Site;
-use super::{Durability, Reader, SECONDS_MAX};
+use super::machine::MachineFlow;
+use super::object::JsonObject;
+use super::state::StateSite;
+use super::{DefinitionReader, Durability, SECONDS_MAX};
 use crate::data::Template;
-use crate::language::model::{Given, QueryLanguage, Task};
-use crate::language::problem::Code;
+use crate::language::model::{FieldValue, QueryLanguage, TaskState};
+use crate::language::problem::ProblemCode;
 
-impl Reader {
-    pub(super) fn task(&mut self, site: &Site<'_, '_>, flow: &mut Flow) -> Option<Task> {
+impl DefinitionReader {
+    pub(super) fn read_task(
+        &mut self,
+        site: &StateSite<'_, '_>,
+        flow: &mut MachineFlow,
+    ) -> Option<TaskState> {
         let (object, language) = (site.object, site.language);
-        self.required(object, "Resource");
-        let resource = self.resource(object);
+        self.require_field(object, "Resource");
+        let resource = self.read_resource(object);
         if self.durability == Durability::Express
             && let Some(resource) = resource
         {
             self.check_express(object, resource);
         }
         let seconds = (1, SECONDS_MAX);
-        let timeout = self.given_integer(object, "TimeoutSeconds", language, seconds);
-        let heartbeat = self.given_integer(object, "HeartbeatSeconds", language, seconds);
+        let timeout = self.read_integer_value(object, "TimeoutSeconds", language, seconds);
+        let heartbeat = self.read_integer_value(object, "HeartbeatSeconds", language, seconds);
         self.check_heartbeat(object, timeout.as_ref(), heartbeat.as_ref());
-        let task = Task {
+        let task = TaskState {
             resource: String::new(),
-            arguments: self.arguments(object, language),
-            result_selector: self.result_selector(object, language),
-            result: self.place(object, language),
+            arguments: self.read_arguments(object, language),
+            result_selector: self.read_result_selector(object, language),
+            result: self.read_result_path(object, language),
             timeout_seconds: timeout,
             heartbeat_seconds: heartbeat,
-            credentials: self.credentials(object, language),
-            retry: self.retry(site),
-            catch: self.catch(site, flow),
-            next: self.next(site, flow)?,
+            credentials: self.read_credentials(object, language),
+            retry: self.read_retry(site),
+            catch: self.read_catch(site, flow),
+            next: self.read_next(site, flow)?,
         };
-        Some(Task {
+        Some(TaskState {
             resource: resource?.to_owned(),
             ..task
         })
     }
 
-    /// `ResultSelector`, which JSONPath alone has.
-    pub(super) fn result_selector(
+    /// `ResultSelector` (JSONPath only).
+    pub(super) fn read_result_selector(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         language: QueryLanguage,
     ) -> Option<Template> {
         match language {
-            QueryLanguage::JsonPath => self.template(object, "ResultSelector", language),
+            QueryLanguage::JsonPath => self.read_template(object, "ResultSelector", language),
             QueryLanguage::Jsonata => None,
         }
     }
 
-    /// `Resource`: any name will do, for the engine decides which it knows. A
-    /// substitution in it is filled before the definition is used.
-    pub(super) fn resource<'a>(&mut self, object: &Object<'a>) -> Option<&'a str> {
-        let text = self.text(object, "Resource")?;
-        let at = object.at("Resource");
+    /// `Resource`: any name is valid, since the engine decides which it knows. A
+    /// substitution in it is filled in before the definition is deployed.
+    pub(super) fn read_resource<'a>(&mut self, object: &JsonObject<'a>) -> Option<&'a str> {
+        let text = self.read_text(object, "Resource")?;
+        let at = object.pointer_to("Resource");
         if text.is_empty() {
             self.report(
                 &at,
-                Code::Empty,
-                "\"Resource\" is empty; name who does the work",
+                ProblemCode::Empty,
+                "\"Resource\" is empty; name the resource that runs the task",
             );
         }
         if let Some(open) = text.rfind("${")
@@ -69,14 +73,14 @@ impl Reader {
         {
             self.report(
                 &at,
-                Code::Substitution,
+                ProblemCode::Substitution,
                 "the substitution \"${\" is not closed; add a \"}\"",
             );
         }
         Some(text)
     }
 
-    fn check_express(&mut self, object: &Object<'_>, resource: &str) {
+    fn check_express(&mut self, object: &JsonObject<'_>, resource: &str) {
         let wrong = if resource.contains(".sync") {
             Some("wait for a job to end (\".sync\")")
         } else if resource.contains(".waitForTaskToken") {
@@ -88,8 +92,8 @@ impl Reader {
         };
         if let Some(wrong) = wrong {
             self.report(
-                &object.at("Resource"),
-                Code::Express,
+                &object.pointer_to("Resource"),
+                ProblemCode::Express,
                 format!("an express machine cannot {wrong}; use a standard one"),
             );
         }
@@ -97,28 +101,33 @@ impl Reader {
 
     fn check_heartbeat(
         &mut self,
-        object: &Object<'_>,
-        timeout: Option<&Given<u64>>,
-        heartbeat: Option<&Given<u64>>,
+        object: &JsonObject<'_>,
+        timeout: Option<&FieldValue<u64>>,
+        heartbeat: Option<&FieldValue<u64>>,
     ) {
-        if let (Some(Given::Fixed(timeout)), Some(Given::Fixed(heartbeat))) = (timeout, heartbeat)
+        if let (Some(FieldValue::Fixed(timeout)), Some(FieldValue::Fixed(heartbeat))) =
+            (timeout, heartbeat)
             && heartbeat >= timeout
         {
             self.report(
-                &object.at("HeartbeatSeconds"),
-                Code::OutOfRange,
+                &object.pointer_to("HeartbeatSeconds"),
+                ProblemCode::OutOfRange,
                 format!("\"HeartbeatSeconds\" is {heartbeat}, and must be less than \"TimeoutSeconds\", which is {timeout}"),
             );
         }
     }
 
     /// `Credentials`, which must name a role.
-    fn credentials(&mut self, object: &Object<'_>, language: QueryLanguage) -> Option<Template> {
-        let credentials = self.object(object, "Credentials")?;
+    fn read_credentials(
+        &mut self,
+        object: &JsonObject<'_>,
+        language: QueryLanguage,
+    ) -> Option<Template> {
+        let credentials = self.read_object(object, "Credentials")?;
         let by_path = language == QueryLanguage::JsonPath && credentials.has("RoleArn.$");
         if !by_path {
-            self.required(&credentials, "RoleArn");
+            self.require_field(&credentials, "RoleArn");
         }
-        self.template(object, "Credentials", language)
+        self.read_template(object, "Credentials", language)
     }
 }

@@ -1,28 +1,27 @@
-//! Substitutions: `${Name}` stands for a value that is filled in before the
-//! definition is deployed, by SAM, CDK, Terraform and others.
+//! Substitutions: `${Name}` is a placeholder that SAM, CDK, Terraform and others fill
+//! in before the definition is deployed.
 //!
-//! Until then nobody knows what will stand there, so it is nothing that a
-//! definition is refused for: what a value with a token in it is wrong about
-//! becomes a warning. A definition with such values can be checked and drawn;
-//! it cannot be run.
+//! The final value is unknown until then, so an error about a value with a
+//! substitution becomes a warning. A definition with such values can be checked and
+//! drawn, but not run.
 
 use serde_json::Value;
 
-use crate::data::Condition;
+use crate::data::ChoiceCondition;
 use crate::language::pointer::Pointer;
-use crate::language::problem::{Code, Problem};
+use crate::language::problem::{DefinitionProblem, ProblemCode};
 
-/// What is noted of a path with a token, before it is forgiven.
-pub(super) const UNFILLED: &str = "a substitution in it is not filled in";
+/// The error for a path with a substitution, before it becomes a warning.
+pub(super) const UNFILLED: &str = "it contains an unfilled substitution";
 
-/// The first token in a text.
-pub(super) fn token(text: &str) -> Option<&str> {
+/// Finds the first substitution in a string.
+pub(super) fn find_token(text: &str) -> Option<&str> {
     let mut rest = text;
     while let Some(open) = rest.find("${") {
         rest = rest.get(open..)?;
         let close = rest.find('}')?;
         let name = rest.get(2..close)?;
-        // JSONata groups with `${name: value}`, which is no token.
+        // JSONata groups with `${name: value}`, which is not a substitution.
         let is_name = |c: char| !c.is_whitespace() && !"{\"'".contains(c);
         if !name.is_empty() && name.chars().all(is_name) {
             return rest.get(..=close);
@@ -32,24 +31,29 @@ pub(super) fn token(text: &str) -> Option<&str> {
     None
 }
 
-/// Whether a value is a text with a token in it.
+/// Whether a value is a string with a substitution.
 pub(super) fn is_unfilled(value: Option<&Value>) -> bool {
-    value.and_then(Value::as_str).and_then(token).is_some()
+    value.and_then(Value::as_str).and_then(find_token).is_some()
 }
 
-/// Where in a value paths have tokens in them, as JSON pointers. Such a path
-/// can often be read, and never means what it says.
-pub(super) fn in_paths(value: &Value, is_path: fn(&str) -> bool) -> Vec<String> {
+/// Finds paths with substitutions in a value, as JSON pointers. Such a path is often
+/// valid, but not as intended.
+pub(super) fn find_in_paths(value: &Value, is_path: fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
-    seek(value, &Pointer::root(), is_path, &mut found);
+    collect_in_paths(value, &Pointer::root(), is_path, &mut found);
     found
 }
 
-fn seek(value: &Value, at: &Pointer, is_path: fn(&str) -> bool, found: &mut Vec<String>) {
+fn collect_in_paths(
+    value: &Value,
+    at: &Pointer,
+    is_path: fn(&str) -> bool,
+    found: &mut Vec<String>,
+) {
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                seek(item, &at.item(index), is_path, found);
+                collect_in_paths(item, &at.item(index), is_path, found);
             }
         }
         Value::Object(fields) => {
@@ -58,7 +62,7 @@ fn seek(value: &Value, at: &Pointer, is_path: fn(&str) -> bool, found: &mut Vec<
                 if is_path(name) && is_unfilled(Some(value)) {
                     found.push(at.as_str().to_owned());
                 } else {
-                    seek(value, &at, is_path, found);
+                    collect_in_paths(value, &at, is_path, found);
                 }
             }
         }
@@ -66,11 +70,14 @@ fn seek(value: &Value, at: &Pointer, is_path: fn(&str) -> bool, found: &mut Vec<
     }
 }
 
-/// Turns what tokens are wrong about into warnings; those are returned, too.
-pub(super) fn forgive(source: &Value, problems: &mut Vec<Problem>) -> Vec<Problem> {
-    let mut unfilled: Vec<Problem> = Vec::new();
+/// Turns errors that substitutions cause into warnings, and returns those.
+pub(super) fn downgrade_unfilled(
+    source: &Value,
+    problems: &mut Vec<DefinitionProblem>,
+) -> Vec<DefinitionProblem> {
+    let mut unfilled: Vec<DefinitionProblem> = Vec::new();
     problems.retain(|problem| {
-        let Some(warning) = forgiven(source, problem) else {
+        let Some(warning) = to_unfilled_warning(source, problem) else {
             return true;
         };
         if unfilled.iter().all(|known| known.path != warning.path) {
@@ -78,7 +85,8 @@ pub(super) fn forgive(source: &Value, problems: &mut Vec<Problem>) -> Vec<Proble
         }
         false
     });
-    // What is in a language that nobody knows yet cannot be judged by it.
+    // Where the query language itself is unknown, other errors below it cannot
+    // be judged.
     let unknown = unfilled.iter().filter_map(|warning| {
         let around = warning.path.strip_suffix("/QueryLanguage")?;
         Some(format!("{around}/"))
@@ -91,34 +99,34 @@ pub(super) fn forgive(source: &Value, problems: &mut Vec<Problem>) -> Vec<Proble
     unfilled
 }
 
-/// The warning that takes the place of an error, if a token is to blame.
-fn forgiven(source: &Value, problem: &Problem) -> Option<Problem> {
+/// The warning that replaces an error, if a substitution causes it.
+fn to_unfilled_warning(source: &Value, problem: &DefinitionProblem) -> Option<DefinitionProblem> {
     if !is_about_the_value(problem) {
         return None;
     }
     let text = source.pointer(&problem.path)?.as_str()?;
-    let token = token(text)?;
+    let token = find_token(text)?;
     let message = format!("{token} is not filled in, so this is not checked");
-    Some(Problem {
+    Some(DefinitionProblem {
         path: problem.path.clone(),
-        ..Problem::new(&Pointer::root(), Code::Unfilled, message)
+        ..DefinitionProblem::new(&Pointer::root(), ProblemCode::Unfilled, message)
     })
 }
 
-/// Whether another value would be right in the same place.
-fn is_about_the_value(problem: &Problem) -> bool {
+/// Whether another value at the same location could fix the problem.
+fn is_about_the_value(problem: &DefinitionProblem) -> bool {
     match problem.code {
-        Code::WrongType
-        | Code::NotOneOf
-        | Code::UnknownTarget
-        | Code::Path
-        | Code::Expression
-        | Code::Template
-        | Code::Timestamp
-        | Code::Label => true,
-        Code::Condition => {
+        ProblemCode::WrongType
+        | ProblemCode::NotOneOf
+        | ProblemCode::UnknownTarget
+        | ProblemCode::Path
+        | ProblemCode::Expression
+        | ProblemCode::Template
+        | ProblemCode::Timestamp
+        | ProblemCode::Label => true,
+        ProblemCode::Condition => {
             let field = problem.path.rsplit('/').next();
-            field.is_some_and(Condition::has_field)
+            field.is_some_and(ChoiceCondition::has_field)
         }
         _ => false,
     }
@@ -130,12 +138,12 @@ mod tests {
 
     #[test]
     fn a_token_is_a_name_in_braces() {
-        assert_eq!(token("arn:${AWS::Region}:x"), Some("${AWS::Region}"));
-        assert_eq!(token("${Copy.Arn}"), Some("${Copy.Arn}"));
-        assert_eq!(token("${Token[TOKEN.12]}"), Some("${Token[TOKEN.12]}"));
-        assert_eq!(token("$$ ${ a } ${b}"), Some("${b}"));
+        assert_eq!(find_token("arn:${AWS::Region}:x"), Some("${AWS::Region}"));
+        assert_eq!(find_token("${Copy.Arn}"), Some("${Copy.Arn}"));
+        assert_eq!(find_token("${Token[TOKEN.12]}"), Some("${Token[TOKEN.12]}"));
+        assert_eq!(find_token("$$ ${ a } ${b}"), Some("${b}"));
         for text in ["", "$", "${", "${}", "${a", "{% a${b: c} %}", "${\"a\":1}"] {
-            assert_eq!(token(text), None, "{text}");
+            assert_eq!(find_token(text), None, "{text}");
         }
     }
 }

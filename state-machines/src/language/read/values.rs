@@ -1,39 +1,39 @@
-//! Fields that hold paths, expressions and templates, and those that hold
-//! either a plain value or a way to find it.
+//! Fields that hold paths, expressions and templates, and fields that hold either a
+//! literal or a path or expression that is resolved at run time.
 
 use serde_json::{Value, json};
 
-use super::Reader;
-use super::object::Object;
-use super::reserved::Has;
+use super::DefinitionReader;
+use super::object::JsonObject;
+use super::reserved::StatesValue;
 use super::tokens::{self, UNFILLED};
-use crate::data::{Expression, Path, ReferencePath, Template, Unreadable};
-use crate::language::model::{Given, Part, Place, QueryLanguage, Text};
+use crate::data::{Expression, Path, ReferencePath, SyntaxError, Template};
+use crate::language::model::{FieldValue, PathSelection, QueryLanguage, ResultTarget, TextValue};
 use crate::language::pointer::Pointer;
-use crate::language::problem::Code;
+use crate::language::problem::ProblemCode;
 
-/// Whether a text is meant as a JSONata expression, well formed or not.
+/// Whether a string is intended as a JSONata expression, well-formed or not.
 pub(super) fn is_expression(text: &str) -> bool {
     text.starts_with("{%") || text.ends_with("%}")
 }
 
-impl Reader {
-    /// Notes what cannot be read, and gives what could.
-    pub(super) fn readable<T>(
+impl DefinitionReader {
+    /// Returns the value, or reports the syntax error.
+    pub(super) fn accept_or_report<T>(
         &mut self,
         at: &Pointer,
-        code: Code,
-        read: Result<T, Unreadable>,
+        code: ProblemCode,
+        read: Result<T, SyntaxError>,
     ) -> Option<T> {
-        self.all_readable(at, code, read.map_err(|unreadable| vec![unreadable]))
+        self.accept_or_report_all(at, code, read.map_err(|unreadable| vec![unreadable]))
     }
 
-    /// Notes all that cannot be read, and gives what could.
-    pub(super) fn all_readable<T>(
+    /// Returns the value, or reports all syntax errors.
+    pub(super) fn accept_or_report_all<T>(
         &mut self,
         at: &Pointer,
-        code: Code,
-        read: Result<T, Vec<Unreadable>>,
+        code: ProblemCode,
+        read: Result<T, Vec<SyntaxError>>,
     ) -> Option<T> {
         match read {
             Ok(value) => Some(value),
@@ -46,73 +46,87 @@ impl Reader {
         }
     }
 
-    /// Notes a token in a path, which might be read as a name.
+    /// Reports a substitution in a path, which would be parsed as a name.
     fn check_token(&mut self, at: &Pointer, text: &str) {
-        if tokens::token(text).is_some() {
-            self.report(at, Code::Path, UNFILLED);
+        if tokens::find_token(text).is_some() {
+            self.report(at, ProblemCode::Path, UNFILLED);
         }
     }
 
-    pub(super) fn path(&mut self, object: &Object<'_>, name: &str) -> Option<Path> {
-        let text = self.text(object, name)?;
-        self.check_token(&object.at(name), text);
-        self.readable(&object.at(name), Code::Path, Path::parse(text))
+    pub(super) fn read_path(&mut self, object: &JsonObject<'_>, name: &str) -> Option<Path> {
+        let text = self.read_text(object, name)?;
+        self.check_token(&object.pointer_to(name), text);
+        self.accept_or_report(
+            &object.pointer_to(name),
+            ProblemCode::Path,
+            Path::parse(text),
+        )
     }
 
     /// `InputPath`, `OutputPath`.
-    pub(super) fn part(&mut self, object: &Object<'_>, name: &str) -> Part {
+    pub(super) fn read_path_selection(
+        &mut self,
+        object: &JsonObject<'_>,
+        name: &str,
+    ) -> PathSelection {
         match object.get(name) {
-            Some(Value::Null) => Part::Nothing,
-            _ => self.path(object, name).map_or(Part::Whole, Part::Path),
+            Some(Value::Null) => PathSelection::Nothing,
+            _ => self
+                .read_path(object, name)
+                .map_or(PathSelection::Whole, PathSelection::Path),
         }
     }
 
     /// `ResultPath`.
-    pub(super) fn place(&mut self, object: &Object<'_>, language: QueryLanguage) -> Place {
+    pub(super) fn read_result_path(
+        &mut self,
+        object: &JsonObject<'_>,
+        language: QueryLanguage,
+    ) -> ResultTarget {
         let name = "ResultPath";
         if language == QueryLanguage::Jsonata || !object.has(name) {
-            return Place::Whole;
+            return ResultTarget::Whole;
         }
         if object.get(name) == Some(&Value::Null) {
-            return Place::Nowhere;
+            return ResultTarget::Nowhere;
         }
-        let Some(text) = self.text(object, name) else {
-            return Place::Whole;
+        let Some(text) = self.read_text(object, name) else {
+            return ResultTarget::Whole;
         };
-        // "$" names the whole, which is what happens without a path.
+        // "$" is the whole input, the same as no path.
         if text == "$" {
-            return Place::Whole;
+            return ResultTarget::Whole;
         }
-        self.check_token(&object.at(name), text);
+        self.check_token(&object.pointer_to(name), text);
         let read = ReferencePath::parse(text);
-        self.readable(&object.at(name), Code::Path, read)
-            .map_or(Place::Whole, Place::At)
+        self.accept_or_report(&object.pointer_to(name), ProblemCode::Path, read)
+            .map_or(ResultTarget::Whole, ResultTarget::At)
     }
 
-    pub(super) fn expression(&mut self, at: &Pointer, text: &str) -> Option<Expression> {
-        let read = self.readable(at, Code::Expression, Expression::parse(text))?;
-        self.check_expression(at, &read, Has::Neither);
+    pub(super) fn read_expression(&mut self, at: &Pointer, text: &str) -> Option<Expression> {
+        let read = self.accept_or_report(at, ProblemCode::Expression, Expression::parse(text))?;
+        self.check_expression(at, &read, StatesValue::Neither);
         Some(read)
     }
 
-    /// A payload in the language of the state. A field of the other language
-    /// was noted before, and is not read.
-    pub(super) fn template(
+    /// A payload template in the query language of the state. Fields of the other
+    /// language have been reported already and are not read.
+    pub(super) fn read_template(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         name: &str,
         language: QueryLanguage,
     ) -> Option<Template> {
-        self.template_with(object, name, language, Has::Neither)
+        self.read_template_with(object, name, language, StatesValue::Neither)
     }
 
-    /// A payload that is made when there is a result, or an error.
-    fn template_with(
+    /// A payload template where a result or an error may be available.
+    fn read_template_with(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         name: &str,
         language: QueryLanguage,
-        has: Has,
+        has: StatesValue,
     ) -> Option<Template> {
         let value = object.get(name)?;
         let read = match language {
@@ -120,44 +134,44 @@ impl Reader {
             QueryLanguage::Jsonata => Template::jsonata(value),
         };
         if language == QueryLanguage::JsonPath {
-            for inner in tokens::in_paths(value, |name| name.ends_with(".$")) {
-                let at = object.at(name).join(&inner);
-                self.report(&at, Code::Template, UNFILLED);
+            for inner in tokens::find_in_paths(value, |name| name.ends_with(".$")) {
+                let at = object.pointer_to(name).join(&inner);
+                self.report(&at, ProblemCode::Template, UNFILLED);
             }
         }
         let code = match language {
-            QueryLanguage::JsonPath => Code::Template,
-            QueryLanguage::Jsonata => Code::Expression,
+            QueryLanguage::JsonPath => ProblemCode::Template,
+            QueryLanguage::Jsonata => ProblemCode::Expression,
         };
-        let read = self.all_readable(&object.at(name), code, read)?;
-        self.check_template(&object.at(name), &read, has);
+        let read = self.accept_or_report_all(&object.pointer_to(name), code, read)?;
+        self.check_template(&object.pointer_to(name), &read, has);
         Some(read)
     }
 
     /// `Parameters` in JSONPath, `Arguments` in JSONata.
-    pub(super) fn arguments(
+    pub(super) fn read_arguments(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         language: QueryLanguage,
     ) -> Option<Template> {
         match language {
-            QueryLanguage::JsonPath => self.template(object, "Parameters", language),
+            QueryLanguage::JsonPath => self.read_template(object, "Parameters", language),
             QueryLanguage::Jsonata => {
-                self.object_or_expression(object, "Arguments");
-                self.template(object, "Arguments", language)
+                self.check_object_or_expression(object, "Arguments");
+                self.read_template(object, "Arguments", language)
             }
         }
     }
 
-    /// A text must be an expression here: other texts are most likely one
-    /// whose `{% %}` was forgotten.
-    pub(super) fn object_or_expression(&mut self, object: &Object<'_>, name: &str) {
+    /// Reports a string that is not an expression: most likely its `{% %}` is
+    /// missing.
+    pub(super) fn check_object_or_expression(&mut self, object: &JsonObject<'_>, name: &str) {
         if let Some(Value::String(text)) = object.get(name)
             && !is_expression(text)
         {
             self.report(
-                &object.at(name),
-                Code::Expression,
+                &object.pointer_to(name),
+                ProblemCode::Expression,
                 format!(
                     "{name:?} is an object or an expression; write the text between {{% and %}}"
                 ),
@@ -165,126 +179,131 @@ impl Reader {
         }
     }
 
-    /// `Output`, which JSONata alone has.
-    pub(super) fn output(
+    /// `Output` (JSONata only).
+    pub(super) fn read_output(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         language: QueryLanguage,
-        has: Has,
+        has: StatesValue,
     ) -> Option<Template> {
         match language {
             QueryLanguage::JsonPath => None,
-            QueryLanguage::Jsonata => self.template_with(object, "Output", language, has),
+            QueryLanguage::Jsonata => self.read_template_with(object, "Output", language, has),
         }
     }
 
     /// `Assign`: an object of variables.
-    pub(super) fn assign(
+    pub(super) fn read_assign(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         language: QueryLanguage,
-        has: Has,
+        has: StatesValue,
     ) -> Option<Template> {
-        let variables = self.object(object, "Assign")?;
-        self.variable_names(&variables);
-        // AWS accepts a branch that assigns what the catcher around it does.
-        if has != Has::Error {
-            self.scopes.assign(&variables);
+        let variables = self.read_object(object, "Assign")?;
+        self.check_variable_names(&variables);
+        // AWS accepts a branch that assigns the same variable as an enclosing
+        // catcher.
+        if has != StatesValue::Error {
+            self.scopes.record_assignments(&variables);
         }
-        self.template_with(object, "Assign", language, has)
+        self.read_template_with(object, "Assign", language, has)
     }
 
-    /// A whole number, or how it is found: `Name`, `NamePath`, `{% … %}`.
-    pub(super) fn given_integer(
+    /// A whole number: a literal `Name`, a `NamePath`, or `{% … %}`.
+    pub(super) fn read_integer_value(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         name: &str,
         language: QueryLanguage,
         (min, max): (u64, u64),
-    ) -> Option<Given<u64>> {
-        if let Some(found) = self.found(object, name, language) {
+    ) -> Option<FieldValue<u64>> {
+        if let Some(found) = self.read_dynamic_value(object, name, language) {
             return found;
         }
-        self.integer(object, name, min, max).map(Given::Fixed)
+        self.read_integer(object, name, min, max)
+            .map(FieldValue::Fixed)
     }
 
-    /// A number, or how it is found.
-    pub(super) fn given_number(
+    /// A number: a literal, a path or an expression.
+    pub(super) fn read_number_value(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         name: &str,
         language: QueryLanguage,
         (min, max): (f64, f64),
-    ) -> Option<Given<f64>> {
-        if let Some(found) = self.found(object, name, language) {
+    ) -> Option<FieldValue<f64>> {
+        if let Some(found) = self.read_dynamic_value(object, name, language) {
             return found;
         }
-        self.number(object, name, min, max).map(Given::Fixed)
+        self.read_number(object, name, min, max)
+            .map(FieldValue::Fixed)
     }
 
-    /// How a value is found, if it is not written: the outer option tells
-    /// whether it is found, the inner whether the way could be read.
-    pub(super) fn found<T>(
+    /// The path or expression of a value that is not a literal. The outer option is
+    /// none for literals; the inner one is none if the syntax is invalid.
+    pub(super) fn read_dynamic_value<T>(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         name: &str,
         language: QueryLanguage,
-    ) -> Option<Option<Given<T>>> {
+    ) -> Option<Option<FieldValue<T>>> {
         match language {
             QueryLanguage::JsonPath => {
                 let path = format!("{name}Path");
-                self.only_one(object, &[name, &path]);
+                self.check_only_one(object, &[name, &path]);
                 let is_path = object.has(&path) && !object.has(name);
-                is_path.then(|| self.path(object, &path).map(Given::Path))
+                is_path.then(|| self.read_path(object, &path).map(FieldValue::Path))
             }
             QueryLanguage::Jsonata => {
                 let text = object.get(name)?.as_str()?;
-                let at = object.at(name);
-                is_expression(text).then(|| self.expression(&at, text).map(Given::Expression))
+                let at = object.pointer_to(name);
+                is_expression(text)
+                    .then(|| self.read_expression(&at, text).map(FieldValue::Expression))
             }
         }
     }
 
-    /// A text, or how it is found; by an intrinsic function, too.
-    pub(super) fn given_text(
+    /// A string: a literal, a path, an intrinsic function or an expression.
+    pub(super) fn read_text_value(
         &mut self,
-        object: &Object<'_>,
+        object: &JsonObject<'_>,
         name: &str,
         language: QueryLanguage,
-    ) -> Option<Text> {
+    ) -> Option<TextValue> {
         let path = format!("{name}Path");
         if language == QueryLanguage::JsonPath {
-            self.only_one(object, &[name, &path]);
+            self.check_only_one(object, &[name, &path]);
             if object.has(&path) && !object.has(name) {
-                return self.text_by_path(object, &path);
+                return self.read_text_path(object, &path);
             }
         }
-        let text = self.text(object, name)?;
+        let text = self.read_text(object, name)?;
         if language == QueryLanguage::Jsonata && is_expression(text) {
             return self
-                .expression(&object.at(name), text)
-                .map(Text::Expression);
+                .read_expression(&object.pointer_to(name), text)
+                .map(TextValue::Expression);
         }
-        Some(Text::Fixed(text.to_owned()))
+        Some(TextValue::Fixed(text.to_owned()))
     }
 
-    fn text_by_path(&mut self, object: &Object<'_>, name: &str) -> Option<Text> {
-        let written = self.text(object, name)?;
+    fn read_text_path(&mut self, object: &JsonObject<'_>, name: &str) -> Option<TextValue> {
+        let written = self.read_text(object, name)?;
         if !written.starts_with("States.") {
-            return self.path(object, name).map(Text::Path);
+            return self.read_path(object, name).map(TextValue::Path);
         }
-        // A template is what evaluates functions: one with a single field.
-        let template = json!({ format!("{}.$", Text::FILLED): written });
+        // Intrinsic functions are evaluated by templates: wrap it in a template
+        // with a single field.
+        let template = json!({ format!("{}.$", TextValue::FILLED): written });
         let read = Template::json_path(&template).map_err(|unreadable| {
             unreadable
                 .into_iter()
-                .map(|wrong| Unreadable {
+                .map(|wrong| SyntaxError {
                     at: String::new(),
                     reason: wrong.reason,
                 })
                 .collect()
         });
-        self.all_readable(&object.at(name), Code::Path, read)
-            .map(Text::Function)
+        self.accept_or_report_all(&object.pointer_to(name), ProblemCode::Path, read)
+            .map(TextValue::Function)
     }
 }

@@ -54,7 +54,11 @@ pub async fn creating_again_returns_the_existing_execution<F: StoreFixture>() {
     let before = get_row(&store, "x").await;
     let answer = store.create(again.clone()).await.unwrap();
     assert_eq!(answer, CreateOutcome::Existing(Box::new(before)));
-    append(&store, ending(step(&lease, 3), StoredStatus::Failed, 50)).await;
+    append(
+        &store,
+        ending_step(step(&lease, 3), StoredStatus::Failed, 50),
+    )
+    .await;
     let before = get_row(&store, "x").await;
     let answer = store.create(again).await.unwrap();
     assert_eq!(answer, CreateOutcome::Existing(Box::new(before)));

@@ -20,7 +20,7 @@ pub async fn many_executions_step_at_once<F: StoreFixture>() {
                 next.entries[0].event = format!(r#"{{"of":{n},"seq":{seq}}}"#);
                 next.entries[0].history = vec![format!(r#"{{"of":{n},"id":{seq}}}"#)];
                 if seq == STEPS && n % 3 == 0 {
-                    next = ending(next, StoredStatus::Succeeded, 20);
+                    next = ending_step(next, StoredStatus::Succeeded, 20);
                 } else if seq % 3 == n % 3 {
                     next = with_snapshot(next, &format!("{n}/{seq}"));
                 }
@@ -79,7 +79,7 @@ pub async fn workers_take_executions_over_from_each_other<F: StoreFixture>() {
                     let seq = claim.row.next_seq;
                     let known = claim.entries.last().map(|entry| entry.seq);
                     assert_eq!(known, Some(seq - 1));
-                    let next = parking(step(&claim.lease, seq), Some(now_ms + 1));
+                    let next = parking_step(step(&claim.lease, seq), Some(now_ms + 1));
                     appended += u64::from(store.append(next).await.is_ok());
                 }
             }
@@ -133,7 +133,7 @@ pub async fn concurrent_messages_are_all_read<F: StoreFixture>() {
         };
         let last = mail.messages.last().unwrap().number;
         heard.extend(mail.messages);
-        append(&store, taking(step(&lease, seq), last)).await;
+        append(&store, marking_read(step(&lease, seq), last)).await;
         seq += 1;
     }
     for sender in senders {

@@ -30,7 +30,11 @@ pub async fn a_deleted_execution_leaves_nothing<F: StoreFixture>() {
     let lease = create(&store, "x").await;
     post_new(&store, "x", "k", 5).await;
     append(&store, with_snapshot(step(&lease, 2), "old")).await;
-    append(&store, ending(step(&lease, 3), StoredStatus::Failed, 7)).await;
+    append(
+        &store,
+        ending_step(step(&lease, 3), StoredStatus::Failed, 7),
+    )
+    .await;
     let number = get_row(&store, "x").await.number;
     assert_eq!(store.forget_ended(8, 100).await.unwrap(), 1);
     assert_eq!(store.get("x").await.unwrap(), None);
@@ -62,7 +66,11 @@ pub async fn long_executions_are_deleted_too<F: StoreFixture>() {
         let mut made = new_execution(id);
         made.entries = (1..=900).map(entry).collect();
         let lease = create_new(&store, made).await.unwrap();
-        append(&store, ending(step(&lease, 901), StoredStatus::Failed, 7)).await;
+        append(
+            &store,
+            ending_step(step(&lease, 901), StoredStatus::Failed, 7),
+        )
+        .await;
     }
     let mut forgotten = 0;
     loop {

@@ -96,22 +96,22 @@ pub(crate) fn step(lease: &Lease, seq: u64) -> ExecutionStep {
         first_history_id: seq,
         entries: vec![entry(seq)],
         state: ExecutionState::running(format!(r#"["At{seq}"]"#)),
-        taken: 0,
+        messages_read: 0,
         snapshot: None,
-        then: LeaseAction::Keep,
+        lease_action: LeaseAction::Keep,
     }
 }
 
 /// The same step, but releasing the lease.
-pub(crate) fn parking(step: ExecutionStep, wake_at_ms: Option<i64>) -> ExecutionStep {
+pub(crate) fn parking_step(step: ExecutionStep, wake_at_ms: Option<i64>) -> ExecutionStep {
     ExecutionStep {
-        then: LeaseAction::Park { wake_at_ms },
+        lease_action: LeaseAction::Park { wake_at_ms },
         ..step
     }
 }
 
 /// The same step, but ending the execution.
-pub(crate) fn ending(step: ExecutionStep, status: StoredStatus, at_ms: i64) -> ExecutionStep {
+pub(crate) fn ending_step(step: ExecutionStep, status: StoredStatus, at_ms: i64) -> ExecutionStep {
     ExecutionStep {
         state: ExecutionState::ended(status, "[]", r#"{"done":true}"#, at_ms),
         ..step
@@ -127,8 +127,11 @@ pub(crate) fn with_snapshot(step: ExecutionStep, text: &str) -> ExecutionStep {
 }
 
 /// The same step, marking messages up to this one as read.
-pub(crate) fn taking(step: ExecutionStep, taken: u64) -> ExecutionStep {
-    ExecutionStep { taken, ..step }
+pub(crate) fn marking_read(step: ExecutionStep, messages_read: u64) -> ExecutionStep {
+    ExecutionStep {
+        messages_read,
+        ..step
+    }
 }
 
 pub(crate) fn claimant(worker: &str, now_ms: i64, until_ms: i64) -> Claimant {
@@ -168,7 +171,7 @@ pub(crate) async fn append(store: &OpenStore, step: ExecutionStep) -> AppendOutc
 /// Creates an execution and ends it.
 pub(crate) async fn ended(store: &OpenStore, id: &str, status: StoredStatus, at_ms: i64) -> Lease {
     let lease = create(store, id).await;
-    append(store, ending(step(&lease, 2), status, at_ms)).await;
+    append(store, ending_step(step(&lease, 2), status, at_ms)).await;
     lease
 }
 

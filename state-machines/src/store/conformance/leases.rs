@@ -82,7 +82,7 @@ pub async fn a_lost_lease_is_not_renewed<F: StoreFixture>() {
     let lost = create(&store, "lost").await;
     claim(&store, "b", LEASE_END).await;
     let given_up = create(&store, "given-up").await;
-    append(&store, parking(step(&given_up, 2), None)).await;
+    append(&store, parking_step(step(&given_up, 2), None)).await;
     let over = ended(&store, "over", crate::store::StoredStatus::Aborted, 1).await;
     let held = create(&store, "held").await;
     let absent = Lease {
@@ -104,7 +104,7 @@ pub async fn a_lost_lease_is_not_renewed<F: StoreFixture>() {
 pub async fn parking_releases_the_lease<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
-    append(&store, parking(step(&lease, 2), None)).await;
+    append(&store, parking_step(step(&lease, 2), None)).await;
     assert_eq!(get_row(&store, "x").await.worker, None);
     assert_fenced(&store, &lease, 3).await;
     let one = store.claim_one("x", &claimant("a", 50, 99)).await.unwrap();
@@ -133,7 +133,7 @@ pub async fn one_execution_is_claimed_by_its_id<F: StoreFixture>() {
         .unwrap();
     assert_eq!(claim.entries, [stored_entry(1), stored_entry(2)]);
     assert_eq!(claim.row, get_row(&store, "x").await);
-    append(&store, parking(step(&claim.lease, 3), Some(90_000))).await;
+    append(&store, parking_step(step(&claim.lease, 3), Some(90_000))).await;
     let claim = store
         .claim_one("x", &claimant("c", 2_000, 3_000))
         .await
@@ -141,7 +141,7 @@ pub async fn one_execution_is_claimed_by_its_id<F: StoreFixture>() {
     assert_eq!(claim.row.worker.as_deref(), Some("c"));
     append(
         &store,
-        ending(step(&claim.lease, 4), crate::store::StoredStatus::Failed, 5),
+        ending_step(step(&claim.lease, 4), crate::store::StoredStatus::Failed, 5),
     )
     .await;
     let over = store.claim_one("x", &claimant("c", 2_000, 3_000)).await;
@@ -156,13 +156,13 @@ pub async fn a_restarted_worker_releases_its_leases<F: StoreFixture>() {
     let x = create(&store, "x").await;
     let y = create(&store, "y").await;
     create(&store, "z").await;
-    append(&store, parking(step(&y, 2), Some(9_000))).await;
+    append(&store, parking_step(step(&y, 2), Some(9_000))).await;
     store
         .claim_one("y", &claimant("b", 0, 9_000))
         .await
         .unwrap();
     let w = create(&store, "w").await;
-    append(&store, parking(step(&w, 2), None)).await;
+    append(&store, parking_step(step(&w, 2), None)).await;
     assert_eq!(store.release_worker_leases("a", 300).await.unwrap(), 2);
     assert_fenced(&store, &x, 2).await;
     assert_eq!(get_row(&store, "x").await.due_at_ms, Some(300));

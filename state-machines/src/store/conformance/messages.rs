@@ -12,7 +12,7 @@ use crate::store::{
 /// A parked execution; returns the lease it had.
 async fn parked_execution(store: &OpenStore, id: &str) -> Lease {
     let lease = create(store, id).await;
-    append(store, parking(step(&lease, 2), Some(50_000))).await;
+    append(store, parking_step(step(&lease, 2), Some(50_000))).await;
     lease
 }
 
@@ -61,14 +61,14 @@ pub async fn a_message_is_marked_as_read_once<F: StoreFixture>() {
     }
     let first = claim(&store, "b", 40).await.remove(0);
     assert_eq!(keys(&first), ["one", "two", "three"]);
-    let left = append(&store, taking(step(&first.lease, 3), 2)).await;
+    let left = append(&store, marking_read(step(&first.lease, 3), 2)).await;
     assert_eq!(left.waiting, 1);
     let second = claim(&store, "c", 2_000).await.remove(0);
     assert_eq!(keys(&second), ["three"]);
     assert_eq!(second.messages[0].number, 3);
     // A step that read nothing new marks nothing.
     assert_eq!(append(&store, step(&second.lease, 4)).await.waiting, 1);
-    let left = append(&store, taking(step(&second.lease, 5), 3)).await;
+    let left = append(&store, marking_read(step(&second.lease, 5), 3)).await;
     assert_eq!(left.waiting, 0);
     let third = claim(&store, "d", 9_000).await.remove(0);
     assert_eq!(keys(&third), [""; 0]);
@@ -90,7 +90,7 @@ pub async fn a_message_is_found_by_its_key<F: StoreFixture>() {
     };
     assert_eq!(found("x", "two").await.as_ref(), Some(&two));
     let claimed = claim(&store, "b", 40).await.remove(0);
-    append(&store, taking(step(&claimed.lease, 3), 2)).await;
+    append(&store, marking_read(step(&claimed.lease, 3), 2)).await;
     assert_eq!(found("x", "two").await, Some(two));
     assert_eq!(found("x", "three").await, None);
     assert_eq!(found("y", "two").await, None);
@@ -104,14 +104,14 @@ pub async fn a_refused_step_marks_nothing_as_read<F: StoreFixture>() {
     post_new(&store, "x", "one", 30).await;
     let claims = claim(&store, "b", 40).await;
     let lease = &claims[0].lease;
-    let fenced = store.append(taking(step(&old, 3), 1)).await;
+    let fenced = store.append(marking_read(step(&old, 3), 1)).await;
     assert!(matches!(fenced, Err(AppendError::Fenced { .. })));
-    let stale = store.append(taking(step(lease, 9), 1)).await;
+    let stale = store.append(marking_read(step(lease, 9), 1)).await;
     assert!(matches!(stale, Err(AppendError::Stale { .. })));
-    let unsent = store.append(taking(step(lease, 3), 2)).await;
+    let unsent = store.append(marking_read(step(lease, 3), 2)).await;
     assert!(matches!(unsent, Err(AppendError::InvalidRecord(_))));
     assert_eq!(get_row(&store, "x").await.waiting, 1);
-    append(&store, parking(step(lease, 3), None)).await;
+    append(&store, parking_step(step(lease, 3), None)).await;
     assert_eq!(keys(&claim(&store, "b", 40).await[0]), ["one"]);
 }
 
@@ -124,12 +124,16 @@ pub async fn an_unread_message_prevents_parking<F: StoreFixture>() {
     // The lease is valid: no other worker may claim the execution.
     assert_eq!(get_row(&store, "x").await.due_at_ms, Some(LEASE_END));
     assert_eq!(claim(&store, "b", 500).await, []);
-    let left = append(&store, taking(parking(step(&lease, 2), Some(7_000)), 1)).await;
+    let left = append(
+        &store,
+        marking_read(parking_step(step(&lease, 2), Some(7_000)), 1),
+    )
+    .await;
     assert_eq!(left.waiting, 1);
     assert_eq!(get_row(&store, "x").await.due_at_ms, Some(31));
     let claims = claim(&store, "b", 500).await;
     assert_eq!(keys(&claims[0]), ["two"]);
-    let last = taking(parking(step(&claims[0].lease, 3), Some(7_000)), 2);
+    let last = marking_read(parking_step(step(&claims[0].lease, 3), Some(7_000)), 2);
     append(&store, last).await;
     assert_eq!(get_row(&store, "x").await.due_at_ms, Some(7_000));
 }
@@ -150,11 +154,11 @@ pub async fn a_worker_reads_the_messages_of_its_executions<F: StoreFixture>() {
     };
     assert_eq!(lease, &x);
     assert_eq!(messages.len(), 2);
-    append(&store, taking(step(&x, 2), 1)).await;
+    append(&store, marking_read(step(&x, 2), 1)).await;
     let mail = store.unread_messages(&leases).await.unwrap();
     assert_eq!(mail[0].messages.len(), 1);
     assert_eq!(mail[0].messages[0].key, "two");
-    append(&store, taking(step(&x, 3), 2)).await;
+    append(&store, marking_read(step(&x, 3), 2)).await;
     assert_eq!(store.unread_messages(&leases).await.unwrap(), []);
     assert_eq!(store.unread_messages(&[]).await.unwrap(), []);
 }
@@ -170,10 +174,14 @@ pub async fn a_key_names_one_message<F: StoreFixture>() {
     assert_eq!(post_new(&store, "y", "k", 30).await, 1);
     let again = || store.post("x", post("k", 99));
     assert_eq!(again().await.unwrap(), PostOutcome::Duplicate(1));
-    append(&store, taking(step(&lease, 2), 2)).await;
+    append(&store, marking_read(step(&lease, 2), 2)).await;
     assert_eq!(again().await.unwrap(), PostOutcome::Duplicate(1));
     assert_eq!(get_row(&store, "x").await.waiting, 0);
-    append(&store, ending(step(&lease, 3), StoredStatus::Succeeded, 40)).await;
+    append(
+        &store,
+        ending_step(step(&lease, 3), StoredStatus::Succeeded, 40),
+    )
+    .await;
     assert_eq!(again().await.unwrap(), PostOutcome::Duplicate(1));
     let other = NewMessage {
         body: "{}".to_owned(),
@@ -214,6 +222,6 @@ pub async fn an_inbox_can_be_full<F: StoreFixture>() {
     assert!(matches!(full, Err(PostError::Full { .. })), "{full:?}");
     let again = store.post("x", post("k7", 1)).await;
     assert!(matches!(again, Ok(PostOutcome::Duplicate(_))), "{again:?}");
-    append(&store, taking(step(&lease, 2), 1)).await;
+    append(&store, marking_read(step(&lease, 2), 1)).await;
     post_new(&store, "x", "more", 1).await;
 }

@@ -84,7 +84,11 @@ pub async fn lists_are_filtered_and_paged<F: StoreFixture>() {
         }
         let lease = create_new(&store, made).await.unwrap();
         if n % 2 == 0 {
-            append(&store, ending(step(&lease, 2), StoredStatus::Failed, n)).await;
+            append(
+                &store,
+                ending_step(step(&lease, 2), StoredStatus::Failed, n),
+            )
+            .await;
         }
     }
     let all = ExecutionQuery::newest(100);
@@ -169,7 +173,7 @@ pub async fn executions_are_counted<F: StoreFixture>() {
         .unwrap();
     append(
         &store,
-        ending(step(&failing.lease, 2), StoredStatus::Failed, 2),
+        ending_step(step(&failing.lease, 2), StoredStatus::Failed, 2),
     )
     .await;
     let counts = store.counts().await.unwrap();

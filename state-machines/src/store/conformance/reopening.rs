@@ -11,20 +11,20 @@ use crate::store::{
 
 /// Everything that can be read of a store.
 #[derive(Debug, PartialEq)]
-struct Picture {
+struct StoreContents {
     deployed: Vec<Deployment>,
     executions: Vec<(Option<ExecutionRecord>, Vec<String>)>,
     counts: BTreeMap<StoredStatus, u64>,
     next_wake: Option<i64>,
 }
 
-async fn picture(store: &OpenStore) -> Picture {
+async fn read_contents(store: &OpenStore) -> StoreContents {
     let mut executions = Vec::new();
     for row in store.list(&ExecutionQuery::newest(1_000)).await.unwrap() {
         let found = store.get(&row.id).await.unwrap();
         executions.push((found, history(store, &row.id).await));
     }
-    Picture {
+    StoreContents {
         deployed: store.deployed().await.unwrap(),
         executions,
         counts: store.counts().await.unwrap(),
@@ -49,13 +49,13 @@ pub async fn everything_survives_reopening<F: StoreFixture>() {
     append(&store, with_snapshot(step(&held, 2), "two")).await;
     append(&store, step(&held, 3)).await;
     let old = create(&store, "parked").await;
-    append(&store, parking(step(&old, 2), Some(9_000))).await;
+    append(&store, parking_step(step(&old, 2), Some(9_000))).await;
     post_new(&store, "parked", "k", 40).await;
     ended(&store, "over", StoredStatus::Failed, 50).await;
     for (seq, badly) in (4..).zip([true, false, true]) {
-        let before = picture(&store).await;
+        let before = read_contents(&store).await;
         store = reopen(&fixture, store, badly).await;
-        assert_eq!(picture(&store).await, before);
+        assert_eq!(read_contents(&store).await, before);
         let text = store.definition("d1").await.unwrap();
         assert_eq!(text, Some(definition("copying", "d1").text));
         append(&store, step(&held, seq)).await;

@@ -108,7 +108,7 @@ pub async fn a_step_may_have_no_entries<F: StoreFixture>() {
         entries: Vec::new(),
         ..step(&lease, 2)
     };
-    append(&store, parking(none, Some(70))).await;
+    append(&store, parking_step(none, Some(70))).await;
     let now = get_row(&store, "x").await;
     assert_eq!((now.next_seq, now.next_history_id), (2, 2));
     assert_eq!(now.due_at_ms, Some(70));

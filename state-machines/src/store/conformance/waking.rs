@@ -8,13 +8,13 @@ use crate::store::StoredStatus;
 pub async fn a_parked_execution_wakes_in_time<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
-    append(&store, parking(step(&lease, 2), Some(5_000))).await;
+    append(&store, parking_step(step(&lease, 2), Some(5_000))).await;
     assert_eq!(get_row(&store, "x").await.due_at_ms, Some(5_000));
     assert_eq!(claim(&store, "b", 4_999).await, []);
     let claims = claim(&store, "b", 5_000).await;
     assert_eq!(claimed(&claims), ["x"]);
     assert_eq!(claims[0].entries, [stored_entry(1), stored_entry(2)]);
-    append(&store, parking(step(&claims[0].lease, 3), Some(9_000))).await;
+    append(&store, parking_step(step(&claims[0].lease, 3), Some(9_000))).await;
     assert_eq!(claim(&store, "b", 8_999).await, []);
     assert_eq!(claimed(&claim(&store, "b", 9_000).await), ["x"]);
 }
@@ -23,7 +23,7 @@ pub async fn a_parked_execution_wakes_in_time<F: StoreFixture>() {
 pub async fn without_a_time_nothing_is_due<F: StoreFixture>() {
     let (_fixture, store) = start::<F>().await;
     let lease = create(&store, "x").await;
-    append(&store, parking(step(&lease, 2), None)).await;
+    append(&store, parking_step(step(&lease, 2), None)).await;
     create_new(&store, parked("y", None)).await;
     assert_eq!(claim(&store, "b", i64::MAX - 1_000).await, []);
     assert_eq!(store.next_due().await.unwrap(), None);
@@ -61,7 +61,7 @@ pub async fn the_next_wake_time_is_known<F: StoreFixture>() {
     assert_eq!(store.next_due().await.unwrap(), Some(LEASE_END));
     create_new(&store, parked("y", Some(700))).await;
     assert_eq!(store.next_due().await.unwrap(), Some(700));
-    append(&store, parking(step(&x, 2), Some(600))).await;
+    append(&store, parking_step(step(&x, 2), Some(600))).await;
     assert_eq!(store.next_due().await.unwrap(), Some(600));
     let claims = claim(&store, "b", 800).await;
     assert_eq!(claims.len(), 2);
@@ -69,8 +69,12 @@ pub async fn the_next_wake_time_is_known<F: StoreFixture>() {
     let leases: Vec<_> = claims.into_iter().map(|claim| claim.lease).collect();
     store.renew_leases(&leases, 2_500).await.unwrap();
     assert_eq!(store.next_due().await.unwrap(), Some(2_500));
-    append(&store, parking(step(&leases[1], 2), None)).await;
-    append(&store, ending(step(&leases[0], 3), StoredStatus::Failed, 5)).await;
+    append(&store, parking_step(step(&leases[1], 2), None)).await;
+    append(
+        &store,
+        ending_step(step(&leases[0], 3), StoredStatus::Failed, 5),
+    )
+    .await;
     assert_eq!(store.next_due().await.unwrap(), None);
 }
 
@@ -88,7 +92,7 @@ pub async fn changes_are_announced<F: StoreFixture>() {
     };
     append(&store, step(&lease, 2)).await;
     assert!(!changed(), "a step that keeps its lease makes nothing due");
-    append(&store, parking(step(&lease, 3), Some(5))).await;
+    append(&store, parking_step(step(&lease, 3), Some(5))).await;
     assert!(changed());
     post_new(&store, "x", "k", 5).await;
     assert!(changed());

@@ -112,7 +112,7 @@ impl MemoryExecution {
 
     pub(super) fn unread_messages(&self) -> Vec<StoredMessage> {
         let messages = self.messages.iter();
-        let unread = messages.filter(|message| message.number > self.head.taken);
+        let unread = messages.filter(|message| message.number > self.head.messages_read);
         unread.cloned().collect()
     }
 

@@ -129,7 +129,7 @@ impl ExecutionStore for MemoryStore {
         most: usize,
     ) -> ExecutionStoreResult<Vec<ClaimedExecution>> {
         limits::check_claimant(by)
-            .map_err(|unfit| ExecutionStoreError::new("claim executions", unfit))?;
+            .map_err(|invalid| ExecutionStoreError::new("claim executions", invalid))?;
         let mut inner = self.lock_contents();
         let due = inner.executions.values().filter_map(|execution| {
             let due = execution.head.due_at_ms.filter(|due| *due <= by.now_ms);

@@ -104,7 +104,7 @@ fn read_heads(view: &mut GroupView, rows: &str) -> SqlResult<Vec<String>> {
             due_at_ms: row.7,
             posted: row.8,
             posted_at_ms: row.9,
-            taken: row.10,
+            messages_read: row.10,
         };
         ids.push(row.0.clone());
         view.executions.insert(row.0, head);

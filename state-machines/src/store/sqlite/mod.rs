@@ -180,7 +180,7 @@ impl ExecutionStore for SqliteStore {
         most: usize,
     ) -> ExecutionStoreResult<Vec<ClaimedExecution>> {
         limits::check_claimant(by)
-            .map_err(|unfit| ExecutionStoreError::new("claim executions", unfit))?;
+            .map_err(|invalid| ExecutionStoreError::new("claim executions", invalid))?;
         let (by, most) = (by.clone(), most.min(LIST_MAX));
         let leases: ExecutionStoreResult<_> = self
             .enqueue(|pending| WriteRequest::Job(WriteJob::Claim(by, most, pending)))

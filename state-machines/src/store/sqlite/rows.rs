@@ -163,7 +163,7 @@ fn add_journals(statements: &mut Statements, view: &GroupView, batch: &GroupWrit
             head.number,
             next_seq,
             next_history_id,
-            head.taken,
+            head.messages_read,
             paused,
             position,
         ))

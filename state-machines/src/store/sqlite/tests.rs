@@ -161,7 +161,7 @@ async fn deleted_executions_leave_no_rows() {
     append(&store, with_snapshot(step(&lease, 2), "two")).await;
     post_new(&store, "x", "k", 5).await;
     let last = with_snapshot(step(&lease, 3), "three");
-    append(&store, ending(last, StoredStatus::Failed, 5)).await;
+    append(&store, ending_step(last, StoredStatus::Failed, 5)).await;
     let pool = open_pool(&files.file()).await;
     let rows = async |table: &str| {
         let sql = format!("SELECT count(*) FROM {table}");

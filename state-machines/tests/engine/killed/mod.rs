@@ -25,11 +25,7 @@ const FILE: &str = "BALLAST_TEST_KILLED_FILE";
 
 fn start(file: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "killed::the_process_that_is_killed",
-            "--nocapture",
-        ])
+        .args(["--exact", "killed::worker_process", "--nocapture"])
         .env(FILE, file)
         .stdout(Stdio::null())
         .kill_on_drop(true)
@@ -39,14 +35,14 @@ fn start(file: &Path) -> Child {
 
 /// The worker process. Does nothing unless [`start`] started it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_process_that_is_killed() {
+async fn worker_process() {
     if let Some(file) = std::env::var_os(FILE) {
         worker::run(Path::new(&file), MANY).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_random_it_goes_on() {
+async fn executions_survive_random_kills() {
     let is_long = std::env::var("BALLAST_TEST_LONG").is_ok_and(|value| value == "1");
     let kills: u64 = if is_long { 100 } else { 10 };
     let directory = tempfile::tempdir().unwrap();

@@ -19,10 +19,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::faulty::{Faulty, OUT_MS_MAX};
-use super::handlers::Random;
-use super::reference::{End, only_outcome};
-use crate::paused::{self, Paused, START_MS};
+use super::faulty::{FaultyStore, OUT_MS_MAX};
+use super::handlers::RandomHandler;
+use super::reference::{ReferenceOutcome, only_outcome};
+use crate::paused::{self, PausedClock, START_MS};
 
 /// How often a test yields at most while it waits for the engine. The waiting test
 /// stops simulated time, so a deadline would not pass.
@@ -40,8 +40,8 @@ async fn retry<T, E: std::fmt::Debug>(mut attempt: impl AsyncFnMut() -> Result<T
 }
 
 async fn engine(
-    store: &Arc<Faulty>,
-    clock: &Arc<Paused>,
+    store: &Arc<FaultyStore>,
+    clock: &Arc<PausedClock>,
     registry: &HandlerRegistry,
     worker: &str,
     seed: u64,
@@ -63,16 +63,16 @@ async fn ended(engine: &Engine, id: &str) -> ExecutionDetails {
 }
 
 /// A handler that checks that its orders are durable.
-struct Durable {
-    random: Random,
+struct DurabilityHandler {
+    random: RandomHandler,
     definition: Definition,
-    store: Arc<Faulty>,
+    store: Arc<FaultyStore>,
     /// Tasks that ran before their order was durable.
     too_early: Mutex<Vec<TaskId>>,
 }
 
 #[async_trait]
-impl Handler for Durable {
+impl Handler for DurabilityHandler {
     async fn run(&self, input: Value, context: &TaskContext) -> Result<TaskOutcome, TaskError> {
         let (id, task) = context.idempotency_key().rsplit_once('#').unwrap();
         let task = TaskId(task.parse().unwrap());
@@ -117,11 +117,11 @@ fn check_journal(definition: &Definition, journal: &[JournalEntry], ended: &Exec
 }
 
 /// Runs a machine. Returns its outcome and how often the store failed meanwhile.
-async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u64) {
-    let clock = Arc::new(Paused::new());
-    let store = Arc::new(Faulty::new(seed, Arc::clone(&clock)));
-    let handler = Arc::new(Durable {
-        random: Random::new(seed, 0).0,
+async fn survives(definition: &Definition, seed: u64, workers: usize) -> (ReferenceOutcome, u64) {
+    let clock = Arc::new(PausedClock::new());
+    let store = Arc::new(FaultyStore::new(seed, Arc::clone(&clock)));
+    let handler = Arc::new(DurabilityHandler {
+        random: RandomHandler::new(seed, 0).0,
         definition: definition.clone(),
         store: Arc::clone(&store),
         too_early: Mutex::default(),
@@ -155,7 +155,7 @@ async fn survives(definition: &Definition, seed: u64, workers: usize) -> (End, u
         engine.stop().await;
         assert_eq!(engine.held_count(), 0);
     }
-    let end = End {
+    let end = ReferenceOutcome {
         status: ended.summary.status,
         output: ended.output,
         error: ended.error,
@@ -191,8 +191,8 @@ const CHILD: &str = r#"{"StartAt": "Ask", "States": {"Ask": {
     "Type": "Task", "Resource": "ask.waitForTaskToken", "End": true}}}"#;
 
 async fn a_family_survives(seed: u64) {
-    let clock = Arc::new(Paused::new());
-    let store = Arc::new(Faulty::new(seed, Arc::clone(&clock)));
+    let clock = Arc::new(PausedClock::new());
+    let store = Arc::new(FaultyStore::new(seed, Arc::clone(&clock)));
     let (tell, mut asked) = mpsc::unbounded_channel();
     let ask = move |input: Value, context: TaskContext| {
         let _ = tell.send((context.token().to_owned(), input));
@@ -226,7 +226,7 @@ async fn a_family_survives(seed: u64) {
 /// Two branches fail at different times. An outage can delay both, and then chance
 /// decides which failure comes first.
 #[test]
-fn what_an_outage_decides_is_not_compared() {
+fn outcomes_that_an_outage_decides_are_not_compared() {
     let seed = 16_482_790_866_109_204_479;
     let definition = Definition::parse(&random_machine(seed).to_string()).unwrap();
     assert_ne!(only_outcome(&definition, seed, 0), None);
@@ -254,9 +254,9 @@ const MARRIED: &str = r#"{"StartAt": "Start", "States": {"Start": {"Type": "Task
 
 /// A parent and its child, which waits for a callback; the store refuses hints of this
 /// kind.
-async fn without(kind: &'static str) -> (Engine, Arc<Paused>, String, String) {
-    let clock = Arc::new(Paused::new());
-    let store = Arc::new(Faulty::calm(1, Arc::clone(&clock)));
+async fn without(kind: &'static str) -> (Engine, Arc<PausedClock>, String, String) {
+    let clock = Arc::new(PausedClock::new());
+    let store = Arc::new(FaultyStore::calm(1, Arc::clone(&clock)));
     let (tell, mut asked) = mpsc::unbounded_channel();
     let ask = move |_: Value, context: TaskContext| {
         let _ = tell.send(context.token().to_owned());
@@ -281,7 +281,7 @@ async fn without(kind: &'static str) -> (Engine, Arc<Paused>, String, String) {
 }
 
 #[test]
-fn a_child_that_is_not_told_finds_that_nobody_waits() {
+fn a_child_without_a_hint_finds_that_its_parent_is_gone() {
     paused::run(async {
         let (engine, clock, parent, token) = without("disowned").await;
         engine.cancel(&parent, None, None).await.unwrap();
@@ -294,7 +294,7 @@ fn a_child_that_is_not_told_finds_that_nobody_waits() {
 }
 
 #[test]
-fn a_parent_that_is_not_told_finds_that_its_child_has_ended() {
+fn a_parent_without_a_hint_finds_that_its_child_has_ended() {
     paused::run(async {
         let (engine, clock, parent, token) = without("ended").await;
         let answer = Signal::Success(json!("done"));
@@ -307,11 +307,11 @@ fn a_parent_that_is_not_told_finds_that_its_child_has_ended() {
 
 /// A step that the store refuses fails the execution instead of being retried.
 #[test]
-fn what_cannot_be_kept_fails_the_execution() {
+fn a_step_that_the_store_refuses_fails_the_execution() {
     paused::run(async {
-        let clock = Arc::new(Paused::new());
-        let store = Arc::new(Faulty::calm(1, Arc::clone(&clock)));
-        store.cannot_keep("poison");
+        let clock = Arc::new(PausedClock::new());
+        let store = Arc::new(FaultyStore::calm(1, Arc::clone(&clock)));
+        store.reject_steps_with("poison");
         let work = |input: Value, _: TaskContext| async move {
             let is_second = input == json!("tea");
             Ok::<_, TaskError>(if is_second { "poison" } else { "tea" })
@@ -342,8 +342,11 @@ fn what_cannot_be_kept_fails_the_execution() {
 #[test]
 fn a_stop_waits_for_a_start() {
     paused::run(async {
-        let clock = Arc::new(Paused::new());
-        let store = Arc::new(Faulty::slow(Duration::from_secs(3), Arc::clone(&clock)));
+        let clock = Arc::new(PausedClock::new());
+        let store = Arc::new(FaultyStore::slow(
+            Duration::from_secs(3),
+            Arc::clone(&clock),
+        ));
         let work = |input: Value, _: TaskContext| async move { Ok::<_, TaskError>(input) };
         let registry = HandlerRegistry::new().with_function("work", work);
         let first = engine(&store, &clock, &registry, "a", 1).await;

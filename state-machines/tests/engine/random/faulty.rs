@@ -1,6 +1,5 @@
-//! A store that fails by a seeded plan: before it has done what was asked, or
-//! after, so that the answer is lost; now and then for a stretch of time. What
-//! it has done it does as the store in memory.
+//! A store that fails by a seeded plan: before a write, or after it so that the
+//! reply is lost, and during outages. Otherwise it works as the store in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,57 +19,57 @@ use ballast_state_machines::store::{
 };
 use tokio::sync::watch;
 
-use crate::paused::{Paused, START_MS};
+use crate::paused::{PausedClock, START_MS};
 
-/// Outages of a store, and how long each of them may last: twice a lease.
+/// The number of outages, and how long each may last: twice a lease.
 const OUTAGES: u64 = 3;
 const OUTAGE_MS: i64 = 60_000;
 
-/// How long it is away altogether, at most.
+/// The longest total time of outages.
 pub(crate) const OUT_MS_MAX: i64 = OUTAGES.cast_signed() * OUTAGE_MS;
 
-/// What becomes of a call.
+/// What happens to a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum CallOutcome {
     Good,
     Undone,
     Lost,
 }
 
-pub(crate) struct Faulty {
+pub(crate) struct FaultyStore {
     inner: MemoryStore,
-    clock: Arc<Paused>,
+    clock: Arc<PausedClock>,
     seed: u64,
     calls: AtomicU64,
     faults: AtomicU64,
-    /// Of so many calls one fails; 0 is none, and no outages either.
-    rarely: u64,
-    /// Whether messages of this kind are refused.
+    /// One in this many calls fails; 0 disables failures and outages.
+    one_in: u64,
+    /// The store refuses messages of this kind.
     refused: Mutex<Option<&'static str>>,
-    /// Whether steps with this text in an event cannot be kept.
-    unfit: Mutex<Option<&'static str>>,
+    /// The store refuses steps with this text in an event.
+    rejected_text: Mutex<Option<&'static str>>,
     /// How long a creation takes.
     creation: Duration,
-    /// What was kept, in its order.
+    /// The appended entries in order.
     journals: Mutex<HashMap<String, Vec<JournalEntry>>>,
 }
 
-impl Faulty {
-    /// One call in three fails, to one in twelve.
-    pub(crate) fn new(seed: u64, clock: Arc<Paused>) -> Self {
+impl FaultyStore {
+    /// One call in three to one in twelve fails.
+    pub(crate) fn new(seed: u64, clock: Arc<PausedClock>) -> Self {
         Self {
-            rarely: 3 + seed % 10,
+            one_in: 3 + seed % 10,
             ..Self::calm(seed, clock)
         }
     }
 
-    /// Nothing fails but what is [refused](Self::refuse).
-    pub(crate) fn calm(seed: u64, clock: Arc<Paused>) -> Self {
+    /// Nothing fails except messages that are [refused](Self::refuse).
+    pub(crate) fn calm(seed: u64, clock: Arc<PausedClock>) -> Self {
         Self {
-            rarely: 0,
+            one_in: 0,
             creation: Duration::ZERO,
             refused: Mutex::default(),
-            unfit: Mutex::default(),
+            rejected_text: Mutex::default(),
             inner: MemoryStore::new(),
             clock,
             seed,
@@ -81,28 +80,28 @@ impl Faulty {
     }
 
     /// Nothing fails, and creations take this long.
-    pub(crate) fn slow(creation: Duration, clock: Arc<Paused>) -> Self {
+    pub(crate) fn slow(creation: Duration, clock: Arc<PausedClock>) -> Self {
         Self {
             creation,
             ..Self::calm(1, clock)
         }
     }
 
-    /// Refuses messages whose key begins so.
+    /// Refuses messages whose key starts with this.
     pub(crate) fn refuse(&self, kind: &'static str) {
         *self.refused.lock().unwrap() = Some(kind);
     }
 
-    /// Cannot keep events with this text.
-    pub(crate) fn cannot_keep(&self, text: &'static str) {
-        *self.unfit.lock().unwrap() = Some(text);
+    /// Refuses steps with this text in an event.
+    pub(crate) fn reject_steps_with(&self, text: &'static str) {
+        *self.rejected_text.lock().unwrap() = Some(text);
     }
 
     pub(crate) fn faults(&self) -> u64 {
         self.faults.load(Ordering::Relaxed)
     }
 
-    /// The entries of every execution.
+    /// The entries of all executions.
     pub(crate) fn journals(&self) -> HashMap<String, Vec<JournalEntry>> {
         self.journals.lock().unwrap().clone()
     }
@@ -112,7 +111,7 @@ impl Faulty {
         self.journals.lock().unwrap()[id].clone()
     }
 
-    /// It without its faults.
+    /// The store without faults.
     pub(crate) fn inner(&self) -> &MemoryStore {
         &self.inner
     }
@@ -123,9 +122,9 @@ impl Faulty {
         hasher.finish()
     }
 
-    fn fate(&self) -> Fate {
-        if self.rarely == 0 {
-            return Fate::Good;
+    fn call_outcome(&self) -> CallOutcome {
+        if self.one_in == 0 {
+            return CallOutcome::Good;
         }
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let since = self.clock.now_ms() - START_MS;
@@ -135,13 +134,13 @@ impl Faulty {
             (begins..begins + length).contains(&since)
         });
         let drawn = self.drawn(("call", call));
-        if !is_out && !drawn.is_multiple_of(self.rarely) {
-            return Fate::Good;
+        if !is_out && !drawn.is_multiple_of(self.one_in) {
+            return CallOutcome::Good;
         }
         self.faults.fetch_add(1, Ordering::Relaxed);
-        match drawn / self.rarely % 2 {
-            0 => Fate::Undone,
-            _ => Fate::Lost,
+        match drawn / self.one_in % 2 {
+            0 => CallOutcome::Undone,
+            _ => CallOutcome::Lost,
         }
     }
 }
@@ -150,36 +149,36 @@ fn fault() -> ExecutionStoreError {
     ExecutionStoreError::new("do as it was planned", "it was planned to fail")
 }
 
-/// A call that changes something.
+/// A call that writes.
 macro_rules! change {
     ($self:ident, $call:expr) => {{
-        let fate = $self.fate();
-        // Whoever asks waits, and others go on meanwhile.
+        let call_outcome = $self.call_outcome();
+        // Yield, so that other tasks run during the call.
         tokio::task::yield_now().await;
-        if fate == Fate::Undone {
+        if call_outcome == CallOutcome::Undone {
             return Err(fault().into());
         }
         let answer = $call;
-        if fate == Fate::Lost {
+        if call_outcome == CallOutcome::Lost {
             return Err(fault().into());
         }
         answer
     }};
 }
 
-/// A question: it makes no difference when it fails.
+/// A call that reads.
 macro_rules! ask {
     ($self:ident, $call:expr) => {{
         tokio::task::yield_now().await;
-        match $self.fate() {
-            Fate::Good => $call,
-            Fate::Undone | Fate::Lost => Err(fault()),
+        match $self.call_outcome() {
+            CallOutcome::Good => $call,
+            CallOutcome::Undone | CallOutcome::Lost => Err(fault()),
         }
     }};
 }
 
 #[async_trait]
-impl ExecutionStore for Faulty {
+impl ExecutionStore for FaultyStore {
     async fn save_definition(
         &self,
         definition: &StoredDefinition,
@@ -245,10 +244,10 @@ impl ExecutionStore for Faulty {
     }
 
     async fn append(&self, mut step: ExecutionStep) -> Result<AppendOutcome, AppendError> {
-        if let Some(text) = *self.unfit.lock().unwrap()
+        if let Some(text) = *self.rejected_text.lock().unwrap()
             && step.entries.iter().any(|entry| entry.event.contains(text))
         {
-            // As large as no step may be.
+            // Larger than the store's limit.
             step.state.position = "x".repeat(POSITION_BYTES_MAX + 1);
         }
         change!(self, {

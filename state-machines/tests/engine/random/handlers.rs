@@ -1,4 +1,4 @@
-//! Handlers that answer as the reference does.
+//! Handlers that return the same results as the reference run.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -13,17 +13,17 @@ use ballast_state_machines::testing::random_task_event;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-/// Answers as the reference does; now and then the engine dies of it.
-pub(crate) struct Random {
+/// Returns the reference's results, and sometimes kills its engine.
+pub(crate) struct RandomHandler {
     seed: u64,
-    /// Of so many tasks, one kills its engine the first time; 0 is never.
+    /// One in this many tasks kills its engine at the first run; 0 disables it.
     deadly: u64,
     ran: Mutex<HashSet<String>>,
     die: mpsc::UnboundedSender<()>,
 }
 
-impl Random {
-    /// One handler for all, and whoever dies of it.
+impl RandomHandler {
+    /// A handler, and a receiver of its requests to kill the engine.
     pub(crate) fn new(seed: u64, deadly: u64) -> (Self, mpsc::UnboundedReceiver<()>) {
         let (die, dying) = mpsc::unbounded_channel();
         let ran = Mutex::default();
@@ -36,7 +36,8 @@ impl Random {
         (random, dying)
     }
 
-    /// Handlers for all resources of a definition, and whoever dies of them.
+    /// Handlers for all resources of a definition, and a receiver of their requests
+    /// to kill the engine.
     pub(crate) fn registry(
         definition: &Definition,
         seed: u64,
@@ -53,7 +54,7 @@ impl Random {
 }
 
 #[async_trait]
-impl Handler for Random {
+impl Handler for RandomHandler {
     async fn run(&self, input: Value, context: &TaskContext) -> Result<TaskOutcome, TaskError> {
         let key = context.idempotency_key().to_owned();
         let number: u64 = key.rsplit('#').next().unwrap().parse().unwrap();

@@ -1,10 +1,9 @@
-//! Random machines end the same on the durable engine, which is killed again
-//! and again or whose store fails, and in a plain loop over the core, which
-//! forgets everything.
+//! Random machines must end the same on the durable engine, which is killed again and again
+//! or whose store fails, as in a plain loop over the core, which keeps nothing.
 //!
-//! Where the order of answers decides the outcome, any order's outcome is
-//! right: such machines are only checked for a legal history. The others must
-//! agree to the last byte of their output.
+//! If the order of task results decides the outcome, any order's outcome is correct: such
+//! machines are only checked for a consistent history. The others must give the same output,
+//! byte for byte.
 
 mod failing;
 mod faulty;
@@ -20,14 +19,14 @@ use ballast_state_machines::testing::{case_count, random_machine};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::paused::{self, Paused};
-use handlers::Random;
-use reference::{End, only_outcome};
+use super::paused::{self, PausedClock};
+use handlers::RandomHandler;
+use reference::{ReferenceOutcome, only_outcome};
 
 async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (ExecutionDetails, u64) {
-    let (registry, mut dying) = Random::registry(definition, seed, deadly);
+    let (registry, mut dying) = RandomHandler::registry(definition, seed, deadly);
     let store = MemoryStore::new();
-    let clock = Arc::new(Paused::new());
+    let clock = Arc::new(PausedClock::new());
     let settings = EngineSettings {
         random_seed: Arc::new(move || seed),
         ..EngineSettings::default()
@@ -92,7 +91,7 @@ proptest! {
         let (ended, deaths) = paused::run(durably(&definition, seed, deadly));
         prop_assert!(deaths < 1_000);
         if let Some(expected) = only_outcome(&definition, seed, 0) {
-            let end = End {
+            let end = ReferenceOutcome {
                 status: ended.summary.status,
                 output: ended.output,
                 error: ended.error,
@@ -102,7 +101,7 @@ proptest! {
     }
 }
 
-/// The comparison would prove nothing if it were made for few machines.
+/// The comparison would prove little if most machines were left out.
 #[test]
 fn most_machines_have_one_outcome() {
     let compared = (0..200).filter(|seed| {

@@ -1,5 +1,5 @@
-//! A machine run with nothing but the core, which forgets everything: what
-//! must come of it, if the order of answers does not decide.
+//! Runs a machine with the core alone, which keeps nothing. Gives the expected
+//! outcome, unless the order of task results decides it.
 
 use ballast_state_machines::core::{
     Effect, Execution, ExecutionEvent, ExecutionLimits, ExecutionStart, ExecutionStatus,
@@ -11,25 +11,25 @@ use serde_json::{Value, json};
 
 use crate::paused::START_MS;
 
-/// Orders that are tried by chance, beside the plain ones.
+/// How many random orders are tried in addition to the plain ones.
 const ORDERS: usize = 5;
 
-/// How an execution ended.
+/// The outcome of an execution.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct End {
+pub(crate) struct ReferenceOutcome {
     pub(crate) status: ExecutionStatus,
     pub(crate) output: Option<Value>,
     pub(crate) error: Option<String>,
 }
 
-/// Runs a machine with nothing but the core. Of what is due within `late_ms` of
-/// the earliest, `pick` says which comes first.
+/// Runs a machine with the core alone. `pick` chooses the next event among those
+/// due within `late_ms` of the earliest.
 fn reference(
     definition: &Definition,
     seed: u64,
     late_ms: i64,
     mut pick: impl FnMut(usize) -> usize,
-) -> End {
+) -> ReferenceOutcome {
     let mut execution = Execution::default();
     let mut now = START_MS;
     let mut due: Vec<(i64, ExecutionEvent)> =
@@ -58,12 +58,12 @@ fn reference(
                     due.push((at_ms, ExecutionEvent::TimerFired { timer }))
                 }
                 Effect::Continue { turn } => due.push((now, ExecutionEvent::Continued { turn })),
-                // What comes of them is ignored.
+                // These need no action here.
                 Effect::StopTask { .. } | Effect::StopTimer { .. } | Effect::Ended => {}
             }
         }
     }
-    End {
+    ReferenceOutcome {
         status: execution.status(),
         output: execution.output().cloned(),
         error: execution.error().map(str::to_owned),
@@ -84,10 +84,15 @@ fn begin(seed: u64) -> ExecutionStart {
     }
 }
 
-/// The outcome, if not even the order of what is due within `late_ms` decides
-/// it: while a store is away, a branch waits longer than its neighbour does.
-pub(crate) fn only_outcome(definition: &Definition, seed: u64, late_ms: i64) -> Option<End> {
-    // Tasks that are run again take their time again.
+/// The outcome, if it does not depend on the order of what is due within `late_ms`:
+/// during a store outage one branch may be delayed longer than another.
+pub(crate) fn only_outcome(
+    definition: &Definition,
+    seed: u64,
+    late_ms: i64,
+) -> Option<ReferenceOutcome> {
+    // Tasks that run again take their time again, so a timeout of the machine may
+    // hit.
     if definition.timeout_seconds().is_some() {
         return None;
     }
@@ -99,7 +104,7 @@ pub(crate) fn only_outcome(definition: &Definition, seed: u64, late_ms: i64) -> 
         usize::try_from(drawn >> 33).unwrap() % count
     };
     let in_time = reference(definition, seed, 0, |_| 0);
-    // Who comes late may do so every time, or only now and then.
+    // Delays may happen every time or only sometimes.
     let is_always_so = [0, late_ms / 16, late_ms].into_iter().all(|late_ms| {
         let is_so = |pick: &mut dyn FnMut(usize) -> usize| {
             reference(definition, seed, late_ms, pick) == in_time

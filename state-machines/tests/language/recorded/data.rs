@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 
 use ballast_state_machines::data::pipeline::{
-    self, Placement, Select, input_path, output_path, parameters, result_path,
+    self, PathSelect, ResultPlacement, input_path, output_path, parameters, result_path,
 };
-use ballast_state_machines::data::{Condition, Expression, Scope, Template};
+use ballast_state_machines::data::{ChoiceCondition, EvaluationScope, Expression, Template};
 use serde_json::{Map, Value, json};
 
 /// The text of a file of cases, if there is one.
@@ -77,10 +77,10 @@ fn first_state(case: &Value) -> Option<&Value> {
 /// The `Result` of the state that the first matching rule leads to.
 fn choose(case: &Value, state: &Value) -> Result<Value, String> {
     let (context, variables) = (json!({}), Map::new());
-    let scope = Scope::new(&case["input"], &context, &variables);
+    let scope = EvaluationScope::new(&case["input"], &context, &variables);
     let mut next = &state["Default"];
     for rule in state["Choices"].as_array().unwrap() {
-        let condition = Condition::parse(rule).map_err(|errors| format!("{errors:?}"))?;
+        let condition = ChoiceCondition::parse(rule).map_err(|errors| format!("{errors:?}"))?;
         if condition.holds(&scope).map_err(|fault| fault.to_string())? {
             next = &rule["Next"];
             break;
@@ -120,7 +120,7 @@ fn choices_are_made_as_another_engine_makes_them() {
 fn pass(state: &Value, jsonata: bool, input: &Value) -> Result<Value, String> {
     let context = json!({"Execution": {"Input": input}});
     let variables = Map::new();
-    let mut scope = Scope::new(input, &context, &variables);
+    let mut scope = EvaluationScope::new(input, &context, &variables);
     let all = |errors: Vec<_>| format!("{errors:?}");
     if jsonata {
         let result = state.get("Result").unwrap_or(input);
@@ -136,14 +136,15 @@ fn pass(state: &Value, jsonata: bool, input: &Value) -> Result<Value, String> {
         };
     }
     let run = || {
-        let before = Select::parse(state.get("InputPath")).map_err(|error| vec![error]);
-        let placement = Placement::parse(state.get("ResultPath")).map_err(|error| vec![error]);
-        let after = Select::parse(state.get("OutputPath")).map_err(|error| vec![error]);
+        let before = PathSelect::parse(state.get("InputPath")).map_err(|error| vec![error]);
+        let placement =
+            ResultPlacement::parse(state.get("ResultPath")).map_err(|error| vec![error]);
+        let after = PathSelect::parse(state.get("OutputPath")).map_err(|error| vec![error]);
         let template = state.get("Parameters").map(Template::json_path).transpose();
         Ok((before?, template?, placement?, after?))
     };
     let (before, template, placement, after) = run().map_err(all)?;
-    let fault = |fault: ballast_state_machines::data::Fault| fault.error.to_owned();
+    let fault = |fault: ballast_state_machines::data::EvaluationFault| fault.error.to_owned();
     let selected = input_path(&before, &scope).map_err(fault)?;
     let effective = parameters(template.as_ref(), selected, &scope).map_err(fault)?;
     let result = state

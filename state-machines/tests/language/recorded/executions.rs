@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use ballast_state_machines::trial::{Case, File, differences, run};
+use ballast_state_machines::trial::{CaseFile, TestCase, differences, run};
 use serde_json::Value;
 
 const FILES: &[&str] = &[
@@ -29,7 +29,7 @@ fn executions_go_as_aws_recorded_them() {
     let mut failed = BTreeMap::new();
     for file in FILES {
         let text = std::fs::read_to_string(directory.join(format!("{file}.json"))).unwrap();
-        let File::Many(cases) = File::parse(&text).unwrap() else {
+        let CaseFile::Many(cases) = CaseFile::parse(&text).unwrap() else {
             unreachable!("{file} holds several cases");
         };
         let before = failed.len();
@@ -45,7 +45,7 @@ fn executions_go_as_aws_recorded_them() {
     super::settle("known_failures_executions.txt", &known, &failed);
 }
 
-fn outcome(case: &Case) -> Result<(), String> {
+fn outcome(case: &TestCase) -> Result<(), String> {
     let trial = run(case).map_err(|unusable| unusable.to_string())?;
     let mut differences = differences(case, &trial);
     differences.extend(trial.remarks);
@@ -82,7 +82,7 @@ fn events_follow_each_other_as_on_aws() {
                 .iter()
                 .map(row)
                 .collect();
-            let parsed: Case = serde_json::from_value(case.clone()).unwrap();
+            let parsed: TestCase = serde_json::from_value(case.clone()).unwrap();
             let trial = run(&parsed).unwrap();
             let found: Vec<String> = trial
                 .history

@@ -7,7 +7,8 @@
 //! those that bring a context object or variables of their own.
 
 use ballast_state_machines::core::{
-    Begin, Doing, Effect, Event, Execution, HistoryEvent, Limits, Status, TaskId, TimedEvent, apply,
+    Effect, Execution, ExecutionEvent, ExecutionLimits, ExecutionStart, ExecutionStatus,
+    HistoryEvent, RunActivity, TaskId, TimedEvent, apply,
 };
 use ballast_state_machines::language::Definition;
 use serde_json::{Map, Value, json};
@@ -118,7 +119,7 @@ fn play(definition: &Definition, name: &str, request: &Value) -> Value {
     };
     let mut execution = Execution::default();
     let mut history = Vec::new();
-    let begin = Begin {
+    let begin = ExecutionStart {
         execution_id: "run".to_owned(),
         name: "run".to_owned(),
         machine: "machine".to_owned(),
@@ -126,13 +127,13 @@ fn play(definition: &Definition, name: &str, request: &Value) -> Value {
         input,
         at_ms: 0,
         seed: 0,
-        limits: Limits::default(),
+        limits: ExecutionLimits::default(),
         origin: None,
     };
     let mut effects = step(
         definition,
         &mut execution,
-        Event::Begun(Box::new(begin)),
+        ExecutionEvent::Begun(Box::new(begin)),
         &mut history,
     );
     let retries = request["stateConfiguration"]["retrierRetryCount"].as_u64();
@@ -154,7 +155,7 @@ fn play(definition: &Definition, name: &str, request: &Value) -> Value {
             effects = step(
                 definition,
                 &mut execution,
-                Event::TimerFired { timer },
+                ExecutionEvent::TimerFired { timer },
                 &mut history,
             );
         }
@@ -172,7 +173,7 @@ fn history_failures(history: &[HistoryEvent]) -> usize {
 fn step(
     definition: &Definition,
     execution: &mut Execution,
-    event: Event,
+    event: ExecutionEvent,
     history: &mut Vec<HistoryEvent>,
 ) -> Vec<Effect> {
     let at_ms = execution.changed_at_ms();
@@ -181,15 +182,15 @@ fn step(
     outcome.effects
 }
 
-fn answer(task: TaskId, mock: &Value) -> Event {
+fn answer(task: TaskId, mock: &Value) -> ExecutionEvent {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match mock.get("errorOutput") {
-        Some(error) => Event::TaskFailed {
+        Some(error) => ExecutionEvent::TaskFailed {
             task,
             error: text(&error["error"]),
             cause: text(&error["cause"]),
         },
-        None => Event::TaskSucceeded {
+        None => ExecutionEvent::TaskSucceeded {
             task,
             output: serde_json::from_str(mock["result"].as_str().unwrap()).unwrap(),
         },
@@ -204,7 +205,9 @@ fn respond(
 ) -> Value {
     let mut response = json!({});
     let position = execution.position();
-    let is_retried = position.iter().any(|at| at.doing == Doing::BackingOff);
+    let is_retried = position
+        .iter()
+        .any(|at| at.doing == RunActivity::BackingOff);
     let exit = history
         .iter()
         .position(|event| event.kind.as_str().ends_with("Exited") && event.name() == Some(name));
@@ -233,7 +236,7 @@ fn respond(
     } else if let Some(failed) = failed {
         error_of(&mut response, failed);
         response["status"] = json!(if is_retried { "RETRIABLE" } else { "FAILED" });
-        assert_eq!(execution.status() == Status::Failed, !is_retried);
+        assert_eq!(execution.status() == ExecutionStatus::Failed, !is_retried);
     }
     for effect in effects {
         if let Effect::SetTimer { at_ms, .. } = effect {

@@ -153,7 +153,7 @@ pub(crate) fn cases() -> Vec<Case> {
         state(
             "empty",
             "/States/S/Resource",
-            "name who",
+            "name the resource",
             json!({"Type": "Task", "Resource": "", "End": true}),
             task(json!({})),
         ),

@@ -40,9 +40,9 @@ pub(crate) fn cases() -> Vec<Case> {
             // A branch cannot leave its machine.
             json!({"Type": "Parallel", "Next": "T", "Branches": [{"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "T"}}}]}),
             json!({"Type": "Parallel", "Next": "T", "Branches": [{"StartAt": "A", "States": {"A": {"Type": "Pass", "End": true}}}]})),
-        whole("unreachable", "/States/B", "nothing leads to \"B\"",
+        whole("unreachable", "/States/B", "no transition leads to \"B\"",
             two(end.clone(), end.clone()), two(to_b.clone(), end.clone())),
-        whole("unreachable", "/States/B", "nothing leads to \"B\"",
+        whole("unreachable", "/States/B", "no transition leads to \"B\"",
             // A state that leads to itself is not reached by that.
             two(end.clone(), json!({"Type": "Pass", "Next": "B"})), two(to_b.clone(), end.clone())),
         whole("no-end", "/States", "never ends",
@@ -94,7 +94,7 @@ pub(crate) fn cases() -> Vec<Case> {
             broken: format!("{}{}", json!({"StartAt": "A", "States": {"A": end}}), " ".repeat(1024 * 1024)),
             kept: format!("{}{}", json!({"StartAt": "A", "States": {"A": end}}), " ".repeat(1024 * 1000)),
         },
-        whole("no-way-out", "/States/B", "no way leads from \"B\" to an end",
+        whole("no-way-out", "/States/B", "\"B\" cannot reach an end",
             json!({"StartAt": "A", "States": {
                 "A": {"Type": "Choice", "Choices": [{"Variable": "$.x", "IsNull": true, "Next": "C"}], "Default": "B"},
                 "B": {"Type": "Wait", "Seconds": 1, "Next": "B"},

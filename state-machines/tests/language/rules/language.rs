@@ -1,6 +1,6 @@
 //! The two query languages, and express machines.
 
-use ballast_state_machines::language::{Code, Durability, check, check_for};
+use ballast_state_machines::language::{Durability, ProblemCode, check, check_for};
 use serde_json::{Value, json};
 
 use super::case::{Case, jsonata, state, task, whole};
@@ -99,7 +99,7 @@ fn states_within_a_state_have_the_language_of_the_definition() {
         .to_string()
     };
     let refused = check(&nested(json!({"Type": "Pass", "Output": 1, "End": true})));
-    assert_eq!(refused.problems[0].code, Code::OtherLanguage);
+    assert_eq!(refused.problems[0].code, ProblemCode::OtherLanguage);
     let accepted = nested(json!({"Type": "Pass", "Parameters": {}, "End": true}));
     assert!(check(&accepted).definition.is_some());
 }
@@ -112,7 +112,7 @@ fn an_express_machine_waits_for_nobody() {
         checked
             .problems
             .iter()
-            .any(|problem| problem.code == Code::Express)
+            .any(|problem| problem.code == ProblemCode::Express)
     };
     for resource in [
         "arn:aws:states:::states:startExecution.sync:2",
@@ -138,7 +138,7 @@ fn the_runs_of_a_distributed_map_may_be_express() {
     let express = refused
         .problems
         .iter()
-        .find(|problem| problem.code == Code::Express);
+        .find(|problem| problem.code == ProblemCode::Express);
     assert_eq!(
         express.unwrap().path,
         "/States/S/ItemProcessor/States/I/Resource"

@@ -12,7 +12,7 @@ mod values;
 
 use std::collections::BTreeSet;
 
-use ballast_state_machines::language::{Code, Severity, check};
+use ballast_state_machines::language::{ProblemCode, ProblemSeverity, check};
 use case::Case;
 
 fn all() -> Vec<Case> {
@@ -47,7 +47,7 @@ fn what_breaks_a_rule_is_told_where_it_stands() {
             checked.problems.iter().any(|problem| problem.is_error()),
             "{case}"
         );
-        if found.severity == Severity::Warning {
+        if found.severity == ProblemSeverity::Warning {
             assert!(
                 checked.definition.is_some(),
                 "{case}\n{:#?}",
@@ -76,11 +76,15 @@ fn what_keeps_a_rule_is_accepted() {
 #[test]
 fn every_rule_has_a_case() {
     // Read by `data`: see the test below.
-    let elsewhere = [Code::Path, Code::Template, Code::Condition];
+    let elsewhere = [
+        ProblemCode::Path,
+        ProblemCode::Template,
+        ProblemCode::Condition,
+    ];
     // Only for express machines: see `language`.
-    let express = [Code::Express];
+    let express = [ProblemCode::Express];
     let tested: BTreeSet<&str> = all().iter().map(|case| case.code).collect();
-    for code in Code::ALL {
+    for code in ProblemCode::ALL {
         assert!(
             tested.contains(code.as_str()) || elsewhere.contains(code) || express.contains(code),
             "{code} has no case"
@@ -90,8 +94,8 @@ fn every_rule_has_a_case() {
 
 #[test]
 fn codes_are_kebab_case_and_unique() {
-    let names: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    assert_eq!(names.len(), Code::ALL.len());
+    let names: BTreeSet<&str> = ProblemCode::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(names.len(), ProblemCode::ALL.len());
     for name in names {
         assert!(
             name.chars().all(|c| c.is_ascii_lowercase() || c == '-'),

@@ -1,6 +1,6 @@
 //! Substitutions that are not filled in, and what `$states` has where.
 
-use ballast_state_machines::language::{Code, check, draw};
+use ballast_state_machines::language::{ProblemCode, check, draw};
 use serde_json::{Value, json};
 
 use super::case::{Case, jsonata, state, task, with};
@@ -81,7 +81,9 @@ fn no_token_makes_a_definition_invalid() {
             .collect();
         assert!(errors.is_empty(), "{document}\n{errors:#?}");
         let unfilled = checked.problems.iter();
-        let unfilled = unfilled.filter(|one| one.code == Code::Unfilled).count();
+        let unfilled = unfilled
+            .filter(|one| one.code == ProblemCode::Unfilled)
+            .count();
         assert!(unfilled > 0, "{document}");
         // It can be drawn, and says that it cannot be run.
         if let Some(definition) = &checked.definition {
@@ -105,27 +107,36 @@ fn no_token_makes_a_definition_invalid() {
 #[test]
 fn a_token_excuses_nothing_but_its_own_value() {
     let wrong = [
-        (task(json!({"Timeout": "${X}"})), Code::UnknownField),
-        (task(json!({"Seconds": "${X}"})), Code::MisplacedField),
-        (task(json!({"TimeoutSeconds": "${X"})), Code::WrongType),
-        (task(json!({"TimeoutSeconds": "${}"})), Code::WrongType),
+        (task(json!({"Timeout": "${X}"})), ProblemCode::UnknownField),
+        (
+            task(json!({"Seconds": "${X}"})),
+            ProblemCode::MisplacedField,
+        ),
+        (
+            task(json!({"TimeoutSeconds": "${X"})),
+            ProblemCode::WrongType,
+        ),
+        (
+            task(json!({"TimeoutSeconds": "${}"})),
+            ProblemCode::WrongType,
+        ),
         (
             task(json!({"TimeoutSeconds": "${X}", "HeartbeatSeconds": 0})),
-            Code::OutOfRange,
+            ProblemCode::OutOfRange,
         ),
         (
             json!({"Type": "Choice", "Choices": [
                 {"Variable": "$.a", "StringEqual": "${X}", "Next": "T"}]}),
-            Code::Condition,
+            ProblemCode::Condition,
         ),
         (
             json!({"Type": "Wait", "Seconds": "${X}", "Timestamp": "${X}", "End": true}),
-            Code::OnlyOneOf,
+            ProblemCode::OnlyOneOf,
         ),
     ];
     for (broken, code) in wrong {
         let mut states = json!({ "S": broken });
-        if code == Code::Condition {
+        if code == ProblemCode::Condition {
             states["T"] = json!({"Type": "Succeed"});
         }
         let text = json!({"StartAt": "S", "States": states}).to_string();

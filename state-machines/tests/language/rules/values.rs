@@ -166,7 +166,7 @@ pub(crate) fn cases() -> Vec<Case> {
         whole(
             "outer-variable",
             "/States/P/Branches/1/States/M/ItemProcessor/States/B/Assign/x",
-            "so give this one another name",
+            "so use another name here",
             // Two machines further in; the branch beside is none around it.
             scopes(json!({"y": 1}), json!({"x": 1, "y": 2}), "x"),
             scopes(json!({"y": 1}), json!({"y": 2}), "x"),

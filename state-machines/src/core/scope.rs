@@ -1,58 +1,58 @@
-//! What expressions may look at: a run's input, the variables it can read, and
-//! the context object.
+//! The scope of expressions: a run's input, the variables it can read, and the
+//! context object.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::run::{FamilyKind, Phase, Run};
-use super::walk::Walk;
+use super::interpreter::Interpreter;
+use super::run::{ChildRunsKind, Phase, Run};
 use super::{RunId, clock};
-use crate::data::Scope;
-use crate::data::chance::seed_for;
+use crate::data::EvaluationScope;
+use crate::data::random::seed_for;
 use crate::language::State;
-use crate::language::model::Kind;
+use crate::language::model::StateKind;
 
-/// What an expression may see besides its run's data.
+/// Additional data in the context object of an expression.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Beside<'v> {
-    /// The item of a Map that is about to be run.
+pub(super) struct ExtraContext<'v> {
+    /// The item of the Map iteration to start.
     pub(super) item: Option<(u64, &'v Value)>,
-    /// The token of the task that is about to be run.
+    /// The token of the task to start.
     pub(super) token: Option<&'v str>,
 }
 
-impl Walk<'_> {
-    /// Looks at a run's data.
-    pub(super) fn look<R>(
+impl Interpreter<'_> {
+    /// Calls `see` with the scope of a run.
+    pub(super) fn with_scope<R>(
         &mut self,
         id: RunId,
         run: &Run,
         state: &State,
-        beside: Beside<'_>,
-        see: impl FnOnce(&Scope<'_>) -> R,
+        extra: ExtraContext<'_>,
+        see: impl FnOnce(&EvaluationScope<'_>) -> R,
     ) -> R {
         let mut context = std::mem::take(&mut self.execution.context);
-        let above = self.item_above(run);
-        let item = beside
+        let above = self.enclosing_item(run);
+        let item = extra
             .item
             .or(above.as_ref().map(|(index, value)| (*index, value)));
-        describe(&mut context, run, state, item, beside.token);
+        fill_context(&mut context, run, state, item, extra.token);
         let context = Value::Object(context);
         let seed = format!("{id} {} {}", run.states, run.attempts);
-        let seen = see(&Scope {
+        let seen = see(&EvaluationScope {
             input: &run.input,
             context: &context,
             variables: &self.variables(run),
             result: None,
             error_output: None,
             seed: seed_for(self.execution.seed, &seed),
-            now: clock::moment(self.now),
+            now: clock::to_datetime(self.now),
             milliseconds_max: self.milliseconds_max,
         });
         if let Value::Object(mut context) = context {
-            for passing in ["Task", "Map", "State"] {
-                context.shift_remove(passing);
+            for changing in ["Task", "Map", "State"] {
+                context.shift_remove(changing);
             }
             self.execution.context = context;
         }
@@ -60,29 +60,29 @@ impl Walk<'_> {
     }
 
     /// The item of the innermost Map that a run is in.
-    fn item_above(&self, run: &Run) -> Option<(u64, Value)> {
+    fn enclosing_item(&self, run: &Run) -> Option<(u64, Value)> {
         let mut at = run;
         loop {
             let parent = at.parent?;
             at = self.execution.runs.get(&parent.run)?;
-            if let Phase::Gathering(family) = &at.phase
-                && family.is_map()
+            if let Phase::Gathering(children) = &at.phase
+                && children.is_map()
             {
-                let item = family.items.get(parent.index as usize)?;
+                let item = children.items.get(parent.index as usize)?;
                 return Some((parent.index, item.clone()));
             }
         }
     }
 
-    /// The variables that a run can read: its own and those of the runs above
-    /// it, up to a distributed Map, whose runs are by themselves.
+    /// The variables that a run can read: its own and those of its ancestors, up to
+    /// a distributed Map, whose runs are isolated.
     fn variables<'r>(&self, run: &'r Run) -> Cow<'r, Map<String, Value>> {
         let mut above: Vec<&Map<String, Value>> = Vec::new();
         let mut at = run;
         while let Some(parent) = at.parent
             && let Some(next) = self.execution.runs.get(&parent.run)
         {
-            if matches!(&next.phase, Phase::Gathering(family) if family.kind == FamilyKind::Distributed)
+            if matches!(&next.phase, Phase::Gathering(children) if children.kind == ChildRunsKind::Distributed)
             {
                 break;
             }
@@ -101,9 +101,9 @@ impl Walk<'_> {
     }
 }
 
-/// The part of the context object that changes: the state, the item of the
-/// Map, the token of the task.
-fn describe(
+/// Adds the changing part of the context object: the state, the item of the Map,
+/// the token of the task.
+fn fill_context(
     context: &mut Map<String, Value>,
     run: &Run,
     state: &State,
@@ -114,9 +114,12 @@ fn describe(
     about.insert("Name".to_owned(), json!(state.name));
     about.insert(
         "EnteredTime".to_owned(),
-        json!(clock::written(run.entered_at_ms)),
+        json!(clock::to_iso8601(run.entered_at_ms)),
     );
-    if matches!(state.kind, Kind::Task(_) | Kind::Map(_) | Kind::Parallel(_)) {
+    if matches!(
+        state.kind,
+        StateKind::Task(_) | StateKind::Map(_) | StateKind::Parallel(_)
+    ) {
         about.insert("RetryCount".to_owned(), json!(run.attempts));
     }
     context.insert("State".to_owned(), Value::Object(about));

@@ -17,33 +17,33 @@
 
 use serde_json::Value;
 
-use super::case::{Case, EventLine, Expected};
-use super::play::Trial;
-use crate::core::Status;
-use crate::language::model::Kind;
+use super::case::{EventSummary, ExpectedOutcome, TestCase};
+use super::run::TrialResult;
+use crate::core::ExecutionStatus;
+use crate::language::model::StateKind;
 use crate::language::{Definition, Machine};
 
 /// How what came of a case differs from what it expects; nothing, if it does
-/// not. What was remarked on the way ([`Trial::remarks`]) is not among it.
+/// not. What was remarked on the way ([`TrialResult::remarks`]) is not among it.
 #[must_use]
-pub fn differences(case: &Case, trial: &Trial) -> Vec<String> {
+pub fn differences(case: &TestCase, trial: &TrialResult) -> Vec<String> {
     let mut found = Vec::new();
     let Some(expected) = &case.expected else {
         return found;
     };
     let mut note = |different: Option<String>| found.extend(different);
-    note(status(expected, trial));
-    note(output(case, expected, trial));
-    note(error(expected, trial));
-    note(cause(case, expected, trial));
+    note(compare_status(expected, trial));
+    note(compare_output(case, expected, trial));
+    note(compare_error(expected, trial));
+    note(compare_cause(case, expected, trial));
     if let Ok(definition) = case.read_definition() {
-        note(states(&definition, expected, trial));
-        found.extend(events(&definition, expected, trial));
+        note(compare_states(&definition, expected, trial));
+        found.extend(compare_events(&definition, expected, trial));
     }
     found
 }
 
-fn status(expected: &Expected, trial: &Trial) -> Option<String> {
+fn compare_status(expected: &ExpectedOutcome, trial: &TrialResult) -> Option<String> {
     let status = expected.status.as_deref()?;
     (status != trial.status.as_str()).then(|| {
         let why = match (&trial.error, &trial.cause) {
@@ -61,9 +61,13 @@ fn status(expected: &Expected, trial: &Trial) -> Option<String> {
     })
 }
 
-fn output(case: &Case, expected: &Expected, trial: &Trial) -> Option<String> {
+fn compare_output(
+    case: &TestCase,
+    expected: &ExpectedOutcome,
+    trial: &TrialResult,
+) -> Option<String> {
     let expected = expected.output.as_ref()?;
-    if !case.deterministic_output || trial.status != Status::Succeeded {
+    if !case.deterministic_output || trial.status != ExecutionStatus::Succeeded {
         return None;
     }
     let (mut found, mut wanted) = (trial.output.clone().unwrap_or_default(), expected.clone());
@@ -75,51 +79,59 @@ fn output(case: &Case, expected: &Expected, trial: &Trial) -> Option<String> {
             *wanted = Value::Null;
         }
     }
-    (!same(&found, &wanted)).then(|| format!("the output is {found} instead of {wanted}"))
+    (!json_equals(&found, &wanted)).then(|| format!("the output is {found} instead of {wanted}"))
 }
 
-fn error(expected: &Expected, trial: &Trial) -> Option<String> {
+fn compare_error(expected: &ExpectedOutcome, trial: &TrialResult) -> Option<String> {
     let wanted = expected.error.as_ref()?;
     let found = trial.error.as_deref().map_or(Value::Null, Value::from);
     (found != *wanted).then(|| format!("the error is {found} instead of {wanted}"))
 }
 
-fn cause(case: &Case, expected: &Expected, trial: &Trial) -> Option<String> {
+fn compare_cause(
+    case: &TestCase,
+    expected: &ExpectedOutcome,
+    trial: &TrialResult,
+) -> Option<String> {
     let Value::String(wanted) = expected.cause.as_ref()? else {
         return None;
     };
     let answered = case.tasks.iter().filter_map(|answer| answer.cause_text());
-    let is_told = answered.into_iter().any(|told| same_text(&told, wanted));
-    if !is_told && !is_written(&case.definition, wanted) {
+    let is_told = answered.into_iter().any(|told| is_same_text(&told, wanted));
+    if !is_told && !is_cause_in_definition(&case.definition, wanted) {
         return None;
     }
     let found = trial.cause.as_deref().unwrap_or_default();
-    (!same_text(found, wanted)).then(|| format!("the cause is {found:?} instead of {wanted:?}"))
+    (!is_same_text(found, wanted)).then(|| format!("the cause is {found:?} instead of {wanted:?}"))
 }
 
 /// Equal as text, or as the JSON that both hold.
-fn same_text(left: &str, right: &str) -> bool {
+fn is_same_text(left: &str, right: &str) -> bool {
     let json = |text: &str| serde_json::from_str::<Value>(text).ok();
     left == right
-        || matches!((json(left), json(right)), (Some(left), Some(right)) if same(&left, &right))
+        || matches!((json(left), json(right)), (Some(left), Some(right)) if json_equals(&left, &right))
 }
 
 /// Whether a `Cause` of the definition is this text.
-fn is_written(definition: &Value, text: &str) -> bool {
+fn is_cause_in_definition(definition: &Value, text: &str) -> bool {
     match definition {
         Value::Object(fields) => fields.iter().any(|(name, value)| {
-            (name == "Cause" && value.as_str() == Some(text)) || is_written(value, text)
+            (name == "Cause" && value.as_str() == Some(text)) || is_cause_in_definition(value, text)
         }),
-        Value::Array(items) => items.iter().any(|item| is_written(item, text)),
+        Value::Array(items) => items.iter().any(|item| is_cause_in_definition(item, text)),
         _ => false,
     }
 }
 
-fn states(definition: &Definition, expected: &Expected, trial: &Trial) -> Option<String> {
+fn compare_states(
+    definition: &Definition,
+    expected: &ExpectedOutcome,
+    trial: &TrialResult,
+) -> Option<String> {
     let wanted = expected.states_entered.as_ref()?;
     let mut found = trial.states_entered.clone();
     let mut sorted = wanted.clone();
-    if mixes(definition) {
+    if has_nested_machines(definition) {
         found.sort();
         sorted.sort();
     }
@@ -129,14 +141,18 @@ fn states(definition: &Definition, expected: &Expected, trial: &Trial) -> Option
     })
 }
 
-fn events(definition: &Definition, expected: &Expected, trial: &Trial) -> Vec<String> {
+fn compare_events(
+    definition: &Definition,
+    expected: &ExpectedOutcome,
+    trial: &TrialResult,
+) -> Vec<String> {
     let Some(wanted) = &expected.events else {
         return Vec::new();
     };
     if *wanted == trial.events {
         return Vec::new();
     }
-    if !mixes(definition) {
+    if !has_nested_machines(definition) {
         return first_difference("the events", &trial.events, wanted)
             .into_iter()
             .collect();
@@ -153,7 +169,7 @@ fn events(definition: &Definition, expected: &Expected, trial: &Trial) -> Vec<St
 }
 
 /// Whether runs of a definition may mix.
-fn mixes(definition: &Definition) -> bool {
+fn has_nested_machines(definition: &Definition) -> bool {
     let states = definition.states().iter();
     states.into_iter().any(|state| !state.machines().is_empty())
 }
@@ -161,11 +177,11 @@ fn mixes(definition: &Definition) -> bool {
 fn compare_machine(
     machine: &Machine,
     is_in_map: bool,
-    found: &[EventLine],
-    wanted: &[EventLine],
+    found: &[EventSummary],
+    wanted: &[EventSummary],
     different: &mut Vec<String>,
 ) {
-    let of_states = |events: &[EventLine], of_iterations: bool| -> Vec<EventLine> {
+    let of_states = |events: &[EventSummary], of_iterations: bool| -> Vec<EventSummary> {
         let mine = events.iter().filter(|event| {
             let is_mine = event
                 .name
@@ -189,7 +205,7 @@ fn compare_machine(
         different.extend(first_difference(&what, &found, &wanted));
     }
     for state in machine.states() {
-        let is_in_map = is_in_map || matches!(state.kind, Kind::Map(_));
+        let is_in_map = is_in_map || matches!(state.kind, StateKind::Map(_));
         for inner in state.machines() {
             compare_machine(inner, is_in_map, found, wanted, different);
         }
@@ -197,12 +213,12 @@ fn compare_machine(
 }
 
 /// Where two rows of events part.
-fn first_difference(what: &str, found: &[EventLine], wanted: &[EventLine]) -> Option<String> {
+fn first_difference(what: &str, found: &[EventSummary], wanted: &[EventSummary]) -> Option<String> {
     if found == wanted {
         return None;
     }
     let at = found.iter().zip(wanted).take_while(|(l, r)| l == r).count();
-    let shown = |events: &[EventLine]| {
+    let shown = |events: &[EventSummary]| {
         events.get(at).map_or("nothing".to_owned(), |event| {
             let name = event.name.as_deref().map(|name| format!(" {name:?}"));
             let index = event.index.map(|index| format!(" #{index}"));
@@ -219,48 +235,53 @@ fn first_difference(what: &str, found: &[EventLine], wanted: &[EventLine]) -> Op
 }
 
 /// Equal as JSON, numbers by value.
-pub(super) fn same(left: &Value, right: &Value) -> bool {
-    equal(left, right, false)
+pub(super) fn json_equals(left: &Value, right: &Value) -> bool {
+    compare_json(left, right, false)
 }
 
 /// Equal as JSON, where the right side may say `<…>` for any text, and where
 /// context objects, which differ from run to run, are all alike.
-pub(super) fn alike(left: &Value, right: &Value) -> bool {
-    equal(left, right, true)
+pub(super) fn json_equals_leniently(left: &Value, right: &Value) -> bool {
+    compare_json(left, right, true)
 }
 
-fn equal(left: &Value, right: &Value, is_lenient: bool) -> bool {
+fn compare_json(left: &Value, right: &Value, is_lenient: bool) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
             left == right || left.as_f64() == right.as_f64()
         }
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len()
-                && left.iter().zip(right).all(|(l, r)| equal(l, r, is_lenient))
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|(l, r)| compare_json(l, r, is_lenient))
         }
         (Value::Object(left), Value::Object(right))
-            if is_lenient && is_context(left) && is_context(right) =>
+            if is_lenient && is_context_object(left) && is_context_object(right) =>
         {
             true
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left
-                    .iter()
-                    .all(|(name, l)| right.get(name).is_some_and(|r| equal(l, r, is_lenient)))
+                && left.iter().all(|(name, l)| {
+                    right
+                        .get(name)
+                        .is_some_and(|r| compare_json(l, r, is_lenient))
+                })
         }
-        (Value::String(_), Value::String(right)) if is_lenient && is_token(right) => true,
+        (Value::String(_), Value::String(right)) if is_lenient && has_placeholder(right) => true,
         _ => left == right,
     }
 }
 
-fn is_context(fields: &serde_json::Map<String, Value>) -> bool {
+fn is_context_object(fields: &serde_json::Map<String, Value>) -> bool {
     let parts = ["Execution", "StateMachine", "State"];
     parts.iter().all(|part| fields.contains_key(*part))
 }
 
 /// Whether a text has `<…>` in it.
-fn is_token(text: &str) -> bool {
+fn has_placeholder(text: &str) -> bool {
     text.find('<')
         .is_some_and(|open| text[open..].contains('>'))
 }

@@ -9,12 +9,12 @@ use sha2::{Digest, Sha256};
 /// The draws of one evaluation. The n-th draw is the SHA-256 of the seed and n.
 /// Clones draw from the same row.
 #[derive(Debug, Clone)]
-pub(crate) struct Chance {
+pub(crate) struct SeededRandom {
     seed: u64,
     drawn: Rc<Cell<u64>>,
 }
 
-impl Chance {
+impl SeededRandom {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -23,7 +23,7 @@ impl Chance {
     }
 
     /// The next sixteen bytes.
-    pub(super) fn draw(&self) -> [u8; 16] {
+    pub(super) fn next_bytes(&self) -> [u8; 16] {
         let nth = self.drawn.get();
         self.drawn.set(nth.wrapping_add(1));
         let mut hash = Sha256::new();
@@ -36,20 +36,20 @@ impl Chance {
     }
 
     /// A number from 0 to 1, without 1.
-    pub(crate) fn unit(&self) -> f64 {
-        let bits = (u128::from_le_bytes(self.draw()) >> 75) as u64;
+    pub(crate) fn next_unit(&self) -> f64 {
+        let bits = (u128::from_le_bytes(self.next_bytes()) >> 75) as u64;
         bits as f64 / (1u64 << 53) as f64
     }
 
     /// A number from 0 up to `bound`, without it; 0 for a bound of 0.
-    pub(crate) fn below(&self, bound: u64) -> u64 {
+    pub(crate) fn next_below(&self, bound: u64) -> u64 {
         // 128 random bits over at most 64: the bias is beyond measure.
-        (u128::from_le_bytes(self.draw()) % u128::from(bound.max(1))) as u64
+        (u128::from_le_bytes(self.next_bytes()) % u128::from(bound.max(1))) as u64
     }
 
     /// A UUID of version 4.
-    pub(super) fn uuid(&self) -> String {
-        let mut bytes = self.draw();
+    pub(super) fn next_uuid(&self) -> String {
+        let mut bytes = self.next_bytes();
         bytes[6] = (bytes[6] & 0x0f) | 0x40;
         bytes[8] = (bytes[8] & 0x3f) | 0x80;
         let mut text = String::with_capacity(36);
@@ -75,7 +75,7 @@ pub(crate) fn seed_for(seed: u64, field: &str) -> u64 {
 }
 
 /// A seed for a number that the user gave as one.
-pub(super) fn seed_of(number: f64) -> u64 {
+pub(super) fn seed_from_number(number: f64) -> u64 {
     seed_for(number.to_bits(), "seed")
 }
 
@@ -85,18 +85,18 @@ mod tests {
 
     #[test]
     fn draws_differ_within_an_evaluation_and_agree_between_two() {
-        let (one, two) = (Chance::new(7), Chance::new(7));
-        let first = one.uuid();
-        assert_eq!(first, two.uuid());
-        assert_ne!(first, one.uuid());
-        assert_ne!(first, Chance::new(8).uuid());
+        let (one, two) = (SeededRandom::new(7), SeededRandom::new(7));
+        let first = one.next_uuid();
+        assert_eq!(first, two.next_uuid());
+        assert_ne!(first, one.next_uuid());
+        assert_ne!(first, SeededRandom::new(8).next_uuid());
         assert_ne!(seed_for(7, "Parameters"), seed_for(7, "ResultSelector"));
     }
 
     #[test]
     fn a_uuid_is_of_version_4() {
         for seed in 0..64 {
-            let uuid = Chance::new(seed).uuid();
+            let uuid = SeededRandom::new(seed).next_uuid();
             assert_eq!(uuid.len(), 36);
             assert_eq!(&uuid[14..15], "4");
             assert!(matches!(&uuid[19..20], "8" | "9" | "a" | "b"), "{uuid}");
@@ -105,11 +105,11 @@ mod tests {
 
     #[test]
     fn numbers_stay_within_their_bounds() {
-        let chance = Chance::new(1);
+        let chance = SeededRandom::new(1);
         for _ in 0..1000 {
-            assert!((0.0..1.0).contains(&chance.unit()));
-            assert!(chance.below(3) < 3);
+            assert!((0.0..1.0).contains(&chance.next_unit()));
+            assert!(chance.next_below(3) < 3);
         }
-        assert_eq!(chance.below(0), 0);
+        assert_eq!(chance.next_below(0), 0);
     }
 }

@@ -8,16 +8,16 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::case::{Answer, Case, EventLine, Unusable};
+use super::case::{CaseError, EventSummary, TaskMock, TestCase};
 use crate::core::{
-    Begin, Effect, Event, Execution, HistoryEvent, Limits, RunTask, Status, TaskId, TimedEvent,
-    TimerId, apply,
+    Effect, Execution, ExecutionEvent, ExecutionLimits, ExecutionStart, ExecutionStatus,
+    HistoryEvent, RunTask, TaskId, TimedEvent, TimerId, apply,
 };
 use crate::data::errors::RUNTIME;
 use crate::language::Definition;
 
 /// When the simulated clock begins: 2024-01-01T00:00:00Z.
-pub const BEGINS_AT_MS: i64 = 1_704_067_200_000;
+pub const CLOCK_START_MS: i64 = 1_704_067_200_000;
 
 /// How many events a case may take. The history is full long before, unless
 /// a distributed Map goes round in circles.
@@ -28,9 +28,9 @@ const EVENTS_MAX: u64 = 2_000_000;
 /// As JSON it has `status`, then `output` or `error` and `cause`, then
 /// `statesEntered` and `events`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub struct TrialResult {
     /// How it ended.
-    pub status: Status,
+    pub status: ExecutionStatus,
     /// Its output, if it ended well.
     pub output: Option<Value>,
     /// The name of its error, if it has one.
@@ -40,7 +40,7 @@ pub struct Trial {
     /// The states, in the order in which they were entered.
     pub states_entered: Vec<String>,
     /// The history in short.
-    pub events: Vec<EventLine>,
+    pub events: Vec<EventSummary>,
     /// The history in full.
     pub history: Vec<HistoryEvent>,
     /// How long it took by the simulated clock, in milliseconds.
@@ -50,14 +50,14 @@ pub struct Trial {
     pub remarks: Vec<String>,
     /// What of the case had no effect: an answer that was not used, a type
     /// that nobody knows.
-    pub idle: Vec<String>,
+    pub unused: Vec<String>,
 }
 
-impl Serialize for Trial {
+impl Serialize for TrialResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("status", &self.status)?;
-        if self.status == Status::Succeeded {
+        if self.status == ExecutionStatus::Succeeded {
             map.serialize_entry("output", &self.output)?;
         } else {
             map.serialize_entry("error", &self.error)?;
@@ -70,55 +70,55 @@ impl Serialize for Trial {
 }
 
 /// Plays a case through.
-pub fn run(case: &Case) -> Result<Trial, Unusable> {
+pub fn run(case: &TestCase) -> Result<TrialResult, CaseError> {
     let definition = case.read_definition()?;
-    let mut play = Play {
+    let mut runner = CaseRunner {
         case,
         definition: &definition,
         execution: Execution::default(),
-        now: BEGINS_AT_MS,
+        now: CLOCK_START_MS,
         used: vec![false; case.tasks.len()],
         agenda: BinaryHeap::new(),
-        noted: 0,
+        scheduled: 0,
         history: Vec::new(),
         remarks: Vec::new(),
     };
-    play.through();
-    Ok(play.into_trial())
+    runner.run_to_end();
+    Ok(runner.into_result())
 }
 
-struct Play<'a> {
-    case: &'a Case,
+struct CaseRunner<'a> {
+    case: &'a TestCase,
     definition: &'a Definition,
     execution: Execution,
     now: i64,
     /// Which answers were given.
     used: Vec<bool>,
-    agenda: BinaryHeap<Reverse<Entry>>,
-    noted: u64,
+    agenda: BinaryHeap<Reverse<ScheduledAction>>,
+    scheduled: u64,
     history: Vec<HistoryEvent>,
     remarks: Vec<String>,
 }
 
-/// What will happen: the earliest first, and of one time the first noted.
+/// What will happen: the earliest first, and of one time the first scheduled.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct ScheduledAction {
     at_ms: i64,
     nth: u64,
-    what: What,
+    what: CaseAction,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
-    Start(TaskId),
-    Answer(TaskId, Option<usize>),
+enum CaseAction {
+    StartTask(TaskId),
+    FinishTask(TaskId, Option<usize>),
     Timer(TimerId),
     Turn(u64),
 }
 
-impl Play<'_> {
-    fn through(&mut self) {
-        let begin = Begin {
+impl CaseRunner<'_> {
+    fn run_to_end(&mut self) {
+        let begin = ExecutionStart {
             execution_id: "arn:aws:states:local:000000000000:execution:machine:trial".to_owned(),
             name: "trial".to_owned(),
             machine: "arn:aws:states:local:000000000000:stateMachine:machine".to_owned(),
@@ -126,27 +126,27 @@ impl Play<'_> {
             input: self.case.input.clone(),
             at_ms: self.now,
             seed: 0,
-            limits: Limits::default(),
+            limits: ExecutionLimits::default(),
             origin: None,
         };
-        self.apply(Event::Begun(Box::new(begin)));
-        while !self.execution.status().is_ended() && self.noted < EVENTS_MAX {
+        self.apply(ExecutionEvent::Begun(Box::new(begin)));
+        while !self.execution.status().is_ended() && self.scheduled < EVENTS_MAX {
             let Some(Reverse(entry)) = self.agenda.pop() else {
                 break;
             };
-            if entry.at_ms > self.now && self.is_to_be_stopped() {
-                self.stop();
+            if entry.at_ms > self.now && self.expects_abort() {
+                self.abort();
                 break;
             }
             self.now = self.now.max(entry.at_ms);
-            self.happen(entry.what);
+            self.perform(entry.what);
         }
         if !self.execution.status().is_ended() {
             self.remarks.push(format!(
                 "the case goes on without an end: it was stopped after {} events",
-                self.noted
+                self.scheduled
             ));
-            self.apply(Event::Cancelled {
+            self.apply(ExecutionEvent::Cancelled {
                 error: None,
                 cause: Some("the case goes on without an end".to_owned()),
             });
@@ -154,92 +154,93 @@ impl Play<'_> {
     }
 
     /// A case that expects to be stopped is stopped where it first waits.
-    fn is_to_be_stopped(&self) -> bool {
+    fn expects_abort(&self) -> bool {
         let expected = self.case.expected.as_ref();
-        expected.and_then(|expected| expected.status.as_deref()) == Some(Status::Aborted.as_str())
+        expected.and_then(|expected| expected.status.as_deref())
+            == Some(ExecutionStatus::Aborted.as_str())
     }
 
-    fn stop(&mut self) {
+    fn abort(&mut self) {
         let text = |value: &Option<Value>| Some(value.as_ref()?.as_str()?.to_owned());
         let expected = self.case.expected.clone().unwrap_or_default();
-        self.apply(Event::Cancelled {
+        self.apply(ExecutionEvent::Cancelled {
             error: text(&expected.error),
             cause: text(&expected.cause),
         });
     }
 
-    fn happen(&mut self, what: What) {
+    fn perform(&mut self, what: CaseAction) {
         match what {
-            What::Start(task) => self.start(task),
-            What::Answer(task, answer) => self.answer(task, answer),
-            What::Timer(timer) => self.apply(Event::TimerFired { timer }),
-            What::Turn(turn) => self.apply(Event::Continued { turn }),
+            CaseAction::StartTask(task) => self.start_task(task),
+            CaseAction::FinishTask(task, answer) => self.finish_task(task, answer),
+            CaseAction::Timer(timer) => self.apply(ExecutionEvent::TimerFired { timer }),
+            CaseAction::Turn(turn) => self.apply(ExecutionEvent::Continued { turn }),
         }
     }
 
-    fn apply(&mut self, event: Event) {
+    fn apply(&mut self, event: ExecutionEvent) {
         let at = TimedEvent::new(event, self.now);
         let outcome = apply(self.definition, &mut self.execution, at);
         self.history.extend(outcome.history);
         for effect in outcome.effects {
             match effect {
-                Effect::RunTask(order) => self.note(self.now, What::Start(order.task)),
-                Effect::SetTimer { timer, at_ms } => self.note(at_ms, What::Timer(timer)),
-                Effect::Continue { turn } => self.note(self.now, What::Turn(turn)),
+                Effect::RunTask(order) => self.schedule(self.now, CaseAction::StartTask(order.task)),
+                Effect::SetTimer { timer, at_ms } => self.schedule(at_ms, CaseAction::Timer(timer)),
+                Effect::Continue { turn } => self.schedule(self.now, CaseAction::Turn(turn)),
                 Effect::StopTimer { timer } => {
                     // Its time must not be jumped to.
                     self.agenda
-                        .retain(|Reverse(entry)| entry.what != What::Timer(timer));
+                        .retain(|Reverse(entry)| entry.what != CaseAction::Timer(timer));
                 }
                 Effect::StopTask { task } => self.agenda.retain(
-                    |Reverse(entry)| !matches!(entry.what, What::Start(of) | What::Answer(of, _) if of == task),
+                    |Reverse(entry)| !matches!(entry.what, CaseAction::StartTask(of) | CaseAction::FinishTask(of, _) if of == task),
                 ),
                 Effect::Ended => {}
             }
         }
     }
 
-    fn note(&mut self, at_ms: i64, what: What) {
-        self.noted += 1;
-        self.agenda.push(Reverse(Entry {
+    fn schedule(&mut self, at_ms: i64, what: CaseAction) {
+        self.scheduled += 1;
+        self.agenda.push(Reverse(ScheduledAction {
             at_ms,
-            nth: self.noted,
+            nth: self.scheduled,
             what,
         }));
     }
 
     /// A task is taken up; its answer is found, and due at once or when its
     /// time is up.
-    fn start(&mut self, task: TaskId) {
+    fn start_task(&mut self, task: TaskId) {
         let Some(flight) = self.execution.task(task) else {
             return;
         };
         let order = flight.order.clone();
-        let found = self.find(&order);
-        self.apply(Event::TaskStarted { task });
+        let found = self.pick_mock(&order);
+        self.apply(ExecutionEvent::TaskStarted { task });
         let answer = found.and_then(|index| self.case.tasks.get(index));
         if answer.is_some() && (order.waits_for_callback || order.resource.contains(".sync")) {
             let output = Value::Object(serde_json::Map::new());
-            self.apply(Event::TaskSubmitted { task, output });
+            self.apply(ExecutionEvent::TaskSubmitted { task, output });
         }
-        let is_late = answer.is_some_and(Answer::is_timeout);
+        let is_late = answer.is_some_and(TaskMock::is_timeout);
         let patience = [order.timeout_ms, order.heartbeat_ms];
         let due = match patience.into_iter().flatten().min() {
             Some(patience) if is_late => self.now.saturating_add(patience),
             _ => self.now,
         };
-        self.note(due, What::Answer(task, found));
+        self.schedule(due, CaseAction::FinishTask(task, found));
     }
 
     /// The first answer for the task that is not used and was meant for what
     /// it is given; otherwise the first that is not used.
-    fn find(&mut self, order: &RunTask) -> Option<usize> {
+    fn pick_mock(&mut self, order: &RunTask) -> Option<usize> {
         let within: Vec<(String, u64)> = order
             .iterations
             .iter()
             .map(|iteration| (iteration.map.clone(), iteration.index))
             .collect();
-        let is_for = |answer: &Answer| {
+        let is_for = |answer: &TaskMock| {
             answer
                 .state
                 .as_ref()
@@ -251,12 +252,13 @@ impl Play<'_> {
             .collect();
         let meant = |index: &&usize| {
             let parameters = self.case.tasks[**index].parameters.as_ref();
-            parameters.is_some_and(|parameters| super::judge::same(&order.input, parameters))
+            parameters
+                .is_some_and(|parameters| super::compare::json_equals(&order.input, parameters))
         };
         let found = *free.iter().find(meant).or(free.first())?;
         self.used[found] = true;
         if let Some(parameters) = &self.case.tasks[found].parameters
-            && !super::judge::alike(&order.input, parameters)
+            && !super::compare::json_equals_leniently(&order.input, parameters)
         {
             self.remarks.push(format!(
                 "the task of {:?} was given {} instead of {parameters}",
@@ -266,7 +268,7 @@ impl Play<'_> {
         Some(found)
     }
 
-    fn answer(&mut self, task: TaskId, answer: Option<usize>) {
+    fn finish_task(&mut self, task: TaskId, answer: Option<usize>) {
         let Some(flight) = self.execution.task(task) else {
             return;
         };
@@ -278,22 +280,22 @@ impl Play<'_> {
             );
             self.remarks.push(cause.clone());
             let error = RUNTIME.to_owned();
-            return self.apply(Event::TaskFailed { task, error, cause });
+            return self.apply(ExecutionEvent::TaskFailed { task, error, cause });
         };
         let event = if answer.is_timeout() {
             let heartbeat = match (order.heartbeat_ms, order.timeout_ms) {
                 (Some(heartbeat), Some(timeout)) => heartbeat < timeout,
                 (heartbeat, _) => heartbeat.is_some(),
             };
-            Event::TaskTimedOut { task, heartbeat }
+            ExecutionEvent::TaskTimedOut { task, heartbeat }
         } else if let Some(error) = &answer.error {
-            Event::TaskFailed {
+            ExecutionEvent::TaskFailed {
                 task,
                 error: error.clone(),
                 cause: answer.cause_text().unwrap_or_default(),
             }
         } else {
-            Event::TaskSucceeded {
+            ExecutionEvent::TaskSucceeded {
                 task,
                 output: answer.result.clone().unwrap_or_default(),
             }
@@ -301,8 +303,8 @@ impl Play<'_> {
         self.apply(event);
     }
 
-    fn into_trial(self) -> Trial {
-        let line = |event: &HistoryEvent| EventLine {
+    fn into_result(self) -> TrialResult {
+        let line = |event: &HistoryEvent| EventSummary {
             kind: event.kind.as_str().to_owned(),
             name: event.name().map(str::to_owned),
             index: event.index(),
@@ -311,7 +313,7 @@ impl Play<'_> {
             .history
             .iter()
             .filter(|event| event.kind.details_name() == "stateEnteredEventDetails");
-        Trial {
+        TrialResult {
             status: self.execution.status(),
             output: self.execution.output().cloned(),
             error: self.execution.error().map(str::to_owned),
@@ -321,8 +323,8 @@ impl Play<'_> {
                 .collect(),
             events: self.history.iter().map(line).collect(),
             history: self.history,
-            took_ms: self.now - BEGINS_AT_MS,
-            idle: super::idle::idle(self.case, self.definition, &self.used),
+            took_ms: self.now - CLOCK_START_MS,
+            unused: super::unused::list_unused_parts(self.case, self.definition, &self.used),
             remarks: self.remarks,
         }
     }

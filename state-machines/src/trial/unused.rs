@@ -1,12 +1,16 @@
 //! What of a case had no effect: likely a slip of the pen, that a case which
 //! passes would hide.
 
-use super::case::{Answer, Case};
-use crate::language::model::Kind;
+use super::case::{TaskMock, TestCase};
+use crate::language::model::StateKind;
 use crate::language::{Definition, State};
 
 /// Tells of each answer that was not used, and of a type that nobody knows.
-pub(super) fn idle(case: &Case, definition: &Definition, used: &[bool]) -> Vec<String> {
+pub(super) fn list_unused_parts(
+    case: &TestCase,
+    definition: &Definition,
+    used: &[bool],
+) -> Vec<String> {
     let mut told = Vec::new();
     if let Some(kind) = case.kind.as_deref()
         && !["STANDARD", "EXPRESS"].contains(&kind)
@@ -16,10 +20,10 @@ pub(super) fn idle(case: &Case, definition: &Definition, used: &[bool]) -> Vec<S
         ));
     }
     let mut states = Vec::new();
-    gather(definition.states(), &mut states);
+    collect_states(definition.states(), &mut states);
     for (place, (answer, used)) in case.tasks.iter().zip(used).enumerate() {
         if !used {
-            let why = hindrance(answer, &states);
+            let why = explain_mismatch(answer, &states);
             let never = why.map_or_else(
                 || "was not used".to_owned(),
                 |why| format!("can never be used: {why}"),
@@ -30,25 +34,25 @@ pub(super) fn idle(case: &Case, definition: &Definition, used: &[bool]) -> Vec<S
     told
 }
 
-fn gather<'a>(states: &'a [State], all: &mut Vec<&'a State>) {
+fn collect_states<'a>(states: &'a [State], all: &mut Vec<&'a State>) {
     for state in states {
         all.push(state);
         for machine in state.machines() {
-            gather(machine.states(), all);
+            collect_states(machine.states(), all);
         }
     }
 }
 
 /// Why an answer fits no task of the definition; none, if it may fit one.
-fn hindrance(answer: &Answer, states: &[&State]) -> Option<String> {
+fn explain_mismatch(answer: &TaskMock, states: &[&State]) -> Option<String> {
     let find = |name: &str| states.iter().find(|state| state.name == name);
     if let Some(name) = answer.state.as_deref() {
         let Some(state) = find(name) else {
             return Some(format!("there is no state named {name:?}"));
         };
         let asks = match &state.kind {
-            Kind::Task(_) => true,
-            Kind::Map(map) => map.distributed.reader.is_some(),
+            StateKind::Task(_) => true,
+            StateKind::Map(map) => map.distributed.reader.is_some(),
             _ => false,
         };
         if !asks {
@@ -56,7 +60,8 @@ fn hindrance(answer: &Answer, states: &[&State]) -> Option<String> {
             return Some(format!("{name:?} is a {kind}, which no task answers for"));
         }
     }
-    let is_map = |name: &str| find(name).is_some_and(|state| matches!(state.kind, Kind::Map(_)));
+    let is_map =
+        |name: &str| find(name).is_some_and(|state| matches!(state.kind, StateKind::Map(_)));
     let mut maps = answer.iteration.iter().map(|(map, _)| map);
     let unknown = maps.find(|map| !is_map(map))?;
     Some(format!("there is no Map named {unknown:?}"))
