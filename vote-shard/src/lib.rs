@@ -1,11 +1,11 @@
-//! What a shard is: a place that stores many tenants' votes and accepts a
-//! write only as the owner of its slice at the very epoch the write carries.
+//! The vote shard: stores many tenants' votes. It accepts a write only while it
+//! owns the write's slice at exactly the epoch that the write carries.
 //!
 //! ```text
-//!   shard/         the trait that every engine implements, and its words
-//!   conformance/   the one suite that every engine passes; for the tests of
-//!                  other crates behind the feature `conformance`
-//!   archive/       closed polls in Parquet files, beside whichever engine
+//!   shard/         the `VoteShard` trait, and its types
+//!   conformance/   the test suite that every engine passes; other crates enable
+//!                  it with the feature `conformance`
+//!   archive/       closed polls in Parquet files, for any engine
 //!   embedded/      the engine that needs nothing but a directory
 //! ```
 
@@ -18,4 +18,6 @@ pub mod embedded;
 pub mod shard;
 pub mod testing;
 
-pub use shard::{At, ShardError, ShardResult, Shards, Tally, Usage, VoteShard};
+pub use shard::{
+    FencedSlice, ShardDirectory, ShardError, ShardResult, ShardUsage, Tally, VoteShard,
+};

@@ -1,36 +1,36 @@
-//! A clock and a seed for this room's tests.
+//! A manual clock and seeded entropy for tests.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use ballast_domain::{Clock, Entropy, Timestamp};
 
-/// A clock that stands still until it is moved.
+/// A clock that changes only through [`SteppedClock::advance`].
 #[derive(Debug)]
-pub struct ManualClock(AtomicI64);
+pub struct SteppedClock(AtomicI64);
 
-impl ManualClock {
-    /// A clock that says this.
-    pub fn at(ms: i64) -> Self {
+impl SteppedClock {
+    /// A clock that shows `ms`, in Unix milliseconds.
+    pub fn new(ms: i64) -> Self {
         Self(AtomicI64::new(ms))
     }
 
-    /// Moves it on.
+    /// Advances the clock.
     pub fn advance(&self, ms: i64) {
         self.0.fetch_add(ms, Ordering::AcqRel);
     }
 }
 
-impl Clock for ManualClock {
+impl Clock for SteppedClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_unix_ms(self.0.load(Ordering::Acquire))
     }
 }
 
-/// Bytes from a seed.
+/// Deterministic bytes from a seed.
 #[derive(Debug)]
-pub struct Seed(pub AtomicU64);
+pub struct SeedEntropy(pub AtomicU64);
 
-impl Entropy for Seed {
+impl Entropy for SeedEntropy {
     fn fill(&self, bytes: &mut [u8]) {
         for byte in bytes {
             let state = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::AcqRel);

@@ -12,13 +12,14 @@
 use ballast_domain::{PollId, Timestamp};
 
 use super::error::{ArchiveError, ArchiveResult};
-use super::pace::Pace;
-use super::place::{Archive, DRAFT_SUFFIX, path_of};
-use super::reader::Reader;
-use super::writer::Writer;
+use super::reader::ArchiveReader;
+use super::store::{Archive, DRAFT_SUFFIX, file_path};
+use super::throttle::ArchiveThrottle;
+use super::writer::ArchiveWriter;
 use crate::VoteShard;
 use crate::shard::{
-    ArchiveFile, At, Change, Cursor, PollRow, ShardError, SliceKey, Unfit, VoterPrint,
+    ArchiveFile, Cursor, ExportedRow, FencedSlice, PollRow, ShardError, SliceKey, SliceStateError,
+    VoterPrint,
 };
 
 /// How much is read of a shard at once.
@@ -31,7 +32,7 @@ const ROUNDS: usize = 3;
 
 /// What was archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Report {
+pub struct ArchiveProgress {
     /// Polls.
     pub polls: u64,
     /// Their rows.
@@ -45,11 +46,11 @@ pub struct Report {
 pub async fn backfill(
     shard: &dyn VoteShard,
     archive: &Archive,
-    at: &At,
+    at: &FencedSlice,
     rows_min: u64,
-    pace: &mut dyn Pace,
-) -> ArchiveResult<Report> {
-    let mut report = Report::default();
+    pace: &mut dyn ArchiveThrottle,
+) -> ArchiveResult<ArchiveProgress> {
+    let mut report = ArchiveProgress::default();
     let key = shard.slice_key(&at.slice).await?;
     for round in 1..=ROUNDS {
         let page = shard.export(&at.slice, &Cursor::Start, 1).await?;
@@ -69,11 +70,13 @@ pub async fn backfill(
         all.polls += due.len() as u64;
         all.rows += due.iter().map(|due| due.rows).sum::<u64>();
         for poll in due {
-            pace.so_far(&report, &all);
+            pace.report_progress(&report, &all);
             match work.archive(&poll, pace).await {
                 Ok(file) => report.add(&file),
                 // It has rows that are newer than what was read.
-                Err(ArchiveError::Shard(other @ ShardError::Unfit(Unfit::OtherRows))) => {
+                Err(ArchiveError::Shard(
+                    other @ ShardError::SliceState(SliceStateError::RowsDiffer),
+                )) => {
                     left = Some(other);
                 }
                 Err(error) => return Err(error),
@@ -88,7 +91,7 @@ pub async fn backfill(
     Ok(report)
 }
 
-impl Report {
+impl ArchiveProgress {
     pub(super) fn add(&mut self, file: &ArchiveFile) {
         self.polls += 1;
         self.rows += file.digest.rows;
@@ -97,7 +100,7 @@ impl Report {
 }
 
 /// A poll that is to be archived.
-struct Due {
+struct DuePoll {
     poll: PollId,
     closed: Timestamp,
     rows: u64,
@@ -107,10 +110,10 @@ struct Due {
 /// without rows needs no file.
 async fn with_rows(
     shard: &dyn VoteShard,
-    at: &At,
-    changes: Vec<Change>,
+    at: &FencedSlice,
+    changes: Vec<ExportedRow>,
     rows_min: u64,
-) -> ArchiveResult<Vec<Due>> {
+) -> ArchiveResult<Vec<DuePoll>> {
     let digests = shard.digests(&at.slice).await?;
     // The poll's own row is one.
     let rows_of = |poll: PollId| {
@@ -121,11 +124,11 @@ async fn with_rows(
         let closed = row.poll.closed_at.filter(|_| row.archived.is_none())?;
         let poll = row.poll.poll_id;
         let rows = rows_of(poll);
-        (rows >= rows_min.max(1)).then_some(Due { poll, closed, rows })
+        (rows >= rows_min.max(1)).then_some(DuePoll { poll, closed, rows })
     };
     let polls = changes.iter().filter_map(|change| match change {
-        Change::Poll(row) => due(row),
-        Change::Voter(_) => None,
+        ExportedRow::Poll(row) => due(row),
+        ExportedRow::Voter(_) => None,
     });
     Ok(polls.collect())
 }
@@ -134,17 +137,21 @@ async fn with_rows(
 struct Backfill<'a> {
     shard: &'a dyn VoteShard,
     archive: &'a Archive,
-    at: &'a At,
+    at: &'a FencedSlice,
     key: SliceKey,
     /// What was there when it began.
     position: u64,
 }
 
 impl Backfill<'_> {
-    async fn archive(&self, due: &Due, pace: &mut dyn Pace) -> ArchiveResult<ArchiveFile> {
+    async fn archive(
+        &self,
+        due: &DuePoll,
+        pace: &mut dyn ArchiveThrottle,
+    ) -> ArchiveResult<ArchiveFile> {
         let (path, generation) = self.free_name(due).await?;
         let draft = format!("{path}{DRAFT_SUFFIX}");
-        let mut writer = Writer::begin(self.archive, &draft, due.poll, self.key).await?;
+        let mut writer = ArchiveWriter::begin(self.archive, &draft, due.poll, self.key).await?;
         if let Err(error) = self.copy_rows(due, &mut writer, pace).await {
             writer.abort().await;
             return Err(error);
@@ -159,13 +166,16 @@ impl Backfill<'_> {
             tail_bytes: encoded.tail_bytes,
             checksum: encoded.checksum,
         };
-        let reader = Reader::open(self.archive, &file, due.poll).await?;
+        let reader = ArchiveReader::open(self.archive, &file, due.poll).await?;
         reader.read_all(&self.key).await?;
-        pace.went_on(file.bytes).await?;
+        pace.advance(file.bytes).await?;
         let archived = self.shard.archive_poll(self.at, due.poll, file.clone());
         match archived.await {
             Ok(_) => Ok(file),
-            Err(other @ (ShardError::Unfit(Unfit::OtherRows) | ShardError::Fenced(_))) => {
+            Err(
+                other @ (ShardError::SliceState(SliceStateError::RowsDiffer)
+                | ShardError::Fenced(_)),
+            ) => {
                 // Nobody names it, and nobody will.
                 self.archive.remove(&file.path).await?;
                 Err(other.into())
@@ -175,10 +185,10 @@ impl Backfill<'_> {
     }
 
     /// A name that no file has.
-    async fn free_name(&self, due: &Due) -> ArchiveResult<(String, u32)> {
+    async fn free_name(&self, due: &DuePoll) -> ArchiveResult<(String, u32)> {
         let mut generation = 1;
         loop {
-            let path = path_of(&self.at.slice, due.poll, due.closed, generation);
+            let path = file_path(&self.at.slice, due.poll, due.closed, generation);
             match self.archive.bytes(&path).await {
                 Err(ArchiveError::Missing { .. }) => return Ok((path, generation)),
                 Err(error) => return Err(error),
@@ -190,9 +200,9 @@ impl Backfill<'_> {
     /// Reads the rows of one poll in their order.
     async fn copy_rows(
         &self,
-        due: &Due,
-        writer: &mut Writer,
-        pace: &mut dyn Pace,
+        due: &DuePoll,
+        writer: &mut ArchiveWriter,
+        pace: &mut dyn ArchiveThrottle,
     ) -> ArchiveResult<()> {
         let poll = due.poll;
         // The poll itself, its rows, and one of the next.
@@ -211,12 +221,12 @@ impl Backfill<'_> {
             let mut beyond = !matches!(page.next, Cursor::Snapshot { .. });
             for change in page.changes {
                 match change {
-                    Change::Voter(row) if row.poll == poll => writer.push(row).await?,
-                    Change::Voter(row) => beyond |= row.poll > poll,
-                    Change::Poll(row) => beyond |= row.poll.poll_id > poll,
+                    ExportedRow::Voter(row) if row.poll == poll => writer.push(row).await?,
+                    ExportedRow::Voter(row) => beyond |= row.poll > poll,
+                    ExportedRow::Poll(row) => beyond |= row.poll.poll_id > poll,
                 }
             }
-            pace.went_on(read).await?;
+            pace.advance(read).await?;
             if beyond {
                 return Ok(());
             }

@@ -2,7 +2,7 @@
 
 use parquet::errors::ParquetError;
 
-use super::pace::Stopped;
+use super::throttle::ArchiveStopped;
 use crate::shard::ShardError;
 
 /// A result of an archive.
@@ -41,7 +41,7 @@ pub enum ArchiveError {
     Shard(#[from] ShardError),
     /// Whoever sets the pace ended it; it can be taken up again.
     #[error(transparent)]
-    Stopped(#[from] Stopped),
+    Stopped(#[from] ArchiveStopped),
 }
 
 impl ArchiveError {

@@ -8,21 +8,21 @@ use ballast_domain::PollId;
 use bytes::Bytes;
 
 use super::error::{ArchiveError, ArchiveResult};
-use super::format::{Entry, MAGIC, Tail};
-use super::place::Archive;
+use super::format::{FileTail, MAGIC, PrintedRow};
+use super::store::Archive;
 use crate::shard::{ArchiveFile, Digest, SliceKey, VoterPrint, VoterRow};
 
 /// A file that is open.
 #[derive(Clone)]
-pub struct Reader {
+pub struct ArchiveReader {
     archive: Archive,
     file: Arc<ArchiveFile>,
-    tail: Arc<Tail>,
+    tail: Arc<FileTail>,
 }
 
 /// What the rows of a file come to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct FileSummary {
     /// Their number and digest.
     pub digest: Digest,
     /// Voters whose row holds at least one item.
@@ -31,7 +31,7 @@ pub struct Found {
     pub counts: Vec<u64>,
 }
 
-impl Reader {
+impl ArchiveReader {
     /// Opens the file of a poll.
     pub async fn open(archive: &Archive, file: &ArchiveFile, poll: PollId) -> ArchiveResult<Self> {
         Self::open_at(archive, &file.path, file, poll).await
@@ -52,7 +52,7 @@ impl Reader {
             return Err(ArchiveError::damaged(path, what));
         }
         let tail = archive.piece(path, start..file.bytes).await?;
-        let tail = Tail::read(file, poll, tail).map_err(ArchiveError::parquet(path))?;
+        let tail = FileTail::read(file, poll, tail).map_err(ArchiveError::parquet(path))?;
         let file = ArchiveFile {
             path: path.to_owned(),
             ..file.clone()
@@ -128,7 +128,7 @@ impl Reader {
         self.archive.piece(&self.file.path, range).await
     }
 
-    async fn rows(&self, group: usize, key: &SliceKey) -> ArchiveResult<Vec<Entry>> {
+    async fn rows(&self, group: usize, key: &SliceKey) -> ArchiveResult<Vec<PrintedRow>> {
         let bytes = self.bytes(group).await?;
         let (tail, key) = (self.tail.clone(), *key);
         let read = tokio::task::spawn_blocking(move || tail.rows(group, bytes, &key)).await;
@@ -150,9 +150,9 @@ impl Reader {
     }
 
     /// Reads every row; says what they come to, which is what the shard names.
-    pub(super) async fn read_all(&self, key: &SliceKey) -> ArchiveResult<Found> {
+    pub(super) async fn read_all(&self, key: &SliceKey) -> ArchiveResult<FileSummary> {
         self.check_magic().await?;
-        let mut found = Found::default();
+        let mut found = FileSummary::default();
         let mut last = None;
         for group in 0..self.tail.groups() {
             for (print, row) in self.rows(group, key).await? {
@@ -184,9 +184,9 @@ impl Reader {
     }
 }
 
-impl Found {
+impl FileSummary {
     fn add(&mut self, print: VoterPrint, row: &VoterRow, key: &SliceKey) {
-        let hash = key.row(row.poll, print, &row.items, row.version);
+        let hash = key.hash_row(row.poll, print, &row.items, row.version);
         self.digest.add(hash);
         self.voting += u64::from(!row.items.is_empty());
         for item in row.items.iter().map(|item| usize::from(*item)) {

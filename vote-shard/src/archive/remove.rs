@@ -10,26 +10,26 @@ use ballast_domain::{PollId, TenantId, Timestamp};
 use futures::TryStreamExt as _;
 use object_store::path::Path;
 
-use super::copy::named;
+use super::copy::referenced_files;
 use super::error::{ArchiveError, ArchiveResult};
-use super::place::{Archive, folder, poll_of};
+use super::store::{Archive, folder, poll_in_path};
 use crate::VoteShard;
-use crate::shard::{At, Holding, ShardError, Unfit};
+use crate::shard::{FencedSlice, Holding, ShardError, SliceStateError};
 
 /// Removes the files of a slice that its owner does not name and that are older
 /// than `before`: what an interrupted backfill left. Younger ones may be about
 /// to be named. Says how many were removed.
-pub async fn sweep(
+pub async fn remove_unreferenced(
     shard: &dyn VoteShard,
     archive: &Archive,
-    at: &At,
+    at: &FencedSlice,
     before: Timestamp,
 ) -> ArchiveResult<u64> {
     let range = shard.slice_range(&at.slice).await?;
     // Listed first: what is named later is not among them, or is named by now.
     let there = list(archive, &at.slice.tenant_id, range).await?;
     shard.serves(at).await?;
-    let named: BTreeSet<String> = named(shard.archives(&at.slice).await?)
+    let named: BTreeSet<String> = referenced_files(shard.archives(&at.slice).await?)
         .map(|(_, file)| file.path)
         .collect();
     let mut removed = 0;
@@ -56,15 +56,15 @@ pub async fn remove_files(
     let tenant = &slice.tenant_id;
     let mut removed = 0;
     for found in list(archive, tenant, range).await? {
-        let _turn = archive.turn().await;
+        let _names = archive.lock_names().await;
         has_left(shard, slice).await?;
-        let named = shard.archive_of(tenant, found.poll).await?;
+        let named = shard.find_archive(tenant, found.poll).await?;
         if named.is_none_or(|file| file.path != found.path) {
             archive.remove(&found.path).await?;
             removed += 1;
         }
     }
-    let _turn = archive.turn().await;
+    let _names = archive.lock_names().await;
     has_left(shard, slice).await?;
     let of_slice = |poll: Option<PollId>, _| poll.is_some_and(|poll| range.contains(poll));
     tidy(archive, &folder(tenant), of_slice)?;
@@ -76,29 +76,33 @@ async fn has_left(shard: &dyn VoteShard, slice: &SliceId) -> ArchiveResult<()> {
     match shard.fence(slice).await? {
         Some(fence) if fence.holding != Holding::Gone => {
             let (holding, epoch) = (fence.holding, fence.epoch);
-            Err(ShardError::Unfit(Unfit::State { holding, epoch }).into())
+            Err(ShardError::SliceState(SliceStateError::WrongHolding { holding, epoch }).into())
         }
         _ => Ok(()),
     }
 }
 
 /// A file that is there.
-struct There {
+struct ListedFile {
     path: String,
     poll: PollId,
     written: Timestamp,
 }
 
 /// The files of a tenant's polls in a range, drafts among them.
-async fn list(archive: &Archive, tenant: &TenantId, range: HashRange) -> ArchiveResult<Vec<There>> {
+async fn list(
+    archive: &Archive,
+    tenant: &TenantId,
+    range: HashRange,
+) -> ArchiveResult<Vec<ListedFile>> {
     let folder = folder(tenant);
     let files = archive.store().list(Some(&Path::from(folder.as_str())));
     let files: Result<Vec<_>, _> = files.try_collect().await;
     let files = files.map_err(ArchiveError::store("list", &folder))?;
     let files = files.into_iter().filter_map(|file| {
         let path = file.location.to_string();
-        Some(There {
-            poll: poll_of(&path).filter(|poll| range.contains(*poll))?,
+        Some(ListedFile {
+            poll: poll_in_path(&path).filter(|poll| range.contains(*poll))?,
             path,
             written: Timestamp::from_unix_ms(file.last_modified.timestamp_millis()),
         })
@@ -157,7 +161,7 @@ fn tidy_folder(
         let written = entry.metadata()?.modified()?;
         let age = written.duration_since(std::time::UNIX_EPOCH);
         let written = Timestamp::from_unix_ms(age.map_or(0, |age| age.as_millis() as i64));
-        if is_litter(poll_of(whole), written) {
+        if is_litter(poll_in_path(whole), written) {
             std::fs::remove_file(entry.path())?;
             removed += 1;
         }

@@ -7,21 +7,21 @@ use object_store::{MultipartUpload, ObjectStoreExt as _};
 
 use super::error::{ArchiveError, ArchiveResult};
 use super::format::{Encoded, Encoder, ROWS_PER_GROUP};
-use super::place::Archive;
+use super::store::Archive;
 use crate::shard::{SliceKey, VoterRow};
 
 /// Stores want parts of at least this, but for the last.
 const PART_BYTES: usize = 5 << 20;
 
 /// A draft that is being written. Dropped, it leaves nothing that is named.
-pub(super) struct Draft {
+pub(super) struct FileDraft {
     path: String,
     upload: Box<dyn MultipartUpload>,
     /// Not handed to the store yet.
     waiting: Vec<u8>,
 }
 
-impl Draft {
+impl FileDraft {
     pub(super) async fn begin(archive: &Archive, path: &str) -> ArchiveResult<Self> {
         let upload = archive.store().put_multipart(&Path::from(path)).await;
         Ok(Self {
@@ -65,13 +65,13 @@ impl Draft {
 }
 
 /// Takes rows in the order of their prints and makes a file of them.
-pub(super) struct Writer {
-    draft: Draft,
+pub(super) struct ArchiveWriter {
+    draft: FileDraft,
     encoder: Encoder,
     rows: Vec<VoterRow>,
 }
 
-impl Writer {
+impl ArchiveWriter {
     pub(super) async fn begin(
         archive: &Archive,
         path: &str,
@@ -80,7 +80,7 @@ impl Writer {
     ) -> ArchiveResult<Self> {
         Ok(Self {
             encoder: Encoder::new(poll, key).map_err(ArchiveError::parquet(path))?,
-            draft: Draft::begin(archive, path).await?,
+            draft: FileDraft::begin(archive, path).await?,
             rows: Vec::new(),
         })
     }

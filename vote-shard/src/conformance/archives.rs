@@ -1,18 +1,18 @@
 //! P11, P12, P15, P16: a closed poll's rows give way to a file, in one step,
 //! and nothing is lost of what the shard must know without them.
 
-use ballast_domain::poll::{Poll, Refusal};
+use ballast_domain::poll::{BallotRefusal, Poll};
 use ballast_domain::slicing::HashRange;
 
-use super::picture::{digest, rows};
-use super::words::*;
-use super::{Fixture, Shard, crash, start};
-use crate::shard::{ArchiveFile, Change, Cursor, Digest, Unfit, VoterName};
+use super::builders::*;
+use super::snapshot::{digest, rows};
+use super::{ShardFixture, SharedShard, crash, start};
+use crate::shard::{ArchiveFile, Cursor, Digest, ExportedRow, SliceStateError, VoterName};
 
 const VOTERS: [&str; 3] = ["ada", "bob", "cyd"];
 
 /// A shard with a closed poll of three voters and an open one of one voter.
-async fn world<F: Fixture>() -> (F, Shard) {
+async fn world<F: ShardFixture>() -> (F, SharedShard) {
     let (fixture, shard) = owner::<F>(&[changeable(1), poll(2)]).await;
     for (place, name) in VOTERS.iter().enumerate() {
         let item = (place % 2) as u16;
@@ -30,15 +30,15 @@ async fn world<F: Fixture>() -> (F, Shard) {
 }
 
 /// A file of the rows that the shard has now.
-async fn file(shard: &Shard, poll: &Poll, generation: u32) -> ArchiveFile {
+async fn file(shard: &SharedShard, poll: &Poll, generation: u32) -> ArchiveFile {
     let key = shard.slice_key(&slice()).await.unwrap();
     let mut digest = Digest::default();
     for row in rows(shard, &slice(), poll.poll_id, &VOTERS).await {
         let VoterName::Named(name) = &row.voter else {
             panic!("nobody was erased")
         };
-        let print = key.print(name.as_str());
-        digest.add(key.row(row.poll, print, &row.items, row.version));
+        let print = key.voter_print(name.as_str());
+        digest.add(key.hash_row(row.poll, print, &row.items, row.version));
     }
     ArchiveFile {
         path: format!("acme/0/202611/{}-{generation}.parquet", poll.poll_id),
@@ -51,7 +51,7 @@ async fn file(shard: &Shard, poll: &Poll, generation: u32) -> ArchiveFile {
 }
 
 /// Archives the closed poll.
-async fn archive(shard: &Shard) -> ArchiveFile {
+async fn archive(shard: &SharedShard) -> ArchiveFile {
     let file = file(shard, &poll(1), 1).await;
     let at = at(1);
     let archiving = shard.archive_poll(&at, poll(1).poll_id, file.clone());
@@ -60,7 +60,7 @@ async fn archive(shard: &Shard) -> ArchiveFile {
 }
 
 /// Everything that an export begins with.
-async fn exported(shard: &Shard) -> Vec<Change> {
+async fn exported(shard: &SharedShard) -> Vec<ExportedRow> {
     let mut changes = Vec::new();
     let mut cursor = Cursor::Start;
     while !matches!(cursor, Cursor::Changes { .. }) {
@@ -73,7 +73,7 @@ async fn exported(shard: &Shard) -> Vec<Change> {
 
 /// P11: only the owner of a closed poll's slice archives it, at its epoch, and
 /// only with a file that holds the very rows.
-pub async fn only_the_rows_of_a_closed_poll_give_way_to_a_file<F: Fixture>() {
+pub async fn only_the_rows_of_a_closed_poll_give_way_to_a_file<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
     let good = file(&shard, &poll(1), 1).await;
     let id = poll(1).poll_id;
@@ -81,10 +81,10 @@ pub async fn only_the_rows_of_a_closed_poll_give_way_to_a_file<F: Fixture>() {
     assert_eq!(fenced(stale), behind(1));
     let open = file(&shard, &poll(2), 1).await;
     let open = shard.archive_poll(&at(1), poll(2).poll_id, open).await;
-    assert_eq!(unfit(open), Unfit::PollOpen);
+    assert_eq!(unfit(open), SliceStateError::PollOpen);
     let nowhere = poll(3).poll_id;
     let unknown = shard.archive_poll(&at(1), nowhere, good.clone()).await;
-    assert_eq!(refusal(unknown), Refusal::PollNotFound);
+    assert_eq!(refusal(unknown), BallotRefusal::PollNotFound);
     let before = digest(&shard, &slice(), id).await;
     let mut fewer = good.clone();
     fewer.digest.rows -= 1;
@@ -92,26 +92,26 @@ pub async fn only_the_rows_of_a_closed_poll_give_way_to_a_file<F: Fixture>() {
     others.digest.sum[2] ^= 1;
     for wrong in [fewer, others] {
         let wrong = shard.archive_poll(&at(1), id, wrong).await;
-        assert_eq!(unfit(wrong), Unfit::OtherRows);
+        assert_eq!(unfit(wrong), SliceStateError::RowsDiffer);
     }
     assert_eq!(digest(&shard, &slice(), id).await, before);
     assert_eq!(shard.archive(&slice(), id).await.unwrap(), None);
     assert_eq!(rows(&shard, &slice(), id, &VOTERS).await.len(), 3);
     shard.archive_poll(&at(1), id, good).await.unwrap();
-    shard.seal(&at(2), &order("m", 1)).await.unwrap();
+    shard.seal(&at(2), &token("m", 1)).await.unwrap();
     let late = file_like(&shard).await;
     let late = shard.archive_poll(&at(1), id, late).await;
     assert_eq!(fenced(late), sealed(2));
 }
 
-async fn file_like(shard: &Shard) -> ArchiveFile {
+async fn file_like(shard: &SharedShard) -> ArchiveFile {
     let there = shard.archive(&slice(), poll(1).poll_id).await;
     there.unwrap().expect("it is archived")
 }
 
 /// P15: the counts stay, the digest is that of the poll's own row, and all of
 /// it survives a crash.
-pub async fn an_archived_poll_keeps_its_counts<F: Fixture>() {
+pub async fn an_archived_poll_keeps_its_counts<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let id = poll(1).poll_id;
     let tally = shard.tally(&slice(), id).await.unwrap();
@@ -153,15 +153,15 @@ pub async fn an_archived_poll_keeps_its_counts<F: Fixture>() {
 
 /// P16: without the file nobody can say whether a vote was counted: neither
 /// "no" nor "closed" is answered.
-pub async fn a_shard_does_not_guess_what_a_file_holds<F: Fixture>() {
+pub async fn a_shard_does_not_guess_what_a_file_holds<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     archive(&shard).await;
     let shard = crash(&fixture, shard).await;
     for name in ["ada", "dan"] {
         let again = cast(&shard, ballot(&changeable(1), name, 0, 0)).await;
-        assert_eq!(again, refused(Refusal::Archived));
+        assert_eq!(again, refused(BallotRefusal::Archived));
         let row = shard.voter(&slice(), poll(1).poll_id, &voter(name)).await;
-        assert_eq!(refusal(row), Refusal::Archived);
+        assert_eq!(refusal(row), BallotRefusal::Archived);
     }
     // In a batch the others are judged.
     let batch = [
@@ -169,12 +169,12 @@ pub async fn a_shard_does_not_guess_what_a_file_holds<F: Fixture>() {
         ballot(&poll(2), "ada", 1, 1),
     ];
     let verdicts = shard.cast(&at(1), &batch).await.unwrap();
-    assert_eq!(verdicts, [refused(Refusal::Archived), counted(1)]);
+    assert_eq!(verdicts, [refused(BallotRefusal::Archived), counted(1)]);
 }
 
 /// Archiving again changes nothing; a file that was written anew takes the
 /// first one's place, an older one does not.
-pub async fn a_poll_is_archived_once<F: Fixture>() {
+pub async fn a_poll_is_archived_once<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let id = poll(1).poll_id;
     let first = archive(&shard).await;
@@ -192,7 +192,7 @@ pub async fn a_poll_is_archived_once<F: Fixture>() {
         .unwrap();
     assert_ne!(digest(&shard, &slice(), id).await, before);
     let older = shard.archive_poll(&at(1), id, first).await;
-    assert_eq!(unfit(older), Unfit::OtherRows);
+    assert_eq!(unfit(older), SliceStateError::RowsDiffer);
     let shard = crash(&fixture, shard).await;
     let kept = shard.archive(&slice(), id).await.unwrap();
     assert_eq!(kept, Some(second));
@@ -200,11 +200,11 @@ pub async fn a_poll_is_archived_once<F: Fixture>() {
 
 /// P9, P12: an archived poll is copied with its reference and counts and
 /// without rows; rows that come late are in the file already.
-pub async fn an_archived_poll_moves_with_its_reference<F: Fixture>() {
+pub async fn an_archived_poll_moves_with_its_reference<F: ShardFixture>() {
     let (_one, source) = world::<F>().await;
     let (two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
-    let m = order("m", 1);
+    let m = token("m", 1);
     target
         .prepare(&at(2), &m, key, HashRange::WHOLE)
         .await
@@ -212,8 +212,7 @@ pub async fn an_archived_poll_moves_with_its_reference<F: Fixture>() {
     let early = exported(&source).await;
     archive(&source).await;
     let changes = exported(&source).await;
-    let of_it =
-        |change: &&Change| matches!(change, Change::Voter(row) if row.poll == poll(1).poll_id);
+    let of_it = |change: &&ExportedRow| matches!(change, ExportedRow::Voter(row) if row.poll == poll(1).poll_id);
     assert_eq!(early.iter().filter(of_it).count(), 3);
     assert_eq!(changes.iter().filter(of_it).count(), 0);
     // What was copied before gives way; what comes again is not taken.

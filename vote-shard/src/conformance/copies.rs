@@ -4,17 +4,17 @@
 use ballast_domain::poll::Poll;
 use ballast_domain::slicing::HashRange;
 
-use super::picture::{Picture, picture};
-use super::words::*;
-use super::{Fixture, Shard, crash, reopen, start};
-use crate::shard::{Change, Cursor, Page, ShardError};
+use super::builders::*;
+use super::snapshot::{SliceSnapshot, snapshot};
+use super::{ShardFixture, SharedShard, crash, reopen, start};
+use crate::shard::{Cursor, ExportPage, ExportedRow, ShardError};
 
 fn names(count: u64) -> Vec<String> {
     (0..count).map(|n| format!("v{n}")).collect()
 }
 
 /// Votes of so many voters in every poll, some changed.
-async fn vote(shard: &Shard, polls: &[Poll], voters: std::ops::Range<u64>) {
+async fn vote(shard: &SharedShard, polls: &[Poll], voters: std::ops::Range<u64>) {
     for poll in polls {
         let ballots: Vec<_> = voters
             .clone()
@@ -30,35 +30,40 @@ async fn vote(shard: &Shard, polls: &[Poll], voters: std::ops::Range<u64>) {
 }
 
 /// Everything but the fence and how votes fall on lanes.
-async fn contents(shard: &Shard, voters: u64) -> Picture {
+async fn contents(shard: &SharedShard, voters: u64) -> SliceSnapshot {
     let names = names(voters);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut seen = picture(shard, &slice(), &names).await;
+    let mut seen = snapshot(shard, &slice(), &names).await;
     seen.fence = None;
     seen.lanes.clear();
     seen
 }
 
 /// A shard that waits for the slice of `source`.
-async fn target<F: Fixture>(source: &Shard) -> (F, Shard) {
+async fn target<F: ShardFixture>(source: &SharedShard) -> (F, SharedShard) {
     let (fixture, shard) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     shard
-        .prepare(&at(2), &order("m", 1), key, HashRange::WHOLE)
+        .prepare(&at(2), &token("m", 1), key, HashRange::WHOLE)
         .await
         .unwrap();
     (fixture, shard)
 }
 
-async fn import(target: &Shard, changes: &[Change]) {
-    let imported = target.import(&slice(), &order("m", 1), changes).await;
+async fn import(target: &SharedShard, changes: &[ExportedRow]) {
+    let imported = target.import(&slice(), &token("m", 1), changes).await;
     imported.unwrap();
 }
 
 /// Copies page by page until nothing is left; says where that was.
-async fn copy(source: &Shard, target: &Shard, mut cursor: Cursor, bytes: usize) -> Cursor {
+async fn copy(
+    source: &SharedShard,
+    target: &SharedShard,
+    mut cursor: Cursor,
+    bytes: usize,
+) -> Cursor {
     loop {
-        let Page {
+        let ExportPage {
             changes,
             next,
             caught_up,
@@ -73,7 +78,7 @@ async fn copy(source: &Shard, target: &Shard, mut cursor: Cursor, bytes: usize) 
 
 /// P9, P15: a sealed slice is exported whole, in pages of any size: rows,
 /// counts and digests are those of the source, and so is what is remembered.
-pub async fn an_export_is_the_same_slice_elsewhere<F: Fixture>() {
+pub async fn an_export_is_the_same_slice_elsewhere<F: ShardFixture>() {
     let polls = [changeable(1), choices(2, 2, false), poll(3)];
     let (_one, source) = owner::<F>(&polls).await;
     vote(&source, &polls, 0..30).await;
@@ -83,20 +88,20 @@ pub async fn an_export_is_the_same_slice_elsewhere<F: Fixture>() {
         .widen_lanes(&at(1), polls[1].poll_id, 40)
         .await
         .unwrap();
-    source.seal(&at(2), &order("m", 1)).await.unwrap();
+    source.seal(&at(2), &token("m", 1)).await.unwrap();
     let expected = contents(&source, 30).await;
     for bytes in [1, 500, 1 << 20] {
         let (_two, target) = target::<F>(&source).await;
         copy(&source, &target, Cursor::Start, bytes).await;
         assert_eq!(contents(&target, 30).await, expected, "pages of {bytes}");
-        target.activate(&at(2), &order("m", 1)).await.unwrap();
+        target.activate(&at(2), &token("m", 1)).await.unwrap();
         let again = ballot(&polls[2], "v7", 1, 7);
         assert_eq!(cast_at(&target, 2, again).await, counted(1));
     }
 }
 
 /// P9: what changes while an export is under way is in it, in the end.
-pub async fn an_export_follows_the_changes<F: Fixture>() {
+pub async fn an_export_follows_the_changes<F: ShardFixture>() {
     let mut polls = vec![changeable(1), poll(2)];
     let (_one, source) = owner::<F>(&polls).await;
     vote(&source, &polls, 0..20).await;
@@ -122,7 +127,7 @@ pub async fn an_export_follows_the_changes<F: Fixture>() {
             source.narrow_lanes(&at(1), id, 4).await.unwrap();
         }
     }
-    source.seal(&at(2), &order("m", 1)).await.unwrap();
+    source.seal(&at(2), &token("m", 1)).await.unwrap();
     let last = copy(&source, &target, cursor, 400).await;
     assert_eq!(contents(&target, 60).await, contents(&source, 60).await);
     let lanes = target.lanes(&slice(), polls[0].poll_id).await.unwrap();
@@ -133,7 +138,7 @@ pub async fn an_export_follows_the_changes<F: Fixture>() {
 
 /// P9: a poll that is created while the rows are read out comes before its
 /// rows, whatever the source does with them meanwhile.
-pub async fn a_new_poll_comes_before_its_rows<F: Fixture>() {
+pub async fn a_new_poll_comes_before_its_rows<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&[poll(1)]).await;
     vote(&source, &[poll(1)], 0..10).await;
     let (_two, target) = target::<F>(&source).await;
@@ -144,7 +149,7 @@ pub async fn a_new_poll_comes_before_its_rows<F: Fixture>() {
     // Somebody else begins an export, and somebody scrubs.
     source.export(&slice(), &Cursor::Start, 400).await.unwrap();
     source.scrub(&slice()).await.unwrap();
-    source.seal(&at(2), &order("m", 1)).await.unwrap();
+    source.seal(&at(2), &token("m", 1)).await.unwrap();
     copy(&source, &target, page.next, 400).await;
     assert_eq!(contents(&target, 20).await, contents(&source, 20).await);
 }
@@ -152,7 +157,7 @@ pub async fn a_new_poll_comes_before_its_rows<F: Fixture>() {
 /// P9: an export goes on with its cursor after the source was closed, or
 /// crashed, and the import after the target was. At worst it is told to begin
 /// again.
-pub async fn an_export_is_resumed_after_reopening<F: Fixture>() {
+pub async fn an_export_is_resumed_after_reopening<F: ShardFixture>() {
     let polls = [changeable(1), poll(2)];
     let (one, mut source) = owner::<F>(&polls).await;
     vote(&source, &polls, 0..20).await;
@@ -183,14 +188,14 @@ pub async fn an_export_is_resumed_after_reopening<F: Fixture>() {
             voters += 4;
         }
     }
-    source.seal(&at(2), &order("m", 1)).await.unwrap();
+    source.seal(&at(2), &token("m", 1)).await.unwrap();
     copy(&source, &target, cursor, 700).await;
     assert_eq!(contents(&target, 40).await, contents(&source, 40).await);
 }
 
 /// P9: an export that is begun again, and pages that come twice, change
 /// nothing.
-pub async fn an_export_may_begin_again<F: Fixture>() {
+pub async fn an_export_may_begin_again<F: ShardFixture>() {
     let polls = [changeable(1), poll(2)];
     let (_one, source) = owner::<F>(&polls).await;
     vote(&source, &polls, 0..20).await;
@@ -201,7 +206,7 @@ pub async fn an_export_may_begin_again<F: Fixture>() {
     import(&target, &rows.changes).await;
     vote(&source, &polls, 10..30).await;
     source.close_poll(&at(1), polls[1].poll_id).await.unwrap();
-    source.seal(&at(2), &order("m", 1)).await.unwrap();
+    source.seal(&at(2), &token("m", 1)).await.unwrap();
     copy(&source, &target, Cursor::Start, 700).await;
     // Late pages of the first attempt.
     import(&target, &page.changes).await;
@@ -214,10 +219,10 @@ pub async fn an_export_may_begin_again<F: Fixture>() {
 }
 
 /// P9: of another slice nothing is exported, and of an unknown one neither.
-pub async fn an_export_is_of_one_slice<F: Fixture>() {
+pub async fn an_export_is_of_one_slice<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&[poll(1)]).await;
     let other = at_of("other", 1);
-    source.found(&other).await.unwrap();
+    source.adopt(&other).await.unwrap();
     source.create_poll(&other, poll(2)).await.unwrap();
     let beside = [ballot(&poll(2), "w", 0, 1)];
     source.cast(&other, &beside).await.unwrap();
@@ -227,8 +232,8 @@ pub async fn an_export_is_of_one_slice<F: Fixture>() {
         let page = source.export(&slice(), &cursor, 300).await.unwrap();
         for change in &page.changes {
             let of = match change {
-                Change::Poll(row) => row.poll.poll_id,
-                Change::Voter(row) => row.poll,
+                ExportedRow::Poll(row) => row.poll.poll_id,
+                ExportedRow::Voter(row) => row.poll,
             };
             assert_eq!(of, poll(1).poll_id);
         }
@@ -239,12 +244,12 @@ pub async fn an_export_is_of_one_slice<F: Fixture>() {
     }
     let unknown = source.export(&slice_of("nobody"), &Cursor::Start, 9).await;
     let unknown = unfit(unknown);
-    assert_eq!(unknown, crate::shard::Unfit::Unknown);
+    assert_eq!(unknown, crate::shard::SliceStateError::UnknownSlice);
 }
 
 /// P9: a cursor that the shard cannot go on from is refused as too old, or
 /// the changes after it are all there.
-pub async fn a_cursor_goes_on_or_is_too_old<F: Fixture>() {
+pub async fn a_cursor_goes_on_or_is_too_old<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&[poll(1)]).await;
     vote(&source, &[poll(1)], 0..20).await;
     let begin = Cursor::Changes { position: 0 };
@@ -262,7 +267,7 @@ pub async fn a_cursor_goes_on_or_is_too_old<F: Fixture>() {
 
 /// P15: the digests of what is stored are those that were kept with every
 /// write, whatever happened.
-pub async fn scrubbing_finds_the_digests_that_were_kept<F: Fixture>() {
+pub async fn scrubbing_finds_the_digests_that_were_kept<F: ShardFixture>() {
     let polls = [changeable(1), choices(2, 2, true), poll(3)];
     let (fixture, mut shard) = owner::<F>(&polls).await;
     for round in 0..6 {
@@ -292,7 +297,7 @@ pub async fn scrubbing_finds_the_digests_that_were_kept<F: Fixture>() {
             assert_eq!(shard.scrub(&slice()).await.unwrap(), kept, "{round}");
         }
     }
-    let m = order("m", 1);
+    let m = token("m", 1);
     shard.seal(&at(2), &m).await.unwrap();
     shard.retire(&at(2), &m).await.unwrap();
     assert_eq!(shard.purge(&at(2), &m, 2).await.unwrap(), 1);

@@ -2,15 +2,16 @@
 //! count, no request that is remembered, no digest.
 
 use ballast_domain::PollId;
-use ballast_domain::poll::{Poll, Refusal};
-use ballast_domain::slicing::{HashRange, Piece, equal_cuts};
+use ballast_domain::poll::{BallotRefusal, Poll};
+use ballast_domain::slicing::{ChildSlice, HashRange, equal_cuts};
 use ballast_domain::tenant::{Epoch, SliceId};
 
-use super::picture::{Picture, digest, picture, poll_row};
-use super::words::*;
-use super::{Fixture, Shard, crash, start};
+use super::builders::*;
+use super::snapshot::{SliceSnapshot, digest, poll_row, snapshot};
+use super::{ShardFixture, SharedShard, crash, start};
 use crate::shard::{
-    ArchiveFile, At, Change, Cursor, Cut, Digest, Holding, SliceKey, Unfit, Version,
+    ArchiveFile, Cursor, Digest, ExportedRow, FencedSlice, Holding, RecutSpec, RowVersion,
+    SliceKey, SliceStateError,
 };
 
 const VOTERS: [&str; 2] = ["ada", "bob"];
@@ -19,25 +20,25 @@ const POLLS: std::ops::RangeInclusive<u64> = 1..=8;
 fn part(slice: u32) -> SliceId {
     SliceId {
         slice,
-        ..super::words::slice()
+        ..super::builders::slice()
     }
 }
 
-fn part_at(slice: u32, epoch: u64) -> At {
-    At {
+fn part_at(slice: u32, epoch: u64) -> FencedSlice {
+    FencedSlice {
         slice: part(slice),
         epoch: Epoch(epoch),
     }
 }
 
 /// Equal parts, numbered from `first` on.
-fn parts(first: u32, into: u32) -> Vec<Piece> {
+fn parts(first: u32, into: u32) -> Vec<ChildSlice> {
     let cuts = equal_cuts(into);
     let ends = cuts.iter().skip(1).map(|next| next - 1).chain([u64::MAX]);
     let ranges = cuts.iter().zip(ends);
     (first..)
         .zip(ranges)
-        .map(|(slice, (from, to))| Piece {
+        .map(|(slice, (from, to))| ChildSlice {
             slice,
             hash_from: *from,
             hash_to: to,
@@ -45,8 +46,8 @@ fn parts(first: u32, into: u32) -> Vec<Piece> {
         .collect()
 }
 
-fn cut(epoch: u64, parents: &[u32], children: Vec<Piece>) -> Cut {
-    Cut {
+fn cut(epoch: u64, parents: &[u32], children: Vec<ChildSlice>) -> RecutSpec {
+    RecutSpec {
         tenant_id: slice().tenant_id,
         epoch: Epoch(epoch),
         parents: parents.to_vec(),
@@ -55,14 +56,14 @@ fn cut(epoch: u64, parents: &[u32], children: Vec<Piece>) -> Cut {
 }
 
 /// The whole slice 0 becomes 1 and 2, at epoch 2.
-fn halves() -> Cut {
+fn halves() -> RecutSpec {
     cut(2, &[0], parts(1, 2))
 }
 
 /// A poll of the first half, and one of the second.
 fn of_each_half() -> (Poll, Poll) {
     let halves = parts(1, 2);
-    let find = |half: &Piece| {
+    let find = |half: &ChildSlice| {
         let mut polls = POLLS.map(changeable);
         let found = polls.find(|poll| half.range().contains(poll.poll_id));
         found.expect("eight polls are not all in one half")
@@ -72,7 +73,7 @@ fn of_each_half() -> (Poll, Poll) {
 
 /// A slice of eight polls: voted on, one closed, one with more lanes and with
 /// sums.
-async fn world<F: Fixture>() -> (F, Shard) {
+async fn world<F: ShardFixture>() -> (F, SharedShard) {
     let polls: Vec<Poll> = POLLS.map(changeable).collect();
     let (fixture, shard) = owner::<F>(&polls).await;
     for poll in &polls {
@@ -88,16 +89,16 @@ async fn world<F: Fixture>() -> (F, Shard) {
     shard.widen_lanes(&at(1), two.poll_id, 30).await.unwrap();
     let sums = ballast_domain::poll::RequestId(9);
     let now = at(1);
-    let carrying = shard.carry(&now, two.poll_id, sums, &[5, 0, 1]);
+    let carrying = shard.import_counts(&now, two.poll_id, sums, &[5, 0, 1]);
     carrying.await.unwrap();
     (fixture, shard)
 }
 
 /// What slices show together, as though they were one.
-async fn together(shard: &Shard, slices: &[u32]) -> Picture {
-    let mut all: Option<Picture> = None;
+async fn together(shard: &SharedShard, slices: &[u32]) -> SliceSnapshot {
+    let mut all: Option<SliceSnapshot> = None;
     for number in slices {
-        let mut one = picture(shard, &part(*number), &VOTERS).await;
+        let mut one = snapshot(shard, &part(*number), &VOTERS).await;
         one.fence = None;
         for tally in &mut one.tallies {
             tally.slice = part(0);
@@ -126,16 +127,16 @@ async fn together(shard: &Shard, slices: &[u32]) -> Picture {
     all
 }
 
-async fn holding(shard: &Shard, slice: u32) -> Option<(Holding, u64)> {
+async fn holding(shard: &SharedShard, slice: u32) -> Option<(Holding, u64)> {
     let fence = shard.fence(&part(slice)).await.unwrap();
     fence.map(|fence| (fence.holding, fence.epoch.0))
 }
 
 /// P13: every poll is with the child that its hash says, as it was.
-pub async fn a_split_changes_nothing_but_the_slice<F: Fixture>() {
+pub async fn a_split_changes_nothing_but_the_slice<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let before = together(&shard, &[0]).await;
-    let c = order("c", 2);
+    let c = token("c", 2);
     shard.seal(&at(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
     let (one, two) = of_each_half();
@@ -166,14 +167,14 @@ pub async fn a_split_changes_nothing_but_the_slice<F: Fixture>() {
     assert_eq!(made.poll_id, two.poll_id);
     let closed = [ballot(&one, "cyd", 0, 1)];
     let verdicts = shard.cast(&part_at(1, 2), &closed).await.unwrap();
-    assert_eq!(verdicts, [refused(Refusal::Closed)]);
+    assert_eq!(verdicts, [refused(BallotRefusal::Closed)]);
 }
 
 /// P13: what was cut is joined again, at an epoch above both.
-pub async fn a_merge_joins_what_was_split<F: Fixture>() {
+pub async fn a_merge_joins_what_was_split<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let before = together(&shard, &[0]).await;
-    let (c, d) = (order("c", 2), order("d", 3));
+    let (c, d) = (token("c", 2), token("d", 3));
     shard.seal(&at(2), &c).await.unwrap();
     shard.recut(&c, &cut(2, &[0], parts(1, 4))).await.unwrap();
     for slice in 1..=4 {
@@ -193,9 +194,9 @@ pub async fn a_merge_joins_what_was_split<F: Fixture>() {
 }
 
 /// P4: done again, a cut changes nothing, also when the children have moved on.
-pub async fn a_cut_can_be_repeated<F: Fixture>() {
+pub async fn a_cut_can_be_repeated<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
-    let (c, m) = (order("c", 2), order("m", 9));
+    let (c, m) = (token("c", 2), token("m", 9));
     shard.seal(&at(2), &c).await.unwrap();
     for _ in 0..3 {
         shard.recut(&c, &halves()).await.unwrap();
@@ -216,23 +217,26 @@ pub async fn a_cut_can_be_repeated<F: Fixture>() {
 }
 
 /// P4: a cut that comes late, or that nobody sealed for, changes nothing.
-pub async fn a_late_cut_is_refused<F: Fixture>() {
+pub async fn a_late_cut_is_refused<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
     let before = together(&shard, &[0]).await;
-    let c = order("c", 5);
+    let c = token("c", 5);
     let not_sealed = shard.recut(&c, &halves()).await;
-    assert_eq!(unfit(not_sealed), Unfit::OtherMove);
+    assert_eq!(unfit(not_sealed), SliceStateError::OtherMigration);
     shard.seal(&at(2), &c).await.unwrap();
-    let late = shard.recut(&order("c", 4), &halves()).await;
-    assert_eq!(unfit(late), Unfit::Late { highest: 5 });
-    let other = shard.recut(&order("d", 6), &halves()).await;
-    assert_eq!(unfit(other), Unfit::OtherMove);
+    let late = shard.recut(&token("c", 4), &halves()).await;
+    assert_eq!(unfit(late), SliceStateError::StaleToken { highest: 5 });
+    let other = shard.recut(&token("d", 6), &halves()).await;
+    assert_eq!(unfit(other), SliceStateError::OtherMigration);
     let elsewhen = shard.recut(&c, &cut(3, &[0], parts(1, 2))).await;
-    assert!(matches!(unfit(elsewhen), Unfit::State { .. }));
+    assert!(matches!(
+        unfit(elsewhen),
+        SliceStateError::WrongHolding { .. }
+    ));
     // It was called off.
     shard.unseal(&at(3), &c).await.unwrap();
     let late = shard.recut(&c, &halves()).await;
-    assert!(matches!(unfit(late), Unfit::State { .. }));
+    assert!(matches!(unfit(late), SliceStateError::WrongHolding { .. }));
     assert_eq!(together(&shard, &[0]).await, before);
     for child in [1, 2] {
         assert_eq!(holding(&shard, child).await, None);
@@ -244,9 +248,9 @@ pub async fn a_late_cut_is_refused<F: Fixture>() {
 
 /// P13: only slices that were one, side by side, are joined; and no number is
 /// given twice.
-pub async fn what_does_not_fit_is_not_cut<F: Fixture>() {
+pub async fn what_does_not_fit_is_not_cut<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
-    let (m, c) = (order("m", 1), order("c", 2));
+    let (m, c) = (token("m", 1), token("c", 2));
     let key = |byte| SliceKey::from_bytes([byte; 32]);
     for (piece, key) in parts(1, 4).iter().zip([1, 1, 2, 1].map(key)) {
         let at = part_at(piece.slice, 5);
@@ -256,12 +260,12 @@ pub async fn what_does_not_fit_is_not_cut<F: Fixture>() {
         shard.seal(&sealing, &c).await.unwrap();
     }
     let half = |slice| {
-        vec![Piece {
+        vec![ChildSlice {
             slice,
             ..parts(1, 2)[0]
         }]
     };
-    let ranges = |children| Unfit::Cut(children);
+    let ranges = |children| SliceStateError::InvalidRecut(children);
     for (parents, children, why) in [
         (
             vec![2, 3],
@@ -278,14 +282,14 @@ pub async fn what_does_not_fit_is_not_cut<F: Fixture>() {
         assert_eq!(unfit(refused), ranges(why), "{parents:?}");
     }
     let unknown = shard.recut(&c, &cut(6, &[1, 7], half(9))).await;
-    assert_eq!(unfit(unknown), Unfit::Unknown);
+    assert_eq!(unfit(unknown), SliceStateError::UnknownSlice);
     shard.recut(&c, &cut(6, &[1, 2], half(9))).await.unwrap();
 }
 
 /// P13: a poll is taken only by the slice that its hash belongs to.
-pub async fn a_poll_must_belong_to_its_slice<F: Fixture>() {
+pub async fn a_poll_must_belong_to_its_slice<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
-    let c = order("c", 2);
+    let c = token("c", 2);
     shard.seal(&at(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
     let shard = crash(&fixture, shard).await;
@@ -309,7 +313,7 @@ pub async fn a_poll_must_belong_to_its_slice<F: Fixture>() {
     }
     shard.create_poll(&low, fresh.clone()).await.unwrap();
     // What comes by a move, too.
-    let m = order("m", 3);
+    let m = token("m", 3);
     let (_second, target) = start::<F>().await;
     let key = shard.slice_key(&part(2)).await.unwrap();
     let range = shard.slice_range(&part(2)).await.unwrap();
@@ -317,19 +321,19 @@ pub async fn a_poll_must_belong_to_its_slice<F: Fixture>() {
         .prepare(&part_at(2, 3), &m, key, range)
         .await
         .unwrap();
-    let version = Version {
+    let version = RowVersion {
         epoch: Epoch(2),
         revision: 1,
     };
-    let row = Change::Poll(poll_row(fresh, version));
+    let row = ExportedRow::Poll(poll_row(fresh, version));
     let misplaced = target.import(&part(2), &m, &[row]).await;
-    assert_eq!(unfit(misplaced), Unfit::OtherSlice);
+    assert_eq!(unfit(misplaced), SliceStateError::PollOutOfRange);
 }
 
 /// P3: a parent takes nothing any more, and what is ordered of it is harmless.
-pub async fn a_parent_is_gone_for_good<F: Fixture>() {
+pub async fn a_parent_is_gone_for_good<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
-    let c = order("c", 2);
+    let c = token("c", 2);
     shard.seal(&at(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
     let before = together(&shard, &[1, 2]).await;
@@ -350,22 +354,30 @@ pub async fn a_parent_is_gone_for_good<F: Fixture>() {
     .into_iter()
     .enumerate()
     {
-        assert!(matches!(unfit(late), Unfit::State { .. }), "{place}");
+        assert!(
+            matches!(unfit(late), SliceStateError::WrongHolding { .. }),
+            "{place}"
+        );
     }
-    shard.found(&at(1)).await.unwrap();
-    for token in [2, 9] {
-        let purged = shard.purge(&at(2), &order("c", token), 99).await;
+    shard.adopt(&at(1)).await.unwrap();
+    for number in [2, 9] {
+        let purged = shard.purge(&at(2), &token("c", number), 99).await;
         assert_eq!(purged.unwrap(), 0);
     }
     assert_eq!(holding(&shard, 0).await, Some((Holding::Gone, 2)));
     assert_eq!(together(&shard, &[1, 2]).await, before);
 }
 
-async fn copied(from: &Shard, to: &Shard, slice: &SliceId, order: &crate::shard::Order) {
+async fn copied(
+    from: &SharedShard,
+    to: &SharedShard,
+    slice: &SliceId,
+    token: &crate::shard::MigrationToken,
+) {
     let mut cursor = Cursor::Start;
     loop {
         let page = from.export(slice, &cursor, 1_000).await.unwrap();
-        to.import(slice, order, &page.changes).await.unwrap();
+        to.import(slice, token, &page.changes).await.unwrap();
         cursor = page.next;
         if page.caught_up {
             return;
@@ -375,16 +387,16 @@ async fn copied(from: &Shard, to: &Shard, slice: &SliceId, order: &crate::shard:
 
 /// P9: a child moves like any slice, with what was written before the cut and
 /// after it.
-pub async fn a_child_moves_like_any_slice<F: Fixture>() {
+pub async fn a_child_moves_like_any_slice<F: ShardFixture>() {
     let (_one, shard) = world::<F>().await;
-    let c = order("c", 2);
+    let c = token("c", 2);
     shard.seal(&at(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
     let (_, two) = of_each_half();
     let vote = [ballot(&two, "eve", 0, 1)];
     shard.cast(&part_at(2, 2), &vote).await.unwrap();
     let (_two, target) = start::<F>().await;
-    let m = order("m", 3);
+    let m = token("m", 3);
     let key = shard.slice_key(&part(2)).await.unwrap();
     let range = shard.slice_range(&part(2)).await.unwrap();
     assert_eq!(range, parts(1, 2)[1].range());
@@ -412,19 +424,19 @@ pub async fn a_child_moves_like_any_slice<F: Fixture>() {
 }
 
 /// Who follows the counts of the shard is told whose they are now.
-pub async fn a_cut_tells_the_counts_anew<F: Fixture>() {
+pub async fn a_cut_tells_the_counts_anew<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
     let (seen, _) = shard.tallies_since(0).await.unwrap();
-    let c = order("c", 2);
+    let c = token("c", 2);
     shard.seal(&at(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
-    let (mark, mut told) = shard.tallies_since(seen).await.unwrap();
+    let (mark, mut answer) = shard.tallies_since(seen).await.unwrap();
     assert!(mark > seen);
-    told.sort_by_key(|tally| tally.poll);
-    let polls: Vec<PollId> = told.iter().map(|tally| tally.poll).collect();
+    answer.sort_by_key(|tally| tally.poll);
+    let polls: Vec<PollId> = answer.iter().map(|tally| tally.poll).collect();
     let all: Vec<PollId> = POLLS.map(|number| poll(number).poll_id).collect();
     assert_eq!(polls, all);
-    for tally in told {
+    for tally in answer {
         let own = parts(1, 2).into_iter();
         let mut own = own.filter(|child| child.range().contains(tally.poll));
         assert_eq!(tally.slice, part(own.next().unwrap().slice));
@@ -432,7 +444,7 @@ pub async fn a_cut_tells_the_counts_anew<F: Fixture>() {
 }
 
 /// P12: a poll whose rows are in a file keeps it.
-pub async fn an_archived_poll_keeps_its_file<F: Fixture>() {
+pub async fn an_archived_poll_keeps_its_file<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let (one, _) = of_each_half();
     let whole = digest(&shard, &slice(), one.poll_id).await;
@@ -449,7 +461,7 @@ pub async fn an_archived_poll_keeps_its_file<F: Fixture>() {
     let archiving = shard.archive_poll(&now, one.poll_id, file.clone());
     archiving.await.unwrap();
     let before = shard.tally(&slice(), one.poll_id).await.unwrap();
-    let c = order("c", 2);
+    let c = token("c", 2);
     shard.seal(&at(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
     let shard = crash(&fixture, shard).await;
@@ -461,15 +473,15 @@ pub async fn an_archived_poll_keeps_its_file<F: Fixture>() {
 }
 
 /// The digest of a poll's rows alone.
-async fn rows_digest(shard: &Shard, poll: &Poll, whole: Digest) -> Digest {
+async fn rows_digest(shard: &SharedShard, poll: &Poll, whole: Digest) -> Digest {
     let key = shard.slice_key(&slice()).await.unwrap();
     let mut rows = Digest::default();
-    for row in super::picture::rows(shard, &slice(), poll.poll_id, &VOTERS).await {
-        let print = key.print(match &row.voter {
+    for row in super::snapshot::rows(shard, &slice(), poll.poll_id, &VOTERS).await {
+        let print = key.voter_print(match &row.voter {
             crate::shard::VoterName::Named(name) => name.as_str(),
             crate::shard::VoterName::Erased(_) => panic!("nobody was erased"),
         });
-        rows.add(key.row(row.poll, print, &row.items, row.version));
+        rows.add(key.hash_row(row.poll, print, &row.items, row.version));
     }
     assert_ne!(rows, whole);
     rows

@@ -5,11 +5,11 @@ use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
 
+use super::builders::*;
 use super::ledger::Random;
-use super::picture::{digest, picture, read_out, rows};
-use super::words::*;
-use super::{Fixture, Shard, crash, start};
-use crate::shard::{Change, Digest, ShardError, SliceDigest};
+use super::snapshot::{digest, read_out, rows, snapshot};
+use super::{ShardFixture, SharedShard, crash, start};
+use crate::shard::{Digest, ExportedRow, ShardError, SliceDigest};
 
 const VOTERS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
 
@@ -18,7 +18,7 @@ fn polls() -> [Poll; 3] {
 }
 
 /// Casts many ballots at random, some of them good for nothing.
-async fn scramble(shard: &Shard, seed: u64) {
+async fn scramble(shard: &SharedShard, seed: u64) {
     let mut random = Random::new(seed);
     for request in 0..40 {
         let batch: Vec<_> = (0..1 + random.below(6))
@@ -37,7 +37,7 @@ async fn scramble(shard: &Shard, seed: u64) {
 
 /// P15: the digest that is kept with every write is the one that comes out
 /// when all rows are read one by one, before and after a crash.
-pub async fn the_digest_is_the_sum_over_the_rows<F: Fixture>() {
+pub async fn the_digest_is_the_sum_over_the_rows<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&polls()).await;
     scramble(&shard, 1).await;
     shard.close_poll(&at(1), polls()[2].poll_id).await.unwrap();
@@ -47,23 +47,23 @@ pub async fn the_digest_is_the_sum_over_the_rows<F: Fixture>() {
         .unwrap();
     let read = read_out(&shard, &slice(), &VOTERS).await;
     for poll in polls() {
-        let own = |change: &&Change| match change {
-            Change::Poll(row) => row.poll.poll_id == poll.poll_id,
-            Change::Voter(row) => row.poll == poll.poll_id,
+        let own = |change: &&ExportedRow| match change {
+            ExportedRow::Poll(row) => row.poll.poll_id == poll.poll_id,
+            ExportedRow::Voter(row) => row.poll == poll.poll_id,
         };
         let stored = read.iter().filter(own).count() as u64;
         let kept = digest(&shard, &slice(), poll.poll_id).await;
         assert_eq!(kept.rows, stored);
     }
-    let before = picture(&shard, &slice(), &VOTERS).await;
+    let before = snapshot(&shard, &slice(), &VOTERS).await;
     let shard = crash(&fixture, shard).await;
-    assert_eq!(picture(&shard, &slice(), &VOTERS).await, before);
+    assert_eq!(snapshot(&shard, &slice(), &VOTERS).await, before);
     assert_eq!(read_out(&shard, &slice(), &VOTERS).await, read);
 }
 
 /// P15: the lanes of an item add up to its count, and that is the number of
 /// rows that hold it.
-pub async fn lanes_add_up_to_what_the_rows_say<F: Fixture>() {
+pub async fn lanes_add_up_to_what_the_rows_say<F: ShardFixture>() {
     let (fixture, mut shard) = owner::<F>(&polls()).await;
     for round in 0..3 {
         scramble(&shard, round).await;
@@ -96,7 +96,7 @@ pub async fn lanes_add_up_to_what_the_rows_say<F: Fixture>() {
 }
 
 /// P15: whatever changes something moves the digest, and nothing else does.
-pub async fn every_change_moves_the_digest<F: Fixture>() {
+pub async fn every_change_moves_the_digest<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
     let mut seen: Vec<Digest> = vec![digest(&shard, &slice(), poll.poll_id).await];
@@ -139,13 +139,13 @@ pub async fn every_change_moves_the_digest<F: Fixture>() {
 
 /// P15: two shards with the same rows have the same digests, in whichever
 /// order the rows came, and different ones when one row differs.
-pub async fn the_order_of_rows_does_not_matter<F: Fixture>() {
+pub async fn the_order_of_rows_does_not_matter<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&polls()).await;
     scramble(&source, 7).await;
     let digests = source.digests(&slice()).await.unwrap();
     let key = source.slice_key(&slice()).await.unwrap();
     let mut changes = read_out(&source, &slice(), &VOTERS).await;
-    let m = order("m", 1);
+    let m = token("m", 1);
     for missing in [0, 1] {
         let (_two, target) = start::<F>().await;
         target
@@ -154,8 +154,8 @@ pub async fn the_order_of_rows_does_not_matter<F: Fixture>() {
             .unwrap();
         // Polls first, then all rows backwards.
         changes.sort_by_key(|change| match change {
-            Change::Poll(_) => 0,
-            Change::Voter(_) => 1,
+            ExportedRow::Poll(_) => 0,
+            ExportedRow::Voter(_) => 1,
         });
         changes[3..].reverse();
         let sent = &changes[..changes.len() - missing];
@@ -167,7 +167,7 @@ pub async fn the_order_of_rows_does_not_matter<F: Fixture>() {
 
 /// The digest of a slice, which must be the sum over its polls, whether or not
 /// anything is asked of them.
-async fn sum(shard: &Shard, slice: &SliceId) -> SliceDigest {
+async fn sum(shard: &SharedShard, slice: &SliceId) -> SliceDigest {
     let sum = shard.digest(slice).await.unwrap();
     let digests = shard.digests(slice).await.unwrap();
     let polls = digests.iter().map(|(_, digest)| digest);
@@ -178,7 +178,7 @@ async fn sum(shard: &Shard, slice: &SliceId) -> SliceDigest {
 
 /// P15: the digest of a slice is the sum over its polls, whatever happens to
 /// them, however often and seldom it is asked for, and after a crash.
-pub async fn a_slice_s_digest_is_the_sum_over_its_polls<F: Fixture>() {
+pub async fn a_slice_s_digest_is_the_sum_over_its_polls<F: ShardFixture>() {
     let (fixture, mut shard) = owner::<F>(&polls()).await;
     for round in 0..3 {
         scramble(&shard, round).await;
@@ -199,7 +199,9 @@ pub async fn a_slice_s_digest_is_the_sum_over_its_polls<F: Fixture>() {
     moved(sum(&shard, &slice()).await, "more lanes");
     shard.close_poll(&at(1), three).await.unwrap();
     moved(sum(&shard, &slice()).await, "closing");
-    let sums = shard.carry(&at(1), one, RequestId(7), &[1, 2, 3]).await;
+    let sums = shard
+        .import_counts(&at(1), one, RequestId(7), &[1, 2, 3])
+        .await;
     sums.unwrap();
     moved(sum(&shard, &slice()).await, "carried votes");
     shard.create_poll(&at(1), poll(4)).await.unwrap();
@@ -208,12 +210,12 @@ pub async fn a_slice_s_digest_is_the_sum_over_its_polls<F: Fixture>() {
 
 /// P15: what a slice loses is no part of its digest, and a copy has the digest
 /// of what it was made from.
-pub async fn a_slice_s_digest_follows_copies_and_removals<F: Fixture>() {
+pub async fn a_slice_s_digest_follows_copies_and_removals<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&polls()).await;
     scramble(&source, 3).await;
     let key = source.slice_key(&slice()).await.unwrap();
     let (_two, target) = start::<F>().await;
-    let m = order("m", 1);
+    let m = token("m", 1);
     let whole = HashRange::WHOLE;
     target.prepare(&at(2), &m, key, whole).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, SliceDigest::default());
@@ -223,11 +225,11 @@ pub async fn a_slice_s_digest_follows_copies_and_removals<F: Fixture>() {
     assert_eq!(sum(&target, &slice()).await, whole);
     // One that was counted, and one that is on its way.
     let first = polls()[0].poll_id;
-    target.discard(&at(2), &m, first).await.unwrap();
+    target.discard_poll(&at(2), &m, first).await.unwrap();
     let without = sum(&target, &slice()).await;
     assert_eq!(without.polls, 2);
     target.import(&slice(), &m, &changes).await.unwrap();
-    target.discard(&at(2), &m, first).await.unwrap();
+    target.discard_poll(&at(2), &m, first).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, without);
     target.import(&slice(), &m, &changes).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, whole);
@@ -239,39 +241,42 @@ pub async fn a_slice_s_digest_follows_copies_and_removals<F: Fixture>() {
 
 /// P6: what is compared under a seal is what will be owned. Whoever looked
 /// before the copy was made ready for that takes nothing from it.
-pub async fn what_is_ready_is_only_added_to<F: Fixture>() {
+pub async fn what_is_ready_is_only_added_to<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&polls()).await;
     scramble(&source, 5).await;
     let key = source.slice_key(&slice()).await.unwrap();
     let (_two, target) = start::<F>().await;
-    let m = order("m", 1);
+    let m = token("m", 1);
     let whole = HashRange::WHOLE;
     target.prepare(&at(2), &m, key, whole).await.unwrap();
     let changes = read_out(&source, &slice(), &VOTERS).await;
     target.import(&slice(), &m, &changes).await.unwrap();
-    target.ready(&at(3), &m).await.unwrap();
-    target.ready(&at(3), &m).await.unwrap();
+    target.mark_ready(&at(3), &m).await.unwrap();
+    target.mark_ready(&at(3), &m).await.unwrap();
     let sealed = sum(&target, &slice()).await;
     let first = polls()[0].poll_id;
     for late in [at(2), at(1)] {
-        let refused = target.discard(&late, &m, first).await;
-        assert!(matches!(refused, Err(ShardError::Unfit(_))), "{refused:?}");
+        let refused = target.discard_poll(&late, &m, first).await;
+        assert!(
+            matches!(refused, Err(ShardError::SliceState(_))),
+            "{refused:?}"
+        );
     }
-    assert!(target.ready(&at(2), &m).await.is_err());
+    assert!(target.mark_ready(&at(2), &m).await.is_err());
     target.import(&slice(), &m, &changes).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, sealed);
     // The seal was put off, and somebody has looked since.
-    target.discard(&at(4), &m, first).await.unwrap();
+    target.discard_poll(&at(4), &m, first).await.unwrap();
     assert_ne!(sum(&target, &slice()).await, sealed);
     target.import(&slice(), &m, &changes).await.unwrap();
-    target.ready(&at(5), &m).await.unwrap();
+    target.mark_ready(&at(5), &m).await.unwrap();
     target.activate(&at(5), &m).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, sealed);
-    assert!(target.discard(&at(9), &m, first).await.is_err());
+    assert!(target.discard_poll(&at(9), &m, first).await.is_err());
 }
 
 /// P15: digests come in the order of the polls' ids, one for each poll.
-pub async fn every_poll_has_a_digest<F: Fixture>() {
+pub async fn every_poll_has_a_digest<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(7), poll(2), poll(5)]).await;
     let digests = shard.digests(&slice()).await.unwrap();
     let ids: Vec<u128> = digests.iter().map(|(id, _)| id.number()).collect();

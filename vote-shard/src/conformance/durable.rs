@@ -5,19 +5,21 @@ use std::fmt::Debug;
 use std::pin::Pin;
 use std::task::Poll::Pending;
 
-use ballast_domain::poll::{Poll, Verdict};
-use ballast_domain::slicing::Piece;
+use ballast_domain::poll::{BallotOutcome, Poll};
+use ballast_domain::slicing::ChildSlice;
 use ballast_domain::tenant::{Epoch, SliceId};
 
-use super::picture::picture;
-use super::words::*;
-use super::{Gate, Shard, crash};
-use crate::shard::{At, Cursor, Cut, Fence, Holding, ShardResult};
+use super::builders::*;
+use super::snapshot::snapshot;
+use super::{SharedShard, SyncGate, crash};
+use crate::shard::{Cursor, Fence, FencedSlice, Holding, RecutSpec, ShardResult};
 
 /// An answer that is to come, in words.
-type Answer<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
+type GatedAnswer<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
 
-fn answer<'a, T: Debug>(asked: impl Future<Output = ShardResult<T>> + Send + 'a) -> Answer<'a> {
+fn pending_answer<'a, T: Debug>(
+    asked: impl Future<Output = ShardResult<T>> + Send + 'a,
+) -> GatedAnswer<'a> {
     Box::pin(async move {
         match asked.await {
             Ok(answer) => format!("{answer:?}"),
@@ -27,14 +29,14 @@ fn answer<'a, T: Debug>(asked: impl Future<Output = ShardResult<T>> + Send + 'a)
 }
 
 /// The gate while it is held; it does not stay so when a case panics.
-struct Held<'a, F: Gate>(&'a F);
+struct Held<'a, F: SyncGate>(&'a F);
 
-fn hold<F: Gate>(fixture: &F) -> Held<'_, F> {
+fn hold<F: SyncGate>(fixture: &F) -> Held<'_, F> {
     fixture.hold();
     Held(fixture)
 }
 
-impl<F: Gate> Held<'_, F> {
+impl<F: SyncGate> Held<'_, F> {
     fn release(self) {}
 
     fn fail(self) {
@@ -42,24 +44,24 @@ impl<F: Gate> Held<'_, F> {
     }
 }
 
-impl<F: Gate> Drop for Held<'_, F> {
+impl<F: SyncGate> Drop for Held<'_, F> {
     fn drop(&mut self) {
         self.0.release();
     }
 }
 
 /// What an answer will be in words.
-fn words<T: Debug>(answer: T) -> String {
+fn debug_text<T: Debug>(answer: T) -> String {
     format!("{answer:?}")
 }
 
 /// Asks, and sees that no answer comes however often everybody has a turn.
-async fn assert_wait(answers: &mut [(&str, Answer<'_>)]) {
+async fn assert_wait(answers: &mut [(&str, GatedAnswer<'_>)]) {
     for _ in 0..20 {
         for (what, answer) in &mut *answers {
             std::future::poll_fn(|context| match answer.as_mut().poll(context) {
                 Pending => std::task::Poll::Ready(()),
-                std::task::Poll::Ready(told) => panic!("{what} was told {told}"),
+                std::task::Poll::Ready(answer) => panic!("{what} was told {answer}"),
             })
             .await;
         }
@@ -68,18 +70,18 @@ async fn assert_wait(answers: &mut [(&str, Answer<'_>)]) {
 }
 
 /// The answers.
-async fn told(answers: Vec<(&str, Answer<'_>)>) -> Vec<String> {
-    let mut told = Vec::new();
+async fn collect(answers: Vec<(&str, GatedAnswer<'_>)>) -> Vec<String> {
+    let mut collected = Vec::new();
     for (_, answer) in answers {
-        told.push(answer.await);
+        collected.push(answer.await);
     }
-    told
+    collected
 }
 
 /// P5: no answer that depends on a vote is given before the vote is durable:
 /// not its own, not `already`, not a refusal, not a count, not a row, not a
 /// digest.
-pub async fn no_answer_precedes_the_vote_it_depends_on<F: Gate>() {
+pub async fn no_answer_precedes_the_vote_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let (id, one, slice) = (poll(1).poll_id, at(1), slice());
     let (mark, _) = shard.tallies_since(0).await.unwrap();
@@ -87,61 +89,64 @@ pub async fn no_answer_precedes_the_vote_it_depends_on<F: Gate>() {
     let (first, same, other) = (ask(0, 1), ask(0, 2), ask(1, 3));
     let name = voter("v");
     let gate = hold(&fixture);
-    let mut vote = vec![("the vote", answer(shard.cast(&one, &first)))];
+    let mut vote = vec![("the vote", pending_answer(shard.cast(&one, &first)))];
     assert_wait(&mut vote).await;
     gate.0.held().await;
     let mut answers = vec![
-        ("the same vote", answer(shard.cast(&one, &same))),
-        ("the same request", answer(shard.cast(&one, &first))),
-        ("another vote", answer(shard.cast(&one, &other))),
-        ("the row", answer(shard.voter(&slice, id, &name))),
-        ("the tally", answer(shard.tally(&slice, id))),
-        ("the lanes", answer(shard.lanes(&slice, id))),
-        ("the digests", answer(shard.digests(&slice))),
-        ("who follows", answer(shard.tallies_since(mark))),
-        ("the digest", answer(shard.digest(&slice))),
+        ("the same vote", pending_answer(shard.cast(&one, &same))),
+        ("the same request", pending_answer(shard.cast(&one, &first))),
+        ("another vote", pending_answer(shard.cast(&one, &other))),
+        ("the row", pending_answer(shard.voter(&slice, id, &name))),
+        ("the tally", pending_answer(shard.tally(&slice, id))),
+        ("the lanes", pending_answer(shard.lanes(&slice, id))),
+        ("the digests", pending_answer(shard.digests(&slice))),
+        ("who follows", pending_answer(shard.tallies_since(mark))),
+        ("the digest", pending_answer(shard.digest(&slice))),
     ];
     assert_wait(&mut answers).await;
     assert_wait(&mut vote).await;
     gate.release();
-    assert_eq!(told(vote).await, [words([counted(1)])]);
-    let told = told(answers).await;
-    assert_eq!(told[0], words([already(1)]));
-    assert_eq!(told[1], words([counted(1)]));
-    assert_eq!(told[2], words([has_voted(&poll(1), &[0])]));
+    assert_eq!(collect(vote).await, [debug_text([counted(1)])]);
+    let answer = collect(answers).await;
+    assert_eq!(answer[0], debug_text([already(1)]));
+    assert_eq!(answer[1], debug_text([counted(1)]));
+    assert_eq!(answer[2], debug_text([has_voted(&poll(1), &[0])]));
     let tally = shard.tally(&slice, id).await.unwrap();
     assert_eq!((tally.counts.clone(), tally.voters), (vec![1, 0, 0], 1));
-    assert_eq!(told[4], words(tally));
-    assert_eq!(told[6], words(shard.digests(&slice).await.unwrap()));
-    assert_eq!(told[8], words(shard.digest(&slice).await.unwrap()));
+    assert_eq!(answer[4], debug_text(tally));
+    assert_eq!(answer[6], debug_text(shard.digests(&slice).await.unwrap()));
+    assert_eq!(answer[8], debug_text(shard.digest(&slice).await.unwrap()));
 }
 
 /// P5: the same for votes that wait behind one that is on its way.
-pub async fn no_answer_precedes_a_vote_that_waits_its_turn<F: Gate>() {
+pub async fn no_answer_precedes_a_vote_that_waits_its_turn<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
     let (id, one, slice) = (poll(2).poll_id, at(1), slice());
     let ahead = [ballot(&poll(1), "v", 0, 1)];
     let behind = [ballot(&poll(2), "v", 0, 1)];
     let same = [ballot(&poll(2), "v", 0, 2)];
     let gate = hold(&fixture);
-    let mut answers = vec![("the first", answer(shard.cast(&one, &ahead)))];
+    let mut answers = vec![("the first", pending_answer(shard.cast(&one, &ahead)))];
     assert_wait(&mut answers).await;
     gate.0.held().await;
-    answers.push(("the second", answer(shard.cast(&one, &behind))));
-    answers.push(("the second again", answer(shard.cast(&one, &same))));
-    answers.push(("its tally", answer(shard.tally(&slice, id))));
-    answers.push(("the digests", answer(shard.digests(&slice))));
-    answers.push(("the digest", answer(shard.digest(&slice))));
+    answers.push(("the second", pending_answer(shard.cast(&one, &behind))));
+    answers.push(("the second again", pending_answer(shard.cast(&one, &same))));
+    answers.push(("its tally", pending_answer(shard.tally(&slice, id))));
+    answers.push(("the digests", pending_answer(shard.digests(&slice))));
+    answers.push(("the digest", pending_answer(shard.digest(&slice))));
     assert_wait(&mut answers).await;
     gate.release();
-    let told = told(answers).await;
-    assert_eq!(told[..2], [words([counted(1)]), words([counted(1)])]);
-    assert_eq!(told[2], words([already(1)]));
+    let answer = collect(answers).await;
+    assert_eq!(
+        answer[..2],
+        [debug_text([counted(1)]), debug_text([counted(1)])]
+    );
+    assert_eq!(answer[2], debug_text([already(1)]));
 }
 
 /// P5: no answer that depends on a poll's creation, closing or lanes precedes
 /// it.
-pub async fn no_answer_precedes_the_poll_it_depends_on<F: Gate>() {
+pub async fn no_answer_precedes_the_poll_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1), poll(2), poll(5)]).await;
     let (one, slice) = (at(1), slice());
     let (made, closed, widened) = (poll(3).poll_id, poll(1).poll_id, poll(2).poll_id);
@@ -153,112 +158,143 @@ pub async fn no_answer_precedes_the_poll_it_depends_on<F: Gate>() {
     let late = [ballot(&poll(1), "v", 0, 1)];
     let gate = hold(&fixture);
     let mut changes = vec![
-        ("creating", answer(shard.create_poll(&one, poll(3)))),
-        ("closing", answer(shard.close_poll(&one, closed))),
-        ("widening", answer(shard.widen_lanes(&one, widened, 20))),
-        ("narrowing", answer(shard.narrow_lanes(&one, narrowed, 3))),
+        ("creating", pending_answer(shard.create_poll(&one, poll(3)))),
+        ("closing", pending_answer(shard.close_poll(&one, closed))),
+        (
+            "widening",
+            pending_answer(shard.widen_lanes(&one, widened, 20)),
+        ),
+        (
+            "narrowing",
+            pending_answer(shard.narrow_lanes(&one, narrowed, 3)),
+        ),
     ];
     assert_wait(&mut changes).await;
     gate.0.held().await;
     let mut answers = vec![
-        ("creating again", answer(shard.create_poll(&one, poll(3)))),
-        ("the same request", answer(shard.create_poll(&one, renamed))),
-        ("the poll", answer(shard.poll(&slice, made))),
-        ("the polls", answer(shard.polls(&slice, None, 9))),
-        ("its tally", answer(shard.tally(&slice, made))),
-        ("the closed poll", answer(shard.poll(&slice, closed))),
-        ("its tally", answer(shard.tally(&slice, closed))),
-        ("closing again", answer(shard.close_poll(&one, closed))),
-        ("a late vote", answer(shard.cast(&one, &late))),
-        ("lanes", answer(shard.lanes(&slice, widened))),
+        (
+            "creating again",
+            pending_answer(shard.create_poll(&one, poll(3))),
+        ),
+        (
+            "the same request",
+            pending_answer(shard.create_poll(&one, renamed)),
+        ),
+        ("the poll", pending_answer(shard.poll(&slice, made))),
+        ("the polls", pending_answer(shard.polls(&slice, None, 9))),
+        ("its tally", pending_answer(shard.tally(&slice, made))),
+        (
+            "the closed poll",
+            pending_answer(shard.poll(&slice, closed)),
+        ),
+        ("its tally", pending_answer(shard.tally(&slice, closed))),
+        (
+            "closing again",
+            pending_answer(shard.close_poll(&one, closed)),
+        ),
+        ("a late vote", pending_answer(shard.cast(&one, &late))),
+        ("lanes", pending_answer(shard.lanes(&slice, widened))),
         (
             "widening again",
-            answer(shard.widen_lanes(&one, widened, 5)),
+            pending_answer(shard.widen_lanes(&one, widened, 5)),
         ),
-        ("fewer lanes", answer(shard.lanes(&slice, narrowed))),
+        ("fewer lanes", pending_answer(shard.lanes(&slice, narrowed))),
         (
             "narrowing again",
-            answer(shard.narrow_lanes(&one, narrowed, 5)),
+            pending_answer(shard.narrow_lanes(&one, narrowed, 5)),
         ),
-        ("the digests", answer(shard.digests(&slice))),
-        ("the digest", answer(shard.digest(&slice))),
+        ("the digests", pending_answer(shard.digests(&slice))),
+        ("the digest", pending_answer(shard.digest(&slice))),
     ];
     assert_wait(&mut answers).await;
     gate.release();
-    told(changes).await;
-    let told = told(answers).await;
-    assert_eq!(told[..3], [words(poll(3)), words(poll(3)), words(poll(3))]);
-    assert!(told[8].contains("Closed"), "{}", told[8]);
+    collect(changes).await;
+    let answer = collect(answers).await;
+    assert_eq!(
+        answer[..3],
+        [
+            debug_text(poll(3)),
+            debug_text(poll(3)),
+            debug_text(poll(3))
+        ]
+    );
+    assert!(answer[8].contains("Closed"), "{}", answer[8]);
 }
 
 /// P5: no answer that depends on a fence precedes it, neither a refusal nor
 /// what is admitted.
-pub async fn no_answer_precedes_the_fence_it_depends_on<F: Gate>() {
+pub async fn no_answer_precedes_the_fence_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (here, m) = (slice(), order("m", 1));
+    let (here, m) = (slice(), token("m", 1));
     let vote = [ballot(&poll(1), "v", 0, 1)];
     let again = [ballot(&poll(1), "v", 0, 2)];
     shard.cast(&at(1), &vote).await.unwrap();
     let (fresh, sealing, two) = (at_of("fresh", 1), at(2), at(2));
     let gate = hold(&fixture);
     let mut changes = vec![
-        ("founding", answer(shard.found(&fresh))),
-        ("sealing", answer(shard.seal(&sealing, &m))),
+        ("founding", pending_answer(shard.adopt(&fresh))),
+        ("sealing", pending_answer(shard.seal(&sealing, &m))),
     ];
     assert_wait(&mut changes).await;
     gate.0.held().await;
     let one = at(1);
     let mut answers = vec![
-        ("the sealed fence", answer(shard.fence(&here))),
-        ("a vote", answer(shard.cast(&one, &again))),
-        ("an empty batch", answer(shard.cast(&two, &[]))),
-        ("sealing again", answer(shard.seal(&two, &m))),
-        ("the new fence", answer(shard.fence(&fresh.slice))),
-        ("the new key", answer(shard.slice_key(&fresh.slice))),
-        ("founding again", answer(shard.found(&fresh))),
-        ("a vote to it", answer(shard.cast(&fresh, &vote))),
-        ("an empty batch to it", answer(shard.cast(&fresh, &[]))),
+        ("the sealed fence", pending_answer(shard.fence(&here))),
+        ("a vote", pending_answer(shard.cast(&one, &again))),
+        ("an empty batch", pending_answer(shard.cast(&two, &[]))),
+        ("sealing again", pending_answer(shard.seal(&two, &m))),
+        ("the new fence", pending_answer(shard.fence(&fresh.slice))),
+        ("the new key", pending_answer(shard.slice_key(&fresh.slice))),
+        ("founding again", pending_answer(shard.adopt(&fresh))),
+        ("a vote to it", pending_answer(shard.cast(&fresh, &vote))),
+        (
+            "an empty batch to it",
+            pending_answer(shard.cast(&fresh, &[])),
+        ),
     ];
     assert_wait(&mut answers).await;
     gate.release();
-    told(changes).await;
-    let after = told(answers).await;
+    collect(changes).await;
+    let after = collect(answers).await;
     assert!(after[1].contains("Sealed"), "{}", after[1]);
     let gate = hold(&fixture);
     let three = at(3);
-    let mut changes = vec![("unsealing", answer(shard.unseal(&three, &m)))];
+    let mut changes = vec![("unsealing", pending_answer(shard.unseal(&three, &m)))];
     assert_wait(&mut changes).await;
     gate.0.held().await;
     let mut answers = vec![
-        ("the fence", answer(shard.fence(&here))),
-        ("a vote at the old epoch", answer(shard.cast(&two, &again))),
+        ("the fence", pending_answer(shard.fence(&here))),
+        (
+            "a vote at the old epoch",
+            pending_answer(shard.cast(&two, &again)),
+        ),
         (
             "the same vote at the new",
-            answer(shard.cast(&three, &again)),
+            pending_answer(shard.cast(&three, &again)),
         ),
-        ("an empty batch", answer(shard.cast(&three, &[]))),
+        ("an empty batch", pending_answer(shard.cast(&three, &[]))),
         (
             "a poll known before",
-            answer(shard.create_poll(&three, poll(1))),
+            pending_answer(shard.create_poll(&three, poll(1))),
         ),
         (
             "lanes it has",
-            answer(shard.widen_lanes(&three, poll(1).poll_id, 1)),
+            pending_answer(shard.widen_lanes(&three, poll(1).poll_id, 1)),
         ),
     ];
     assert_wait(&mut answers).await;
     gate.release();
-    assert_eq!(told(changes).await, ["()"]);
-    assert_eq!(told(answers).await[2], words([already(1)]));
+    assert_eq!(collect(changes).await, ["()"]);
+    assert_eq!(collect(answers).await[2], debug_text([already(1)]));
 }
 
 /// Slice 0, sealed at epoch 2, becomes the slice 1.
-fn renamed() -> Cut {
-    Cut {
+fn renamed() -> RecutSpec {
+    RecutSpec {
         tenant_id: slice().tenant_id,
         epoch: Epoch(2),
         parents: vec![0],
-        children: vec![Piece {
+        children: vec![ChildSlice {
             slice: 1,
             hash_from: 0,
             hash_to: u64::MAX,
@@ -266,8 +302,8 @@ fn renamed() -> Cut {
     }
 }
 
-fn child() -> At {
-    At {
+fn child() -> FencedSlice {
+    FencedSlice {
         slice: SliceId {
             slice: 1,
             ..slice()
@@ -277,51 +313,63 @@ fn child() -> At {
 }
 
 /// P5, P13: nobody hears of a cut before it is durable.
-pub async fn no_answer_precedes_the_cut_it_depends_on<F: Gate>() {
+pub async fn no_answer_precedes_the_cut_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (here, c, cut, child) = (slice(), order("c", 1), renamed(), child());
+    let (here, c, cut, child) = (slice(), token("c", 1), renamed(), child());
     shard.seal(&at(2), &c).await.unwrap();
     let gate = hold(&fixture);
-    let mut changes = vec![("cutting", answer(shard.recut(&c, &cut)))];
+    let mut changes = vec![("cutting", pending_answer(shard.recut(&c, &cut)))];
     assert_wait(&mut changes).await;
     gate.0.held().await;
     let (id, vote) = (poll(1).poll_id, [ballot(&poll(1), "v", 0, 1)]);
     let two = at(2);
     let mut answers = vec![
-        ("the parent's fence", answer(shard.fence(&here))),
-        ("the child's fence", answer(shard.fence(&child.slice))),
-        ("the child's poll", answer(shard.poll(&child.slice, id))),
-        ("its count", answer(shard.tally(&child.slice, id))),
-        ("a vote to the parent", answer(shard.cast(&two, &vote))),
-        ("a vote to the child", answer(shard.cast(&child, &vote))),
-        ("cutting again", answer(shard.recut(&c, &cut))),
+        ("the parent's fence", pending_answer(shard.fence(&here))),
+        (
+            "the child's fence",
+            pending_answer(shard.fence(&child.slice)),
+        ),
+        (
+            "the child's poll",
+            pending_answer(shard.poll(&child.slice, id)),
+        ),
+        ("its count", pending_answer(shard.tally(&child.slice, id))),
+        (
+            "a vote to the parent",
+            pending_answer(shard.cast(&two, &vote)),
+        ),
+        (
+            "a vote to the child",
+            pending_answer(shard.cast(&child, &vote)),
+        ),
+        ("cutting again", pending_answer(shard.recut(&c, &cut))),
     ];
     assert_wait(&mut answers).await;
     gate.release();
-    assert_eq!(told(changes).await, ["()"]);
-    let after = told(answers).await;
+    assert_eq!(collect(changes).await, ["()"]);
+    let after = collect(answers).await;
     assert!(after[4].contains("Moved"), "{}", after[4]);
-    assert_eq!(after[5], words([counted(1)]));
+    assert_eq!(after[5], debug_text([counted(1)]));
 }
 
 /// P5, P13: a cut is there or it is not; there is nothing in between.
-pub async fn a_cut_that_failed_leaves_its_parent_sealed<F: Gate>() {
+pub async fn a_cut_that_failed_leaves_its_parent_sealed<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (here, c, cut, child) = (slice(), order("c", 1), renamed(), child());
+    let (here, c, cut, child) = (slice(), token("c", 1), renamed(), child());
     cast(&shard, ballot(&poll(1), "v", 0, 1)).await;
     shard.seal(&at(2), &c).await.unwrap();
-    let before = picture(&shard, &here, &["v"]).await;
+    let before = snapshot(&shard, &here, &["v"]).await;
     let gate = hold(&fixture);
-    let mut changes = vec![("cutting", answer(shard.recut(&c, &cut)))];
+    let mut changes = vec![("cutting", pending_answer(shard.recut(&c, &cut)))];
     assert_wait(&mut changes).await;
     gate.0.held().await;
     gate.fail();
-    let failed = told(changes).await;
+    let failed = collect(changes).await;
     assert!(failed[0].contains("Unavailable"), "{}", failed[0]);
     let fence = until_it_works(|| shard.fence(&child.slice)).await;
     // Whatever reached the disk before it failed, it is all or nothing.
     match fence.unwrap() {
-        None => assert_eq!(picture(&shard, &here, &["v"]).await, before),
+        None => assert_eq!(snapshot(&shard, &here, &["v"]).await, before),
         Some(fence) => assert_eq!(fence.holding, Holding::Owner),
     }
     shard.recut(&c, &cut).await.unwrap();
@@ -331,35 +379,35 @@ pub async fn a_cut_that_failed_leaves_its_parent_sealed<F: Gate>() {
 }
 
 /// P5: what is removed is there until the removal is durable.
-pub async fn no_answer_precedes_the_removal_it_depends_on<F: Gate>() {
+pub async fn no_answer_precedes_the_removal_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (here, m, id) = (slice(), order("m", 1), poll(1).poll_id);
+    let (here, m, id) = (slice(), token("m", 1), poll(1).poll_id);
     let two = at(2);
     shard.seal(&two, &m).await.unwrap();
     shard.retire(&two, &m).await.unwrap();
     let gate = hold(&fixture);
-    let mut changes = vec![("purging", answer(shard.purge(&two, &m, 9)))];
+    let mut changes = vec![("purging", pending_answer(shard.purge(&two, &m, 9)))];
     assert_wait(&mut changes).await;
     gate.0.held().await;
     let mut answers = vec![
-        ("the poll", answer(shard.poll(&here, id))),
-        ("the polls", answer(shard.polls(&here, None, 9))),
-        ("the tally", answer(shard.tally(&here, id))),
-        ("the fence", answer(shard.fence(&here))),
-        ("the digests", answer(shard.digests(&here))),
-        ("purging again", answer(shard.purge(&two, &m, 9))),
-        ("the digest", answer(shard.digest(&here))),
+        ("the poll", pending_answer(shard.poll(&here, id))),
+        ("the polls", pending_answer(shard.polls(&here, None, 9))),
+        ("the tally", pending_answer(shard.tally(&here, id))),
+        ("the fence", pending_answer(shard.fence(&here))),
+        ("the digests", pending_answer(shard.digests(&here))),
+        ("purging again", pending_answer(shard.purge(&two, &m, 9))),
+        ("the digest", pending_answer(shard.digest(&here))),
     ];
     assert_wait(&mut answers).await;
     gate.release();
-    assert_eq!(told(changes).await, ["0"]);
-    let told = told(answers).await;
-    assert!(told[0].contains("PollNotFound"), "{}", told[0]);
-    assert_eq!((told[1].as_str(), told[5].as_str()), ("[]", "0"));
+    assert_eq!(collect(changes).await, ["0"]);
+    let answer = collect(answers).await;
+    assert!(answer[0].contains("PollNotFound"), "{}", answer[0]);
+    assert_eq!((answer[1].as_str(), answer[5].as_str()), ("[]", "0"));
 }
 
 /// P5: what is exported is durable: a copy never has what its source may lose.
-pub async fn an_export_has_nothing_that_is_not_durable<F: Gate>() {
+pub async fn an_export_has_nothing_that_is_not_durable<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     cast(&shard, ballot(&poll(1), "w", 0, 1)).await;
     let (one, here) = (at(1), slice());
@@ -373,7 +421,7 @@ pub async fn an_export_has_nothing_that_is_not_durable<F: Gate>() {
     }
     let vote = [ballot(&poll(1), "v", 0, 1)];
     let gate = hold(&fixture);
-    let mut votes = vec![("the vote", answer(shard.cast(&one, &vote)))];
+    let mut votes = vec![("the vote", pending_answer(shard.cast(&one, &vote)))];
     assert_wait(&mut votes).await;
     gate.0.held().await;
     // It may wait, or say that there is nothing.
@@ -391,7 +439,7 @@ pub async fn an_export_has_nothing_that_is_not_durable<F: Gate>() {
     }
     assert!(page.iter().all(|page| page.changes.is_empty()), "{page:?}");
     gate.release();
-    told(votes).await;
+    collect(votes).await;
     let mut page = match page {
         Some(page) => page,
         None => early.await.unwrap(),
@@ -406,7 +454,7 @@ pub async fn an_export_has_nothing_that_is_not_durable<F: Gate>() {
 /// The one row there may be, after a vote nobody knows the fate of: it is
 /// there or it is not, and everything says the same. Sent again, it counts
 /// once.
-async fn assert_counted_once_or_not_at_all<F: Gate>(fixture: F, shard: Shard) {
+async fn assert_counted_once_or_not_at_all<F: SyncGate>(fixture: F, shard: SharedShard) {
     let id = poll(1).poll_id;
     let row = until_it_works(|| async { shard.voter(&slice(), id, &voter("v")).await });
     let row = row.await.unwrap();
@@ -432,53 +480,56 @@ async fn assert_counted_once_or_not_at_all<F: Gate>(fixture: F, shard: Shard) {
 
 /// P5: when a write fails, everybody whose answer depended on it is told that
 /// nobody knows; afterwards the shard works again, with the vote or without.
-pub async fn a_failed_write_is_told_to_all_who_depend_on_it<F: Gate>() {
+pub async fn a_failed_write_is_told_to_all_who_depend_on_it<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let (id, one, here) = (poll(1).poll_id, at(1), slice());
     cast(&shard, ballot(&poll(1), "w", 0, 1)).await;
     let (first, same) = ([ballot(&poll(1), "v", 0, 1)], [ballot(&poll(1), "v", 0, 2)]);
     let (other, behind) = ([ballot(&poll(1), "v", 1, 3)], [ballot(&poll(1), "v", 0, 4)]);
     let gate = hold(&fixture);
-    let mut answers = vec![("the vote", answer(shard.cast(&one, &first)))];
+    let mut answers = vec![("the vote", pending_answer(shard.cast(&one, &first)))];
     assert_wait(&mut answers).await;
     gate.0.held().await;
-    answers.push(("the same vote", answer(shard.cast(&one, &same))));
-    answers.push(("another vote", answer(shard.cast(&one, &other))));
-    answers.push(("a vote behind it", answer(shard.cast(&one, &behind))));
-    answers.push(("the tally", answer(shard.tally(&here, id))));
-    answers.push(("the digests", answer(shard.digests(&here))));
-    answers.push(("the digest", answer(shard.digest(&here))));
+    answers.push(("the same vote", pending_answer(shard.cast(&one, &same))));
+    answers.push(("another vote", pending_answer(shard.cast(&one, &other))));
+    answers.push((
+        "a vote behind it",
+        pending_answer(shard.cast(&one, &behind)),
+    ));
+    answers.push(("the tally", pending_answer(shard.tally(&here, id))));
+    answers.push(("the digests", pending_answer(shard.digests(&here))));
+    answers.push(("the digest", pending_answer(shard.digest(&here))));
     assert_wait(&mut answers).await;
     gate.fail();
-    for told in told(answers).await {
-        assert!(told.starts_with("Unavailable"), "{told}");
+    for answer in collect(answers).await {
+        assert!(answer.starts_with("Unavailable"), "{answer}");
     }
     assert_counted_once_or_not_at_all(fixture, shard).await;
 }
 
 /// P5: what was answered before a failure is there after it.
-pub async fn what_was_answered_before_a_failure_stays<F: Gate>() {
+pub async fn what_was_answered_before_a_failure_stays<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1), changeable(2)]).await;
     for n in 0..20 {
         let name = format!("v{n}");
         cast(&shard, ballot(&poll(1), &name, n % 3, 1)).await;
         cast(&shard, ballot(&changeable(2), &name, n % 3, 1)).await;
     }
-    let before = picture(&shard, &slice(), &["v0", "v7", "v19"]).await;
+    let before = snapshot(&shard, &slice(), &["v0", "v7", "v19"]).await;
     for round in 0..3 {
         let gate = hold(&fixture);
         let lost = [ballot(&poll(1), &format!("lost {round}"), 0, 1)];
         let one = at(1);
-        let mut answers = vec![("a vote", answer(shard.cast(&one, &lost)))];
+        let mut answers = vec![("a vote", pending_answer(shard.cast(&one, &lost)))];
         assert_wait(&mut answers).await;
         gate.0.held().await;
         gate.fail();
-        told(answers).await;
+        collect(answers).await;
         let again = until_it_works(|| shard.cast(&one, &lost)).await.unwrap();
         assert_eq!(again, [counted(1)]);
     }
     let shard = crash(&fixture, shard).await;
-    let after = picture(&shard, &slice(), &["v0", "v7", "v19"]).await;
+    let after = snapshot(&shard, &slice(), &["v0", "v7", "v19"]).await;
     assert_eq!(after.rows, before.rows);
     let totals = after.tallies.iter().map(|tally| tally.total());
     assert_eq!(totals.collect::<Vec<_>>(), [23, 20]);
@@ -486,52 +537,67 @@ pub async fn what_was_answered_before_a_failure_stays<F: Gate>() {
 
 /// P6: a seal returns when every write that was admitted before it is
 /// durable, and what is seen then is final.
-pub async fn a_seal_waits_for_the_writes_before_it<F: Gate>() {
+pub async fn a_seal_waits_for_the_writes_before_it<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (one, two, m) = (at(1), at(2), order("m", 1));
+    let (one, two, m) = (at(1), at(2), token("m", 1));
     let first = [ballot(&poll(1), "v", 0, 1)];
     let second = [ballot(&poll(1), "w", 1, 1)];
     let late = [ballot(&poll(1), "x", 2, 1)];
     let gate = hold(&fixture);
-    let mut answers = vec![("a vote", answer(shard.cast(&one, &first)))];
+    let mut answers = vec![("a vote", pending_answer(shard.cast(&one, &first)))];
     assert_wait(&mut answers).await;
     gate.0.held().await;
-    answers.push(("a vote behind it", answer(shard.cast(&one, &second))));
-    answers.push(("the seal", answer(shard.seal(&two, &m))));
-    answers.push(("a vote after the seal", answer(shard.cast(&one, &late))));
+    answers.push((
+        "a vote behind it",
+        pending_answer(shard.cast(&one, &second)),
+    ));
+    answers.push(("the seal", pending_answer(shard.seal(&two, &m))));
+    answers.push((
+        "a vote after the seal",
+        pending_answer(shard.cast(&one, &late)),
+    ));
     assert_wait(&mut answers).await;
     gate.release();
     // The seal is asked first: when it has returned, the votes are there.
     let sealing = answers.remove(2).1;
     assert_eq!(sealing.await, "()");
-    let sealed_at = picture(&shard, &slice(), &["v", "w", "x"]).await;
+    let sealed_at = snapshot(&shard, &slice(), &["v", "w", "x"]).await;
     assert_eq!(sealed_at.tallies[0].counts, [1, 1, 0]);
-    let told = told(answers).await;
-    assert_eq!(told[..2], [words([counted(1)]), words([counted(1)])]);
-    assert!(told[2].contains("Sealed"), "{}", told[2]);
-    assert_eq!(picture(&shard, &slice(), &["v", "w", "x"]).await, sealed_at);
+    let answer = collect(answers).await;
+    assert_eq!(
+        answer[..2],
+        [debug_text([counted(1)]), debug_text([counted(1)])]
+    );
+    assert!(answer[2].contains("Sealed"), "{}", answer[2]);
+    assert_eq!(
+        snapshot(&shard, &slice(), &["v", "w", "x"]).await,
+        sealed_at
+    );
     let shard = crash(&fixture, shard).await;
-    assert_eq!(picture(&shard, &slice(), &["v", "w", "x"]).await, sealed_at);
+    assert_eq!(
+        snapshot(&shard, &slice(), &["v", "w", "x"]).await,
+        sealed_at
+    );
     assert_eq!(fenced(shard.cast(&at(1), &late).await), sealed(2));
 }
 
 /// P6: when the write before it fails, a seal says so or has happened; sealed
 /// in the end, the slice is final: the write is in it for good or it is not.
-pub async fn a_seal_after_a_failed_write_is_final<F: Gate>() {
+pub async fn a_seal_after_a_failed_write_is_final<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (one, two, m) = (at(1), at(2), order("m", 1));
+    let (one, two, m) = (at(1), at(2), token("m", 1));
     let first = [ballot(&poll(1), "v", 0, 1)];
     let gate = hold(&fixture);
-    let mut answers = vec![("a vote", answer(shard.cast(&one, &first)))];
+    let mut answers = vec![("a vote", pending_answer(shard.cast(&one, &first)))];
     assert_wait(&mut answers).await;
     gate.0.held().await;
-    answers.push(("the seal", answer(shard.seal(&two, &m))));
+    answers.push(("the seal", pending_answer(shard.seal(&two, &m))));
     assert_wait(&mut answers).await;
     gate.fail();
-    let outcome = told(answers).await;
+    let outcome = collect(answers).await;
     assert!(outcome[0].starts_with("Unavailable"), "{}", outcome[0]);
     until_it_works(|| shard.seal(&two, &m)).await.unwrap();
-    let final_ = picture(&shard, &slice(), &["v"]).await;
+    let final_ = snapshot(&shard, &slice(), &["v"]).await;
     let fence: Fence = final_.fence.clone().unwrap();
     assert_eq!(fence.epoch.0, 2);
     let rows = final_.rows.len() as u64;
@@ -541,10 +607,10 @@ pub async fn a_seal_after_a_failed_write_is_final<F: Gate>() {
     );
     assert_eq!(fenced(shard.cast(&one, &first).await), sealed(2));
     let shard = crash(&fixture, shard).await;
-    assert_eq!(picture(&shard, &slice(), &["v"]).await, final_);
+    assert_eq!(snapshot(&shard, &slice(), &["v"]).await, final_);
     // Unsealed, the client's next attempt counts it, if it was not counted.
     shard.unseal(&at(3), &m).await.unwrap();
-    let verdicts: Vec<Verdict> = shard.cast(&at(3), &first).await.unwrap();
+    let verdicts: Vec<BallotOutcome> = shard.cast(&at(3), &first).await.unwrap();
     assert_eq!(verdicts, [counted(1)]);
     let tally = shard.tally(&slice(), poll(1).poll_id).await.unwrap();
     assert_eq!(tally.total(), 1);

@@ -4,52 +4,56 @@
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::Epoch;
 
-use super::picture::picture;
-use super::words::*;
-use super::{Fixture, Shard, start};
-use crate::shard::{Holding, Order, ShardResult, SliceKey, Unfit, Version};
+use super::builders::*;
+use super::snapshot::snapshot;
+use super::{ShardFixture, SharedShard, start};
+use crate::shard::{Holding, MigrationToken, RowVersion, ShardResult, SliceKey, SliceStateError};
 
 const KEY: SliceKey = SliceKey::from_bytes([9; 32]);
 
 /// Every step of a move, at an epoch that would fit.
-async fn steps(shard: &Shard, epoch: u64, order: &Order) -> Vec<(&'static str, ShardResult<()>)> {
+async fn steps(
+    shard: &SharedShard,
+    epoch: u64,
+    token: &MigrationToken,
+) -> Vec<(&'static str, ShardResult<()>)> {
     let (now, next) = (at(epoch), at(epoch + 1));
     vec![
         (
             "prepare",
-            shard.prepare(&now, order, KEY, HashRange::WHOLE).await,
+            shard.prepare(&now, token, KEY, HashRange::WHOLE).await,
         ),
         (
             "prepare",
-            shard.prepare(&next, order, KEY, HashRange::WHOLE).await,
+            shard.prepare(&next, token, KEY, HashRange::WHOLE).await,
         ),
-        ("seal", shard.seal(&now, order).await),
-        ("seal", shard.seal(&next, order).await),
-        ("unseal", shard.unseal(&now, order).await),
-        ("unseal", shard.unseal(&next, order).await),
-        ("import", shard.import(&slice(), order, &[]).await),
-        ("activate", shard.activate(&now, order).await),
-        ("retire", shard.retire(&now, order).await),
-        ("purge", shard.purge(&now, order, 9).await.map(drop)),
+        ("seal", shard.seal(&now, token).await),
+        ("seal", shard.seal(&next, token).await),
+        ("unseal", shard.unseal(&now, token).await),
+        ("unseal", shard.unseal(&next, token).await),
+        ("import", shard.import(&slice(), token, &[]).await),
+        ("activate", shard.activate(&now, token).await),
+        ("retire", shard.retire(&now, token).await),
+        ("purge", shard.purge(&now, token, 9).await.map(drop)),
     ]
 }
 
 /// The slice in each holding that a move brings about, under token 5, at
 /// epoch 2, with a poll in it where there can be one.
-async fn in_holding<F: Fixture>(holding: Holding) -> (F, Shard) {
-    let m = order("m", 5);
+async fn in_holding<F: ShardFixture>(holding: Holding) -> (F, SharedShard) {
+    let m = token("m", 5);
     if matches!(holding, Holding::Importing | Holding::Owner) {
         let (fixture, shard) = start::<F>().await;
         shard
             .prepare(&at(2), &m, KEY, HashRange::WHOLE)
             .await
             .unwrap();
-        let version = Version {
+        let version = RowVersion {
             epoch: Epoch(1),
             revision: 1,
         };
-        let row = super::picture::poll_row(poll(1), version);
-        let rows = [crate::shard::Change::Poll(row)];
+        let row = super::snapshot::poll_row(poll(1), version);
+        let rows = [crate::shard::ExportedRow::Poll(row)];
         shard.import(&slice(), &m, &rows).await.unwrap();
         if holding == Holding::Owner {
             shard.activate(&at(2), &m).await.unwrap();
@@ -76,28 +80,28 @@ const HOLDINGS: [Holding; 5] = [
 ];
 
 /// P4: a lower token is refused by every step, in whatever state.
-pub async fn a_late_worker_is_refused_at_every_step<F: Fixture>() {
+pub async fn a_late_worker_is_refused_at_every_step<F: ShardFixture>() {
     for holding in HOLDINGS {
         let (_fixture, shard) = in_holding::<F>(holding).await;
-        let before = picture(&shard, &slice(), &[]).await;
-        for (step, outcome) in steps(&shard, 2, &order("m", 4)).await {
+        let before = snapshot(&shard, &slice(), &[]).await;
+        for (step, outcome) in steps(&shard, 2, &token("m", 4)).await {
             let refused = unfit(outcome);
             assert_eq!(
                 refused,
-                Unfit::Late { highest: 5 },
+                SliceStateError::StaleToken { highest: 5 },
                 "{step} when {holding:?}"
             );
         }
-        assert_eq!(picture(&shard, &slice(), &[]).await, before, "{holding:?}");
+        assert_eq!(snapshot(&shard, &slice(), &[]).await, before, "{holding:?}");
     }
 }
 
 /// P4: a step by a newer worker shuts out the older one, even if it changed
 /// nothing else, and an import does, too.
-pub async fn a_newer_worker_shuts_out_the_older_one<F: Fixture>() {
+pub async fn a_newer_worker_shuts_out_the_older_one<F: ShardFixture>() {
     for holding in HOLDINGS {
         let (_fixture, shard) = in_holding::<F>(holding).await;
-        let newer = order("m", 6);
+        let newer = token("m", 6);
         match holding {
             Holding::Importing => shard.import(&slice(), &newer, &[]).await.unwrap(),
             Holding::Owner => shard.activate(&at(2), &newer).await.unwrap(),
@@ -107,11 +111,11 @@ pub async fn a_newer_worker_shuts_out_the_older_one<F: Fixture>() {
         }
         let fence = shard.fence(&slice()).await.unwrap().unwrap();
         assert_eq!((fence.holding, fence.token), (holding, 6));
-        for (step, outcome) in steps(&shard, 2, &order("m", 5)).await {
+        for (step, outcome) in steps(&shard, 2, &token("m", 5)).await {
             let refused = unfit(outcome);
             assert_eq!(
                 refused,
-                Unfit::Late { highest: 6 },
+                SliceStateError::StaleToken { highest: 6 },
                 "{step} when {holding:?}"
             );
         }
@@ -121,49 +125,52 @@ pub async fn a_newer_worker_shuts_out_the_older_one<F: Fixture>() {
 /// P4: another move, however new its token, neither ends nor undoes what this
 /// one began. One that was ordered later (at a higher epoch, which the registry
 /// gives out only when this one is over) may begin where it left off.
-pub async fn another_move_is_refused<F: Fixture>() {
-    let other = order("n", 9);
+pub async fn another_move_is_refused<F: ShardFixture>() {
+    let other = token("n", 9);
     for (holding, epoch) in [(Holding::Importing, 1), (Holding::Sealed, 2)] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
-        let before = picture(&shard, &slice(), &[]).await;
+        let before = snapshot(&shard, &slice(), &[]).await;
         for (step, outcome) in steps(&shard, epoch, &other).await {
             let refused = unfit(outcome);
             assert!(
-                matches!(refused, Unfit::OtherMove | Unfit::State { .. }),
+                matches!(
+                    refused,
+                    SliceStateError::OtherMigration | SliceStateError::WrongHolding { .. }
+                ),
                 "{step} when {holding:?}: {refused}"
             );
         }
-        assert_eq!(picture(&shard, &slice(), &[]).await, before, "{holding:?}");
+        assert_eq!(snapshot(&shard, &slice(), &[]).await, before, "{holding:?}");
     }
 }
 
 /// P4: data is removed only when it is retired, or half imported by the same
 /// move.
-pub async fn only_what_is_not_owned_is_purged<F: Fixture>() {
+pub async fn only_what_is_not_owned_is_purged<F: ShardFixture>() {
     for holding in [Holding::Owner, Holding::Sealed] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
-        let refused = unfit(shard.purge(&at(2), &order("m", 9), 9).await);
+        let refused = unfit(shard.purge(&at(2), &token("m", 9), 9).await);
         let epoch = Epoch(2);
-        assert_eq!(refused, Unfit::State { holding, epoch });
+        assert_eq!(refused, SliceStateError::WrongHolding { holding, epoch });
         assert_eq!(shard.polls(&slice(), None, 9).await.unwrap().len(), 1);
     }
     let (_fixture, shard) = in_holding::<F>(Holding::Importing).await;
-    let refused = unfit(shard.purge(&at(2), &order("n", 9), 9).await);
-    assert_eq!(refused, Unfit::OtherMove);
-    let left = shard.purge(&at(2), &order("m", 5), 9).await.unwrap();
+    let refused = unfit(shard.purge(&at(2), &token("n", 9), 9).await);
+    assert_eq!(refused, SliceStateError::OtherMigration);
+    let left = shard.purge(&at(2), &token("m", 5), 9).await.unwrap();
     assert_eq!(left, 0);
     let fence = shard.fence(&slice()).await.unwrap().unwrap();
     assert_eq!((fence.holding, fence.epoch), (Holding::Gone, Epoch(2)));
 }
 
 /// P4: a purge goes poll by poll, and the slice is gone with the last one.
-pub async fn a_slice_is_purged_in_portions<F: Fixture>() {
+pub async fn a_slice_is_purged_in_portions<F: ShardFixture>() {
     let polls: Vec<_> = (1..=5).map(poll).collect();
     let (fixture, shard) = owner::<F>(&polls).await;
     for poll in &polls {
         cast(&shard, ballot(poll, "v", 0, 1)).await;
     }
-    let m = order("m", 1);
+    let m = token("m", 1);
     shard.seal(&at(2), &m).await.unwrap();
     shard.retire(&at(2), &m).await.unwrap();
     for left in [3, 1] {
@@ -184,24 +191,24 @@ pub async fn a_slice_is_purged_in_portions<F: Fixture>() {
 
 /// P4: what is owned takes no import, and neither does what is gone. What this
 /// move has left takes what comes back.
-pub async fn only_an_importing_slice_is_imported_into<F: Fixture>() {
+pub async fn only_an_importing_slice_is_imported_into<F: ShardFixture>() {
     let (_fixture, shard) = in_holding::<F>(Holding::Retired).await;
-    let m = order("m", 5);
+    let m = token("m", 5);
     shard.import(&slice(), &m, &[]).await.unwrap();
     for holding in [Holding::Owner, Holding::Sealed, Holding::Gone] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
-        let refused = unfit(shard.import(&slice(), &order("m", 5), &[]).await);
+        let refused = unfit(shard.import(&slice(), &token("m", 5), &[]).await);
         let epoch = Epoch(2);
-        assert_eq!(refused, Unfit::State { holding, epoch });
+        assert_eq!(refused, SliceStateError::WrongHolding { holding, epoch });
     }
 }
 
 /// P4: every step can be repeated, and the second time changes nothing.
-pub async fn every_step_can_be_repeated<F: Fixture>() {
-    let m = order("m", 5);
+pub async fn every_step_can_be_repeated<F: ShardFixture>() {
+    let m = token("m", 5);
     for holding in HOLDINGS {
         let (_fixture, shard) = in_holding::<F>(holding).await;
-        let before = picture(&shard, &slice(), &[]).await;
+        let before = snapshot(&shard, &slice(), &[]).await;
         match holding {
             Holding::Importing => shard
                 .prepare(&at(2), &m, KEY, HashRange::WHOLE)
@@ -212,7 +219,7 @@ pub async fn every_step_can_be_repeated<F: Fixture>() {
             Holding::Retired => shard.retire(&at(2), &m).await.unwrap(),
             Holding::Gone => drop(shard.purge(&at(2), &m, 9).await.unwrap()),
         }
-        assert_eq!(picture(&shard, &slice(), &[]).await, before, "{holding:?}");
+        assert_eq!(snapshot(&shard, &slice(), &[]).await, before, "{holding:?}");
     }
     let (_fixture, shard) = in_holding::<F>(Holding::Sealed).await;
     for _ in 0..2 {
@@ -230,15 +237,15 @@ pub async fn every_step_can_be_repeated<F: Fixture>() {
 }
 
 /// P4: a whole move there and back, by two workers, loses nothing.
-pub async fn a_slice_moves_there_and_back<F: Fixture>() {
-    use super::picture::read_out;
+pub async fn a_slice_moves_there_and_back<F: ShardFixture>() {
+    use super::snapshot::read_out;
     let (_one, source) = owner::<F>(&[changeable(1)]).await;
     let (_two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     cast(&source, ballot(&changeable(1), "v", 0, 1)).await;
     let (mut from, mut to) = (&source, &target);
     for (place, epoch) in [(0, 2), (1, 4), (2, 6)] {
-        let m = order(&format!("m{place}"), epoch);
+        let m = token(&format!("m{place}"), epoch);
         to.prepare(&at(epoch), &m, key, HashRange::WHOLE)
             .await
             .unwrap();
@@ -264,38 +271,38 @@ pub async fn a_slice_moves_there_and_back<F: Fixture>() {
 
 /// P4: a move that was called off before its seal or its first order arrived
 /// is over all the same: what comes late finds a newer epoch.
-pub async fn what_was_ordered_before_a_move_was_called_off_comes_too_late<F: Fixture>() {
+pub async fn what_was_ordered_before_a_move_was_called_off_comes_too_late<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&[poll(1)]).await;
     let (_two, target) = start::<F>().await;
-    let m = order("m", 5);
+    let m = token("m", 5);
     // The move was to seal at epoch 3; it was called off at epoch 4.
     source.unseal(&at(4), &m).await.unwrap();
     assert_eq!(target.purge(&at(2), &m, 9).await.unwrap(), 0);
     let late = source.seal(&at(3), &m).await;
-    assert!(matches!(unfit(late), Unfit::State { .. }));
+    assert!(matches!(unfit(late), SliceStateError::WrongHolding { .. }));
     let late = target.prepare(&at(2), &m, KEY, HashRange::WHOLE).await;
-    assert!(matches!(unfit(late), Unfit::State { .. }));
+    assert!(matches!(unfit(late), SliceStateError::WrongHolding { .. }));
     let ballot = ballot(&poll(1), "v", 0, 1);
     assert_eq!(cast_at(&source, 4, ballot).await, counted(1));
     let fence = target.fence(&slice()).await.unwrap().unwrap();
     assert_eq!((fence.holding, fence.epoch), (Holding::Gone, Epoch(2)));
     target
-        .prepare(&at(5), &order("n", 6), KEY, HashRange::WHOLE)
+        .prepare(&at(5), &token("n", 6), KEY, HashRange::WHOLE)
         .await
         .unwrap();
 }
 
 /// P8: a slice comes back to where its copy still is: what changed meanwhile
 /// is newer, and the rest need not be copied again.
-pub async fn a_copy_that_was_kept_is_taken_up_again<F: Fixture>() {
-    use super::picture::read_out;
+pub async fn a_copy_that_was_kept_is_taken_up_again<F: ShardFixture>() {
+    use super::snapshot::read_out;
     let (_one, source) = owner::<F>(&[changeable(1)]).await;
     let (_two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     for name in ["v", "w"] {
         cast(&source, ballot(&changeable(1), name, 0, 1)).await;
     }
-    let m = order("m", 2);
+    let m = token("m", 2);
     target
         .prepare(&at(2), &m, key, HashRange::WHOLE)
         .await
@@ -307,7 +314,7 @@ pub async fn a_copy_that_was_kept_is_taken_up_again<F: Fixture>() {
     source.retire(&at(3), &m).await.unwrap();
     let change = ballot(&changeable(1), "v", 1, 2);
     assert_eq!(cast_at(&target, 3, change).await, counted(2));
-    let back = order("n", 4);
+    let back = token("n", 4);
     source
         .prepare(&at(4), &back, key, HashRange::WHOLE)
         .await

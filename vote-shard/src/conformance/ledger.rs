@@ -17,12 +17,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ballast_domain::bounds::REQUESTS_REMEMBERED;
-use ballast_domain::poll::{Ballot, Choice, Poll, Refusal, RequestId, Verdict};
+use ballast_domain::poll::{Ballot, BallotOutcome, BallotRefusal, Poll, RequestId, VoteChoice};
 use ballast_domain::{PollId, VoterId};
 
-use super::Shard;
-use super::picture::{digest, digest_of, poll_row};
-use crate::shard::{At, Tally, Version, VoterRow};
+use super::SharedShard;
+use super::snapshot::{digest, digest_of, poll_row};
+use crate::shard::{FencedSlice, RowVersion, Tally, VoterRow};
 
 const REMEMBERED: u32 = REQUESTS_REMEMBERED as u32;
 
@@ -30,7 +30,7 @@ type Place = (PollId, VoterId);
 
 /// Everything that was asked and told.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct BallotLedger {
     polls: BTreeMap<PollId, Poll>,
     registers: BTreeMap<Place, Register>,
     /// Polls that somebody wanted closed, and those that are.
@@ -43,7 +43,7 @@ struct Register {
     requests: BTreeMap<RequestId, Request>,
     made: BTreeMap<u32, RequestId>,
     /// The highest revision anybody was told of.
-    told: u32,
+    answer: u32,
     /// Revisions that were said to hold an item.
     holds: Vec<(u32, u16)>,
     /// Items that were said to be all there is, at this revision or later.
@@ -54,7 +54,7 @@ struct Register {
 struct Request {
     ballot: Ballot,
     /// What was told when it was sent first.
-    told: u32,
+    answer: u32,
     /// Whether its poll was closed then.
     after_closing: bool,
     /// Attempts that are under way.
@@ -66,13 +66,13 @@ struct Request {
 
 /// A question that was asked.
 #[derive(Debug)]
-pub struct Started {
+pub struct PendingBallot {
     place: Place,
     request: Option<RequestId>,
-    told: u32,
+    answer: u32,
 }
 
-impl Ledger {
+impl BallotLedger {
     /// A ledger of nothing, about these polls.
     pub fn new(polls: &[Poll]) -> Self {
         let polls = polls.iter().map(|poll| (poll.poll_id, poll.clone()));
@@ -85,14 +85,14 @@ impl Ledger {
     }
 
     /// A ballot is about to be sent.
-    pub fn start(&mut self, ballot: &Ballot) -> Started {
+    pub fn start(&mut self, ballot: &Ballot) -> PendingBallot {
         let place = (ballot.poll, ballot.voter.clone());
         let after_closing = self.closed.contains(&ballot.poll);
         let register = self.registers.entry(place.clone()).or_default();
-        let told = register.told;
+        let answer = register.answer;
         let fresh = || Request {
             ballot: ballot.clone(),
-            told,
+            answer,
             after_closing,
             open: 0,
             may_count: true,
@@ -102,15 +102,15 @@ impl Ledger {
         let request = request.or_insert_with(fresh);
         request.open += 1;
         request.may_count = true;
-        Started {
+        PendingBallot {
             place,
             request: Some(ballot.request),
-            told,
+            answer,
         }
     }
 
     /// It was answered; `None` when nobody knows what became of it.
-    pub fn finish(&mut self, started: Started, verdict: Option<&Verdict>) {
+    pub fn finish(&mut self, started: PendingBallot, verdict: Option<&BallotOutcome>) {
         let Self {
             registers,
             closing,
@@ -125,49 +125,49 @@ impl Ledger {
             return;
         };
         request.open -= 1;
-        let told = started.told;
+        let answer = started.answer;
         match verdict {
             None => {}
-            Some(Verdict::Counted { revision }) => register.made(id, *revision),
-            Some(Verdict::Already { revision }) => {
-                assert!(*revision >= told, "already at {revision}, after {told}");
+            Some(BallotOutcome::Counted { revision }) => register.made(id, *revision),
+            Some(BallotOutcome::Already { revision }) => {
+                assert!(*revision >= answer, "already at {revision}, after {answer}");
                 let item = place_of(&polls[&started.place.0], &request.ballot);
                 register.holds.push((*revision, item));
-                register.told = register.told.max(*revision);
+                register.answer = register.answer.max(*revision);
                 register.assert_not_remembered(id, *revision);
             }
-            Some(Verdict::Refused(refusal)) => {
+            Some(BallotOutcome::Refused(refusal)) => {
                 request.may_count = request.open > 0;
                 let poll = &polls[&started.place.0];
                 let is_closing = closing.contains(&poll.poll_id);
-                register.refused(poll, id, told, refusal, is_closing);
+                register.refused(poll, id, answer, refusal, is_closing);
             }
         }
     }
 
     /// A voter's row is about to be read.
-    pub fn start_reading(&mut self, poll: PollId, voter: &VoterId) -> Started {
+    pub fn start_reading(&mut self, poll: PollId, voter: &VoterId) -> PendingBallot {
         let place = (poll, voter.clone());
-        let told = self.registers.entry(place.clone()).or_default().told;
-        Started {
+        let answer = self.registers.entry(place.clone()).or_default().answer;
+        PendingBallot {
             place,
             request: None,
-            told,
+            answer,
         }
     }
 
     /// This is the row.
-    pub fn read(&mut self, started: Started, row: Option<&VoterRow>) {
+    pub fn read(&mut self, started: PendingBallot, row: Option<&VoterRow>) {
         let poll = &self.polls[&started.place.0];
         let Some(register) = self.registers.get_mut(&started.place) else {
             return;
         };
         match row {
-            None => assert_eq!(started.told, 0, "a row is gone: {register:?}"),
+            None => assert_eq!(started.answer, 0, "a row is gone: {register:?}"),
             Some(row) => {
                 let revision = row.version.revision;
-                let told = started.told;
-                assert!(revision >= told, "revision {revision}, after {told}");
+                let answer = started.answer;
+                assert!(revision >= answer, "revision {revision}, after {answer}");
                 register.read(poll, row);
             }
         }
@@ -190,7 +190,7 @@ impl Ledger {
             return 0;
         }
         let own = self.registers.iter().filter(|((of, _), _)| *of == poll);
-        own.filter(|(_, register)| register.told > 0).count() as u64
+        own.filter(|(_, register)| register.answer > 0).count() as u64
     }
 
     /// A tally that was asked for when there were at least so many voters.
@@ -210,8 +210,8 @@ impl Ledger {
                     assert!(items.contains(item), "already: {item}, has {items:?}");
                 }
             }
-            for (told, items) in &register.held {
-                let mut later = (*told).max(1)..=register.told.max(1);
+            for (answer, items) in &register.held {
+                let mut later = (*answer).max(1)..=register.answer.max(1);
                 let fits = later.any(|revision| {
                     let then = register.items_at(poll, revision);
                     then.is_none_or(|then| then == *items)
@@ -227,15 +227,18 @@ impl Register {
     fn made(&mut self, id: RequestId, revision: u32) {
         let first = self.made.entry(revision).or_insert(id);
         assert_eq!(*first, id, "two requests made revision {revision}");
-        self.told = self.told.max(revision);
+        self.answer = self.answer.max(revision);
         let Some(request) = self.requests.get_mut(&id) else {
             panic!("nobody sent {id:?}, which made revision {revision}");
         };
         if request.made.contains(&revision) {
             return;
         }
-        let told = request.told;
-        assert!(revision > told, "{id:?} made {revision}, sent after {told}");
+        let answer = request.answer;
+        assert!(
+            revision > answer,
+            "{id:?} made {revision}, sent after {answer}"
+        );
         assert!(!request.after_closing, "{id:?} was sent after the closing");
         let near = |made: &u32| made.abs_diff(revision) <= REMEMBERED;
         let twice = request.made.iter().find(|made| near(made));
@@ -260,26 +263,26 @@ impl Register {
         &mut self,
         poll: &Poll,
         id: RequestId,
-        told: u32,
-        refusal: &Refusal,
+        answer: u32,
+        refusal: &BallotRefusal,
         is_closing: bool,
     ) {
         let options = &poll.spec.options;
         match refusal {
-            Refusal::Changed { revision } => {
-                assert!(*revision >= told, "revision {revision}, after {told}");
-                self.told = self.told.max(*revision);
+            BallotRefusal::Changed { revision } => {
+                assert!(*revision >= answer, "revision {revision}, after {answer}");
+                self.answer = self.answer.max(*revision);
                 self.assert_not_remembered(id, *revision);
             }
-            Refusal::AlreadyVoted { items } => {
+            BallotRefusal::AlreadyVoted { items } => {
                 let places = items.iter().filter_map(|item| place_in(poll, *item));
                 let places: Vec<u16> = places.collect();
                 assert_eq!(places.len(), items.len(), "items of another poll");
-                self.held.push((told, places));
+                self.held.push((answer, places));
             }
-            Refusal::Closed => assert!(is_closing, "closed, but nobody closed it"),
-            Refusal::NotChangeable => assert!(!options.vote_changeable),
-            Refusal::NotChosen => assert!(options.vote_changeable),
+            BallotRefusal::Closed => assert!(is_closing, "closed, but nobody closed it"),
+            BallotRefusal::NotChangeable => assert!(!options.vote_changeable),
+            BallotRefusal::NotChosen => assert!(options.vote_changeable),
             other => panic!("nothing is wrong with {id:?}: {other:?}"),
         }
         if !options.vote_changeable {
@@ -312,7 +315,7 @@ impl Register {
         let chosen = |id: &RequestId| {
             let ballot = &self.requests.get(id)?.ballot;
             let item = place_of(poll, ballot);
-            Some((ballot.choice == Choice::For).then_some(item))
+            Some((ballot.choice == VoteChoice::For).then_some(item))
         };
         if poll.spec.options.choices_max == 1 {
             let last = chosen(self.made.get(&revision)?)?;
@@ -345,7 +348,7 @@ fn place_of(poll: &Poll, ballot: &Ballot) -> u16 {
 /// Reads everything that is stored: it is what the ledger knows, once, and
 /// counts, lanes and digests are those of the rows. Then sends what is
 /// remembered again: it is answered as before and changes nothing.
-pub async fn audit(ledger: &mut Ledger, shard: &Shard, at: &At) {
+pub async fn audit(ledger: &mut BallotLedger, shard: &SharedShard, at: &FencedSlice) {
     let polls: Vec<Poll> = ledger.polls.values().cloned().collect();
     for poll in polls {
         audit_poll(ledger, shard, at, &poll).await;
@@ -353,7 +356,7 @@ pub async fn audit(ledger: &mut Ledger, shard: &Shard, at: &At) {
     ledger.check();
 }
 
-async fn audit_poll(ledger: &mut Ledger, shard: &Shard, at: &At, poll: &Poll) {
+async fn audit_poll(ledger: &mut BallotLedger, shard: &SharedShard, at: &FencedSlice, poll: &Poll) {
     let (slice, id) = (&at.slice, poll.poll_id);
     let places: Vec<Place> = ledger.registers.keys().cloned().collect();
     let mut rows = Vec::new();
@@ -372,7 +375,7 @@ async fn audit_poll(ledger: &mut Ledger, shard: &Shard, at: &At, poll: &Poll) {
     if ledger.closed.contains(&id) {
         assert!(stored.closed_at.is_some(), "a closed poll is open");
     }
-    let version = Version {
+    let version = RowVersion {
         epoch: at.epoch,
         revision: 1 + u32::from(stored.closed_at.is_some()),
     };
@@ -391,7 +394,7 @@ async fn audit_poll(ledger: &mut Ledger, shard: &Shard, at: &At, poll: &Poll) {
     let verdicts = shard.cast(at, &ballots).await.unwrap();
     let first = revisions
         .into_iter()
-        .map(|revision| Verdict::Counted { revision });
+        .map(|revision| BallotOutcome::Counted { revision });
     assert_eq!(verdicts, first.collect::<Vec<_>>());
     assert_eq!(digest(shard, slice, id).await, expected);
 }

@@ -1,8 +1,8 @@
 //! The one conformance suite of the [`VoteShard`] trait.
 //!
-//! Every engine makes a [`Fixture`] and calls [`vote_shard_suite!`] in its
+//! Every engine makes a [`ShardFixture`] and calls [`vote_shard_suite!`] in its
 //! tests; each case becomes a test of its own there. An engine whose disk can
-//! be held and made to fail makes a [`Gate`], too, and calls
+//! be held and made to fail makes a [`SyncGate`], too, and calls
 //! [`vote_shard_gate_suite!`]. The cases ask only through the trait, so that
 //! they say what the contract is and not how it is kept. The rules they name
 //! (P3 and so on) are those of the protocol.
@@ -28,6 +28,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod archives;
+pub(crate) mod builders;
 pub mod copies;
 pub mod cuts;
 pub mod digests;
@@ -35,60 +36,59 @@ pub mod durable;
 pub mod fence;
 pub mod late;
 pub mod ledger;
-mod picture;
 pub mod polls;
 pub mod repeats;
+mod snapshot;
 mod suite;
 pub mod tallies;
 pub mod times;
 pub mod versions;
 pub mod votes;
-pub(crate) mod words;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::VoteShard;
-use crate::testing::ManualClock;
+use crate::testing::SteppedClock;
 
 /// When every fixture's clock begins.
 pub const START_MS: i64 = 1_794_821_400_000;
 
 /// A shard that is open.
-pub type Shard = Arc<dyn VoteShard>;
+pub type SharedShard = Arc<dyn VoteShard>;
 
 /// How the suite gets at an engine.
 #[async_trait]
-pub trait Fixture: Send + Sync + Sized + 'static {
+pub trait ShardFixture: Send + Sync + Sized + 'static {
     /// A place for a shard in which nothing has happened yet, and a clock that
     /// says [`START_MS`].
     async fn fresh() -> Self;
 
     /// Opens the shard in that place.
-    async fn open(&self) -> Shard;
+    async fn open(&self) -> SharedShard;
 
     /// Opens it with room for only so many voters in memory; `None` when the
     /// engine has no such bound.
-    async fn open_for(&self, voters: u64) -> Option<Shard>;
+    async fn open_for(&self, voters: u64) -> Option<SharedShard>;
 
     /// Closes it, so that it can be opened again.
-    async fn close(&self, shard: Shard);
+    async fn close(&self, shard: SharedShard);
 
     /// Stops it as badly as can be done, so that it can be opened again:
     /// what was answered must be there. Closes it where nothing worse can be
     /// done.
-    async fn crash(&self, shard: Shard) {
+    async fn crash(&self, shard: SharedShard) {
         self.close(shard).await;
     }
 
     /// The clock the shard reads.
-    fn clock(&self) -> &ManualClock;
+    fn clock(&self) -> &SteppedClock;
 }
 
 /// Stands between a shard and what makes its writes durable.
 #[async_trait]
-pub trait Gate: Fixture {
+pub trait SyncGate: ShardFixture {
     /// From now on nothing becomes durable.
     fn hold(&self);
 
@@ -103,20 +103,20 @@ pub trait Gate: Fixture {
 }
 
 /// A fresh, open shard that knows of nothing.
-async fn start<F: Fixture>() -> (F, Shard) {
+async fn start<F: ShardFixture>() -> (F, SharedShard) {
     let fixture = F::fresh().await;
     let shard = fixture.open().await;
     (fixture, shard)
 }
 
 /// Closes a shard and opens it again.
-async fn reopen<F: Fixture>(fixture: &F, shard: Shard) -> Shard {
+async fn reopen<F: ShardFixture>(fixture: &F, shard: SharedShard) -> SharedShard {
     fixture.close(shard).await;
     fixture.open().await
 }
 
 /// Lets a shard crash and opens it again.
-async fn crash<F: Fixture>(fixture: &F, shard: Shard) -> Shard {
+async fn crash<F: ShardFixture>(fixture: &F, shard: SharedShard) -> SharedShard {
     fixture.crash(shard).await;
     fixture.open().await
 }

@@ -1,15 +1,15 @@
 //! P11: polls are created once, closed for good, and listed in order.
 
 use ballast_domain::PollId;
-use ballast_domain::poll::{Poll, Refusal, RequestId};
+use ballast_domain::poll::{BallotRefusal, Poll, RequestId};
 use ballast_domain::tenant::SliceId;
 
-use super::picture::picture;
-use super::words::*;
-use super::{Fixture, crash, reopen};
+use super::builders::*;
+use super::snapshot::snapshot;
+use super::{ShardFixture, crash, reopen};
 
 /// P11: the same request finds the poll it made, even with another id.
-pub async fn a_request_creates_one_poll<F: Fixture>() {
+pub async fn a_request_creates_one_poll<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[]).await;
     let made = shard.create_poll(&at(1), poll(1)).await.unwrap();
     assert_eq!(made, poll(1));
@@ -27,20 +27,20 @@ pub async fn a_request_creates_one_poll<F: Fixture>() {
 }
 
 /// P11: an id names one poll, whichever request comes with it.
-pub async fn an_id_names_one_poll<F: Fixture>() {
+pub async fn an_id_names_one_poll<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
     cast(&shard, ballot(&poll(1), "v", 0, 1)).await;
-    let before = picture(&shard, &slice(), &["v"]).await;
+    let before = snapshot(&shard, &slice(), &["v"]).await;
     let again = Poll {
         request: RequestId(5),
         ..changeable(1)
     };
     assert_eq!(shard.create_poll(&at(1), again).await.unwrap(), poll(1));
-    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+    assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
 }
 
 /// P11: many attempts at once make one poll.
-pub async fn many_attempts_at_once_make_one_poll<F: Fixture>() {
+pub async fn many_attempts_at_once_make_one_poll<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[]).await;
     let mut attempts = tokio::task::JoinSet::new();
     for number in 1..=16 {
@@ -59,7 +59,7 @@ pub async fn many_attempts_at_once_make_one_poll<F: Fixture>() {
 }
 
 /// P11: a poll was created when its shard says so.
-pub async fn the_shard_says_when_a_poll_was_created<F: Fixture>() {
+pub async fn the_shard_says_when_a_poll_was_created<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[]).await;
     fixture.clock().advance(5_000);
     let made = shard.create_poll(&at(1), poll(1)).await.unwrap();
@@ -71,7 +71,7 @@ pub async fn the_shard_says_when_a_poll_was_created<F: Fixture>() {
 
 /// P11: a poll is closed once, and takes no votes after it; what was counted
 /// is still told.
-pub async fn a_poll_is_closed_for_good<F: Fixture>() {
+pub async fn a_poll_is_closed_for_good<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
     cast(&shard, ballot(&poll, "v", 0, 1)).await;
@@ -79,25 +79,25 @@ pub async fn a_poll_is_closed_for_good<F: Fixture>() {
     let closed = shard.close_poll(&at(1), poll.poll_id).await.unwrap();
     assert_eq!(closed.closed_at, Some(time(1_000)));
     fixture.clock().advance(1_000);
-    let before = picture(&shard, &slice(), &["v"]).await;
+    let before = snapshot(&shard, &slice(), &["v"]).await;
     assert_eq!(before.tallies[0].closed_at, Some(time(1_000)));
     let again = shard.close_poll(&at(1), poll.poll_id).await.unwrap();
     assert_eq!(again, closed);
     let shard = reopen(&fixture, shard).await;
     for (asked, expected) in [
-        (ballot(&poll, "w", 0, 2), refused(Refusal::Closed)),
-        (ballot(&poll, "v", 1, 3), refused(Refusal::Closed)),
-        (withdrawal(&poll, "v", 0, 4), refused(Refusal::Closed)),
+        (ballot(&poll, "w", 0, 2), refused(BallotRefusal::Closed)),
+        (ballot(&poll, "v", 1, 3), refused(BallotRefusal::Closed)),
+        (withdrawal(&poll, "v", 0, 4), refused(BallotRefusal::Closed)),
         (ballot(&poll, "v", 0, 1), counted(1)),
         (ballot(&poll, "v", 0, 5), already(1)),
     ] {
         assert_eq!(cast(&shard, asked).await, expected);
     }
-    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+    assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
 }
 
 /// P11: widening only adds lanes, and the counts stay.
-pub async fn widening_only_adds_lanes<F: Fixture>() {
+pub async fn widening_only_adds_lanes<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
     for n in 0..30 {
@@ -127,7 +127,7 @@ pub async fn widening_only_adds_lanes<F: Fixture>() {
 /// P11: narrowing only takes lanes away, in one step: whoever votes, changes or
 /// withdraws before and after it, nothing is lost or counted twice. A closed
 /// poll keeps its lanes.
-pub async fn narrowing_loses_no_vote<F: Fixture>() {
+pub async fn narrowing_loses_no_vote<F: ShardFixture>() {
     let mut poll = changeable(1);
     poll.spec.options.lanes = 64;
     let (fixture, mut shard) = owner::<F>(&[poll.clone()]).await;
@@ -140,12 +140,12 @@ pub async fn narrowing_loses_no_vote<F: Fixture>() {
             .await
             .unwrap();
         assert_eq!(narrowed.spec.options.lanes, lanes);
-        let before = picture(&shard, &slice(), &["v1", "v2"]).await;
+        let before = snapshot(&shard, &slice(), &["v1", "v2"]).await;
         assert_eq!(before.tallies[0].counts, [10, 10, 10]);
         let width = |item: &Vec<u64>| item.len() == usize::from(lanes);
         assert!(before.lanes[0].iter().all(width), "{before:?}");
         shard = crash(&fixture, shard).await;
-        assert_eq!(picture(&shard, &slice(), &["v1", "v2"]).await, before);
+        assert_eq!(snapshot(&shard, &slice(), &["v1", "v2"]).await, before);
     }
     shard.widen_lanes(&at(1), poll.poll_id, 9).await.unwrap();
     for n in 0..30 {
@@ -160,7 +160,7 @@ pub async fn narrowing_loses_no_vote<F: Fixture>() {
 
 /// P11: who asks is told which polls expect many voters, as long as they are
 /// open and owned here.
-pub async fn awaited_polls_are_told<F: Fixture>() {
+pub async fn awaited_polls_are_told<F: ShardFixture>() {
     let awaited = |number, voters, closes| {
         let mut poll = poll(number);
         poll.spec.expected_voters = Some(voters);
@@ -174,11 +174,11 @@ pub async fn awaited_polls_are_told<F: Fixture>() {
     );
     let (fixture, shard) = owner::<F>(&[one.clone(), two.clone(), few, poll(4)]).await;
     let other = at_of("other", 1);
-    shard.found(&other).await.unwrap();
+    shard.adopt(&other).await.unwrap();
     let elsewhere = shard.create_poll(&other, awaited(5, 2_000, 850_000)).await;
-    let told = |polls: Vec<(SliceId, Poll)>| -> Vec<_> {
-        let told = polls.into_iter();
-        told.map(|(slice, poll)| (slice, poll.poll_id)).collect()
+    let answer = |polls: Vec<(SliceId, Poll)>| -> Vec<_> {
+        let answer = polls.into_iter();
+        answer.map(|(slice, poll)| (slice, poll.poll_id)).collect()
     };
     let third = (slice_of("other"), elsewhere.unwrap().poll_id);
     let all = [
@@ -187,18 +187,27 @@ pub async fn awaited_polls_are_told<F: Fixture>() {
         (slice(), one.poll_id),
     ];
     let shard = crash(&fixture, shard).await;
-    assert_eq!(told(shard.awaited(1_000, 9).await.unwrap()), all);
-    assert_eq!(told(shard.awaited(1_000, 1).await.unwrap()), all[..1]);
-    assert_eq!(told(shard.awaited(5_001, 9).await.unwrap()), []);
+    assert_eq!(answer(shard.awaited_polls(1_000, 9).await.unwrap()), all);
+    assert_eq!(
+        answer(shard.awaited_polls(1_000, 1).await.unwrap()),
+        all[..1]
+    );
+    assert_eq!(answer(shard.awaited_polls(5_001, 9).await.unwrap()), []);
     shard.close_poll(&at(1), two.poll_id).await.unwrap();
-    assert_eq!(told(shard.awaited(1_000, 9).await.unwrap()), all[1..]);
-    shard.seal(&at(2), &order("m", 1)).await.unwrap();
-    shard.retire(&at(2), &order("m", 1)).await.unwrap();
-    assert_eq!(told(shard.awaited(1_000, 9).await.unwrap()), [third]);
+    assert_eq!(
+        answer(shard.awaited_polls(1_000, 9).await.unwrap()),
+        all[1..]
+    );
+    shard.seal(&at(2), &token("m", 1)).await.unwrap();
+    shard.retire(&at(2), &token("m", 1)).await.unwrap();
+    assert_eq!(
+        answer(shard.awaited_polls(1_000, 9).await.unwrap()),
+        [third]
+    );
 }
 
 /// P11: a slice's polls come in the order of their ids, page by page.
-pub async fn polls_come_in_the_order_of_their_ids<F: Fixture>() {
+pub async fn polls_come_in_the_order_of_their_ids<F: ShardFixture>() {
     let numbers = [7, 3, 9, 1, 5];
     let polls: Vec<_> = numbers.into_iter().map(poll).collect();
     let (fixture, shard) = owner::<F>(&polls).await;
@@ -223,7 +232,7 @@ pub async fn polls_come_in_the_order_of_their_ids<F: Fixture>() {
 }
 
 /// P11: what is not there is not found, whatever is asked of it.
-pub async fn an_unknown_poll_is_not_found<F: Fixture>() {
+pub async fn an_unknown_poll_is_not_found<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
     let (id, one) = (poll(2).poll_id, at(1));
     let outcomes = [
@@ -236,21 +245,21 @@ pub async fn an_unknown_poll_is_not_found<F: Fixture>() {
         shard.narrow_lanes(&one, id, 2).await.map(drop),
     ];
     for (place, outcome) in outcomes.into_iter().enumerate() {
-        assert_eq!(refusal(outcome), Refusal::PollNotFound, "{place}");
+        assert_eq!(refusal(outcome), BallotRefusal::PollNotFound, "{place}");
     }
 }
 
 /// P11: polls are as they were after the shard was closed, or crashed.
-pub async fn polls_survive_reopening<F: Fixture>() {
+pub async fn polls_survive_reopening<F: ShardFixture>() {
     let mut scheduled = choices(2, 3, true);
     scheduled.spec.title = Some("Später \"oder\" nie\n".to_owned());
     scheduled.spec.opening_time = Some(time(60_000));
     let (fixture, shard) = owner::<F>(&[poll(1), scheduled, poll(3)]).await;
     shard.close_poll(&at(1), poll(3).poll_id).await.unwrap();
     cast(&shard, ballot(&poll(1), "v", 2, 1)).await;
-    let before = picture(&shard, &slice(), &["v"]).await;
+    let before = snapshot(&shard, &slice(), &["v"]).await;
     let shard = reopen(&fixture, shard).await;
-    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+    assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
     let shard = crash(&fixture, shard).await;
-    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+    assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
 }

@@ -4,32 +4,32 @@
 use std::sync::{Arc, Mutex};
 
 use ballast_domain::bounds::REQUESTS_REMEMBERED;
-use ballast_domain::poll::{Ballot, Poll, Refusal};
+use ballast_domain::poll::{Ballot, BallotRefusal, Poll};
 use ballast_domain::slicing::HashRange;
 
-use super::ledger::{Ledger, Random};
-use super::picture::{picture, read_out};
-use super::words::*;
-use super::{Fixture, Shard, crash, reopen, start};
+use super::builders::*;
+use super::ledger::{BallotLedger, Random};
+use super::snapshot::{read_out, snapshot};
+use super::{ShardFixture, SharedShard, crash, reopen, start};
 
 /// P10: the same vote again is `already`, another one is refused with what
 /// was chosen, and neither changes anything.
-pub async fn a_vote_counts_once<F: Fixture>() {
+pub async fn a_vote_counts_once<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
     assert_eq!(cast(&shard, ballot(&poll(1), "v", 1, 1)).await, counted(1));
-    let before = picture(&shard, &slice(), &["v"]).await;
+    let before = snapshot(&shard, &slice(), &["v"]).await;
     for request in 2..5 {
         let again = cast(&shard, ballot(&poll(1), "v", 1, request)).await;
         assert_eq!(again, already(1));
         let other = cast(&shard, ballot(&poll(1), "v", 0, 10 + request)).await;
         assert_eq!(other, has_voted(&poll(1), &[1]));
     }
-    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+    assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
 }
 
 /// P10: a repeated request gets its first answer and changes nothing, also
 /// when the row has changed since, whatever the repetition asks for.
-pub async fn a_repeated_request_gets_its_first_answer<F: Fixture>() {
+pub async fn a_repeated_request_gets_its_first_answer<F: ShardFixture>() {
     let poll = changeable(1);
     let (_fixture, shard) = owner::<F>(std::slice::from_ref(&poll)).await;
     let first = ballot(&poll, "v", 0, 1);
@@ -37,20 +37,20 @@ pub async fn a_repeated_request_gets_its_first_answer<F: Fixture>() {
     assert_eq!(cast(&shard, first.clone()).await, counted(1));
     assert_eq!(cast(&shard, ballot(&poll, "v", 1, 2)).await, counted(2));
     assert_eq!(cast(&shard, withdrawal(&poll, "v", 1, 3)).await, counted(3));
-    let before = picture(&shard, &slice(), &["v"]).await;
+    let before = snapshot(&shard, &slice(), &["v"]).await;
     for (request, item) in [(1, 0), (2, 1), (3, 1), (1, 2), (3, 0)] {
         let again = cast(&shard, ballot(&poll, "v", item, request)).await;
         assert_eq!(again, counted(request as u32));
     }
     let stale = demanding(7, first);
     assert_eq!(cast(&shard, stale).await, counted(1));
-    assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+    assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
     // Another voter's request of the same name is another request.
     assert_eq!(cast(&shard, ballot(&poll, "w", 0, 1)).await, counted(1));
 }
 
 /// P10: within one batch, too.
-pub async fn a_request_repeated_within_a_batch_is_answered_once<F: Fixture>() {
+pub async fn a_request_repeated_within_a_batch_is_answered_once<F: ShardFixture>() {
     let poll = changeable(1);
     let (_fixture, shard) = owner::<F>(std::slice::from_ref(&poll)).await;
     let batch = [
@@ -68,7 +68,7 @@ pub async fn a_request_repeated_within_a_batch_is_answered_once<F: Fixture>() {
 }
 
 /// Changes a vote six times, by the requests 1 to 6.
-async fn six_changes(shard: &Shard, poll: &Poll) {
+async fn six_changes(shard: &SharedShard, poll: &Poll) {
     for request in 1..=6 {
         let change = ballot(poll, "v", request as u16 % 3, request);
         assert_eq!(cast(shard, change).await, counted(request as u32));
@@ -76,7 +76,7 @@ async fn six_changes(shard: &Shard, poll: &Poll) {
 }
 
 /// The last four requests are known, an older one is judged anew.
-async fn assert_four_are_remembered(shard: &Shard, epoch: u64, poll: &Poll) {
+async fn assert_four_are_remembered(shard: &SharedShard, epoch: u64, poll: &Poll) {
     for request in 3..=6 {
         let again = cast_at(shard, epoch, ballot(poll, "v", 2, request)).await;
         assert_eq!(again, counted(request as u32), "request {request}");
@@ -95,25 +95,25 @@ async fn assert_four_are_remembered(shard: &Shard, epoch: u64, poll: &Poll) {
 }
 
 /// P10: a row remembers its last four requests.
-pub async fn the_last_four_requests_are_remembered<F: Fixture>() {
+pub async fn the_last_four_requests_are_remembered<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[changeable(1)]).await;
     six_changes(&shard, &changeable(1)).await;
     assert_four_are_remembered(&shard, 1, &changeable(1)).await;
 }
 
 /// P10: also after the shard was closed, or crashed.
-pub async fn requests_are_remembered_across_reopening<F: Fixture>() {
+pub async fn requests_are_remembered_across_reopening<F: ShardFixture>() {
     let polls = [changeable(1), poll(2)];
     let (fixture, mut shard) = owner::<F>(&polls).await;
     six_changes(&shard, &polls[0]).await;
     cast(&shard, ballot(&polls[1], "v", 1, 1)).await;
-    let before = picture(&shard, &slice(), &["v"]).await;
+    let before = snapshot(&shard, &slice(), &["v"]).await;
     for badly in [false, true] {
         shard = match badly {
             false => reopen(&fixture, shard).await,
             true => crash(&fixture, shard).await,
         };
-        assert_eq!(picture(&shard, &slice(), &["v"]).await, before);
+        assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
         assert_eq!(cast(&shard, ballot(&polls[1], "v", 1, 1)).await, counted(1));
         assert_eq!(cast(&shard, ballot(&polls[1], "v", 1, 2)).await, already(1));
         assert_eq!(
@@ -125,12 +125,12 @@ pub async fn requests_are_remembered_across_reopening<F: Fixture>() {
 }
 
 /// P10: also on the shard that the slice has moved to.
-pub async fn requests_are_remembered_across_a_move<F: Fixture>() {
+pub async fn requests_are_remembered_across_a_move<F: ShardFixture>() {
     let polls = [changeable(1), poll(2)];
     let (_one, source) = owner::<F>(&polls).await;
     six_changes(&source, &polls[0]).await;
     cast(&source, ballot(&polls[1], "v", 1, 1)).await;
-    let m = order("m", 1);
+    let m = token("m", 1);
     source.seal(&at(2), &m).await.unwrap();
     let (two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
@@ -151,10 +151,10 @@ pub async fn requests_are_remembered_across_a_move<F: Fixture>() {
 
 /// P10: a ballot that demands a revision counts only at that one; 0 means
 /// that there is no row.
-pub async fn a_demanded_revision_must_be_the_row_s<F: Fixture>() {
+pub async fn a_demanded_revision_must_be_the_row_s<F: ShardFixture>() {
     let poll = changeable(1);
     let (_fixture, shard) = owner::<F>(std::slice::from_ref(&poll)).await;
-    let changed = |revision| refused(Refusal::Changed { revision });
+    let changed = |revision| refused(BallotRefusal::Changed { revision });
     let asks = [
         (1, 0, changed(0)),
         (0, 0, counted(1)),
@@ -177,7 +177,7 @@ pub async fn a_demanded_revision_must_be_the_row_s<F: Fixture>() {
 }
 
 /// P10: all choices of a voter are one row with one revision.
-pub async fn several_choices_share_one_row<F: Fixture>() {
+pub async fn several_choices_share_one_row<F: ShardFixture>() {
     let (fixed, free) = (choices(1, 2, false), choices(2, 2, true));
     let (fixture, shard) = owner::<F>(&[fixed.clone(), free.clone()]).await;
     for (item, expected) in [
@@ -193,7 +193,7 @@ pub async fn several_choices_share_one_row<F: Fixture>() {
         );
     }
     let fixed_stays = cast(&shard, withdrawal(&fixed, "v", 2, 40)).await;
-    assert_eq!(fixed_stays, refused(Refusal::NotChangeable));
+    assert_eq!(fixed_stays, refused(BallotRefusal::NotChangeable));
     for (item, request) in [(2, 1), (0, 2)] {
         cast(&shard, ballot(&free, "v", item, request)).await;
     }
@@ -203,7 +203,7 @@ pub async fn several_choices_share_one_row<F: Fixture>() {
     );
     assert_eq!(
         cast(&shard, withdrawal(&free, "v", 1, 4)).await,
-        refused(Refusal::NotChosen)
+        refused(BallotRefusal::NotChosen)
     );
     assert_eq!(cast(&shard, withdrawal(&free, "v", 2, 5)).await, counted(3));
     assert_eq!(cast(&shard, ballot(&free, "v", 1, 6)).await, counted(4));
@@ -218,9 +218,9 @@ pub async fn several_choices_share_one_row<F: Fixture>() {
 
 /// P10: a vote is changed and withdrawn where that is allowed, and the counts
 /// follow.
-pub async fn a_vote_is_changed_and_withdrawn<F: Fixture>() {
+pub async fn a_vote_is_changed_and_withdrawn<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[changeable(1), poll(2)]).await;
-    let counts = |shard: Shard| async move {
+    let counts = |shard: SharedShard| async move {
         let tally = shard.tally(&slice(), poll(1).poll_id).await.unwrap();
         (tally.counts, tally.voters)
     };
@@ -233,9 +233,9 @@ pub async fn a_vote_is_changed_and_withdrawn<F: Fixture>() {
     assert_eq!(cast(&shard, withdrawal(&poll, "v", 2, 3)).await, counted(3));
     assert_eq!(counts(shard.clone()).await, (vec![1, 0, 0], 1));
     let nothing = cast(&shard, withdrawal(&poll, "v", 2, 4)).await;
-    assert_eq!(nothing, refused(Refusal::NotChosen));
+    assert_eq!(nothing, refused(BallotRefusal::NotChosen));
     let nobody = cast(&shard, withdrawal(&poll, "x", 0, 5)).await;
-    assert_eq!(nobody, refused(Refusal::NotChosen));
+    assert_eq!(nobody, refused(BallotRefusal::NotChosen));
     let row = shard.voter(&slice(), poll.poll_id, &voter("x")).await;
     assert_eq!(row.unwrap(), None);
     assert_eq!(cast(&shard, ballot(&poll, "v", 1, 6)).await, counted(4));
@@ -245,10 +245,10 @@ pub async fn a_vote_is_changed_and_withdrawn<F: Fixture>() {
 /// P10: many clients at once, each voter one register: what they are told
 /// fits one order of changes per voter, in which no answer is older than one
 /// that was given before its question.
-pub async fn each_voter_is_a_linearizable_register<F: Fixture>() {
+pub async fn each_voter_is_a_linearizable_register<F: ShardFixture>() {
     let polls = [changeable(1), poll(2), choices(3, 2, false)];
     let (fixture, shard) = owner::<F>(&polls).await;
-    let ledger = Arc::new(Mutex::new(Ledger::new(&polls)));
+    let ledger = Arc::new(Mutex::new(BallotLedger::new(&polls)));
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..8 {
         let (shard, ledger, polls) = (shard.clone(), ledger.clone(), polls.clone());

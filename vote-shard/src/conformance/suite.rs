@@ -1,6 +1,6 @@
 //! Which cases there are: one test for each.
 
-/// The cases of every engine, for a [`Fixture`](crate::conformance::Fixture).
+/// The cases of every engine, for a [`ShardFixture`](crate::conformance::ShardFixture).
 #[macro_export]
 macro_rules! vote_shard_suite {
     ($fixture:ty) => {
@@ -139,7 +139,7 @@ macro_rules! vote_shard_suite {
 }
 
 /// The cases of engines whose writes can be held, for a
-/// [`Gate`](crate::conformance::Gate).
+/// [`SyncGate`](crate::conformance::SyncGate).
 #[macro_export]
 macro_rules! vote_shard_gate_suite {
     ($fixture:ty) => {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use ballast_domain::PollId;
 use ballast_domain::slicing::HashRange;
 
-use super::words::*;
-use super::{Fixture, Shard, crash, reopen, start};
+use super::builders::*;
+use super::{ShardFixture, SharedShard, crash, reopen, start};
 use crate::shard::{SliceKey, Tally};
 
-async fn since(shard: &Shard, seen: u64) -> (u64, Vec<Tally>) {
+async fn since(shard: &SharedShard, seen: u64) -> (u64, Vec<Tally>) {
     let most = std::time::Duration::from_secs(60);
     let waited = tokio::time::timeout(most, shard.tallies_since(seen)).await;
     waited.expect("there is something to tell").unwrap()
@@ -26,7 +26,7 @@ fn id(number: u64) -> PollId {
 }
 
 /// A tally has every item's votes and the voters, and a mark that grows.
-pub async fn a_tally_counts_votes_and_voters<F: Fixture>() {
+pub async fn a_tally_counts_votes_and_voters<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[choices(1, 2, false)]).await;
     let poll = choices(1, 2, false);
     let mut marks = vec![shard.tally(&slice(), poll.poll_id).await.unwrap().mark];
@@ -42,7 +42,7 @@ pub async fn a_tally_counts_votes_and_voters<F: Fixture>() {
 }
 
 /// Mark 0 gives all open polls, also those without votes.
-pub async fn mark_zero_gives_all_open_polls<F: Fixture>() {
+pub async fn mark_zero_gives_all_open_polls<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1), poll(2), poll(3)]).await;
     cast(&shard, ballot(&poll(2), "v", 0, 1)).await;
     let (mark, tallies) = since(&shard, 0).await;
@@ -53,7 +53,7 @@ pub async fn mark_zero_gives_all_open_polls<F: Fixture>() {
 
 /// A mark gives what changed after it and nothing else, the latest counts
 /// only.
-pub async fn a_mark_gives_what_changed_after_it<F: Fixture>() {
+pub async fn a_mark_gives_what_changed_after_it<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1), poll(2), poll(3)]).await;
     let (mark, _) = since(&shard, 0).await;
     for n in 0..5 {
@@ -70,7 +70,7 @@ pub async fn a_mark_gives_what_changed_after_it<F: Fixture>() {
 }
 
 /// Waiting ends with a change, and whoever follows the marks misses nothing.
-pub async fn who_follows_the_marks_sees_every_total<F: Fixture>() {
+pub async fn who_follows_the_marks_sees_every_total<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
     let follower = {
         let shard = shard.clone();
@@ -97,7 +97,7 @@ pub async fn who_follows_the_marks_sees_every_total<F: Fixture>() {
 }
 
 /// What is refused or was there already is no change to be told.
-pub async fn nothing_is_told_when_nothing_changed<F: Fixture>() {
+pub async fn nothing_is_told_when_nothing_changed<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
     cast(&shard, ballot(&poll(1), "v", 0, 1)).await;
     let (mark, _) = since(&shard, 0).await;
@@ -111,7 +111,7 @@ pub async fn nothing_is_told_when_nothing_changed<F: Fixture>() {
 
 /// After reopening, mark 0 gives exact totals, and what changes then is told
 /// to whoever goes on from a mark given before or after it.
-pub async fn totals_are_exact_after_reopening<F: Fixture>() {
+pub async fn totals_are_exact_after_reopening<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
     for n in 0..7 {
         cast(&shard, ballot(&poll(1), &format!("v{n}"), 0, 1)).await;
@@ -133,14 +133,14 @@ pub async fn totals_are_exact_after_reopening<F: Fixture>() {
 }
 
 /// A poll that was purged is not told of any more.
-pub async fn a_purged_poll_has_no_tally<F: Fixture>() {
+pub async fn a_purged_poll_has_no_tally<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
-    shard.found(&at_of("other", 1)).await.unwrap();
+    shard.adopt(&at_of("other", 1)).await.unwrap();
     shard
         .create_poll(&at_of("other", 1), poll(2))
         .await
         .unwrap();
-    let m = order("m", 1);
+    let m = token("m", 1);
     shard.seal(&at(2), &m).await.unwrap();
     shard.retire(&at(2), &m).await.unwrap();
     shard.purge(&at(2), &m, 9).await.unwrap();
@@ -154,12 +154,12 @@ pub async fn a_purged_poll_has_no_tally<F: Fixture>() {
 
 /// Usage counts slices that are owned, polls that are held, and voters of
 /// open polls.
-pub async fn usage_counts_what_is_there<F: Fixture>() {
+pub async fn usage_counts_what_is_there<F: ShardFixture>() {
     let (fixture, shard) = start::<F>().await;
     let usage = shard.usage().await;
     assert_eq!((usage.trouble, usage.slices, usage.polls), (None, 0, 0));
-    shard.found(&at(1)).await.unwrap();
-    shard.found(&at_of("other", 1)).await.unwrap();
+    shard.adopt(&at(1)).await.unwrap();
+    shard.adopt(&at_of("other", 1)).await.unwrap();
     shard.create_poll(&at(1), poll(1)).await.unwrap();
     shard.create_poll(&at(1), poll(2)).await.unwrap();
     for name in ["v", "w"] {
@@ -167,7 +167,7 @@ pub async fn usage_counts_what_is_there<F: Fixture>() {
         cast(&shard, ballot(&poll(1), name, 0, 2)).await;
     }
     let key = SliceKey::from_bytes([9; 32]);
-    let m = order("m", 1);
+    let m = token("m", 1);
     shard
         .prepare(&at_of("coming", 2), &m, key, HashRange::WHOLE)
         .await

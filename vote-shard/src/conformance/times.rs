@@ -1,13 +1,13 @@
 //! P16: when votes are taken, and that time never runs backwards.
 
 use ballast_domain::bounds::ARRIVAL_ALLOWANCE_MS;
-use ballast_domain::poll::{Ballot, Poll, Refusal};
+use ballast_domain::poll::{Ballot, BallotRefusal, Poll};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, Timestamp};
 
-use super::picture::picture;
-use super::words::*;
-use super::{Fixture, Shard, reopen};
+use super::builders::*;
+use super::snapshot::snapshot;
+use super::{ShardFixture, SharedShard, reopen};
 
 fn arriving(at: i64, ballot: Ballot) -> Ballot {
     Ballot {
@@ -17,7 +17,7 @@ fn arriving(at: i64, ballot: Ballot) -> Ballot {
 }
 
 /// Waits until the shard has closed a poll by itself; says when it closed.
-async fn closed_by_itself(shard: &Shard, slice: &SliceId, poll: PollId) -> Timestamp {
+async fn closed_by_itself(shard: &SharedShard, slice: &SliceId, poll: PollId) -> Timestamp {
     let waiting = async {
         let mut seen = 0;
         loop {
@@ -37,12 +37,12 @@ async fn closed_by_itself(shard: &Shard, slice: &SliceId, poll: PollId) -> Times
 }
 
 /// P16: a poll takes votes from its opening time on.
-pub async fn a_scheduled_poll_opens_in_time<F: Fixture>() {
+pub async fn a_scheduled_poll_opens_in_time<F: ShardFixture>() {
     let mut scheduled = poll(1);
     scheduled.spec.opening_time = Some(time(60_000));
     let (fixture, shard) = owner::<F>(&[scheduled]).await;
     let opens = time(60_000);
-    let refused_now = refused(Refusal::NotOpen { opens });
+    let refused_now = refused(BallotRefusal::NotOpen { opens });
     assert_eq!(cast(&shard, ballot(&poll(1), "v", 0, 1)).await, refused_now);
     fixture.clock().advance(60_000);
     let early = arriving(59_999, ballot(&poll(1), "v", 0, 2));
@@ -53,7 +53,7 @@ pub async fn a_scheduled_poll_opens_in_time<F: Fixture>() {
 
 /// P16: a vote is judged by when it arrived, within the allowance, and never
 /// by a time to come.
-pub async fn a_vote_is_judged_by_its_arrival_within_the_allowance<F: Fixture>() {
+pub async fn a_vote_is_judged_by_its_arrival_within_the_allowance<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let vote = |name: &str| ballot(&poll(1), name, 0, 1);
     fixture.clock().advance(HOUR - 1);
@@ -65,7 +65,10 @@ pub async fn a_vote_is_judged_by_its_arrival_within_the_allowance<F: Fixture>() 
     assert_eq!(row.unwrap().unwrap().voted_at, time(HOUR - 1));
     fixture.clock().advance(1);
     let late = arriving(HOUR, vote("late"));
-    assert_eq!(cast(&shard, late.clone()).await, refused(Refusal::Closed));
+    assert_eq!(
+        cast(&shard, late.clone()).await,
+        refused(BallotRefusal::Closed)
+    );
     let in_time = arriving(HOUR - 1, vote("in time"));
     assert_eq!(cast(&shard, in_time).await, counted(1));
     fixture.clock().advance(ARRIVAL_ALLOWANCE_MS - 1);
@@ -77,7 +80,7 @@ pub async fn a_vote_is_judged_by_its_arrival_within_the_allowance<F: Fixture>() 
     fixture.clock().advance(1);
     for arrived in [0, HOUR - 1] {
         let over = arriving(arrived, vote("over"));
-        assert_eq!(cast(&shard, over).await, refused(Refusal::Closed));
+        assert_eq!(cast(&shard, over).await, refused(BallotRefusal::Closed));
     }
     let tally = shard.tally(&slice(), poll(1).poll_id).await.unwrap();
     assert_eq!(tally.counts, [3, 0, 0]);
@@ -85,7 +88,7 @@ pub async fn a_vote_is_judged_by_its_arrival_within_the_allowance<F: Fixture>() 
 
 /// P16: the duplicate check comes before the clock: whoever was counted is
 /// told so, however late they ask.
-pub async fn a_repetition_is_answered_however_late<F: Fixture>() {
+pub async fn a_repetition_is_answered_however_late<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let first = ballot(&poll(1), "v", 0, 1);
     assert_eq!(cast(&shard, first.clone()).await, counted(1));
@@ -94,7 +97,7 @@ pub async fn a_repetition_is_answered_however_late<F: Fixture>() {
         assert_eq!(cast(&shard, first.clone()).await, counted(1));
         assert_eq!(cast(&shard, ballot(&poll(1), "v", 0, 2)).await, already(1));
         let other = cast(&shard, ballot(&poll(1), "v", 1, 3)).await;
-        assert_eq!(other, refused(Refusal::Closed));
+        assert_eq!(other, refused(BallotRefusal::Closed));
     }
     closed_by_itself(&shard, &slice(), poll(1).poll_id).await;
     assert_eq!(cast(&shard, first).await, counted(1));
@@ -103,7 +106,7 @@ pub async fn a_repetition_is_answered_however_late<F: Fixture>() {
 
 /// P16: when its time and the allowance are over, the owner writes that the
 /// poll closed, as of its expiration time, and that stays.
-pub async fn an_expired_poll_is_closed_by_its_owner<F: Fixture>() {
+pub async fn an_expired_poll_is_closed_by_its_owner<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
     let mut longer = poll(3);
     longer.spec.expiration_time = time(2 * HOUR);
@@ -119,13 +122,13 @@ pub async fn an_expired_poll_is_closed_by_its_owner<F: Fixture>() {
     let after = shard.digests(&slice()).await.unwrap();
     assert_ne!(after[..2], before[..2]);
     assert_eq!(after[2..], before[2..]);
-    let seen = picture(&shard, &slice(), &[]).await;
+    let seen = snapshot(&shard, &slice(), &[]).await;
     let shard = reopen(&fixture, shard).await;
-    assert_eq!(picture(&shard, &slice(), &[]).await, seen);
+    assert_eq!(snapshot(&shard, &slice(), &[]).await, seen);
 }
 
 /// P16: one that expired is closed after a restart, too.
-pub async fn a_poll_that_expired_meanwhile_is_closed_after_reopening<F: Fixture>() {
+pub async fn a_poll_that_expired_meanwhile_is_closed_after_reopening<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     fixture.close(shard).await;
     fixture.clock().advance(2 * HOUR);
@@ -135,7 +138,7 @@ pub async fn a_poll_that_expired_meanwhile_is_closed_after_reopening<F: Fixture>
 }
 
 /// P16: closed by hand after its time, a poll closed when its time was over.
-pub async fn a_poll_does_not_close_after_its_expiration<F: Fixture>() {
+pub async fn a_poll_does_not_close_after_its_expiration<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     fixture.clock().advance(HOUR + 1);
     let closed = shard.close_poll(&at(1), poll(1).poll_id).await.unwrap();
@@ -143,30 +146,30 @@ pub async fn a_poll_does_not_close_after_its_expiration<F: Fixture>() {
 }
 
 /// P16: nothing is accepted after the closing, even if it arrived before.
-pub async fn nothing_is_accepted_after_the_closing<F: Fixture>() {
+pub async fn nothing_is_accepted_after_the_closing<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     fixture.clock().advance(5_000);
     shard.close_poll(&at(1), poll(1).poll_id).await.unwrap();
     let before = shard.digests(&slice()).await.unwrap();
     for arrived in [0, 4_999, 5_000, 6_000] {
         let late = arriving(arrived, ballot(&poll(1), "v", 0, 1));
-        assert_eq!(cast(&shard, late).await, refused(Refusal::Closed));
+        assert_eq!(cast(&shard, late).await, refused(BallotRefusal::Closed));
     }
     let shard = reopen(&fixture, shard).await;
     let late = arriving(0, ballot(&poll(1), "v", 0, 1));
-    assert_eq!(cast(&shard, late).await, refused(Refusal::Closed));
+    assert_eq!(cast(&shard, late).await, refused(BallotRefusal::Closed));
     assert_eq!(shard.digests(&slice()).await.unwrap(), before);
 }
 
 /// P16: time never runs backwards, though the clock does, also across a
 /// restart: what was written at a time is not followed by an earlier one.
-pub async fn time_never_runs_backwards<F: Fixture>() {
+pub async fn time_never_runs_backwards<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
     fixture.clock().advance(30 * 60_000);
     let late = |request| arriving(HOUR, ballot(&poll, "v", request as u16 % 3, request));
     cast(&shard, late(1)).await;
-    let voted_at = |shard: Shard| async move {
+    let voted_at = |shard: SharedShard| async move {
         let row = shard
             .voter(&slice(), changeable(1).poll_id, &voter("v"))
             .await;
@@ -181,7 +184,7 @@ pub async fn time_never_runs_backwards<F: Fixture>() {
     assert_eq!(cast(&shard, late(3)).await, counted(3));
     assert_eq!(voted_at(shard.clone()).await, noon);
     let made = shard
-        .create_poll(&at(1), super::words::poll(2))
+        .create_poll(&at(1), super::builders::poll(2))
         .await
         .unwrap();
     assert_eq!(made.created_at, noon);
@@ -191,19 +194,19 @@ pub async fn time_never_runs_backwards<F: Fixture>() {
 
 /// P16, P6: a sealed slice is final: no poll of it closes by itself, while
 /// polls beside it do. Its new owner closes them.
-pub async fn a_sealed_slice_is_not_closed_by_time<F: Fixture>() {
+pub async fn a_sealed_slice_is_not_closed_by_time<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    shard.found(&at_of("other", 1)).await.unwrap();
+    shard.adopt(&at_of("other", 1)).await.unwrap();
     shard
         .create_poll(&at_of("other", 1), poll(2))
         .await
         .unwrap();
-    let m = order("m", 1);
+    let m = token("m", 1);
     shard.seal(&at(2), &m).await.unwrap();
-    let before = picture(&shard, &slice(), &[]).await;
+    let before = snapshot(&shard, &slice(), &[]).await;
     fixture.clock().advance(HOUR + ARRIVAL_ALLOWANCE_MS + 1_000);
     closed_by_itself(&shard, &slice_of("other"), poll(2).poll_id).await;
-    assert_eq!(picture(&shard, &slice(), &[]).await, before);
+    assert_eq!(snapshot(&shard, &slice(), &[]).await, before);
     shard.unseal(&at(3), &m).await.unwrap();
     fixture.clock().advance(1_000);
     let closed_at = closed_by_itself(&shard, &slice(), poll(1).poll_id).await;
@@ -211,7 +214,7 @@ pub async fn a_sealed_slice_is_not_closed_by_time<F: Fixture>() {
 }
 
 /// P16: a poll without any time left is as closed as any, to everybody.
-pub async fn an_expired_poll_takes_no_first_votes<F: Fixture>() {
+pub async fn an_expired_poll_takes_no_first_votes<F: ShardFixture>() {
     let short = Poll {
         spec: ballast_domain::poll::PollSpec {
             expiration_time: time(10),
@@ -222,5 +225,5 @@ pub async fn an_expired_poll_takes_no_first_votes<F: Fixture>() {
     let (fixture, shard) = owner::<F>(&[short]).await;
     fixture.clock().advance(10);
     let late = arriving(10, ballot(&poll(1), "v", 0, 1));
-    assert_eq!(cast(&shard, late).await, refused(Refusal::Closed));
+    assert_eq!(cast(&shard, late).await, refused(BallotRefusal::Closed));
 }

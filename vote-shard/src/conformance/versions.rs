@@ -4,21 +4,21 @@
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::Epoch;
 
-use super::picture::{digest_of, picture, poll_row, read_out};
-use super::words::*;
-use super::{Fixture, Shard, crash, start};
-use crate::shard::{Change, SliceKey, Version, VoterName, VoterRow};
+use super::builders::*;
+use super::snapshot::{digest_of, poll_row, read_out, snapshot};
+use super::{ShardFixture, SharedShard, crash, start};
+use crate::shard::{ExportedRow, RowVersion, SliceKey, VoterName, VoterRow};
 
 const KEY: SliceKey = SliceKey::from_bytes([9; 32]);
 
-fn version(epoch: u64, revision: u32) -> Version {
-    Version {
+fn version(epoch: u64, revision: u32) -> RowVersion {
+    RowVersion {
         epoch: Epoch(epoch),
         revision,
     }
 }
 
-fn row(name: &str, items: &[u16], version: Version) -> VoterRow {
+fn row(name: &str, items: &[u16], version: RowVersion) -> VoterRow {
     VoterRow {
         poll: poll(1).poll_id,
         voter: VoterName::Named(voter(name)),
@@ -33,34 +33,34 @@ fn row(name: &str, items: &[u16], version: Version) -> VoterRow {
 }
 
 /// A slice that is being imported at epoch 5.
-async fn importing<F: Fixture>(key: SliceKey) -> (F, Shard) {
+async fn importing<F: ShardFixture>(key: SliceKey) -> (F, SharedShard) {
     let (fixture, shard) = start::<F>().await;
     shard
-        .prepare(&at(5), &order("m", 1), key, HashRange::WHOLE)
+        .prepare(&at(5), &token("m", 1), key, HashRange::WHOLE)
         .await
         .unwrap();
     (fixture, shard)
 }
 
-async fn import(shard: &Shard, changes: &[Change]) {
+async fn import(shard: &SharedShard, changes: &[ExportedRow]) {
     shard
-        .import(&slice(), &order("m", 1), changes)
+        .import(&slice(), &token("m", 1), changes)
         .await
         .unwrap();
 }
 
-async fn row_of(shard: &Shard, name: &str) -> VoterRow {
+async fn row_of(shard: &SharedShard, name: &str) -> VoterRow {
     let row = shard.voter(&slice(), poll(1).poll_id, &voter(name)).await;
     row.unwrap().unwrap()
 }
 
 /// P9: a voter's row is taken only when its version is higher: the epoch
 /// first, then the revision.
-pub async fn a_row_is_taken_only_when_its_version_is_higher<F: Fixture>() {
+pub async fn a_row_is_taken_only_when_its_version_is_higher<F: ShardFixture>() {
     let (_fixture, shard) = importing::<F>(KEY).await;
     import(
         &shard,
-        &[Change::Poll(poll_row(changeable(1), version(1, 1)))],
+        &[ExportedRow::Poll(poll_row(changeable(1), version(1, 1)))],
     )
     .await;
     let steps = [
@@ -75,7 +75,7 @@ pub async fn a_row_is_taken_only_when_its_version_is_higher<F: Fixture>() {
     let mut kept = None;
     for (version, items, taken) in steps {
         let sent = row("v", &items, version);
-        import(&shard, &[Change::Voter(sent.clone())]).await;
+        import(&shard, &[ExportedRow::Voter(sent.clone())]).await;
         if taken {
             kept = Some(sent);
         }
@@ -87,20 +87,24 @@ pub async fn a_row_is_taken_only_when_its_version_is_higher<F: Fixture>() {
 
 /// P9: a poll's row likewise; what is older reopens nothing and takes no
 /// lanes away.
-pub async fn a_poll_is_taken_only_when_its_version_is_higher<F: Fixture>() {
+pub async fn a_poll_is_taken_only_when_its_version_is_higher<F: ShardFixture>() {
     let (_fixture, shard) = importing::<F>(KEY).await;
     let mut closed = poll(1);
     closed.closed_at = Some(time(10));
     closed.spec.options.lanes = 20;
-    import(&shard, &[Change::Poll(poll_row(poll(1), version(2, 1)))]).await;
     import(
         &shard,
-        &[Change::Poll(poll_row(closed.clone(), version(2, 2)))],
+        &[ExportedRow::Poll(poll_row(poll(1), version(2, 1)))],
+    )
+    .await;
+    import(
+        &shard,
+        &[ExportedRow::Poll(poll_row(closed.clone(), version(2, 2)))],
     )
     .await;
     let after = shard.digests(&slice()).await.unwrap();
     for stale in [version(2, 2), version(2, 1), version(1, 9)] {
-        import(&shard, &[Change::Poll(poll_row(poll(1), stale))]).await;
+        import(&shard, &[ExportedRow::Poll(poll_row(poll(1), stale))]).await;
         let kept = shard.poll(&slice(), poll(1).poll_id).await.unwrap();
         assert_eq!(kept, closed, "{stale:?}");
         assert_eq!(shard.digests(&slice()).await.unwrap(), after, "{stale:?}");
@@ -110,7 +114,7 @@ pub async fn a_poll_is_taken_only_when_its_version_is_higher<F: Fixture>() {
 }
 
 /// A source with something of everything in it.
-async fn source<F: Fixture>() -> (F, Shard, Vec<Change>) {
+async fn source<F: ShardFixture>() -> (F, SharedShard, Vec<ExportedRow>) {
     let polls = [changeable(1), choices(2, 2, true), poll(3)];
     let (fixture, shard) = owner::<F>(&polls).await;
     for (number, name) in VOTERS.iter().enumerate() {
@@ -136,7 +140,7 @@ async fn source<F: Fixture>() -> (F, Shard, Vec<Change>) {
         .widen_lanes(&at(1), polls[1].poll_id, 32)
         .await
         .unwrap();
-    shard.seal(&at(5), &order("m", 1)).await.unwrap();
+    shard.seal(&at(5), &token("m", 1)).await.unwrap();
     let rows = read_out(&shard, &slice(), &VOTERS).await;
     (fixture, shard, rows)
 }
@@ -145,8 +149,8 @@ const VOTERS: [&str; 7] = ["v0", "v1", "v2", "v3", "v4", "v5", "v6"];
 
 /// What must be equal on both sides of a move. Lanes may fall differently;
 /// their sums are in the tallies.
-async fn contents(shard: &Shard) -> super::picture::Picture {
-    let mut seen = picture(shard, &slice(), &VOTERS).await;
+async fn contents(shard: &SharedShard) -> super::snapshot::SliceSnapshot {
+    let mut seen = snapshot(shard, &slice(), &VOTERS).await;
     seen.fence = None;
     seen.lanes.clear();
     seen
@@ -154,7 +158,7 @@ async fn contents(shard: &Shard) -> super::picture::Picture {
 
 /// P9: what was read out and imported is equal: polls, rows, counts, digests;
 /// and importing it again changes nothing, also after a crash.
-pub async fn a_copy_equals_its_source_and_importing_twice_changes_nothing<F: Fixture>() {
+pub async fn a_copy_equals_its_source_and_importing_twice_changes_nothing<F: ShardFixture>() {
     let (_one, source, rows) = source::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     let (fixture, target) = importing::<F>(key).await;
@@ -171,21 +175,21 @@ pub async fn a_copy_equals_its_source_and_importing_twice_changes_nothing<F: Fix
 
 /// P9: the order of pages does not matter, nor do older versions that come
 /// late, as when an export is begun again.
-pub async fn the_order_of_imports_does_not_matter<F: Fixture>() {
+pub async fn the_order_of_imports_does_not_matter<F: ShardFixture>() {
     let (_one, source, rows) = source::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     let (_two, target) = importing::<F>(key).await;
-    let (polls, voters): (Vec<Change>, Vec<Change>) = rows
+    let (polls, voters): (Vec<ExportedRow>, Vec<ExportedRow>) = rows
         .into_iter()
-        .partition(|change| matches!(change, Change::Poll(_)));
+        .partition(|change| matches!(change, ExportedRow::Poll(_)));
     import(&target, &polls).await;
     for change in voters.iter().rev() {
         import(&target, std::slice::from_ref(change)).await;
-        if let Change::Voter(row) = change {
+        if let ExportedRow::Voter(row) = change {
             let mut older = row.clone();
             older.version.revision -= 1;
             older.items = vec![0];
-            import(&target, &[Change::Voter(older)]).await;
+            import(&target, &[ExportedRow::Voter(older)]).await;
         }
     }
     assert_eq!(contents(&target).await, contents(&source).await);
@@ -193,12 +197,12 @@ pub async fn the_order_of_imports_does_not_matter<F: Fixture>() {
 
 /// P9: the new owner goes on from the versions it got: higher epoch, next
 /// revision.
-pub async fn versions_go_on_after_a_move<F: Fixture>() {
+pub async fn versions_go_on_after_a_move<F: ShardFixture>() {
     let (_one, source, rows) = source::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     let (_two, target) = importing::<F>(key).await;
     import(&target, &rows).await;
-    target.activate(&at(5), &order("m", 1)).await.unwrap();
+    target.activate(&at(5), &token("m", 1)).await.unwrap();
     let before = row_of(&target, "v0").await;
     assert_eq!(before.version, version(1, 2));
     let change = ballot(&changeable(1), "v0", 2, 900);
@@ -210,7 +214,7 @@ pub async fn versions_go_on_after_a_move<F: Fixture>() {
     let closed = target.close_poll(&at(5), poll(1).poll_id).await.unwrap();
     let mut voters = VOTERS.to_vec();
     voters.push("new");
-    let mine = super::picture::rows(&target, &slice(), poll(1).poll_id, &voters).await;
+    let mine = super::snapshot::rows(&target, &slice(), poll(1).poll_id, &voters).await;
     let expected = digest_of(&key, &poll_row(closed, version(5, 2)), &mine);
     let digests = target.digests(&slice()).await.unwrap();
     assert_eq!(digests[0], (poll(1).poll_id, expected));
@@ -218,12 +222,16 @@ pub async fn versions_go_on_after_a_move<F: Fixture>() {
 
 /// P9: a row whose poll is unknown is not taken, and can be sent again when
 /// the poll is there.
-pub async fn a_row_waits_for_its_poll<F: Fixture>() {
+pub async fn a_row_waits_for_its_poll<F: ShardFixture>() {
     let (_fixture, shard) = importing::<F>(KEY).await;
-    let sent = [Change::Voter(row("v", &[1], version(1, 1)))];
-    let early = shard.import(&slice(), &order("m", 1), &sent).await;
+    let sent = [ExportedRow::Voter(row("v", &[1], version(1, 1)))];
+    let early = shard.import(&slice(), &token("m", 1), &sent).await;
     assert!(early.is_err());
-    import(&shard, &[Change::Poll(poll_row(poll(1), version(1, 1)))]).await;
+    import(
+        &shard,
+        &[ExportedRow::Poll(poll_row(poll(1), version(1, 1)))],
+    )
+    .await;
     let none = shard.voter(&slice(), poll(1).poll_id, &voter("v")).await;
     assert_eq!(none.unwrap(), None);
     import(&shard, &sent).await;
@@ -231,13 +239,13 @@ pub async fn a_row_waits_for_its_poll<F: Fixture>() {
 }
 
 /// P9: votes that were taken over as sums are in the counts, once.
-pub async fn carried_votes_are_counted_once<F: Fixture>() {
+pub async fn carried_votes_are_counted_once<F: ShardFixture>() {
     let (fixture, shard) = importing::<F>(KEY).await;
     let mut carried = poll_row(poll(1), version(1, 1));
     carried.carried = vec![1_503, 0, 7];
     let changes = [
-        Change::Poll(carried),
-        Change::Voter(row("v", &[1], version(1, 1))),
+        ExportedRow::Poll(carried),
+        ExportedRow::Voter(row("v", &[1], version(1, 1))),
     ];
     for _ in 0..2 {
         import(&shard, &changes).await;
@@ -252,20 +260,20 @@ pub async fn carried_votes_are_counted_once<F: Fixture>() {
 
 /// P9: a voter whose name was erased is known by the print, cannot vote
 /// twice, and weighs the same in the digest.
-pub async fn an_erased_voter_cannot_vote_twice<F: Fixture>() {
+pub async fn an_erased_voter_cannot_vote_twice<F: ShardFixture>() {
     let (_one, named) = importing::<F>(KEY).await;
     let (_two, erased) = importing::<F>(KEY).await;
-    let polls = Change::Poll(poll_row(poll(1), version(1, 1)));
+    let polls = ExportedRow::Poll(poll_row(poll(1), version(1, 1)));
     let with_name = row("v", &[1], version(1, 1));
     let without = VoterRow {
-        voter: VoterName::Erased(KEY.print("v")),
+        voter: VoterName::Erased(KEY.voter_print("v")),
         ..with_name.clone()
     };
-    import(&named, &[polls.clone(), Change::Voter(with_name)]).await;
-    import(&erased, &[polls, Change::Voter(without)]).await;
+    import(&named, &[polls.clone(), ExportedRow::Voter(with_name)]).await;
+    import(&erased, &[polls, ExportedRow::Voter(without)]).await;
     let digests = named.digests(&slice()).await.unwrap();
     assert_eq!(erased.digests(&slice()).await.unwrap(), digests);
-    erased.activate(&at(5), &order("m", 1)).await.unwrap();
+    erased.activate(&at(5), &token("m", 1)).await.unwrap();
     let again = ballot(&poll(1), "v", 1, 50);
     assert_eq!(cast_at(&erased, 5, again).await, already(1));
     let other = ballot(&poll(1), "v", 2, 51);

@@ -2,17 +2,17 @@
 
 use ballast_domain::ItemId;
 use ballast_domain::bounds::BALLOTS_MAX;
-use ballast_domain::poll::{Refusal, RequestId};
+use ballast_domain::poll::{BallotRefusal, RequestId};
 use ballast_domain::tenant::Epoch;
 
-use super::picture::picture;
-use super::words::*;
-use super::{Fixture, crash};
-use crate::shard::{Version, VoterName, VoterRow};
+use super::builders::*;
+use super::snapshot::snapshot;
+use super::{ShardFixture, crash};
+use crate::shard::{RowVersion, VoterName, VoterRow};
 
 /// A batch is judged in its order, each ballot for itself: polls mixed, some
 /// unknown, some items unknown.
-pub async fn a_batch_is_judged_ballot_by_ballot<F: Fixture>() {
+pub async fn a_batch_is_judged_ballot_by_ballot<F: ShardFixture>() {
     let (one, two, unknown) = (poll(1), changeable(2), poll(9));
     let (_fixture, shard) = owner::<F>(&[one.clone(), two.clone()]).await;
     let strange = ballast_domain::poll::Ballot {
@@ -38,18 +38,18 @@ pub async fn a_batch_is_judged_ballot_by_ballot<F: Fixture>() {
     let verdicts = shard.cast(&at(1), &batch).await.unwrap();
     let expected = [
         counted(1),
-        refused(Refusal::PollNotFound),
+        refused(BallotRefusal::PollNotFound),
         counted(1),
         has_voted(&one, &[0]),
-        refused(Refusal::ItemNotFound),
+        refused(BallotRefusal::ItemNotFound),
         counted(2),
-        refused(Refusal::ItemNotFound),
+        refused(BallotRefusal::ItemNotFound),
         already(1),
         counted(1),
         counted(3),
     ];
     assert_eq!(verdicts, expected);
-    let seen = picture(&shard, &slice(), &["v", "w", "x"]).await;
+    let seen = snapshot(&shard, &slice(), &["v", "w", "x"]).await;
     let counts: Vec<_> = seen
         .tallies
         .iter()
@@ -60,13 +60,13 @@ pub async fn a_batch_is_judged_ballot_by_ballot<F: Fixture>() {
 }
 
 /// A batch of nothing is answered with nothing.
-pub async fn an_empty_batch_has_no_verdicts<F: Fixture>() {
+pub async fn an_empty_batch_has_no_verdicts<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
     assert_eq!(shard.cast(&at(1), &[]).await.unwrap(), []);
 }
 
 /// The largest batch is judged as a whole and survives as a whole.
-pub async fn the_largest_batch_is_judged<F: Fixture>() {
+pub async fn the_largest_batch_is_judged<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let long = "x".repeat(120);
     let batch: Vec<_> = (0..BALLOTS_MAX)
@@ -81,7 +81,7 @@ pub async fn the_largest_batch_is_judged<F: Fixture>() {
 }
 
 /// Many clients at once: every voter is counted once.
-pub async fn many_clients_at_once_are_counted_once_each<F: Fixture>() {
+pub async fn many_clients_at_once_are_counted_once_each<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..16_u64 {
@@ -103,14 +103,14 @@ pub async fn many_clients_at_once_are_counted_once_each<F: Fixture>() {
 
 /// A row says what was chosen, how often it changed, by which requests, and
 /// when.
-pub async fn a_row_tells_its_story<F: Fixture>() {
+pub async fn a_row_tells_its_story<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
     let row = |items: &[u16], revision, requests: &[(u64, u32)], at| VoterRow {
         poll: poll.poll_id,
         voter: VoterName::Named(voter("Zoë / 1")),
         items: items.to_vec(),
-        version: Version {
+        version: RowVersion {
             epoch: Epoch(1),
             revision,
         },
@@ -120,7 +120,7 @@ pub async fn a_row_tells_its_story<F: Fixture>() {
             .collect(),
         voted_at: time(at),
     };
-    let read = |shard: super::Shard| async move {
+    let read = |shard: super::SharedShard| async move {
         let (here, name) = (slice(), voter("Zoë / 1"));
         let row = shard.voter(&here, changeable(1).poll_id, &name).await;
         row.unwrap()
@@ -142,19 +142,19 @@ pub async fn a_row_tells_its_story<F: Fixture>() {
 
 /// A shard that is full takes no new voters; those it knows are answered as
 /// ever, and may change their votes.
-pub async fn a_full_shard_takes_no_new_voters<F: Fixture>() {
+pub async fn a_full_shard_takes_no_new_voters<F: ShardFixture>() {
     let fixture = F::fresh().await;
     let Some(shard) = fixture.open_for(3).await else {
         return;
     };
-    shard.found(&at(1)).await.unwrap();
+    shard.adopt(&at(1)).await.unwrap();
     let poll = changeable(1);
     shard.create_poll(&at(1), poll.clone()).await.unwrap();
     let batch: Vec<_> = (0..5)
         .map(|n| ballot(&poll, &format!("v{n}"), 0, n))
         .collect();
     let verdicts = shard.cast(&at(1), &batch).await.unwrap();
-    let full = refused(Refusal::ShardFull);
+    let full = refused(BallotRefusal::ShardFull);
     let expected = [
         counted(1),
         counted(1),

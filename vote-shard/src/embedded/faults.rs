@@ -1,31 +1,30 @@
-//! Faults on purpose: what a test plants to see that it would be found.
+//! Planted faults: tests enable one to check that it would be detected.
 //!
-//! Without the feature `faults` nothing of it is built: every question here is
-//! answered with a constant "no". With it, the environment variable
-//! `BALLAST_FAULT` of a process names the one fault it has, and without that
-//! variable it has none.
+//! Without the feature `faults` none is compiled in: every query is a constant
+//! "false". With it, the environment variable `BALLAST_FAULT` selects the one
+//! fault of a process; unset means none.
 
-/// What can be wrong.
+/// The faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// Groups are acknowledged, and written a moment later.
     AcknowledgedFirst,
-    /// What is read back after a restart no longer says which requests made it.
+    /// Replay drops the requests that made each row.
     RequestsForgotten,
-    /// What is read back after a restart no longer says who voted.
+    /// Replay drops the voters.
     VotersForgotten,
-    /// A group counts as far as it can be read, although its checksum does not
-    /// fit.
+    /// A group is accepted as far as it can be read, despite a wrong checksum.
     TornAccepted,
-    /// Syncs fail in a directory while it holds a file of this name.
+    /// Syncs fail in a directory that contains a file of this name.
     SyncFails,
-    /// Counting a vote panics, when it is in the open group and not in memory.
+    /// Counting a vote panics after it is in the open group and before it is in
+    /// memory.
     CountingPanics,
-    /// A write is taken at any epoch, whatever the slice is to the shard.
+    /// A write is accepted at any epoch, whatever the slice's holding.
     FenceIgnored,
-    /// Orders of workers that were taken for dead are taken.
+    /// Stale fencing tokens are accepted.
     TokensIgnored,
-    /// A slice is removed whatever it is to the shard.
+    /// A slice is purged whatever its holding.
     PurgeUnchecked,
 }
 
@@ -33,12 +32,12 @@ pub(super) enum Fault {
 mod planted {
     use super::Fault;
 
-    /// No.
-    pub(in crate::embedded) const fn has(_: Fault) -> bool {
+    /// Always false.
+    pub(in crate::embedded) const fn is_planted(_: Fault) -> bool {
         false
     }
 
-    pub(in crate::embedded) fn linger() {}
+    pub(in crate::embedded) fn delay_write() {}
 
     pub(in crate::embedded) fn panic_if(_: Fault) {}
 }
@@ -51,8 +50,8 @@ mod planted {
 
     use super::Fault;
 
-    /// How long a group that was acknowledged too early is not written.
-    const LINGER: Duration = Duration::from_millis(30);
+    /// How long an early acknowledged group stays unwritten.
+    const WRITE_DELAY: Duration = Duration::from_millis(30);
 
     const NAMES: [(&str, Fault); 9] = [
         ("acknowledged-first", Fault::AcknowledgedFirst),
@@ -67,50 +66,50 @@ mod planted {
     ];
 
     /// Whether this process has the fault.
-    pub(in crate::embedded) fn has(fault: Fault) -> bool {
+    pub(in crate::embedded) fn is_planted(fault: Fault) -> bool {
         static PLANTED: OnceLock<Option<Fault>> = OnceLock::new();
         let planted = PLANTED.get_or_init(|| {
             let name = std::env::var("BALLAST_FAULT").ok()?;
             let found = NAMES.iter().find(|(known, _)| *known == name);
             if found.is_none() {
-                tracing::error!(name, "there is no such fault");
+                tracing::error!(name, "unknown fault");
             }
             found.map(|(_, fault)| *fault)
         });
-        *planted == Some(fault) || HERE.get() == Some(fault)
+        *planted == Some(fault) || ON_THIS_THREAD.get() == Some(fault)
     }
 
     thread_local! {
-        static HERE: Cell<Option<Fault>> = const { Cell::new(None) };
+        static ON_THIS_THREAD: Cell<Option<Fault>> = const { Cell::new(None) };
     }
 
-    /// Plants a fault on this thread alone: for tests that open a shard on it.
+    /// Plants a fault on this thread only, for tests that open a shard on it.
     #[cfg(test)]
     pub(in crate::embedded) fn plant(fault: Option<Fault>) {
-        HERE.set(fault);
+        ON_THIS_THREAD.set(fault);
     }
 
-    /// The same by its name, for simulations: a shard that is written step by
-    /// step does everything on the thread of whoever steps it.
+    /// Plants a fault on this thread by name, for simulations: a stepped shard
+    /// runs on the thread of its caller.
     #[cfg(feature = "faults")]
     pub fn plant_named(name: Option<&str>) {
         let named = |name| NAMES.iter().find(|(known, _)| *known == name);
-        HERE.set(name.and_then(named).map(|(_, fault)| *fault));
+        ON_THIS_THREAD.set(name.and_then(named).map(|(_, fault)| *fault));
     }
 
-    /// The moment in which what was acknowledged is nowhere.
+    /// The time in which an acknowledged group is not stored anywhere.
     #[allow(
         clippy::disallowed_methods,
-        reason = "the fault itself: the log's own thread waits"
+        reason = "the fault itself; blocks only the committer's thread"
     )]
-    pub(in crate::embedded) fn linger() {
-        std::thread::sleep(LINGER);
+    pub(in crate::embedded) fn delay_write() {
+        std::thread::sleep(WRITE_DELAY);
     }
 
-    /// The panic.
+    /// Panics if the fault is planted.
     #[allow(clippy::panic, reason = "the fault itself")]
     pub(in crate::embedded) fn panic_if(fault: Fault) {
-        if has(fault) {
+        if is_planted(fault) {
             panic!("a fault: {fault:?}");
         }
     }
@@ -120,4 +119,4 @@ mod planted {
 pub(super) use planted::plant;
 #[cfg(feature = "faults")]
 pub use planted::plant_named;
-pub(super) use planted::{has, linger, panic_if};
+pub(super) use planted::{delay_write, is_planted, panic_if};

@@ -4,37 +4,35 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
 
-/// A file that holds all rows of a closed poll. What it says here is enough to
-/// know the file again: nothing that reads otherwise is taken for it.
+/// A file that holds all rows of a closed poll. These fields identify its
+/// content: a file that differs from them is rejected as damaged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArchiveFile {
-    /// Where it is, within the archive of whichever shard holds the slice.
+    /// Path within the archive of the shard that holds the slice.
     pub path: String,
-    /// Which writing of the file it is: a later one has a higher number and
-    /// another path, and takes its place.
+    /// Generation: a rewritten file has a higher one and another path, and
+    /// replaces the older file.
     pub generation: u32,
-    /// Its rows: how many, and the sum of their hashes under the slice's key.
+    /// Number of rows, and the sum of their hashes under the slice's key.
     pub digest: Digest,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// The size of its tail: all that comes after the rows.
+    /// Size of the tail: everything after the rows.
     pub tail_bytes: u64,
-    /// BLAKE3 of the tail, in hexadecimal. The tail has the checksums of the
+    /// BLAKE3 of the tail, in hexadecimal. The tail holds the checksums of the
     /// rest.
     pub checksum: String,
 }
 
-/// A poll whose rows are in a file: the file, and how the counts stand for
-/// ever.
+/// An archived poll: its file, and its final counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Archived {
-    /// Where the rows are.
+pub struct ArchivedRows {
+    /// The file with the rows.
     pub file: ArchiveFile,
-    /// Voters whose row holds at least one item.
+    /// Voters with at least one chosen item.
     pub voting: u64,
-    /// For each item the votes in each lane, with those that were carried
-    /// over.
+    /// Votes per item and lane, including imported counts.
     pub lanes: Vec<Vec<u64>>,
 }

@@ -1,24 +1,24 @@
-//! Slices that become others, on the shard that holds them.
+//! Splitting and merging slices on the shard that holds them.
 
 use ballast_domain::TenantId;
-use ballast_domain::slicing::{HashRange, Piece};
+use ballast_domain::slicing::{ChildSlice, HashRange};
 use ballast_domain::tenant::{Epoch, SliceId};
 
-/// What a shard is told to cut.
+/// What to cut: the parents end, the children replace them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
-    /// Whose slices.
+pub struct RecutSpec {
+    /// The tenant.
     pub tenant_id: TenantId,
-    /// The epoch at which the parents are sealed, and the children begin.
+    /// The epoch at which the parents are sealed and the children start.
     pub epoch: Epoch,
-    /// The slices that end.
+    /// Slices that end.
     pub parents: Vec<u32>,
-    /// Those that take their place.
-    pub children: Vec<Piece>,
+    /// Slices that replace them.
+    pub children: Vec<ChildSlice>,
 }
 
-impl Cut {
-    /// A slice of the tenant.
+impl RecutSpec {
+    /// A slice of the tenant, by number.
     #[must_use]
     pub fn slice(&self, slice: u32) -> SliceId {
         SliceId {
@@ -27,10 +27,10 @@ impl Cut {
         }
     }
 
-    /// Whether these ranges, the parents', are exactly the children's.
+    /// Whether the children cover exactly the parents' ranges.
     #[must_use]
     pub fn fits(&self, parents: &[HashRange]) -> bool {
-        let children: Vec<HashRange> = self.children.iter().map(Piece::range).collect();
+        let children: Vec<HashRange> = self.children.iter().map(ChildSlice::range).collect();
         match (joined(parents), joined(&children)) {
             (Some(before), Some(after)) => before == after,
             _ => false,
@@ -38,7 +38,7 @@ impl Cut {
     }
 }
 
-/// The range that these make together, if they lie beside each other.
+/// Joins adjacent ranges; `None` if there is a gap or an overlap.
 fn joined(ranges: &[HashRange]) -> Option<HashRange> {
     let mut ranges = ranges.to_vec();
     ranges.sort_unstable();

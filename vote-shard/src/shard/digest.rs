@@ -1,9 +1,10 @@
-//! What proves that two copies are equal, and what stands for a voter.
+//! Digests that prove two copies equal, and the fingerprints of voters.
 //!
-//! A digest is the number of rows and the sum, modulo 2^256, of a keyed hash
-//! of each row. A sum does not depend on the order of rows, and a change
-//! subtracts the old row and adds the new one. The key is the slice's own and
-//! moves with it: nobody who chooses voter names can aim at a collision.
+//! A digest is the number of rows and the sum, modulo 2^256, of a keyed hash of
+//! each row. A sum does not depend on the order of the rows, and a change
+//! subtracts the old row and adds the new one. Each slice has its own secret
+//! key, which moves with it, so a client cannot choose voter names that
+//! collide.
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -13,22 +14,22 @@ use ballast_domain::PollId;
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
-use super::rows::{PollRow, Version};
+use super::rows::{PollRow, RowVersion};
 
-/// The secret of a slice: keys its fingerprints and digests.
+/// A slice's secret: the key of its fingerprints and digests.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceKey([u8; 32]);
 
-/// Stands for a voter within a slice: 128 bits of a keyed hash of the name.
+/// A voter's fingerprint within a slice: 128 bits of a keyed hash of the name.
 ///
-/// Two voters of a poll with the same print would be taken for one. Among a
-/// hundred million voters that has a chance of about 10^-23, and without the
-/// key nobody can look for such names.
+/// Two voters of a poll with the same fingerprint would count as one. Among a
+/// hundred million voters the probability is about 10^-23, and nobody can
+/// search for such names without the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct VoterPrint(pub [u64; 2]);
 
-/// Half of it is as good a hash as any; the second half, since what is sorted
-/// by prints is grouped by the first.
+/// Half of the fingerprint is a good hash. Uses the second half, because data
+/// sorted by fingerprint is grouped by the first.
 impl std::hash::Hash for VoterPrint {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         state.write_u64(self.0[1]);
@@ -38,27 +39,26 @@ impl std::hash::Hash for VoterPrint {
 /// The digest of a set of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Digest {
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// The sum of their hashes, lowest limb first.
+    /// Sum of their hashes, lowest limb first.
     pub sum: [u64; 4],
 }
 
-/// The digest of a whole slice: its polls, counted, and the sum over their own
-/// rows and their voters'.
+/// The digest of a slice: the number of its polls, and the sum over all rows.
 ///
-/// Every row's hash has the poll's id in it, so a sum over all of them proves as
-/// much as one for each poll: equal sums, equal sets of rows.
+/// Every row's hash includes the poll's id, so this sum proves as much as one
+/// digest per poll: equal sums mean equal sets of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SliceDigest {
-    /// How many polls.
+    /// Number of polls.
     pub polls: u64,
-    /// All rows: one for each poll, and the voters'.
+    /// All rows: one per poll, and the voters'.
     pub rows: Digest,
 }
 
 impl SliceDigest {
-    /// The digest of a slice with these polls.
+    /// Adds up the digests of a slice's polls.
     pub fn of<'a>(polls: impl IntoIterator<Item = &'a Digest>) -> Self {
         let mut all = Self::default();
         for poll in polls {
@@ -68,14 +68,14 @@ impl SliceDigest {
         all
     }
 
-    /// Rows of voters.
+    /// Number of voters' rows.
     pub fn votes(&self) -> u64 {
         self.rows.rows.saturating_sub(self.polls)
     }
 }
 
 impl SliceKey {
-    /// A fresh key.
+    /// A random key.
     pub fn random(entropy: &dyn Entropy) -> Self {
         let mut bytes = [0; 32];
         entropy.fill(&mut bytes);
@@ -92,10 +92,10 @@ impl SliceKey {
         &self.0
     }
 
-    /// What stands for a voter.
-    pub fn print(&self, voter: &str) -> VoterPrint {
-        // SipHash takes the key's first half; the digest takes all of it
-        // through BLAKE3, which does not give it away.
+    /// Computes a voter's fingerprint.
+    pub fn voter_print(&self, voter: &str) -> VoterPrint {
+        // SipHash uses the first half of the key. The digest uses the whole key
+        // through BLAKE3, which does not reveal it.
         let mut half = [0; 16];
         half.copy_from_slice(&self.0[..16]);
         let mut hasher = SipHasher24::new_with_key(&half);
@@ -104,8 +104,14 @@ impl SliceKey {
         VoterPrint([hash.h1, hash.h2])
     }
 
-    /// The hash of a voter's row.
-    pub fn row(&self, poll: PollId, voter: VoterPrint, items: &[u16], version: Version) -> Hash {
+    /// Hashes a voter's row.
+    pub fn hash_row(
+        &self,
+        poll: PollId,
+        voter: VoterPrint,
+        items: &[u16],
+        version: RowVersion,
+    ) -> RowHash {
         let mut bytes = [0; 64];
         bytes[..16].copy_from_slice(&poll.number().to_le_bytes());
         bytes[16..24].copy_from_slice(&voter.0[0].to_le_bytes());
@@ -113,43 +119,43 @@ impl SliceKey {
         bytes[32..40].copy_from_slice(&version.epoch.0.to_le_bytes());
         bytes[40..44].copy_from_slice(&version.revision.to_le_bytes());
         bytes[44..46].copy_from_slice(&(items.len() as u16).to_le_bytes());
-        // The usual row fits one block of the hash.
+        // A typical row fits into one block of the hash.
         if items.len() <= 9 {
             for (place, item) in items.iter().enumerate() {
                 bytes[46 + 2 * place..48 + 2 * place].copy_from_slice(&item.to_le_bytes());
             }
-            return Hash::of(blake3::keyed_hash(&self.0, &bytes));
+            return RowHash::of(blake3::keyed_hash(&self.0, &bytes));
         }
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(&bytes);
         for item in items {
             hasher.update(&item.to_le_bytes());
         }
-        Hash::of(hasher.finalize())
+        RowHash::of(hasher.finalize())
     }
 
-    /// The hash of a poll's own row. It is made of the row's JSON, so that it
-    /// covers whatever a poll will come to have.
-    pub fn poll(&self, row: &PollRow) -> Hash {
+    /// Hashes a poll's own row. It hashes the JSON, so that future fields are
+    /// covered.
+    pub fn hash_poll(&self, row: &PollRow) -> RowHash {
         let json = serde_json::to_vec(row).unwrap_or_default();
-        self.other("poll", &json)
+        self.hash_bytes("poll", &json)
     }
 
-    /// The hash of anything else, under a name that keeps kinds apart.
-    pub fn other(&self, kind: &str, bytes: &[u8]) -> Hash {
+    /// Hashes other data; `kind` separates the kinds.
+    pub fn hash_bytes(&self, kind: &str, bytes: &[u8]) -> RowHash {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(kind.as_bytes());
         hasher.update(&[0]);
         hasher.update(bytes);
-        Hash::of(hasher.finalize())
+        RowHash::of(hasher.finalize())
     }
 }
 
-/// One row's share in a digest.
+/// The hash of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hash([u64; 4]);
+pub struct RowHash([u64; 4]);
 
-impl Hash {
+impl RowHash {
     fn of(hash: blake3::Hash) -> Self {
         let mut limbs = [0; 4];
         for (limb, bytes) in limbs.iter_mut().zip(hash.as_bytes().chunks_exact(8)) {
@@ -163,7 +169,7 @@ impl Hash {
 
 impl Digest {
     /// Adds a row.
-    pub fn add(&mut self, row: Hash) {
+    pub fn add(&mut self, row: RowHash) {
         self.add_limbs(row.0);
         self.rows = self.rows.wrapping_add(1);
     }
@@ -183,8 +189,8 @@ impl Digest {
         }
     }
 
-    /// Takes all rows of another digest away.
-    pub fn take(&mut self, other: &Self) {
+    /// Removes all rows of another digest.
+    pub fn subtract_all(&mut self, other: &Self) {
         self.subtract_limbs(other.sum);
         self.rows = self.rows.wrapping_sub(other.rows);
     }
@@ -195,8 +201,8 @@ impl Digest {
         format!("{d:016x}{c:016x}{b:016x}{a:016x}")
     }
 
-    /// Takes a row away.
-    pub fn subtract(&mut self, row: Hash) {
+    /// Removes a row.
+    pub fn subtract(&mut self, row: RowHash) {
         self.subtract_limbs(row.0);
         self.rows = self.rows.wrapping_sub(1);
     }
@@ -217,7 +223,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A key is a secret.
+/// Never prints the secret.
 impl fmt::Debug for SliceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SliceKey(…)")
@@ -238,19 +244,24 @@ mod tests {
 
     const KEY: SliceKey = SliceKey([7; 32]);
 
-    fn row(voter: &str, items: &[u16], revision: u32) -> Hash {
-        let version = Version {
+    fn row(voter: &str, items: &[u16], revision: u32) -> RowHash {
+        let version = RowVersion {
             epoch: Epoch(1),
             revision,
         };
-        KEY.row(PollId::from_number(5), KEY.print(voter), items, version)
+        KEY.hash_row(
+            PollId::from_number(5),
+            KEY.voter_print(voter),
+            items,
+            version,
+        )
     }
 
     #[test]
     fn the_hashes_are_pinned() {
-        // They are compared between shards of different versions.
+        // Shards of different versions compare these hashes.
         assert_eq!(
-            format!("{:?}", KEY.print("user-1")),
+            format!("{:?}", KEY.voter_print("user-1")),
             "e9e1da45af17a2c3de963f1669d84c48"
         );
         let mut digest = Digest::default();
@@ -277,7 +288,7 @@ mod tests {
             prop_assert_eq!(forward, backward);
             let mut twice = forward;
             twice.merge(&backward);
-            twice.take(&forward);
+            twice.subtract_all(&forward);
             prop_assert_eq!(twice, backward);
             hashes.iter().for_each(|hash| forward.subtract(*hash));
             prop_assert_eq!(forward, Digest::default());
@@ -286,12 +297,18 @@ mod tests {
 
     #[test]
     fn a_row_of_one_poll_is_none_of_another() {
-        let version = Version {
+        let version = RowVersion {
             epoch: Epoch(1),
             revision: 1,
         };
-        let vote =
-            |poll, voter: &str| KEY.row(PollId::from_number(poll), KEY.print(voter), &[1], version);
+        let vote = |poll, voter: &str| {
+            KEY.hash_row(
+                PollId::from_number(poll),
+                KEY.voter_print(voter),
+                &[1],
+                version,
+            )
+        };
         let slice = |votes: [(u128, &str); 2]| {
             let mut polls = [Digest::default(); 2];
             for (poll, voter) in votes {
@@ -301,7 +318,7 @@ mod tests {
         };
         let one = slice([(0, "a"), (1, "b")]);
         assert_eq!((one.polls, one.rows.rows, one.votes()), (2, 2, 0));
-        // As many rows, the same voters, the other way round.
+        // The same number of rows and the same voters, exchanged.
         assert_ne!(slice([(0, "b"), (1, "a")]), one);
         assert_eq!(slice([(1, "b"), (0, "a")]), one);
     }

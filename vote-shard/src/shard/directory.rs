@@ -1,4 +1,4 @@
-//! Where routers and movers find the shards.
+//! How routers and migration workers find shards.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use ballast_domain::ShardId;
 
 use super::{ShardResult, VoteShard};
 
-/// The shards that can be reached from here.
-pub trait Shards: Send + Sync + 'static {
-    /// A shard by its id. [`super::ShardError::Unavailable`] while it starts
-    /// or recovers, or when it cannot be reached from here.
+/// The shards that this process can reach.
+pub trait ShardDirectory: Send + Sync + 'static {
+    /// Returns a shard. [`super::ShardError::Unavailable`] while it starts or
+    /// recovers, or if this process cannot reach it.
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>>;
 
-    /// Whether a shard that cannot be had is about to be, as far as anybody
-    /// knows: it would be wrong to take it for lost.
+    /// Whether an unavailable shard is starting, so that it must not be treated
+    /// as lost.
     fn is_starting(&self, _: &ShardId) -> bool {
         false
     }

@@ -1,58 +1,59 @@
-//! Why a shard does not do what it was asked.
+//! Why a shard operation failed.
 
-use ballast_domain::poll::Refusal;
+use ballast_domain::poll::BallotRefusal;
 use ballast_domain::tenant::Epoch;
 use ballast_domain::{Error, ErrorCode};
 
-use super::fence::Unfit;
+use super::fence::SliceStateError;
 
-/// Why a shard does not do what it was asked.
+/// Why a shard operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
-    /// The write carries another epoch than the shard owns the slice at, or
-    /// the shard does not own it.
+    /// The write's epoch differs from the epoch at which the shard owns the
+    /// slice, or the shard does not own it.
     #[error(transparent)]
-    Fenced(#[from] Fenced),
-    /// The request contradicts the poll.
-    #[error("the request is refused")]
-    Refused(Refusal),
-    /// The slice is not in a state that allows it.
+    Fenced(#[from] FenceError),
+    /// The poll's rules refuse the request.
+    #[error("the poll refuses the request")]
+    Refused(BallotRefusal),
+    /// The slice's state does not allow the operation.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
-    /// The changes after the cursor are no longer kept: begin again.
-    #[error("the changes after that position are no longer kept")]
+    SliceState(#[from] SliceStateError),
+    /// The log no longer holds the changes after the cursor: start over.
+    #[error("the changes after this cursor are no longer available")]
     CursorTooOld,
-    /// What is stored is not what was written. It does not pass by itself.
+    /// Stored data is damaged. A retry does not help.
     #[error("{what}")]
     Damaged {
-        /// What is, and where.
+        /// What is damaged, and where.
         what: String,
     },
-    /// Not now: starting, recovering from a failed write, out of room.
+    /// The shard is starting, recovering from a failed write, or full. Retry.
     #[error("{why}")]
     Unavailable {
-        /// Why, for people.
+        /// The reason, as text.
         why: String,
     },
 }
 
 /// The fence refused a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Fenced {
-    /// Another shard owns the slice, or nobody told this one yet.
+pub enum FenceError {
+    /// The shard does not own the slice, or does not know yet that it does.
     #[error("the shard does not own the slice")]
-    Moved {
-        /// The epoch this shard knows, if it ever held the slice.
+    NotOwner {
+        /// The epoch that this shard knows, if it ever held the slice.
         epoch: Option<Epoch>,
     },
-    /// The slice is about to move: wait and ask the registry again.
+    /// A migration or recut has sealed the slice: wait and read the route
+    /// again.
     #[error("the slice is sealed at epoch {}", epoch.0)]
     Sealed {
-        /// At which epoch.
+        /// The epoch.
         epoch: Epoch,
     },
-    /// The sender knows a newer epoch than the shard does: wait.
-    #[error("the shard is at epoch {}, behind the sender", epoch.0)]
+    /// The sender knows a newer epoch than the shard: wait.
+    #[error("the shard is at epoch {}, behind the request", epoch.0)]
     Behind {
         /// The shard's epoch.
         epoch: Epoch,
@@ -60,25 +61,25 @@ pub enum Fenced {
 }
 
 impl ShardError {
-    /// Whether a poll's rows are in a file, so that the shard cannot tell.
+    /// Whether the poll is archived, so that the shard cannot answer.
     pub fn is_archived(&self) -> bool {
-        matches!(self, Self::Refused(Refusal::Archived))
+        matches!(self, Self::Refused(BallotRefusal::Archived))
     }
 
-    /// Not now, because of this.
+    /// An [`ShardError::Unavailable`] for this reason.
     pub fn unavailable(why: impl Into<String>) -> Self {
         Self::Unavailable { why: why.into() }
     }
 }
 
-impl From<Refusal> for ShardError {
-    fn from(refusal: Refusal) -> Self {
+impl From<BallotRefusal> for ShardError {
+    fn from(refusal: BallotRefusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-/// What a client is told. A fence's refusal reaches a client only after the
-/// router has waited in vain for a better route: try again, it passes.
+/// The client's error. A client sees a fence error only after the router has
+/// waited for a better route until its deadline: a retry helps.
 impl From<ShardError> for Error {
     fn from(error: ShardError) -> Self {
         match error {
@@ -88,7 +89,7 @@ impl From<ShardError> for Error {
                 "the tenant's data cannot be reached right now",
             )
             .retry_after(1)
-            .because(other),
+            .with_source(other),
         }
     }
 }

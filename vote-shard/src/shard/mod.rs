@@ -1,11 +1,12 @@
-//! The trait that every engine implements, and its words.
+//! The [`VoteShard`] trait that every engine implements, and its types.
 //!
 //! ```text
-//!   cut.rs      slices that become others
-//!   fence.rs    who owns a slice: the record a shard keeps of it for ever
-//!   rows.rs     what is exported and imported: polls and voters' rows
-//!   digest.rs   what proves that two copies are equal
-//!   archived.rs what is kept of a poll whose rows are in a file
+//!   fence.rs    ownership of a slice: a record that a shard never deletes
+//!   rows.rs     the rows that are exported and imported: polls and voters
+//!   digest.rs   digests that prove two copies equal
+//!   archived.rs what a shard keeps of a poll whose rows are in a file
+//!   cut.rs      splitting and merging slices
+//!   error.rs    errors
 //! ```
 
 mod archived;
@@ -21,42 +22,42 @@ use ballast_domain::PollId;
 use ballast_domain::TenantId;
 use ballast_domain::Timestamp;
 use ballast_domain::VoterId;
-use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
+use ballast_domain::poll::{Ballot, BallotOutcome, Poll, RequestId};
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 
-pub use archived::{ArchiveFile, Archived};
-pub use cut::Cut;
-pub use digest::{Digest, Hash, SliceDigest, SliceKey, VoterPrint};
-pub use directory::Shards;
-pub use error::{Fenced, ShardError};
-pub use fence::{Fence, Holding, MoveId, Order, Unfit};
-pub use rows::{Change, Cursor, Page, PollRow, Version, VoterName, VoterRow};
+pub use archived::{ArchiveFile, ArchivedRows};
+pub use cut::RecutSpec;
+pub use digest::{Digest, RowHash, SliceDigest, SliceKey, VoterPrint};
+pub use directory::ShardDirectory;
+pub use error::{FenceError, ShardError};
+pub use fence::{Fence, Holding, MigrationId, MigrationToken, SliceStateError};
+pub use rows::{Cursor, ExportPage, ExportedRow, PollRow, RowVersion, VoterName, VoterRow};
 
-/// A result of a shard.
+/// The result of a shard operation.
 pub type ShardResult<T> = Result<T, ShardError>;
 
-/// A place that stores votes.
+/// Stores votes.
 ///
-/// **Contract.** A write is accepted only while the shard owns the slice at
-/// the very epoch the write carries; that is checked in the same atomic step
-/// as the write. What is answered is durable, whatever the answer: also
-/// "already", also a refusal, also a read. A write that failed with
-/// [`ShardError::Unavailable`] may or may not have happened; sent again with
-/// the same request id, it happens once. Reads do not pass the fence, because
-/// copies are read too; who wants the truth asks [`VoteShard::serves`]. Polls, votes, closings and lanes all
-/// pass the fence, are in the export, and are covered by the digest.
+/// **Contract.** The shard accepts a write only while it owns the slice at
+/// exactly the epoch that the write carries. It checks this in the same atomic
+/// step as the write. Every answer is durable: also "already", a refusal, and a
+/// read. A write that failed with [`ShardError::Unavailable`] may or may not
+/// have happened; a retry with the same request id makes it happen once. Reads
+/// do not pass the fence, because copies are read too; a caller that needs the
+/// owner's data asks [`VoteShard::serves`]. Polls, votes, closings and lanes
+/// pass the fence, are part of the export, and are covered by the digest.
 #[async_trait]
 pub trait VoteShard: Send + Sync + 'static {
     // --- polls -------------------------------------------------------------
 
-    /// Creates a poll, or finds the one that the same request created.
-    async fn create_poll(&self, at: &At, poll: Poll) -> ShardResult<Poll>;
+    /// Creates a poll, or returns the one that the same request created.
+    async fn create_poll(&self, at: &FencedSlice, poll: Poll) -> ShardResult<Poll>;
 
-    /// A poll.
+    /// Reads a poll.
     async fn poll(&self, slice: &SliceId, poll: PollId) -> ShardResult<Poll>;
 
-    /// A slice's polls in the order of their ids, after `after`.
+    /// Lists a slice's polls by id, after `after`, at most `most`.
     async fn polls(
         &self,
         slice: &SliceId,
@@ -64,67 +65,75 @@ pub trait VoteShard: Send + Sync + 'static {
         most: usize,
     ) -> ShardResult<Vec<Poll>>;
 
-    /// Polls that are not closed and expect at least `least` voters, of slices
-    /// that are owned here; those that close first come first.
-    async fn awaited(&self, least: u64, most: usize) -> ShardResult<Vec<(SliceId, Poll)>>;
+    /// Lists open polls of owned slices that expect at least `least` voters,
+    /// those that close first at the front.
+    async fn awaited_polls(&self, least: u64, most: usize) -> ShardResult<Vec<(SliceId, Poll)>>;
 
-    /// Closes a poll now; one that is closed stays as it is.
-    async fn close_poll(&self, at: &At, poll: PollId) -> ShardResult<Poll>;
+    /// Closes a poll now. A closed poll does not change.
+    async fn close_poll(&self, at: &FencedSlice, poll: PollId) -> ShardResult<Poll>;
 
-    /// Spreads a poll's counters over so many lanes from now on. Never fewer
-    /// than it has.
-    async fn widen_lanes(&self, at: &At, poll: PollId, lanes: u16) -> ShardResult<Poll>;
+    /// Spreads a poll's counters over `lanes` lanes from now on. Never reduces
+    /// the number of lanes.
+    async fn widen_lanes(&self, at: &FencedSlice, poll: PollId, lanes: u16) -> ShardResult<Poll>;
 
-    /// Spreads an open poll's counters over so few lanes from now on; what was
-    /// counted on the others is added to those that stay, in the same step.
-    /// Never more than it has. A closed poll stays as it is.
-    async fn narrow_lanes(&self, at: &At, poll: PollId, lanes: u16) -> ShardResult<Poll>;
+    /// Spreads an open poll's counters over `lanes` lanes from now on, and adds
+    /// the counts of the removed lanes to the others in the same step. Never
+    /// raises the number of lanes. A closed poll does not change.
+    async fn narrow_lanes(&self, at: &FencedSlice, poll: PollId, lanes: u16) -> ShardResult<Poll>;
 
-    /// Adds votes that come as sums, without voters: so many for each item, in
-    /// the poll's order. The same request adds them once.
-    async fn carry(
+    /// Adds imported vote counts without voters: one number per item, in the
+    /// poll's order. A repeated request adds them once.
+    async fn import_counts(
         &self,
-        at: &At,
+        at: &FencedSlice,
         poll: PollId,
         request: RequestId,
         votes: &[u64],
     ) -> ShardResult<Tally>;
 
-    /// Lets a file take the place of a closed poll's rows, in one step: from
-    /// then on the shard has the file's name and the final counts, and the rows
-    /// are no rows of the shard any more. Only if the file's number and digest
-    /// of rows are the shard's own. The same file again changes nothing; one
-    /// of a higher generation with the same rows takes the place of the first.
-    async fn archive_poll(&self, at: &At, poll: PollId, file: ArchiveFile) -> ShardResult<Poll>;
+    /// Replaces a closed poll's rows by a file, in one step: the shard keeps
+    /// the file's name and the final counts, and drops the rows. Requires the
+    /// file's row count and digest to equal the shard's. The same file again
+    /// changes nothing; a file of a higher generation with the same rows
+    /// replaces the first.
+    async fn archive_poll(
+        &self,
+        at: &FencedSlice,
+        poll: PollId,
+        file: ArchiveFile,
+    ) -> ShardResult<Poll>;
 
-    /// The file that holds a poll's rows; `None` while the shard does.
+    /// Returns the file that holds a poll's rows; `None` while the shard holds
+    /// them.
     async fn archive(&self, slice: &SliceId, poll: PollId) -> ShardResult<Option<ArchiveFile>>;
 
-    /// The file that holds a poll's rows, whichever of the tenant's slices here
-    /// the poll is in; `None` when there is no such file or poll.
-    async fn archive_of(&self, tenant: &TenantId, poll: PollId)
-    -> ShardResult<Option<ArchiveFile>>;
+    /// Returns the file that holds a poll's rows, in any of the tenant's slices
+    /// on this shard; `None` if there is no such file or poll.
+    async fn find_archive(
+        &self,
+        tenant: &TenantId,
+        poll: PollId,
+    ) -> ShardResult<Option<ArchiveFile>>;
 
-    /// A slice's polls whose rows are in files, in the order of their ids.
+    /// Lists a slice's polls whose rows are in files, by id.
     async fn archives(&self, slice: &SliceId) -> ShardResult<Vec<PollRow>>;
 
     // --- votes -------------------------------------------------------------
 
-    /// Judges and counts ballots, in their order; at most
-    /// [`ballast_domain::bounds::BALLOTS_MAX`]. Those for a poll whose rows are
-    /// in a file are refused with
-    /// [`Archived`](ballast_domain::poll::Refusal::Archived): who has the file
-    /// can judge them.
-    async fn cast(&self, at: &At, ballots: &[Ballot]) -> ShardResult<Vec<Verdict>>;
+    /// Judges and counts ballots in order; at most
+    /// [`ballast_domain::bounds::BALLOTS_MAX`]. Refuses those for an archived
+    /// poll with [`Archived`](ballast_domain::poll::BallotRefusal::Archived): a
+    /// caller that has the file can judge them.
+    async fn cast(&self, at: &FencedSlice, ballots: &[Ballot]) -> ShardResult<Vec<BallotOutcome>>;
 
     /// A poll's counts.
     async fn tally(&self, slice: &SliceId, poll: PollId) -> ShardResult<Tally>;
 
-    /// A poll's counts lane by lane: for each item the votes in each lane.
+    /// Returns a poll's counts per item and lane.
     async fn lanes(&self, slice: &SliceId, poll: PollId) -> ShardResult<Vec<Vec<u64>>>;
 
-    /// A voter's row; `None` when there is none. Refused when the poll's rows
-    /// are in a file.
+    /// Reads a voter's row; `None` if there is none. Refused if the poll is
+    /// archived.
     async fn voter(
         &self,
         slice: &SliceId,
@@ -132,122 +141,145 @@ pub trait VoteShard: Send + Sync + 'static {
         voter: &VoterId,
     ) -> ShardResult<Option<VoterRow>>;
 
-    /// The tallies that changed after the mark `seen`, waiting until there is
-    /// one, with the mark to go on from. A tally may be skipped when a newer
-    /// one of the same poll follows. Mark 0 gives those of all open polls.
+    /// Waits for tallies that changed after the mark `seen`, and returns them
+    /// with the mark to continue from. May skip a tally when a newer one of the
+    /// same poll follows. Mark 0 returns the tallies of all open polls.
     async fn tallies_since(&self, seen: u64) -> ShardResult<(u64, Vec<Tally>)>;
 
-    /// How long a write takes to be durable these days, in microseconds, if that
-    /// is known. It is asked often, and must cost nothing.
+    /// Recent commit latency in microseconds, if known. Callers ask often, so
+    /// this must be cheap.
     fn commit_micros(&self) -> Option<u64> {
         None
     }
 
     /// How full the shard is, and whether it works.
-    async fn usage(&self) -> Usage;
+    async fn usage(&self) -> ShardUsage;
 
     // --- slices ------------------------------------------------------------
 
-    /// Whether the shard holds the truth of a slice for those who know this
-    /// epoch: as its owner, or sealed while a move decides.
-    async fn serves(&self, at: &At) -> ShardResult<()>;
+    /// Checks that reads at this epoch are authoritative: the shard owns the
+    /// slice, or the slice is sealed while a migration decides.
+    async fn serves(&self, at: &FencedSlice) -> ShardResult<()>;
 
-    /// Makes the shard the owner of a slice that was created and never moved,
-    /// if it has never heard of it: the last step of creating a tenant, taken
-    /// when the first request finds it missing. Only at the first epoch: a
-    /// slice that moved has a record wherever it was.
-    async fn found(&self, at: &At) -> ShardResult<()>;
+    /// Makes the shard the owner of a newly created slice, if it has no record
+    /// of it. This is the last step of creating a tenant; it runs when the
+    /// first request finds the slice missing. Allowed only at the first epoch:
+    /// a slice that has moved has a record on every shard it was on.
+    async fn adopt(&self, at: &FencedSlice) -> ShardResult<()>;
 
-    /// What the shard remembers of a slice; `None` when it never held it.
+    /// Returns the shard's record of a slice; `None` if it never held the
+    /// slice.
     async fn fence(&self, slice: &SliceId) -> ShardResult<Option<Fence>>;
 
-    /// Makes room for a slice that is to come: Importing. `key` is the
-    /// source's, so that both sides' digests can be compared. What an earlier
-    /// move left here is kept: of two versions of a row the higher one stays.
-    /// `range` says which polls the slice holds: no other is taken.
+    /// Prepares to import a slice (state Importing). `key` is the source's, so
+    /// that the digests of both sides are comparable. Data from an earlier
+    /// migration stays: of two versions of a row the higher one wins. `range`
+    /// says which polls belong to the slice; others are refused.
     async fn prepare(
         &self,
-        at: &At,
-        order: &Order,
+        at: &FencedSlice,
+        token: &MigrationToken,
         key: SliceKey,
         range: HashRange,
     ) -> ShardResult<()>;
 
-    /// Refuses every write from now on. When it returns, every write that was
-    /// admitted before has been committed or has failed. `at` has the fresh
-    /// epoch of the move.
-    async fn seal(&self, at: &At, order: &Order) -> ShardResult<()>;
+    /// Refuses every write from now on. Returns after every write that was
+    /// admitted earlier has been committed or has failed. `at` carries the
+    /// migration's fresh epoch.
+    async fn seal(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
-    /// Takes writes again, at a newer epoch; one that was not sealed yet takes
-    /// them at that epoch, and the seal that is on its way comes too late.
-    async fn unseal(&self, at: &At, order: &Order) -> ShardResult<()>;
+    /// Accepts writes again, at a newer epoch. A slice that is not sealed yet
+    /// accepts them at that epoch, so that a seal still on its way fails as
+    /// stale.
+    async fn unseal(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
-    /// Only adds to an imported slice from now on, whatever is ordered by those
-    /// who have looked before: `at` has the epoch that the source is sealed at.
-    /// What is compared after this is what will be owned.
-    async fn ready(&self, at: &At, order: &Order) -> ShardResult<()>;
+    /// Makes an imported slice append-only, for callers that know an older
+    /// epoch: `at` carries the epoch at which the source is sealed. What is
+    /// compared after this equals what the shard will own.
+    async fn mark_ready(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
     /// Becomes the owner of an imported slice.
-    async fn activate(&self, at: &At, order: &Order) -> ShardResult<()>;
+    async fn activate(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
-    /// Stops being the owner of a sealed slice, for good; the data stays.
-    async fn retire(&self, at: &At, order: &Order) -> ShardResult<()>;
+    /// Ends the ownership of a sealed slice for good. The data stays.
+    async fn retire(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
     /// Removes up to `most` polls of a retired or half-imported slice with
-    /// their rows; says how many are left. When none is, the slice is Gone, at
-    /// the epoch of `at` or the higher one that is known: what was ordered
-    /// below it and comes late finds that. One that never came is Gone too.
-    async fn purge(&self, at: &At, order: &Order, most: usize) -> ShardResult<usize>;
+    /// their rows, and returns how many are left. When none is left the slice
+    /// becomes Gone, at the epoch of `at` or the known one if that is higher,
+    /// which fences older commands that arrive late. A slice that never arrived
+    /// becomes Gone too.
+    async fn purge(
+        &self,
+        at: &FencedSlice,
+        token: &MigrationToken,
+        most: usize,
+    ) -> ShardResult<usize>;
 
-    /// Cuts slices anew, in one step: the parents, each sealed by this order at
-    /// this epoch, are Gone, and the children own their polls at that epoch, with
-    /// everything that is known of them: rows, requests, counts, files. Parents
-    /// must have one key, which is the children's, and the children exactly the
-    /// parents' range. Done again it changes nothing, also when the children
-    /// have moved on since.
-    async fn recut(&self, order: &Order, cut: &Cut) -> ShardResult<()>;
+    /// Replaces slices by others in one step. The parents, each sealed by this
+    /// token at this epoch, become Gone; the children own the parents' polls at
+    /// that epoch with their rows, requests, counts and files. Parents must
+    /// share one key, which the children inherit, and the children must cover
+    /// exactly the parents' range. A repetition changes nothing, even if the
+    /// children have moved since.
+    async fn recut(&self, token: &MigrationToken, cut: &RecutSpec) -> ShardResult<()>;
 
     // --- copies ------------------------------------------------------------
 
-    /// The key of a slice's digests and fingerprints.
+    /// Returns the key of a slice's digests and fingerprints.
     async fn slice_key(&self, slice: &SliceId) -> ShardResult<SliceKey>;
 
-    /// Which polls a slice holds.
+    /// Returns the range of polls that a slice holds.
     async fn slice_range(&self, slice: &SliceId) -> ShardResult<HashRange>;
 
-    /// The next page of a slice's data: first what is there, then what has
-    /// changed since. Resumable with the page's cursor, also after a restart;
-    /// [`ShardError::CursorTooOld`] means to begin again.
-    async fn export(&self, slice: &SliceId, cursor: &Cursor, bytes: usize) -> ShardResult<Page>;
+    /// Returns the next page of a slice's data: first a snapshot, then the
+    /// changes since. The page's cursor resumes the export, also after a
+    /// restart; [`ShardError::CursorTooOld`] means to start over.
+    async fn export(
+        &self,
+        slice: &SliceId,
+        cursor: &Cursor,
+        bytes: usize,
+    ) -> ShardResult<ExportPage>;
 
-    /// Takes exported data into a slice that is Importing, or that this move has
-    /// left behind. Of two versions of a row the higher one stays.
-    async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()>;
+    /// Imports exported rows into a slice that is Importing, or that this
+    /// migration has retired. Of two versions of a row the higher one wins.
+    async fn import(
+        &self,
+        slice: &SliceId,
+        token: &MigrationToken,
+        changes: &[ExportedRow],
+    ) -> ShardResult<()>;
 
-    /// Forgets a poll of a slice that is Importing, or that was left by this
-    /// move, so that it can be copied anew: what is stored of it is not what it
-    /// should be. `at` has the highest epoch that whoever orders it knows of: one
-    /// who looked before the slice was made ready is refused.
-    async fn discard(&self, at: &At, order: &Order, poll: PollId) -> ShardResult<()>;
+    /// Discards a poll of a slice that is Importing, or that this migration has
+    /// retired, so that it can be copied again because the stored copy is
+    /// wrong. `at` carries the highest epoch that the caller knows: a caller
+    /// that decided before the slice was marked ready is refused.
+    async fn discard_poll(
+        &self,
+        at: &FencedSlice,
+        token: &MigrationToken,
+        poll: PollId,
+    ) -> ShardResult<()>;
 
-    /// The digests of a slice's polls, kept with every write.
+    /// Returns the digests of a slice's polls, which every write maintains.
     async fn digests(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;
 
-    /// The sum of these digests, for the moment at which nobody can vote: it
-    /// takes as long as what changed since it was last asked for, not as long
-    /// as what is stored. An engine that cannot do that adds them up.
+    /// Returns the sum of these digests. A cutover asks for it during the write
+    /// pause: an engine should need time only for the polls that changed since
+    /// the last call. The default adds up all digests.
     async fn digest(&self, slice: &SliceId) -> ShardResult<SliceDigest> {
         let digests = self.digests(slice).await?;
         Ok(SliceDigest::of(digests.iter().map(|(_, digest)| digest)))
     }
 
-    /// The digests computed anew from what is stored.
+    /// Recomputes the digests from the stored rows.
     async fn scrub(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>>;
 }
 
-/// Which slice a write is for, and the epoch its sender believes in.
+/// The slice that a write is for, and the epoch that its sender knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct At {
+pub struct FencedSlice {
     /// The slice.
     pub slice: SliceId,
     /// The epoch.
@@ -263,16 +295,16 @@ pub struct Tally {
     pub poll: PollId,
     /// Votes per item, in the poll's order.
     pub counts: Vec<u64>,
-    /// Voters whose row holds at least one item.
+    /// Voters with at least one chosen item.
     pub voters: u64,
     /// When the poll closed.
     pub closed_at: Option<Timestamp>,
-    /// Grows with every change of the shard.
+    /// Increases with every change of the shard.
     pub mark: u64,
 }
 
 impl Tally {
-    /// All votes.
+    /// The number of votes.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -280,46 +312,45 @@ impl Tally {
 
 /// How full a shard is, and whether it works.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Why it takes no writes right now; `None` when it does.
+pub struct ShardUsage {
+    /// Why it accepts no writes right now; `None` when it does.
     pub trouble: Option<String>,
-    /// Slices it owns.
+    /// Owned slices.
     pub slices: u64,
-    /// Polls it holds.
+    /// Polls.
     pub polls: u64,
-    /// Those of them whose rows are in files.
+    /// Archived polls.
     pub polls_archived: u64,
-    /// Bytes of these files.
+    /// Bytes of the archive files.
     pub archive_bytes: u64,
     /// Voters of open polls, which are in memory.
     pub voters_in_memory: u64,
-    /// How many there may be.
+    /// Capacity for voters in memory.
     pub voters_in_memory_max: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
-    /// How long a write takes to be durable these days, in microseconds; unknown
-    /// while there was none.
+    /// Recent commit latency in microseconds; `None` before the first commit.
     pub commit_micros: Option<u64>,
-    /// How long writes were kept waiting, since the shard was opened.
+    /// Time that writes waited since the shard was opened.
     pub stalls: Stalls,
 }
 
-/// How long writes were kept waiting beyond what is usual, in milliseconds,
-/// since the shard was opened. A write waits a little for others and for the
-/// disk even when all is well: only what is beyond [`Stalls::USUAL_MS`] counts.
+/// Unusual waiting time of writes in milliseconds, since the shard was opened.
+/// Even a healthy write waits a little for others and for the disk: only what
+/// exceeds [`Stalls::USUAL_MS`] counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stalls {
-    /// Behind other writes.
+    /// Waiting behind other writes.
     pub queue_ms: u64,
-    /// For the disk.
+    /// Waiting for the disk.
     pub disk_ms: u64,
 }
 
 impl Stalls {
-    /// What a group of writes may take without anyone calling it a wait.
+    /// Usual duration of a commit group.
     pub const USUAL_MS: u64 = 25;
 
-    /// The part of a wait that counts.
+    /// The part of a wait that exceeds [`Stalls::USUAL_MS`].
     pub(crate) fn beyond_usual(ms: i64) -> u64 {
         ms.max(0).unsigned_abs().saturating_sub(Self::USUAL_MS)
     }

@@ -1,27 +1,26 @@
-//! What is exported and imported: polls and voters' rows, each with its
-//! version.
+//! Rows that are exported and imported: polls and voters' rows, with versions.
 
 use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::tenant::Epoch;
 use ballast_domain::{PollId, Timestamp, VoterId};
 use serde::{Deserialize, Serialize};
 
-use super::archived::Archived;
+use super::archived::ArchivedRows;
 use super::digest::VoterPrint;
 
-/// Which of two copies of a row is newer. Given by the owner, copied verbatim.
+/// Orders two copies of a row. The owner assigns it; copies keep it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Version {
-    /// The epoch it was written at.
+pub struct RowVersion {
+    /// The epoch of the write.
     pub epoch: Epoch,
-    /// How often it was changed.
+    /// The number of changes.
     pub revision: u32,
 }
 
-/// One thing that is copied.
+/// One exported row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
-    /// A poll came into being or was changed.
+pub enum ExportedRow {
+    /// A new or changed poll.
     Poll(PollRow),
     /// A voter's row.
     Voter(VoterRow),
@@ -33,16 +32,15 @@ pub struct PollRow {
     /// The poll.
     pub poll: Poll,
     /// Its version.
-    pub version: Version,
-    /// Votes that were taken over as sums, without voters, per item: they are
-    /// part of the counts.
+    pub version: RowVersion,
+    /// Imported votes per item, without voters. The counts include them.
     pub carried: Vec<u64>,
-    /// The requests that brought them: a repetition brings nothing.
+    /// The requests that imported them, to detect repetitions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<RequestId>,
-    /// Where its voters' rows are, when they are not rows of the shard.
+    /// The archive file, if the voters' rows are not in the shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub archived: Option<Box<Archived>>,
+    pub archived: Option<Box<ArchivedRows>>,
 }
 
 /// A voter's row.
@@ -50,54 +48,54 @@ pub struct PollRow {
 pub struct VoterRow {
     /// The poll.
     pub poll: PollId,
-    /// Who.
+    /// The voter.
     pub voter: VoterName,
-    /// Places of the chosen items, in rising order; empty when all were
-    /// withdrawn.
+    /// Indexes of the chosen items, ascending; empty if all were withdrawn.
     pub items: Vec<u16>,
     /// The row's version.
-    pub version: Version,
-    /// The last requests that changed it, with the revision each one made.
+    pub version: RowVersion,
+    /// The latest requests that changed the row, with the revision that each
+    /// made.
     pub requests: Vec<(RequestId, u32)>,
-    /// When it was changed last.
+    /// When it was last changed.
     pub voted_at: Timestamp,
 }
 
-/// Whose row it is.
+/// The voter of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VoterName {
     /// A voter by name.
     Named(VoterId),
-    /// One whose name was erased: what is left keeps them from voting twice.
+    /// An erased name: the fingerprint still prevents a second vote.
     Erased(VoterPrint),
 }
 
-/// Where an export goes on.
+/// The position of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cursor {
-    /// At the beginning.
+    /// The start.
     Start,
-    /// Within what was there when it began.
+    /// In the snapshot.
     Snapshot {
-        /// Where the changes to follow begin.
+        /// The log position where the changes start.
         position: u64,
-        /// The last row that was handed out.
+        /// The last exported row.
         after: Option<(PollId, VoterPrint)>,
     },
-    /// Within the changes.
+    /// In the changes.
     Changes {
-        /// The last position that was handed out.
+        /// The last exported position.
         position: u64,
     },
 }
 
 /// A page of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
-    /// What is on it.
-    pub changes: Vec<Change>,
-    /// Where to go on.
+pub struct ExportPage {
+    /// The rows.
+    pub changes: Vec<ExportedRow>,
+    /// Where to continue.
     pub next: Cursor,
-    /// Whether everything durable so far has been handed out.
+    /// Whether the export has reached the last durable change.
     pub caught_up: bool,
 }

@@ -17,30 +17,30 @@ use parquet::file::reader::{ChunkReader, Length, RowGroupReader};
 use parquet::file::serialized_reader::SerializedRowGroupReader;
 
 use super::schema;
-use crate::shard::{ArchiveFile, SliceKey, Version, VoterName, VoterPrint, VoterRow};
+use crate::shard::{ArchiveFile, RowVersion, SliceKey, VoterName, VoterPrint, VoterRow};
 
 /// What stands after the rows, checked and read.
-pub(in crate::archive) struct Tail {
+pub(in crate::archive) struct FileTail {
     metadata: ParquetMetaData,
     checksums: Vec<String>,
     poll: PollId,
 }
 
 /// A row, and whose it is.
-pub(in crate::archive) type Entry = (VoterPrint, VoterRow);
+pub(in crate::archive) type PrintedRow = (VoterPrint, VoterRow);
 
 /// Not the file that is meant.
 fn other(what: impl Into<String>) -> ParquetError {
     ParquetError::General(what.into())
 }
 
-impl Tail {
+impl FileTail {
     /// Reads the tail of a file.
     pub(in crate::archive) fn read(file: &ArchiveFile, poll: PollId, tail: Bytes) -> Result<Self> {
         if blake3::hash(&tail).to_hex().as_str() != file.checksum {
             return Err(other("its tail has another checksum"));
         }
-        let piece = Piece {
+        let piece = FileChunk {
             bytes: tail,
             at: file.bytes - file.tail_bytes,
         };
@@ -48,11 +48,11 @@ impl Tail {
             .with_page_index_policy(PageIndexPolicy::Skip)
             .parse_and_finish(&piece)?;
         let pairs = metadata.file_metadata().key_value_metadata();
-        let told = |key: &str| {
+        let metadata_value = |key: &str| {
             let pair = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == key));
             pair.and_then(|pair| pair.value.clone()).unwrap_or_default()
         };
-        match told(schema::FORMAT).parse::<u32>() {
+        match metadata_value(schema::FORMAT).parse::<u32>() {
             Ok(found) if found <= schema::VERSION => {}
             Ok(found) => {
                 let known = schema::VERSION;
@@ -63,13 +63,15 @@ impl Tail {
             Err(_) => return Err(other("it does not say which format it has")),
         }
         let sum = file.digest.sum.map(|limb| format!("{limb:016x}")).join("");
-        if told(schema::POLL) != poll.to_string() {
+        if metadata_value(schema::POLL) != poll.to_string() {
             return Err(other("it is the file of another poll"));
         }
-        if (told(schema::ROWS), told(schema::DIGEST)) != (file.digest.rows.to_string(), sum) {
+        if (metadata_value(schema::ROWS), metadata_value(schema::DIGEST))
+            != (file.digest.rows.to_string(), sum)
+        {
             return Err(other("it does not hold the rows that the shard names"));
         }
-        let groups = told(schema::GROUPS);
+        let groups = metadata_value(schema::GROUPS);
         let checksums: Vec<String> = groups
             .split(',')
             .filter(|sum| !sum.is_empty())
@@ -102,7 +104,7 @@ impl Tail {
     /// The last print of a group, as its statistics say.
     pub(in crate::archive) fn last(&self, group: usize) -> Option<VoterPrint> {
         let column = self.metadata.row_group(group).column(schema::PRINT);
-        print_of(column.statistics()?.max_bytes_opt()?)
+        parse_print(column.statistics()?.max_bytes_opt()?)
     }
 
     /// Checks the bytes of a group.
@@ -119,13 +121,13 @@ impl Tail {
         group: usize,
         bytes: Bytes,
         key: &SliceKey,
-    ) -> Result<Vec<Entry>> {
+    ) -> Result<Vec<PrintedRow>> {
         self.check(group, &bytes)?;
         let at = self.range(group).start;
         let metadata = self.metadata.row_group(group);
         let count = usize::try_from(metadata.num_rows())?;
         let reader = SerializedRowGroupReader::new(
-            Arc::new(Piece { bytes, at }),
+            Arc::new(FileChunk { bytes, at }),
             metadata,
             self.metadata.page_index_for_row_group(group),
             Arc::new(ReaderProperties::builder().build()),
@@ -149,7 +151,7 @@ struct Columns {
 impl Columns {
     fn read(group: &dyn RowGroupReader, count: usize) -> Result<Self> {
         let prints = plain::<FixedLenByteArrayType>(group, schema::PRINT, count)?;
-        let prints = prints.iter().map(|print| print_of(print.data()));
+        let prints = prints.iter().map(|print| parse_print(print.data()));
         let (names, def, _) = leaf::<ByteArrayType>(group, schema::VOTER, count)?;
         let mut names = names.into_iter();
         let voters = def.iter().map(|def| match def {
@@ -174,14 +176,14 @@ impl Columns {
         })
     }
 
-    fn rows(self, poll: PollId, key: &SliceKey) -> Result<Vec<Entry>> {
-        let mut rows: Vec<Entry> = Vec::with_capacity(self.prints.len());
+    fn rows(self, poll: PollId, key: &SliceKey) -> Result<Vec<PrintedRow>> {
+        let mut rows: Vec<PrintedRow> = Vec::with_capacity(self.prints.len());
         for (place, print) in self.prints.into_iter().enumerate() {
             let voter = match &self.voters[place] {
                 None => VoterName::Erased(print),
                 // The print is taken from the name anew: another slice's key
                 // shows.
-                Some(name) if key.print(name) != print => {
+                Some(name) if key.voter_print(name) != print => {
                     return Err(other("a voter has another print"));
                 }
                 Some(name) => {
@@ -198,7 +200,7 @@ impl Columns {
                 poll,
                 voter,
                 items: self.items[place].iter().map(|item| *item as u16).collect(),
-                version: Version {
+                version: RowVersion {
                     epoch: Epoch(self.epochs[place] as u64),
                     revision: self.revisions[place] as u32,
                 },
@@ -271,7 +273,7 @@ fn lists<T: DataType>(
     }
 }
 
-fn print_of(bytes: &[u8]) -> Option<VoterPrint> {
+fn parse_print(bytes: &[u8]) -> Option<VoterPrint> {
     let (high, low) = bytes.split_first_chunk::<8>()?;
     let low: &[u8; 8] = low.try_into().ok()?;
     Some(VoterPrint([
@@ -281,18 +283,18 @@ fn print_of(bytes: &[u8]) -> Option<VoterPrint> {
 }
 
 /// A piece of a file, at its place.
-struct Piece {
+struct FileChunk {
     bytes: Bytes,
     at: u64,
 }
 
-impl Length for Piece {
+impl Length for FileChunk {
     fn len(&self) -> u64 {
         self.at + self.bytes.len() as u64
     }
 }
 
-impl ChunkReader for Piece {
+impl ChunkReader for FileChunk {
     type T = bytes::buf::Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {

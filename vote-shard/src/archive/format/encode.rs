@@ -51,7 +51,7 @@ impl Encoder {
         let mut prints = Vec::with_capacity(rows.len());
         for row in rows {
             let print = match &row.voter {
-                VoterName::Named(name) => self.key.print(name.as_str()),
+                VoterName::Named(name) => self.key.voter_print(name.as_str()),
                 VoterName::Erased(print) => *print,
             };
             if row.poll != self.poll || self.last.is_some_and(|last| last >= print) {
@@ -59,14 +59,14 @@ impl Encoder {
                 return Err(ParquetError::General(what.to_owned()));
             }
             self.last = Some(print);
-            let hash = self.key.row(self.poll, print, &row.items, row.version);
+            let hash = self.key.hash_row(self.poll, print, &row.items, row.version);
             self.digest.add(hash);
             prints.push(print);
         }
         let mut group = self.writer.next_row_group()?;
         write_columns(&mut group, rows, &prints)?;
         group.close()?;
-        let bytes = self.taken()?;
+        let bytes = self.take_written()?;
         let own = match self.checksums.is_empty() {
             true => bytes.get(MAGIC.len()..).unwrap_or_default(),
             false => &bytes,
@@ -79,20 +79,20 @@ impl Encoder {
     pub(in crate::archive) fn finish(mut self) -> Result<(Vec<u8>, Encoded)> {
         let Digest { rows, sum } = self.digest;
         let sum = sum.map(|limb| format!("{limb:016x}"));
-        let told = [
+        let metadata_value = [
             (schema::FORMAT, schema::VERSION.to_string()),
             (schema::POLL, self.poll.to_string()),
             (schema::ROWS, rows.to_string()),
             (schema::DIGEST, sum.join("")),
             (schema::GROUPS, self.checksums.join(",")),
         ];
-        for (key, value) in told {
+        for (key, value) in metadata_value {
             let pair = KeyValue::new(key.to_owned(), value);
             self.writer.append_key_value_metadata(pair);
         }
         self.writer.finish()?;
         let before = self.bytes.max(MAGIC.len() as u64);
-        let bytes = self.taken()?;
+        let bytes = self.take_written()?;
         // A file without rows begins here.
         let skipped = bytes.len() as u64 - (self.bytes - before);
         let tail = &bytes[skipped as usize..];
@@ -106,7 +106,7 @@ impl Encoder {
     }
 
     /// What was written since the last time.
-    fn taken(&mut self) -> Result<Vec<u8>> {
+    fn take_written(&mut self) -> Result<Vec<u8>> {
         self.writer.flush()?;
         let bytes = std::mem::take(self.writer.inner_mut());
         self.bytes += bytes.len() as u64;
@@ -114,10 +114,14 @@ impl Encoder {
     }
 }
 
-type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
+type RowGroupWriter<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
 
 /// The columns in the order of the schema.
-fn write_columns(group: &mut Group<'_>, rows: &[VoterRow], prints: &[VoterPrint]) -> Result<()> {
+fn write_columns(
+    group: &mut RowGroupWriter<'_>,
+    rows: &[VoterRow],
+    prints: &[VoterPrint],
+) -> Result<()> {
     let prints: Vec<FixedLenByteArray> = prints.iter().map(print_bytes).collect();
     column::<FixedLenByteArrayType>(group, &prints, None, None)?;
     write_voters(group, rows)?;
@@ -142,7 +146,7 @@ fn write_columns(group: &mut Group<'_>, rows: &[VoterRow], prints: &[VoterPrint]
 }
 
 /// Names; none for those that were erased.
-fn write_voters(group: &mut Group<'_>, rows: &[VoterRow]) -> Result<()> {
+fn write_voters(group: &mut RowGroupWriter<'_>, rows: &[VoterRow]) -> Result<()> {
     let (mut names, mut def) = (Vec::new(), Vec::new());
     for row in rows {
         match &row.voter {
@@ -157,7 +161,7 @@ fn write_voters(group: &mut Group<'_>, rows: &[VoterRow]) -> Result<()> {
 }
 
 fn column<T: parquet::data_type::DataType>(
-    group: &mut Group<'_>,
+    group: &mut RowGroupWriter<'_>,
     values: &[T::T],
     def: Option<&[i16]>,
     rep: Option<&[i16]>,

@@ -14,6 +14,6 @@ mod decode;
 mod encode;
 mod schema;
 
-pub(super) use decode::{Entry, Tail};
+pub(super) use decode::{FileTail, PrintedRow};
 pub(super) use encode::{Encoded, Encoder};
 pub(super) use schema::{MAGIC, ROWS_PER_GROUP};

@@ -9,11 +9,11 @@ use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use proptest::prelude::*;
 
-use super::world::Store;
+use super::world::FaultyStore;
 use crate::archive::format::Encoder;
-use crate::archive::writer::Writer;
-use crate::archive::{ArchiveError, Reader};
-use crate::shard::{ArchiveFile, SliceKey, Version, VoterName, VoterPrint, VoterRow};
+use crate::archive::writer::ArchiveWriter;
+use crate::archive::{ArchiveError, ArchiveReader};
+use crate::shard::{ArchiveFile, RowVersion, SliceKey, VoterName, VoterPrint, VoterRow};
 
 pub(super) const KEY: SliceKey = SliceKey::from_bytes([7; 32]);
 
@@ -24,7 +24,7 @@ pub(super) fn poll() -> PollId {
 /// Whose row it is.
 pub(super) fn print(row: &VoterRow) -> VoterPrint {
     match &row.voter {
-        VoterName::Named(name) => KEY.print(name.as_str()),
+        VoterName::Named(name) => KEY.voter_print(name.as_str()),
         VoterName::Erased(print) => *print,
     }
 }
@@ -34,7 +34,7 @@ pub(super) fn row(name: &str, items: &[u16], revision: u32) -> VoterRow {
         poll: poll(),
         voter: VoterName::Named(VoterId::new(name).unwrap()),
         items: items.to_vec(),
-        version: Version {
+        version: RowVersion {
             epoch: Epoch(3),
             revision,
         },
@@ -73,15 +73,15 @@ pub(super) fn encoded(rows: &[VoterRow], per_group: usize) -> (Vec<u8>, ArchiveF
     (bytes, file)
 }
 
-async fn stored(bytes: Vec<u8>, file: &ArchiveFile) -> Arc<Store> {
-    let store = Arc::new(Store::default());
+async fn stored(bytes: Vec<u8>, file: &ArchiveFile) -> Arc<FaultyStore> {
+    let store = Arc::new(FaultyStore::default());
     let path = Path::from(file.path.as_str());
     store.memory.put(&path, bytes.into()).await.unwrap();
     store
 }
 
 /// Reads everything, page by page.
-pub(super) async fn read(reader: &Reader) -> Result<Vec<VoterRow>, ArchiveError> {
+pub(super) async fn read(reader: &ArchiveReader) -> Result<Vec<VoterRow>, ArchiveError> {
     let (mut rows, mut after) = (Vec::new(), None);
     while let Some((last, more)) = reader.after(after, &KEY).await? {
         rows.extend(more);
@@ -109,7 +109,7 @@ fn any_row() -> impl Strategy<Value = VoterRow> {
             poll: poll(),
             voter,
             items,
-            version: Version {
+            version: RowVersion {
                 epoch: Epoch(epoch),
                 revision,
             },
@@ -133,7 +133,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = stored(bytes, &file).await;
-            let reader = Reader::open(&store.archive(), &file, poll()).await.unwrap();
+            let reader = ArchiveReader::open(&store.archive(), &file, poll()).await.unwrap();
             prop_assert_eq!(&read(&reader).await.unwrap(), &rows);
             let found = reader.read_all(&KEY).await.unwrap();
             prop_assert_eq!(found.digest, file.digest);
@@ -141,7 +141,7 @@ proptest! {
                 let one = reader.find(print(row), &KEY).await.unwrap();
                 prop_assert_eq!(one.as_ref(), Some(row));
             }
-            let nobody = KEY.print("nobody at all");
+            let nobody = KEY.voter_print("nobody at all");
             prop_assert_eq!(reader.find(nobody, &KEY).await.unwrap(), None);
             Ok(())
         })?;
@@ -157,7 +157,7 @@ async fn every_changed_byte_is_noticed_and_no_wrong_row_is_read() {
         rotten[place] ^= 1 << (place % 8);
         let store = stored(rotten, &file).await;
         let whole = async {
-            let reader = Reader::open(&store.archive(), &file, poll()).await?;
+            let reader = ArchiveReader::open(&store.archive(), &file, poll()).await?;
             // What can be read of it is right.
             for row in &rows {
                 match reader.find(print(row), &KEY).await {
@@ -180,16 +180,24 @@ async fn every_changed_byte_is_noticed_and_no_wrong_row_is_read() {
 async fn a_file_that_is_short_away_or_another_poll_s_is_named() {
     let (bytes, file) = encoded(&in_order(vec![row("a", &[1], 1), row("b", &[2], 1)]), 9);
     let store = stored(bytes[..bytes.len() - 1].to_vec(), &file).await;
-    let short = Reader::open(&store.archive(), &file, poll()).await.err();
+    let short = ArchiveReader::open(&store.archive(), &file, poll())
+        .await
+        .err();
     assert!(matches!(short, Some(ArchiveError::Damaged { .. })));
-    let store = Arc::new(Store::default());
-    let away = Reader::open(&store.archive(), &file, poll()).await.err();
+    let store = Arc::new(FaultyStore::default());
+    let away = ArchiveReader::open(&store.archive(), &file, poll())
+        .await
+        .err();
     assert!(matches!(away, Some(ArchiveError::Missing { .. })));
     let store = stored(bytes, &file).await;
     let other = PollId::from_number(6);
-    let other = Reader::open(&store.archive(), &file, other).await.err();
+    let other = ArchiveReader::open(&store.archive(), &file, other)
+        .await
+        .err();
     assert!(other.unwrap().to_string().contains("another poll"));
-    let reader = Reader::open(&store.archive(), &file, poll()).await.unwrap();
+    let reader = ArchiveReader::open(&store.archive(), &file, poll())
+        .await
+        .unwrap();
     let key = SliceKey::from_bytes([8; 32]);
     assert!(reader.read_all(&key).await.is_err(), "another slice's key");
 }
@@ -209,9 +217,11 @@ fn rows_out_of_order_are_not_written() {
 async fn a_large_poll_is_never_whole_in_memory() {
     let rows = (0..100_000).map(|n| row(&format!("voter-{n:06}"), &[n as u16 % 4], 1));
     let rows = in_order(rows.collect());
-    let store = Arc::new(Store::default());
+    let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    let mut writer = Writer::begin(&archive, "large", poll(), KEY).await.unwrap();
+    let mut writer = ArchiveWriter::begin(&archive, "large", poll(), KEY)
+        .await
+        .unwrap();
     for row in rows.clone() {
         writer.push(row).await.unwrap();
     }
@@ -227,7 +237,9 @@ async fn a_large_poll_is_never_whole_in_memory() {
     // Parts of five megabytes and what a group is more, whatever the poll.
     assert!(store.largest() < 7 << 20, "{}", store.largest());
     let store = store.again();
-    let reader = Reader::open(&store.archive(), &file, poll()).await.unwrap();
+    let reader = ArchiveReader::open(&store.archive(), &file, poll())
+        .await
+        .unwrap();
     let (mut read, mut after) = (0, None);
     while let Some((last, more)) = reader.after(after, &KEY).await.unwrap() {
         assert!(more.len() <= 16_384);

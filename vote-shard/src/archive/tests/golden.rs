@@ -7,8 +7,8 @@ use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
 use super::files::{KEY, encoded, in_order, poll, read, row};
-use super::world::Store;
-use crate::archive::Reader;
+use super::world::FaultyStore;
+use crate::archive::ArchiveReader;
 use crate::shard::{ArchiveFile, VoterName, VoterPrint, VoterRow};
 
 const GOLDEN: &[u8] = include_bytes!("../../../tests/golden/archive-v1.parquet");
@@ -40,10 +40,10 @@ async fn the_format_is_pinned() {
         return;
     }
     let golden: ArchiveFile = serde_json::from_str(GOLDEN_FILE).unwrap();
-    let store = Arc::new(Store::default());
+    let store = Arc::new(FaultyStore::default());
     let path = Path::from(golden.path.as_str());
     store.memory.put(&path, GOLDEN.into()).await.unwrap();
-    let reader = Reader::open(&store.archive(), &golden, poll())
+    let reader = ArchiveReader::open(&store.archive(), &golden, poll())
         .await
         .unwrap();
     assert_eq!(read(&reader).await.unwrap(), rows());

@@ -6,31 +6,34 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::steps::{archived_rows, incoming, later, rows_of};
-use super::world::{Store, World, closed};
+use super::world::{ArchiveWorld, FaultyStore, closed};
 use crate::archive::{
-    ArchiveError, FullSpeed, Pace, Stopped, backfill, check, copy_files, read_back, sweep,
+    ArchiveError, ArchiveStopped, ArchiveThrottle, Unthrottled, backfill, copy_missing_files,
+    remove_unreferenced, verify_checksums, verify_files,
 };
-use crate::conformance::words::*;
+use crate::conformance::builders::*;
 
 /// Ends the work after so many steps.
 struct Ends(u64);
 
 #[async_trait]
-impl Pace for Ends {
-    async fn went_on(&mut self, _: u64) -> Result<(), Stopped> {
-        self.0 = self.0.checked_sub(1).ok_or(Stopped)?;
+impl ArchiveThrottle for Ends {
+    async fn advance(&mut self, _: u64) -> Result<(), ArchiveStopped> {
+        self.0 = self.0.checked_sub(1).ok_or(ArchiveStopped)?;
         Ok(())
     }
 }
 
 /// All is archived, nothing is lost, and nothing is left over.
-async fn finished(world: &World, store: &Arc<Store>) {
+async fn finished(world: &ArchiveWorld, store: &Arc<FaultyStore>) {
     let (shard, archive) = (world.shard(), store.archive());
-    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
         .await
         .unwrap();
-    sweep(&*shard, &archive, &at(1), later()).await.unwrap();
-    let damages = read_back(&*shard, &archive, &slice(), &mut FullSpeed).await;
+    remove_unreferenced(&*shard, &archive, &at(1), later())
+        .await
+        .unwrap();
+    let damages = verify_files(&*shard, &archive, &slice(), &mut Unthrottled).await;
     assert!(damages.unwrap().is_empty());
     assert_eq!(store.names().await.len(), 2);
     for poll in closed() {
@@ -45,7 +48,7 @@ async fn finished(world: &World, store: &Arc<Store>) {
 }
 
 /// At every moment a poll's rows are in the shard or in a file that is whole.
-async fn nothing_lost(world: &World, store: &Arc<Store>) {
+async fn nothing_lost(world: &ArchiveWorld, store: &Arc<FaultyStore>) {
     let (shard, archive) = (world.shard(), store.archive());
     for poll in closed() {
         let rows = match shard.archive(&slice(), poll).await.unwrap() {
@@ -62,10 +65,10 @@ async fn a_backfill_may_be_ended_at_every_operation() {
     for operation in 0.. {
         let mut is_through = true;
         for done in [false, true] {
-            let mut world = World::voted(40).await;
-            let store = Arc::new(Store::default()).failing(operation, done);
+            let mut world = ArchiveWorld::voted(40).await;
+            let store = Arc::new(FaultyStore::default()).failing(operation, done);
             let shard = world.shard();
-            let outcome = backfill(&*shard, &store.archive(), &at(1), 1, &mut FullSpeed).await;
+            let outcome = backfill(&*shard, &store.archive(), &at(1), 1, &mut Unthrottled).await;
             drop(shard);
             is_through &= !store.failed();
             assert_eq!(outcome.is_err(), store.failed(), "{outcome:?}");
@@ -84,8 +87,8 @@ async fn a_backfill_may_be_ended_at_every_operation() {
 
 #[tokio::test]
 async fn a_backfill_that_is_stopped_goes_on_later() {
-    let mut world = World::voted(40).await;
-    let store = Arc::new(Store::default());
+    let mut world = ArchiveWorld::voted(40).await;
+    let store = Arc::new(FaultyStore::default());
     for steps in 0.. {
         let shard = world.shard();
         let outcome = backfill(&*shard, &store.archive(), &at(1), 1, &mut Ends(steps)).await;
@@ -103,42 +106,44 @@ async fn a_backfill_that_is_stopped_goes_on_later() {
 
 #[tokio::test]
 async fn a_copy_may_be_ended_at_every_operation() {
-    let (world, other) = (World::voted(40).await, World::new());
+    let (world, other) = (ArchiveWorld::voted(40).await, ArchiveWorld::new());
     let (source, target) = (world.shard(), other.shard());
     let key = source.slice_key(&slice()).await.unwrap();
-    let (m, slice) = (order("m", 1), slice());
+    let (m, slice) = (token("m", 1), slice());
     target
         .prepare(&at(2), &m, key, ballast_domain::slicing::HashRange::WHOLE)
         .await
         .unwrap();
-    let here = Arc::new(Store::default());
+    let here = Arc::new(FaultyStore::default());
     let from = here.archive();
-    backfill(&*source, &from, &at(1), 1, &mut FullSpeed)
+    backfill(&*source, &from, &at(1), 1, &mut Unthrottled)
         .await
         .unwrap();
-    let there = Arc::new(Store::default());
+    let there = Arc::new(FaultyStore::default());
     let mut ends = 0;
     for operation in 0.. {
         let mut is_through = true;
         for done in [false, true] {
-            let fresh = Arc::new(Store::default()).failing(operation, done);
+            let fresh = Arc::new(FaultyStore::default()).failing(operation, done);
             let archive = fresh.archive();
             let to = incoming(&target, &archive, &slice, &m);
-            let outcome = copy_files(&*source, &from, &to, &mut FullSpeed).await;
+            let outcome = copy_missing_files(&*source, &from, &to, &mut Unthrottled).await;
             is_through &= !fresh.failed();
             ends += u64::from(outcome.is_err());
             assert_eq!(outcome.is_err(), fresh.failed());
             let again = fresh.again();
             let archive = again.archive();
             let to = incoming(&target, &archive, &slice, &m);
-            copy_files(&*source, &from, &to, &mut FullSpeed)
+            copy_missing_files(&*source, &from, &to, &mut Unthrottled)
                 .await
                 .unwrap();
             for poll in closed() {
                 let file = source.archive(&slice, poll).await.unwrap().unwrap();
-                check(&archive, &file, poll).await.unwrap();
+                verify_checksums(&archive, &file, poll).await.unwrap();
             }
-            sweep(&*source, &archive, &at(1), later()).await.unwrap();
+            remove_unreferenced(&*source, &archive, &at(1), later())
+                .await
+                .unwrap();
             assert_eq!(again.names().await, here.names().await);
         }
         if is_through {

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use ballast_domain::Timestamp;
-use ballast_domain::poll::{Poll, Refusal};
-use ballast_domain::slicing::{HashRange, Piece};
+use ballast_domain::poll::{BallotRefusal, Poll};
+use ballast_domain::slicing::{ChildSlice, HashRange};
 use ballast_domain::tenant::{Epoch, SliceId};
 
-use super::world::{Store, World, closed};
+use super::world::{ArchiveWorld, FaultyStore, closed};
 use crate::VoteShard as _;
 use crate::archive::{
-    Archive, ArchiveError, CopyError, Damage, FullSpeed, Incoming, Reader, Report, backfill, bring,
-    bring_anew, copy_files, judge, read_back, remove_files, sweep,
+    Archive, ArchiveCopyError, ArchiveDamage, ArchiveError, ArchiveProgress, ArchiveReader,
+    CopyTarget, Unthrottled, backfill, copy_file, copy_if_missing, copy_missing_files,
+    judge_archived_ballot, remove_files, remove_unreferenced, verify_files,
 };
-use crate::conformance::Shard;
-use crate::conformance::words::*;
-use crate::shard::{At, Change, Cursor, Cut, Order, VoterRow};
+use crate::conformance::SharedShard;
+use crate::conformance::builders::*;
+use crate::shard::{Cursor, ExportedRow, FencedSlice, MigrationToken, RecutSpec, VoterRow};
 
 /// Later than anything was written.
 pub(super) fn later() -> Timestamp {
@@ -23,12 +24,12 @@ pub(super) fn later() -> Timestamp {
 }
 
 /// The rows of a poll as the shard has them.
-pub(super) async fn rows_of(shard: &Shard, poll: ballast_domain::PollId) -> Vec<VoterRow> {
+pub(super) async fn rows_of(shard: &SharedShard, poll: ballast_domain::PollId) -> Vec<VoterRow> {
     let (mut rows, mut cursor) = (Vec::new(), Cursor::Start);
     while !matches!(cursor, Cursor::Changes { .. }) {
         let page = shard.export(&slice(), &cursor, 10_000).await.unwrap();
         rows.extend(page.changes.into_iter().filter_map(|change| match change {
-            Change::Voter(row) if row.poll == poll => Some(row),
+            ExportedRow::Voter(row) if row.poll == poll => Some(row),
             _ => None,
         }));
         cursor = page.next;
@@ -38,13 +39,13 @@ pub(super) async fn rows_of(shard: &Shard, poll: ballast_domain::PollId) -> Vec<
 
 /// The rows of a poll as its file has them.
 pub(super) async fn archived_rows(
-    shard: &Shard,
+    shard: &SharedShard,
     archive: &Archive,
     poll: ballast_domain::PollId,
 ) -> Vec<VoterRow> {
     let file = shard.archive(&slice(), poll).await.unwrap().unwrap();
     let key = shard.slice_key(&slice()).await.unwrap();
-    let reader = Reader::open(archive, &file, poll).await.unwrap();
+    let reader = ArchiveReader::open(archive, &file, poll).await.unwrap();
     let (mut rows, mut after) = (Vec::new(), None);
     while let Some((last, more)) = reader.after(after, &key).await.unwrap() {
         rows.extend(more);
@@ -55,42 +56,42 @@ pub(super) async fn archived_rows(
 
 /// Where the slice's files come to.
 pub(super) fn incoming<'a>(
-    shard: &'a Shard,
+    shard: &'a SharedShard,
     archive: &'a Archive,
     slice: &'a SliceId,
-    order: &'a Order,
-) -> Incoming<'a> {
-    Incoming {
+    token: &'a MigrationToken,
+) -> CopyTarget<'a> {
+    CopyTarget {
         shard: &**shard,
         archive,
         slice,
-        order,
+        token,
     }
 }
 
-async fn damages(shard: &Shard, archive: &Archive) -> Vec<Damage> {
-    let found = read_back(&**shard, archive, &slice(), &mut FullSpeed).await;
+async fn damages(shard: &SharedShard, archive: &Archive) -> Vec<ArchiveDamage> {
+    let found = verify_files(&**shard, archive, &slice(), &mut Unthrottled).await;
     found.unwrap()
 }
 
 #[tokio::test]
 async fn closed_polls_are_archived_with_all_their_rows() {
-    let mut world = World::voted(1_200).await;
+    let mut world = ArchiveWorld::voted(1_200).await;
     let shard = world.shard();
     let mut before = Vec::new();
     for poll in closed() {
         let tally = shard.tally(&slice(), poll).await.unwrap();
         before.push((poll, rows_of(&shard, poll).await, tally));
     }
-    let store = Arc::new(Store::default());
+    let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    let report = backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed).await;
+    let report = backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled).await;
     let report = report.unwrap();
     assert_eq!((report.polls, report.rows), (2, 2_400));
     assert!(report.bytes > 0);
     // Once more there is nothing to do.
-    let again = backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed).await;
-    assert_eq!(again.unwrap(), Report::default());
+    let again = backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled).await;
+    assert_eq!(again.unwrap(), ArchiveProgress::default());
     assert_eq!(store.names().await.len(), 2);
     drop(shard);
     world.crash();
@@ -109,13 +110,13 @@ async fn closed_polls_are_archived_with_all_their_rows() {
 
 #[tokio::test]
 async fn the_rows_leave_the_disk_when_runs_are_merged() {
-    let world = World::voted(2_000).await;
+    let world = ArchiveWorld::voted(2_000).await;
     let shard = world.shard.clone().unwrap();
     shard.checkpoint().await.unwrap();
     let before = shard.usage().await;
-    let store = Arc::new(Store::default());
+    let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     // Votes come in, and the keeper does its usual work.
@@ -142,7 +143,7 @@ async fn the_rows_leave_the_disk_when_runs_are_merged() {
 
 #[tokio::test]
 async fn a_late_ballot_is_judged_by_the_file_as_it_was_by_the_shard() {
-    let world = World::voted(30).await;
+    let world = ArchiveWorld::voted(30).await;
     let shard = world.shard();
     let polls: [Poll; 2] = [changeable(1), choices(2, 3, true)];
     let mut ballots = Vec::new();
@@ -158,28 +159,34 @@ async fn a_late_ballot_is_judged_by_the_file_as_it_was_by_the_shard() {
         }
     }
     let before = shard.cast(&at(1), &ballots).await.unwrap();
-    let store = Arc::new(Store::default());
+    let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let key = shard.slice_key(&slice()).await.unwrap();
     let verdicts = shard.cast(&at(1), &ballots).await.unwrap();
     for ((ballot, before), verdict) in ballots.iter().zip(before).zip(verdicts) {
-        assert_eq!(verdict, refused(Refusal::Archived));
+        assert_eq!(verdict, refused(BallotRefusal::Archived));
         let file = shard.archive(&slice(), ballot.poll).await.unwrap().unwrap();
         let poll = shard.poll(&slice(), ballot.poll).await.unwrap();
-        let reader = Reader::open(&archive, &file, ballot.poll).await.unwrap();
-        let print = key.print(ballot.voter.as_str());
+        let reader = ArchiveReader::open(&archive, &file, ballot.poll)
+            .await
+            .unwrap();
+        let print = key.voter_print(ballot.voter.as_str());
         let row = reader.find(print, &key).await.unwrap();
-        assert_eq!(judge(&poll, row.as_ref(), ballot), before, "{ballot:?}");
+        assert_eq!(
+            judge_archived_ballot(&poll, row.as_ref(), ballot),
+            before,
+            "{ballot:?}"
+        );
     }
 }
 
 /// Makes room for the slice.
-async fn prepared(source: &Shard, target: &Shard) {
+async fn prepared(source: &SharedShard, target: &SharedShard) {
     let key = source.slice_key(&slice()).await.unwrap();
-    let m = order("m", 1);
+    let m = token("m", 1);
     target
         .prepare(&at(2), &m, key, HashRange::WHOLE)
         .await
@@ -187,11 +194,11 @@ async fn prepared(source: &Shard, target: &Shard) {
 }
 
 /// Moves the slice's rows, not its files.
-async fn copied(source: &Shard, target: &Shard) {
+async fn copied(source: &SharedShard, target: &SharedShard) {
     let mut cursor = Cursor::Start;
     while !matches!(cursor, Cursor::Changes { .. }) {
         let page = source.export(&slice(), &cursor, 10_000).await.unwrap();
-        let m = order("m", 1);
+        let m = token("m", 1);
         target.import(&slice(), &m, &page.changes).await.unwrap();
         cursor = page.next;
     }
@@ -199,17 +206,20 @@ async fn copied(source: &Shard, target: &Shard) {
 
 #[tokio::test]
 async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left() {
-    let (one, two) = (World::voted(300).await, World::new());
+    let (one, two) = (ArchiveWorld::voted(300).await, ArchiveWorld::new());
     let (source, target) = (one.shard(), two.shard());
-    let (here, there) = (Arc::new(Store::default()), Arc::new(Store::default()));
+    let (here, there) = (
+        Arc::new(FaultyStore::default()),
+        Arc::new(FaultyStore::default()),
+    );
     let (from, archive) = (here.archive(), there.archive());
-    backfill(&*source, &from, &at(1), 1, &mut FullSpeed)
+    backfill(&*source, &from, &at(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     prepared(&source, &target).await;
-    let (m, slice) = (order("m", 1), slice());
+    let (m, slice) = (token("m", 1), slice());
     let to = incoming(&target, &archive, &slice, &m);
-    let report = copy_files(&*source, &from, &to, &mut FullSpeed).await;
+    let report = copy_missing_files(&*source, &from, &to, &mut Unthrottled).await;
     assert_eq!(report.unwrap().polls, 2);
     assert_eq!(here.names().await, there.names().await);
     copied(&source, &target).await;
@@ -217,18 +227,18 @@ async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left()
     // What is there is not brought again; what rotted is, when it is told to.
     let names = there.names().await;
     there.rot(&names[0], 40).await;
-    let report = copy_files(&*source, &from, &to, &mut FullSpeed).await;
-    assert_eq!(report.unwrap(), Report::default());
+    let report = copy_missing_files(&*source, &from, &to, &mut Unthrottled).await;
+    assert_eq!(report.unwrap(), ArchiveProgress::default());
     let damaged = damages(&target, &archive).await;
     assert_eq!(damaged.len(), 1);
     let poll = damaged[0].poll;
     let file = source.archive(&slice, poll).await.unwrap().unwrap();
     assert!(
-        !bring(&from, &to, &file, poll, &mut FullSpeed)
+        !copy_if_missing(&from, &to, &file, poll, &mut Unthrottled)
             .await
             .unwrap()
     );
-    bring_anew(&from, &to, &file, poll, &mut FullSpeed)
+    copy_file(&from, &to, &file, poll, &mut Unthrottled)
         .await
         .unwrap();
     assert!(damages(&target, &archive).await.is_empty());
@@ -247,18 +257,18 @@ async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left()
         "it has left"
     );
     // Whoever is late brings nothing to where the slice is gone.
-    let late = bring(&from, &to, &file, poll, &mut FullSpeed).await;
-    assert!(matches!(late, Err(CopyError::Target(_))), "{late:?}");
+    let late = copy_if_missing(&from, &to, &file, poll, &mut Unthrottled).await;
+    assert!(matches!(late, Err(ArchiveCopyError::Target(_))), "{late:?}");
     assert_eq!(there.names().await, [""; 0]);
 }
 
 #[tokio::test]
 async fn a_rotten_file_is_named_and_not_copied() {
-    let (world, other) = (World::voted(300).await, World::new());
+    let (world, other) = (ArchiveWorld::voted(300).await, ArchiveWorld::new());
     let (shard, target) = (world.shard(), other.shard());
-    let store = Arc::new(Store::default());
+    let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let names = store.names().await;
@@ -266,13 +276,13 @@ async fn a_rotten_file_is_named_and_not_copied() {
     let found = damages(&shard, &archive).await;
     assert_eq!(found.len(), 1);
     assert!(found[0].error.to_string().contains(&names[1]), "{found:?}");
-    let there = Arc::new(Store::default());
+    let there = Arc::new(FaultyStore::default());
     prepared(&shard, &target).await;
-    let (m, slice, there_archive) = (order("m", 1), slice(), there.archive());
+    let (m, slice, there_archive) = (token("m", 1), slice(), there.archive());
     let to = incoming(&target, &there_archive, &slice, &m);
-    let copied = copy_files(&*shard, &archive, &to, &mut FullSpeed).await;
+    let copied = copy_missing_files(&*shard, &archive, &to, &mut Unthrottled).await;
     let error = copied.unwrap_err();
-    assert!(matches!(error, CopyError::Source(_)), "{error:?}");
+    assert!(matches!(error, ArchiveCopyError::Source(_)), "{error:?}");
     let error = error.to_string();
     assert!(error.contains(&names[1]), "{error}");
     assert!(!there.names().await.contains(&names[1]));
@@ -281,12 +291,12 @@ async fn a_rotten_file_is_named_and_not_copied() {
 /// A disk that writes something else is noticed before the rows are given up.
 #[tokio::test]
 async fn nothing_takes_the_place_of_rows_before_it_was_read_back() {
-    let world = World::voted(300).await;
+    let world = ArchiveWorld::voted(300).await;
     let shard = world.shard();
-    let store = Arc::new(Store::default());
+    let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
     store.set_lying(true);
-    let outcome = backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed).await;
+    let outcome = backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled).await;
     assert!(
         matches!(outcome, Err(ArchiveError::Damaged { .. })),
         "{outcome:?}"
@@ -295,17 +305,20 @@ async fn nothing_takes_the_place_of_rows_before_it_was_read_back() {
     assert_eq!(rows_of(&shard, poll(1).poll_id).await.len(), 300);
     // Nor is it copied.
     store.set_lying(false);
-    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
         .await
         .unwrap();
-    let (there, other) = (Arc::new(Store::default()), World::new());
+    let (there, other) = (Arc::new(FaultyStore::default()), ArchiveWorld::new());
     there.set_lying(true);
     let (target, to) = (other.shard(), there.archive());
     prepared(&shard, &target).await;
-    let (m, slice) = (order("m", 1), slice());
+    let (m, slice) = (token("m", 1), slice());
     let to = incoming(&target, &to, &slice, &m);
-    let copied = copy_files(&*shard, &archive, &to, &mut FullSpeed).await;
-    let wrong = matches!(copied, Err(CopyError::Target(ArchiveError::Damaged { .. })));
+    let copied = copy_missing_files(&*shard, &archive, &to, &mut Unthrottled).await;
+    let wrong = matches!(
+        copied,
+        Err(ArchiveCopyError::Target(ArchiveError::Damaged { .. }))
+    );
     assert!(wrong, "{copied:?}");
     let named = |name: &String| !name.ends_with(".new");
     assert!(!there.names().await.iter().any(named));
@@ -314,11 +327,11 @@ async fn nothing_takes_the_place_of_rows_before_it_was_read_back() {
 #[tokio::test]
 async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
     use object_store::ObjectStoreExt as _;
-    let world = World::voted(10).await;
+    let world = ArchiveWorld::voted(10).await;
     let shard = world.shard();
     let directory = tempfile::tempdir().unwrap();
     let archive = Archive::local(directory.path()).unwrap();
-    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let folder = "acme/0/202611";
@@ -332,13 +345,22 @@ async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
     }
     let half = directory.path().join(folder).join("half.parquet.new#1");
     std::fs::write(&half, "x").unwrap();
-    let early = sweep(&*shard, &archive, &at(1), Timestamp::from_unix_ms(1)).await;
+    let early = remove_unreferenced(&*shard, &archive, &at(1), Timestamp::from_unix_ms(1)).await;
     assert_eq!(early.unwrap(), 0, "they may be about to be named");
-    assert!(sweep(&*shard, &archive, &at(2), later()).await.is_err());
-    assert_eq!(sweep(&*shard, &archive, &at(1), later()).await.unwrap(), 3);
+    assert!(
+        remove_unreferenced(&*shard, &archive, &at(2), later())
+            .await
+            .is_err()
+    );
+    assert_eq!(
+        remove_unreferenced(&*shard, &archive, &at(1), later())
+            .await
+            .unwrap(),
+        3
+    );
     assert!(!half.exists());
     assert!(damages(&shard, &archive).await.is_empty());
-    let m = order("m", 1);
+    let m = token("m", 1);
     shard.seal(&at(2), &m).await.unwrap();
     shard.retire(&at(2), &m).await.unwrap();
     assert_eq!(shard.purge(&at(2), &m, 9).await.unwrap(), 0);
@@ -351,30 +373,30 @@ async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
 /// question: files stay with it, and go with it.
 #[tokio::test]
 async fn the_files_of_a_slice_that_was_cut_stay_with_their_polls() {
-    let world = World::voted(20).await;
+    let world = ArchiveWorld::voted(20).await;
     let shard = world.shard();
-    let store = Arc::new(Store::default());
+    let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), 1, &mut FullSpeed)
+    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let names = store.names().await;
     let hashes = shard.archives(&slice()).await.unwrap();
     let hashes = hashes.iter().map(|row| row.poll.poll_id.hash());
     let middle = hashes.max().unwrap();
-    let piece = |slice, hash_from, hash_to| Piece {
+    let piece = |slice, hash_from, hash_to| ChildSlice {
         slice,
         hash_from,
         hash_to,
     };
     let children = vec![piece(1, 0, middle - 1), piece(2, middle, u64::MAX)];
-    let cut = Cut {
+    let cut = RecutSpec {
         tenant_id: slice().tenant_id,
         epoch: Epoch(2),
         parents: vec![0],
         children: children.clone(),
     };
-    let c = order("c", 1);
+    let c = token("c", 1);
     shard.seal(&at(2), &c).await.unwrap();
     shard.recut(&c, &cut).await.unwrap();
     // Whoever still cleans up after the parent leaves them alone.
@@ -382,12 +404,14 @@ async fn the_files_of_a_slice_that_was_cut_stay_with_their_polls() {
     assert_eq!(late.unwrap(), 0);
     assert_eq!(store.names().await, names);
     for child in &children {
-        let at = |epoch| At {
+        let at = |epoch| FencedSlice {
             slice: cut.slice(child.slice),
             epoch: Epoch(epoch),
         };
-        sweep(&*shard, &archive, &at(2), later()).await.unwrap();
-        let m = order("m", 2);
+        remove_unreferenced(&*shard, &archive, &at(2), later())
+            .await
+            .unwrap();
+        let m = token("m", 2);
         shard.seal(&at(3), &m).await.unwrap();
         shard.retire(&at(3), &m).await.unwrap();
         assert_eq!(shard.purge(&at(3), &m, 9).await.unwrap(), 0);

@@ -15,19 +15,19 @@ use object_store::{
 };
 
 use crate::archive::Archive;
-use crate::conformance::words::*;
-use crate::conformance::{START_MS, Shard};
+use crate::conformance::builders::*;
+use crate::conformance::{START_MS, SharedShard};
 use crate::embedded::disk::{Crash, SimulatedDisk};
-use crate::embedded::{EmbeddedShard, Options};
-use crate::testing::{ManualClock, Seed};
+use crate::embedded::{EmbeddedShard, ShardOptions};
+use crate::testing::{SeedEntropy, SteppedClock};
 
 /// A shard on a disk that can lose what was not synced.
-pub(super) struct World {
+pub(super) struct ArchiveWorld {
     pub(super) disk: SimulatedDisk,
     pub(super) shard: Option<Arc<EmbeddedShard>>,
 }
 
-impl World {
+impl ArchiveWorld {
     pub(super) fn new() -> Self {
         let mut world = Self {
             disk: SimulatedDisk::new(1),
@@ -41,14 +41,14 @@ impl World {
         let shard = EmbeddedShard::open(
             "shard-1",
             Arc::new(self.disk.clone()),
-            Options::default(),
-            Arc::new(ManualClock::at(START_MS)),
-            Arc::new(Seed(7.into())),
+            ShardOptions::default(),
+            Arc::new(SteppedClock::new(START_MS)),
+            Arc::new(SeedEntropy(7.into())),
         );
         self.shard = Some(Arc::new(shard.unwrap()));
     }
 
-    pub(super) fn shard(&self) -> Shard {
+    pub(super) fn shard(&self) -> SharedShard {
         self.shard.clone().unwrap()
     }
 
@@ -83,7 +83,10 @@ impl World {
         let carried = [7, 0, 1];
         let at = at(1);
         let id = polls[0].poll_id;
-        shard.carry(&at, id, request, &carried).await.unwrap();
+        shard
+            .import_counts(&at, id, request, &carried)
+            .await
+            .unwrap();
         for poll in &polls[..3] {
             shard.close_poll(&at, poll.poll_id).await.unwrap();
         }
@@ -91,7 +94,7 @@ impl World {
     }
 }
 
-/// The polls that [`World::voted`] closed and that have votes.
+/// The polls that [`ArchiveWorld::voted`] closed and that have votes.
 pub(super) fn closed() -> [PollId; 2] {
     [poll(1).poll_id, poll(2).poll_id]
 }
@@ -99,7 +102,7 @@ pub(super) fn closed() -> [PollId; 2] {
 /// A store in memory that counts what it is asked, and at a given operation
 /// fails, before or after it was done; from then on everything fails.
 #[derive(Debug, Default)]
-pub(super) struct Store {
+pub(super) struct FaultyStore {
     pub(super) memory: Arc<InMemory>,
     faults: Arc<Faults>,
 }
@@ -115,7 +118,7 @@ struct Faults {
     lies: AtomicBool,
 }
 
-impl Store {
+impl FaultyStore {
     /// The same files, and no fault.
     pub(super) fn again(&self) -> Arc<Self> {
         Arc::new(Self {
@@ -201,14 +204,14 @@ fn dead() -> object_store::Error {
     }
 }
 
-impl fmt::Display for Store {
+impl fmt::Display for FaultyStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a store that fails")
     }
 }
 
 #[async_trait]
-impl ObjectStore for Store {
+impl ObjectStore for FaultyStore {
     async fn put_opts(&self, to: &Path, put: PutPayload, how: PutOptions) -> Result<PutResult> {
         self.faults.run(self.memory.put_opts(to, put, how)).await
     }

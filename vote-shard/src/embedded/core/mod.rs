@@ -1,47 +1,47 @@
-//! Decides: what is asked becomes records of the open group, or a refusal.
+//! Decides: turns a request into records of the open group, or into a refusal.
 //!
 //! ```text
-//!   asked ──► fence ──► rules ──► record ──► open group (bytes)
-//!                                    └─────► state, as when it is read back
+//!   request ──► fence ──► rules ──► record ──► open group (bytes)
+//!                                      └─────► state, exactly as on replay
 //!   answer ── held back until the group it depends on is durable
 //! ```
-//! All of it is synchronous and under one lock, so the fence, the rules and
+//! All of this is synchronous and under one lock, so the fence, the rules and
 //! the write are one atomic step. Memory runs ahead of the disk by at most two
-//! groups: the one being synced and the open one. No answer leaves before the
-//! group that it depends on is on disk ([`Answer::after`]); when a group
-//! fails, or a panic leaves memory half changed, it is thrown away and rebuilt
-//! from the log.
+//! groups: the one that syncs and the open one. An answer leaves only when the
+//! group that it depends on is on disk ([`PendingAnswer::after`]). When a group
+//! fails, or a panic leaves memory inconsistent, memory is discarded and
+//! rebuilt from the log.
 
+#[cfg(any(test, feature = "testing"))]
+mod corrupt;
 mod polls;
 mod recut;
-#[cfg(any(test, feature = "faults"))]
-mod rot;
 mod slices;
 mod votes;
 
 use std::sync::Arc;
 
-pub(super) use self::votes::{Cast, Found, Stored};
+pub(super) use self::votes::{CastResult, ColdBallot, VoterLookup};
 use ballast_domain::Timestamp;
 use tokio::sync::SetOnce;
 
-use super::checkpoint::Captured;
 use super::record::{self, PollNo, Record};
-use super::state::State;
+use super::state::EngineState;
+use crate::embedded::compaction::checkpoint::MemorySnapshot;
 use crate::shard::{ShardError, ShardResult};
 
-/// Set when a group's fate is known.
-pub(super) type Done = Arc<SetOnce<Result<(), String>>>;
+/// Set when a group is durable or has failed.
+pub(super) type CommitSignal = Arc<SetOnce<Result<(), String>>>;
 
-/// An answer, and what must be durable before it is given.
+/// An answer, and the group that must be durable before it leaves.
 #[derive(Debug)]
-pub(super) struct Answer<T> {
+pub(super) struct PendingAnswer<T> {
     pub(super) value: T,
-    pub(super) after: Option<Done>,
+    pub(super) after: Option<CommitSignal>,
 }
 
-impl<T> Answer<T> {
-    /// Gives the answer when it may be given.
+impl<T> PendingAnswer<T> {
+    /// Returns the answer once it is durable.
     pub(super) async fn durable(self) -> ShardResult<T> {
         if let Some(done) = self.after {
             done.wait().await.clone().map_err(ShardError::unavailable)?;
@@ -50,20 +50,20 @@ impl<T> Answer<T> {
     }
 }
 
-/// Records that go to the log together.
+/// Records that are written to the log together.
 #[derive(Debug, Default)]
-pub(super) struct Group {
-    /// Its place in the log.
+pub(super) struct RecordGroup {
+    /// Its sequence number in the log.
     pub(super) sequence: u64,
     pub(super) payload: Vec<u8>,
     /// Polls whose counts it changes.
-    pub(super) counted: Vec<PollNo>,
-    pub(super) done: Done,
-    /// When its first record came, by the shard's time.
+    pub(super) changed_polls: Vec<PollNo>,
+    pub(super) done: CommitSignal,
+    /// Time of its first record, by the shard's clock.
     pub(super) began: Option<Timestamp>,
 }
 
-impl Group {
+impl RecordGroup {
     pub(super) fn new(sequence: u64) -> Self {
         Self {
             sequence,
@@ -76,62 +76,61 @@ impl Group {
     }
 }
 
-/// What may be set.
+/// Limits of a shard.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Voters of open polls that memory may hold.
+    /// Capacity for voters of open polls in memory.
     pub(super) voters_max: u64,
-    /// Polls that a slice may have.
+    /// Maximum number of polls per slice.
     pub(super) polls_max: usize,
-    /// How long a ballot may be on its way, see
-    /// [`ballast_domain::poll::judge::arrival`].
+    /// Maximum age of a ballot, see [`ballast_domain::poll::judge::arrival`].
     pub(super) allowance_ms: i64,
 }
 
-/// Memory, and the group that is being gathered.
+/// Memory, and the open group.
 pub(super) struct Core {
-    pub(super) state: State,
-    pub(super) open: Group,
-    /// The group that is being synced.
-    pub(super) syncing: Option<(u64, Done)>,
+    pub(super) state: EngineState,
+    pub(super) open: RecordGroup,
+    /// The group that is syncing.
+    pub(super) syncing: Option<(u64, CommitSignal)>,
     pub(super) limits: Limits,
-    /// Why nothing can be asked right now.
+    /// Why the shard refuses everything; `None` when it works.
     pub(super) trouble: Option<String>,
-    /// Whether a panic may have left memory or the open group half changed:
-    /// neither is used before memory was rebuilt.
-    pub(super) spoiled: bool,
+    /// Whether a panic may have left memory or the open group inconsistent:
+    /// neither is used until memory has been rebuilt.
+    pub(super) poisoned: bool,
     /// Whether memory is to be copied at the end of the open group, and the
     /// copy.
-    pub(super) capture: Capture,
-    /// What the open group's times are relative to.
+    pub(super) snapshot_request: SnapshotRequest,
+    /// The base of the open group's relative times.
     began: Timestamp,
 }
 
-/// Copying memory for a checkpoint.
+/// A request to copy memory for a checkpoint.
 #[derive(Default)]
-pub(super) enum Capture {
+pub(super) enum SnapshotRequest {
     #[default]
     Idle,
     Wanted,
-    Done(Captured),
+    Done(MemorySnapshot),
 }
 
 impl Core {
-    /// A core whose state is what the log's groups up to `durable` say.
-    pub(super) fn new(state: State, durable: u64, limits: Limits) -> Self {
+    /// A core with the state of the log's groups up to `durable`.
+    pub(super) fn new(state: EngineState, durable: u64, limits: Limits) -> Self {
         Self {
             state,
-            open: Group::new(durable + 1),
+            open: RecordGroup::new(durable + 1),
             syncing: None,
             limits,
             trouble: None,
-            spoiled: false,
-            capture: Capture::Idle,
+            poisoned: false,
+            snapshot_request: SnapshotRequest::Idle,
             began: Timestamp::from_unix_ms(0),
         }
     }
 
-    /// Refuses everything while something is wrong.
+    /// Fails while the shard is in trouble.
     pub(super) fn check(&self) -> ShardResult<()> {
         match &self.trouble {
             Some(why) => Err(ShardError::unavailable(why.clone())),
@@ -139,7 +138,7 @@ impl Core {
         }
     }
 
-    /// Time that never runs backwards, also across restarts.
+    /// The current time, which never runs backwards, also across restarts.
     fn now(&self, clock: Timestamp) -> Timestamp {
         Timestamp::from_unix_ms(clock.unix_ms().max(self.state.time))
     }
@@ -160,19 +159,19 @@ impl Core {
         record::write(&mut self.open.payload, self.began, record);
     }
 
-    /// Notes that the open group changes a poll's counts.
-    fn counted(&mut self, poll: PollNo) {
+    /// Records that the open group changes a poll's counts.
+    fn mark_counts_changed(&mut self, poll: PollNo) {
         let sequence = self.open.sequence;
         if let Some(known) = self.state.polls.get_mut(&poll)
             && known.counted_in != sequence
         {
             known.counted_in = sequence;
-            self.open.counted.push(poll);
+            self.open.changed_polls.push(poll);
         }
     }
 
-    /// An answer that depends on the group `sequence` and those before it.
-    fn after<T>(&self, sequence: u64, value: T) -> Answer<T> {
+    /// An answer that depends on the groups up to `sequence`.
+    fn answer_after<T>(&self, sequence: u64, value: T) -> PendingAnswer<T> {
         let after = if sequence >= self.open.sequence && !self.open.is_empty() {
             Some(self.open.done.clone())
         } else {
@@ -181,27 +180,27 @@ impl Core {
                 .filter(|(syncing, _)| sequence >= *syncing)
                 .map(|(_, done)| done.clone())
         };
-        Answer { value, after }
+        PendingAnswer { value, after }
     }
 
     /// An answer that depends on everything so far.
-    pub(super) fn after_all<T>(&self, value: T) -> Answer<T> {
-        self.after(self.open.sequence, value)
+    pub(super) fn answer_after_all<T>(&self, value: T) -> PendingAnswer<T> {
+        self.answer_after(self.open.sequence, value)
     }
 
-    /// Whether memory is nearly full and a checkpoint would make room in it.
-    pub(super) fn needs_room(&self) -> bool {
+    /// Whether memory is nearly full and a checkpoint would free some of it.
+    pub(super) fn is_memory_nearly_full(&self) -> bool {
         let nearly = self.limits.voters_max - self.limits.voters_max / 10;
         self.state.voters >= nearly && self.state.has_evictable()
     }
 
-    /// Takes the open group to be synced.
-    pub(super) fn take(&mut self) -> Group {
-        let next = Group::new(self.open.sequence + 1);
+    /// Takes the open group for syncing.
+    pub(super) fn take_group(&mut self) -> RecordGroup {
+        let next = RecordGroup::new(self.open.sequence + 1);
         let group = std::mem::replace(&mut self.open, next);
         self.syncing = Some((group.sequence, group.done.clone()));
-        if matches!(self.capture, Capture::Wanted) {
-            self.capture = Capture::Done(Captured::new(self));
+        if matches!(self.snapshot_request, SnapshotRequest::Wanted) {
+            self.snapshot_request = SnapshotRequest::Done(MemorySnapshot::new(self));
         }
         group
     }

@@ -1,25 +1,26 @@
-//! Polls.
+//! Decisions about polls: creating, closing, lanes, imported counts, archives.
 
 use ballast_domain::bounds::IMPORTS_PER_POLL_MAX;
-use ballast_domain::poll::{Phase, Poll, Refusal, RequestId};
+use ballast_domain::poll::{BallotRefusal, Poll, PollPhase, RequestId};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, TenantId, Timestamp};
 
-use super::{Answer, Core};
+use super::{Core, PendingAnswer};
 use crate::embedded::record::{PollNo, PollRecord, Record};
 use crate::embedded::state::PollState;
 use crate::shard::{
-    ArchiveFile, Archived, At, Holding, PollRow, ShardResult, Tally, Unfit, Version,
+    ArchiveFile, ArchivedRows, FencedSlice, Holding, PollRow, RowVersion, ShardResult,
+    SliceStateError, Tally,
 };
 
 impl Core {
-    /// Creates a poll, or finds the one that the same request created.
+    /// Creates a poll, or returns the one that the same request created.
     pub(in crate::embedded) fn create_poll(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         mut poll: Poll,
         clock: Timestamp,
-    ) -> ShardResult<Answer<Poll>> {
+    ) -> ShardResult<PendingAnswer<Poll>> {
         self.check()?;
         let slice = self.state.admit_poll(&at.slice, at.epoch, poll.poll_id)?;
         let same = slice.requests.get(&poll.request).or_else(|| {
@@ -30,10 +31,10 @@ impl Core {
         });
         if let Some(known) = same.and_then(|id| self.state.poll(&at.slice, *id)) {
             let depends_on = known.changed_in.max(slice.changed_in);
-            return Ok(self.after(depends_on, Poll::clone(&known.poll)));
+            return Ok(self.answer_after(depends_on, Poll::clone(&known.poll)));
         }
         if slice.polls.len() >= self.limits.polls_max {
-            return Err(Refusal::TooManyPolls.into());
+            return Err(BallotRefusal::TooManyPolls.into());
         }
         let now = self.now(clock);
         poll.created_at = now;
@@ -42,13 +43,13 @@ impl Core {
             imports: Vec::new(),
             archived: None,
             poll: poll.clone(),
-            version: Version {
+            version: RowVersion {
                 epoch: at.epoch,
                 revision: 1,
             },
         };
         self.write_poll(self.state.next_poll, &at.slice, row, now);
-        Ok(self.after(self.open.sequence, poll))
+        Ok(self.answer_after(self.open.sequence, poll))
     }
 
     pub(super) fn write_poll(
@@ -68,41 +69,41 @@ impl Core {
             fewer_lanes,
         };
         self.write(now, &Record::Poll(number, Box::new(record)));
-        self.counted(number);
+        self.mark_counts_changed(number);
     }
 
-    /// A poll of a slice that is here.
-    pub(in crate::embedded) fn known(
+    /// Returns a poll's state, or `PollNotFound`.
+    pub(in crate::embedded) fn require_poll(
         &self,
         slice: &SliceId,
         poll: PollId,
     ) -> ShardResult<&PollState> {
         self.check()?;
         let poll = self.state.poll(slice, poll);
-        poll.ok_or_else(|| Refusal::PollNotFound.into())
+        poll.ok_or_else(|| BallotRefusal::PollNotFound.into())
     }
 
-    /// A poll.
+    /// Reads a poll.
     pub(in crate::embedded) fn poll(
         &self,
         slice: &SliceId,
         poll: PollId,
-    ) -> ShardResult<Answer<Poll>> {
-        let known = self.known(slice, poll)?;
-        Ok(self.after(known.changed_in, Poll::clone(&known.poll)))
+    ) -> ShardResult<PendingAnswer<Poll>> {
+        let known = self.require_poll(slice, poll)?;
+        Ok(self.answer_after(known.changed_in, Poll::clone(&known.poll)))
     }
 
-    /// A slice's polls after one of them.
+    /// Lists a slice's polls after an id.
     pub(in crate::embedded) fn polls(
         &self,
         slice: &SliceId,
         after: Option<PollId>,
         most: usize,
-    ) -> ShardResult<Answer<Vec<Poll>>> {
+    ) -> ShardResult<PendingAnswer<Vec<Poll>>> {
         use std::ops::Bound::{Excluded, Unbounded};
         self.check()?;
         let Some(slice) = self.state.slices.get(slice) else {
-            return Ok(self.after(0, Vec::new()));
+            return Ok(self.answer_after(0, Vec::new()));
         };
         let from = after.map_or(Unbounded, Excluded);
         let polls = slice
@@ -112,17 +113,17 @@ impl Core {
             .take(most)
             .map(|poll| Poll::clone(&poll.poll))
             .collect();
-        Ok(self.after(slice.changed_in, polls))
+        Ok(self.answer_after(slice.changed_in, polls))
     }
 
-    /// Open polls of owned slices that expect many voters.
-    pub(in crate::embedded) fn awaited(
+    /// Lists open polls of owned slices that expect at least `least` voters.
+    pub(in crate::embedded) fn awaited_polls(
         &self,
         least: u64,
         most: usize,
-    ) -> ShardResult<Answer<Vec<(SliceId, Poll)>>> {
+    ) -> ShardResult<PendingAnswer<Vec<(SliceId, Poll)>>> {
         self.check()?;
-        // A poll that is not told any more was closed or moved by its slice.
+        // A poll that is missing was closed or moved, which changes its slice.
         let slices = self.state.slices.values();
         let depends_on = slices.map(|slice| slice.changed_in).max().unwrap_or(0);
         let numbers = self.state.awaited.iter().map(|(_, number)| number);
@@ -133,20 +134,20 @@ impl Core {
             .take(most)
             .map(|poll| (poll.slice.clone(), Poll::clone(&poll.poll)))
             .collect();
-        Ok(self.after(depends_on, polls))
+        Ok(self.answer_after(depends_on, polls))
     }
 
     /// Closes a poll.
     pub(in crate::embedded) fn close_poll(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         poll: PollId,
         clock: Timestamp,
-    ) -> ShardResult<Answer<Poll>> {
+    ) -> ShardResult<PendingAnswer<Poll>> {
         self.change_poll(at, poll, clock, |row, now| {
             let poll = &mut row.poll;
             if poll.closed_at.is_none() {
-                // A poll whose time was over closed then, not now.
+                // A poll that had expired closed at that time, not now.
                 poll.closed_at = Some(now.min(poll.spec.expiration_time));
             }
         })
@@ -155,11 +156,11 @@ impl Core {
     /// Spreads a poll's counters over more lanes.
     pub(in crate::embedded) fn widen_lanes(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         poll: PollId,
         lanes: u16,
         clock: Timestamp,
-    ) -> ShardResult<Answer<Poll>> {
+    ) -> ShardResult<PendingAnswer<Poll>> {
         self.change_poll(at, poll, clock, |row, _| {
             let options = &mut row.poll.spec.options;
             options.lanes = options.lanes.max(lanes);
@@ -169,11 +170,11 @@ impl Core {
     /// Spreads an open poll's counters over fewer lanes.
     pub(in crate::embedded) fn narrow_lanes(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         poll: PollId,
         lanes: u16,
         clock: Timestamp,
-    ) -> ShardResult<Answer<Poll>> {
+    ) -> ShardResult<PendingAnswer<Poll>> {
         self.change_poll(at, poll, clock, |row, _| {
             let is_open = row.poll.closed_at.is_none();
             let options = &mut row.poll.spec.options;
@@ -183,24 +184,24 @@ impl Core {
         })
     }
 
-    /// Adds votes that come as sums.
-    pub(in crate::embedded) fn carry(
+    /// Adds imported vote counts.
+    pub(in crate::embedded) fn import_counts(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         poll: PollId,
         request: RequestId,
         votes: &[u64],
         clock: Timestamp,
-    ) -> ShardResult<Answer<Tally>> {
+    ) -> ShardResult<PendingAnswer<Tally>> {
         self.check()?;
         self.state.admit_poll(&at.slice, at.epoch, poll)?;
-        let known = self.known(&at.slice, poll)?;
+        let known = self.require_poll(&at.slice, poll)?;
         if !known.imports.contains(&request) {
-            if known.poll.phase(self.now(clock)) == Phase::Closed {
-                return Err(Refusal::Closed.into());
+            if known.poll.phase(self.now(clock)) == PollPhase::Closed {
+                return Err(BallotRefusal::Closed.into());
             }
             if known.imports.len() >= IMPORTS_PER_POLL_MAX {
-                return Err(Refusal::ImportsUsedUp.into());
+                return Err(BallotRefusal::ImportsUsedUp.into());
             }
             self.change_poll(at, poll, clock, |row, _| {
                 row.imports.push(request);
@@ -212,19 +213,19 @@ impl Core {
         self.tally(&at.slice, poll)
     }
 
-    /// Lets a file take the place of a closed poll's rows.
+    /// Replaces a closed poll's rows by a file.
     pub(in crate::embedded) fn archive_poll(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         poll: PollId,
         file: ArchiveFile,
         clock: Timestamp,
-    ) -> ShardResult<Answer<Poll>> {
+    ) -> ShardResult<PendingAnswer<Poll>> {
         self.check()?;
         self.state.admit_poll(&at.slice, at.epoch, poll)?;
-        let known = self.known(&at.slice, poll)?;
+        let known = self.require_poll(&at.slice, poll)?;
         if known.poll.closed_at.is_none() {
-            return Err(Unfit::PollOpen.into());
+            return Err(SliceStateError::PollOpen.into());
         }
         let (rows, fits) = match known.archive.as_deref() {
             None => (known.digest, true),
@@ -234,9 +235,9 @@ impl Core {
             ),
         };
         if !fits || file.digest != rows {
-            return Err(Unfit::OtherRows.into());
+            return Err(SliceStateError::RowsDiffer.into());
         }
-        let archived = Archived {
+        let archived = ArchivedRows {
             file,
             voting: known.voting,
             lanes: known.lanes.by_item(),
@@ -246,77 +247,77 @@ impl Core {
         })
     }
 
-    /// The file that holds a poll's rows.
+    /// Returns the file that holds a poll's rows.
     pub(in crate::embedded) fn archive(
         &self,
         slice: &SliceId,
         poll: PollId,
-    ) -> ShardResult<Answer<Option<ArchiveFile>>> {
-        let known = self.known(slice, poll)?;
+    ) -> ShardResult<PendingAnswer<Option<ArchiveFile>>> {
+        let known = self.require_poll(slice, poll)?;
         let file = known.archive.as_deref().cloned();
-        Ok(self.after(known.changed_in, file))
+        Ok(self.answer_after(known.changed_in, file))
     }
 
-    /// The file that holds a poll's rows, in whichever slice of a tenant.
-    pub(in crate::embedded) fn archive_of(
+    /// Returns the file that holds a poll's rows, in any slice of a tenant.
+    pub(in crate::embedded) fn find_archive(
         &self,
         tenant: &TenantId,
         poll: PollId,
-    ) -> ShardResult<Answer<Option<ArchiveFile>>> {
+    ) -> ShardResult<PendingAnswer<Option<ArchiveFile>>> {
         self.check()?;
         let slices = self.state.slices.iter();
         let mut own = slices.filter(|(slice, _)| slice.tenant_id == *tenant);
         let number = own.find_map(|(_, slice)| slice.polls.get(&poll));
         let Some(known) = number.and_then(|number| self.state.polls.get(number)) else {
-            return Ok(self.after(0, None));
+            return Ok(self.answer_after(0, None));
         };
-        Ok(self.after(known.changed_in, known.archive.as_deref().cloned()))
+        Ok(self.answer_after(known.changed_in, known.archive.as_deref().cloned()))
     }
 
-    /// A slice's polls whose rows are in files.
+    /// Lists a slice's archived polls.
     pub(in crate::embedded) fn archives(
         &self,
         slice: &SliceId,
-    ) -> ShardResult<Answer<Vec<PollRow>>> {
+    ) -> ShardResult<PendingAnswer<Vec<PollRow>>> {
         self.check()?;
         let Some(slice) = self.state.slices.get(slice) else {
-            return Ok(self.after(0, Vec::new()));
+            return Ok(self.answer_after(0, Vec::new()));
         };
         let polls = slice.polls.values();
         let polls = polls.filter_map(|number| self.state.polls.get(number));
         let archived = polls.filter(|poll| poll.archive.is_some());
         let rows = archived.map(PollState::row).collect();
-        Ok(self.after(slice.changed_in, rows))
+        Ok(self.answer_after(slice.changed_in, rows))
     }
 
     fn change_poll(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         poll: PollId,
         clock: Timestamp,
         change: impl FnOnce(&mut PollRow, Timestamp),
-    ) -> ShardResult<Answer<Poll>> {
+    ) -> ShardResult<PendingAnswer<Poll>> {
         self.check()?;
         let admitted_in = self.state.admit_poll(&at.slice, at.epoch, poll)?.changed_in;
-        let known = self.known(&at.slice, poll)?;
+        let known = self.require_poll(&at.slice, poll)?;
         let (number, mut row) = (known.number, known.row());
         let now = self.now(clock);
         let before = row.clone();
         change(&mut row, now);
         if row == before {
-            return Ok(self.after(known.changed_in.max(admitted_in), row.poll));
+            return Ok(self.answer_after(known.changed_in.max(admitted_in), row.poll));
         }
-        row.version = Version {
+        row.version = RowVersion {
             epoch: at.epoch,
             revision: row.version.revision + 1,
         };
         let changed = row.poll.clone();
         self.write_poll(number, &at.slice, row, now);
-        Ok(self.after(self.open.sequence, changed))
+        Ok(self.answer_after(self.open.sequence, changed))
     }
 
-    /// Closes up to `most` polls whose time is over for good: no ballot that
-    /// arrived in time can still be on its way.
+    /// Closes up to `most` expired polls for which no ballot in time can still
+    /// be on its way.
     pub(in crate::embedded) fn close_expired(&mut self, clock: Timestamp, most: usize) {
         if self.trouble.is_some() {
             return;
@@ -340,12 +341,13 @@ impl Core {
             let Some(slice) = self.state.slices.get(&poll.slice) else {
                 continue;
             };
-            let at = At {
+            let at = FencedSlice {
                 slice: poll.slice.clone(),
                 epoch: slice.fence.epoch,
             };
             let id = poll.poll.poll_id;
-            // It is owned at this epoch, so nothing refuses it.
+            // The shard owns the slice at this epoch, so this cannot be
+            // refused.
             let _ = self.close_poll(&at, id, clock);
         }
     }
@@ -362,11 +364,11 @@ mod tests {
     use ballast_domain::{Error, ErrorCode};
 
     use super::*;
-    use crate::conformance::words::{at, at_of, poll, refusal, slice, time};
+    use crate::conformance::builders::{at, at_of, poll, refusal, slice, time};
     use crate::embedded::core::Limits;
-    use crate::embedded::state::State;
+    use crate::embedded::state::EngineState;
     use crate::shard::{ShardError, SliceKey};
-    use crate::testing::Seed;
+    use crate::testing::SeedEntropy;
 
     #[test]
     fn a_poll_too_many_is_refused_clearly_and_changes_nothing() {
@@ -375,10 +377,10 @@ mod tests {
             polls_max: 3,
             allowance_ms: 0,
         };
-        let mut core = Core::new(State::default(), 0, limits);
-        let key = SliceKey::random(&Seed(7.into()));
+        let mut core = Core::new(EngineState::default(), 0, limits);
+        let key = SliceKey::random(&SeedEntropy(7.into()));
         for at in [at(1), at_of("other", 1)] {
-            core.found(&at, key, time(0)).unwrap();
+            core.adopt(&at, key, time(0)).unwrap();
         }
         for number in 1..=3 {
             core.create_poll(&at(1), poll(number), time(0)).unwrap();
@@ -387,18 +389,18 @@ mod tests {
         for _ in 0..2 {
             let refused = core.create_poll(&at(1), poll(4), time(1));
             let refused = refusal(refused);
-            assert_eq!(refused, Refusal::TooManyPolls);
+            assert_eq!(refused, BallotRefusal::TooManyPolls);
             let told = Error::from(ShardError::from(refused));
             assert_eq!(told.code(), ErrorCode::TooMany);
             assert!(told.to_string().contains("polls, which is all"), "{told}");
         }
         let unknown = core.poll(&slice(), poll(4).poll_id);
-        assert_eq!(refusal(unknown), Refusal::PollNotFound);
-        // One that is there is still found.
+        assert_eq!(refusal(unknown), BallotRefusal::PollNotFound);
+        // An existing poll is still found.
         core.create_poll(&at(1), poll(3), time(1)).unwrap();
         assert_eq!(format!("{:?}", core.state), state);
         assert_eq!(format!("{:?}", core.open), group);
-        // The limit is each slice's own.
+        // Each slice has its own limit.
         let other = at_of("other", 1);
         core.create_poll(&other, poll(4), time(1)).unwrap();
     }

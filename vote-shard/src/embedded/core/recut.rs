@@ -1,43 +1,45 @@
-//! Slices become others, in one record of the log: before it the parents are
-//! sealed, after it the children take votes, and there is nothing in between.
+//! Splits and merges slices in one record of the log: before it the parents are
+//! sealed, after it the children accept votes, with no state in between.
 
 use ballast_domain::Timestamp;
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
 
-use super::slices::heeded;
-use super::{Answer, Core};
+use super::slices::effective_token;
+use super::{Core, PendingAnswer};
 use crate::embedded::record::{Record, RecutRecord, SliceRecord};
-use crate::shard::{Cut, Fence, Holding, Order, ShardResult, SliceKey, Unfit};
+use crate::shard::{
+    Fence, Holding, MigrationToken, RecutSpec, ShardResult, SliceKey, SliceStateError,
+};
 
 impl Core {
-    /// Cuts slices anew.
+    /// Replaces the parents by the children.
     pub(in crate::embedded) fn recut(
         &mut self,
-        order: &Order,
-        cut: &Cut,
+        token: &MigrationToken,
+        cut: &RecutSpec,
         clock: Timestamp,
-    ) -> ShardResult<Answer<()>> {
+    ) -> ShardResult<PendingAnswer<()>> {
         self.check()?;
-        let order = &heeded(order);
+        let token = &effective_token(token);
         if self.is_cut(cut) {
-            return Ok(self.after_all(()));
+            return Ok(self.answer_after_all(()));
         }
-        let record = self.cut_record(order, cut)?;
+        let record = self.cut_record(token, cut)?;
         let parents: Vec<SliceId> = record.parents.iter().map(|it| it.slice.clone()).collect();
-        let polls = self.state.polls_of(&parents);
+        let polls = self.state.polls_in(&parents);
         let now = self.now(clock);
         self.write(now, &Record::Recut(Box::new(record)));
-        // Live views know a poll by its slice, so all of them are told anew.
+        // Live views identify a poll by its slice: publish all of them again.
         for number in polls {
-            self.counted(number);
+            self.mark_counts_changed(number);
         }
-        Ok(self.after(self.open.sequence, ()))
+        Ok(self.answer_after(self.open.sequence, ()))
     }
 
-    /// Whether it was cut so before: what became of the children since does not
-    /// matter.
-    fn is_cut(&self, cut: &Cut) -> bool {
+    /// Whether this recut was done before, whatever happened to the children
+    /// since.
+    fn is_cut(&self, cut: &RecutSpec) -> bool {
         let fence = |slice| self.state.slices.get(&cut.slice(slice)).map(|it| &it.fence);
         let gone = cut.parents.iter().all(|slice| {
             fence(*slice).is_some_and(|it| it.holding == Holding::Gone && it.epoch >= cut.epoch)
@@ -46,16 +48,19 @@ impl Core {
         gone && children.all(|it| fence(it.slice).is_some_and(|it| it.epoch >= cut.epoch))
     }
 
-    /// All slices as they are afterwards, or why they cannot be.
-    fn cut_record(&self, order: &Order, cut: &Cut) -> ShardResult<RecutRecord> {
+    /// Builds the record with all slices after the recut, or says why it is not
+    /// allowed.
+    fn cut_record(&self, token: &MigrationToken, cut: &RecutSpec) -> ShardResult<RecutRecord> {
         let (mut parents, mut ranges) = (Vec::new(), Vec::<HashRange>::new());
         let mut key: Option<SliceKey> = None;
         for slice in &cut.parents {
             let slice = cut.slice(*slice);
-            let known = self.held(&slice)?;
-            let fence = known.fence.cut(cut.epoch, order)?;
+            let known = self.require_slice(&slice)?;
+            let fence = known.fence.recut(cut.epoch, token)?;
             if *key.get_or_insert(known.key) != known.key {
-                return Err(Unfit::Cut("their keys differ, so they were never one").into());
+                return Err(
+                    SliceStateError::InvalidRecut("the parents have different keys").into(),
+                );
             }
             ranges.push(known.range);
             parents.push(SliceRecord {
@@ -65,17 +70,20 @@ impl Core {
                 range: known.range,
             });
         }
-        let key = key.ok_or(Unfit::Cut("there is nothing to cut"))?;
+        let key = key.ok_or(SliceStateError::InvalidRecut("there are no parents"))?;
         if !cut.fits(&ranges) {
-            return Err(Unfit::Cut("the ranges do not fit").into());
+            return Err(SliceStateError::InvalidRecut(
+                "the children do not cover the parents' ranges",
+            )
+            .into());
         }
         let known = |slice| self.state.slices.contains_key(&cut.slice(slice));
         if cut.children.iter().any(|child| known(child.slice)) {
-            return Err(Unfit::Cut("a number is given again").into());
+            return Err(SliceStateError::InvalidRecut("a child's number is already in use").into());
         }
         let children = cut.children.iter().map(|child| SliceRecord {
             slice: cut.slice(child.slice),
-            fence: Fence::part(cut.epoch, order),
+            fence: Fence::owner_of_part(cut.epoch, token),
             key,
             range: child.range(),
         });

@@ -1,4 +1,4 @@
-//! Slices: founding, moving, importing, purging.
+//! Decisions about slices: ownership, migrations, imports, purges.
 
 use std::borrow::Cow;
 
@@ -6,56 +6,56 @@ use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
-use super::{Answer, Core};
-use crate::embedded::export::Subject;
+use super::{Core, PendingAnswer};
+use crate::embedded::export::ExportedSlice;
 use crate::embedded::faults::{self, Fault};
-use crate::embedded::record::{PollNo, Record, RowRecord, SliceRecord, WrittenVoter};
-use crate::embedded::state::{SharedPoll, SliceState};
+use crate::embedded::record::{PollNo, Record, RecordVoter, RowRecord, SliceRecord};
+use crate::embedded::state::{PollHandle, SliceState};
 use crate::shard::{
-    At, Change, Digest, Fence, Order, PollRow, ShardError, ShardResult, SliceDigest, SliceKey,
-    Unfit, VoterName, VoterRow,
+    Digest, ExportedRow, Fence, FencedSlice, MigrationToken, PollRow, ShardError, ShardResult,
+    SliceDigest, SliceKey, SliceStateError, VoterName, VoterRow,
 };
 
-/// One change of a fence.
-type Step = fn(&Fence, Epoch, &Order) -> Result<Fence, Unfit>;
+/// A transition of a fence.
+type FenceTransition = fn(&Fence, Epoch, &MigrationToken) -> Result<Fence, SliceStateError>;
 
 impl Core {
-    /// Becomes the owner of a slice that was never heard of.
-    pub(in crate::embedded) fn found(
-        &mut self,
-        at: &At,
-        fresh: SliceKey,
-        clock: Timestamp,
-    ) -> ShardResult<Answer<()>> {
-        self.check()?;
-        if let Some(known) = self.state.slices.get(&at.slice) {
-            return Ok(self.after(known.changed_in, ()));
-        }
-        if at.epoch != Epoch::FIRST {
-            return Err(Unfit::Unknown.into());
-        }
-        self.write_slice(at, Fence::founded(at.epoch), fresh, clock);
-        Ok(self.after(self.open.sequence, ()))
-    }
-
-    /// Takes over a slice at a higher epoch, as after a restore; one that was
-    /// never heard of becomes owned.
+    /// Becomes the owner of a slice without a record.
     pub(in crate::embedded) fn adopt(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         fresh: SliceKey,
         clock: Timestamp,
-    ) -> ShardResult<Answer<()>> {
+    ) -> ShardResult<PendingAnswer<()>> {
+        self.check()?;
+        if let Some(known) = self.state.slices.get(&at.slice) {
+            return Ok(self.answer_after(known.changed_in, ()));
+        }
+        if at.epoch != Epoch::FIRST {
+            return Err(SliceStateError::UnknownSlice.into());
+        }
+        self.write_slice(at, Fence::new_owner(at.epoch), fresh, clock);
+        Ok(self.answer_after(self.open.sequence, ()))
+    }
+
+    /// Takes over a slice at a higher epoch, after a restore. A slice without a
+    /// record becomes owned.
+    pub(in crate::embedded) fn restore_slice(
+        &mut self,
+        at: &FencedSlice,
+        fresh: SliceKey,
+        clock: Timestamp,
+    ) -> ShardResult<PendingAnswer<()>> {
         self.check()?;
         let (fence, key) = match self.state.slices.get(&at.slice) {
-            None => (Fence::founded(at.epoch), fresh),
+            None => (Fence::new_owner(at.epoch), fresh),
             Some(known) => (known.fence.restored(at.epoch)?, known.key),
         };
         self.write_slice(at, fence, key, clock);
-        Ok(self.after(self.open.sequence, ()))
+        Ok(self.answer_after(self.open.sequence, ()))
     }
 
-    fn write_slice(&mut self, at: &At, fence: Fence, key: SliceKey, clock: Timestamp) {
+    fn write_slice(&mut self, at: &FencedSlice, fence: Fence, key: SliceKey, clock: Timestamp) {
         let known = self.state.slices.get(&at.slice);
         let range = known.map_or(HashRange::WHOLE, |known| known.range);
         self.write_ranged(at, fence, key, range, clock);
@@ -63,7 +63,7 @@ impl Core {
 
     fn write_ranged(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         fence: Fence,
         key: SliceKey,
         range: HashRange,
@@ -79,111 +79,117 @@ impl Core {
         self.write(now, &Record::Slice(record));
     }
 
-    /// Whether what is read here is the truth.
-    pub(in crate::embedded) fn serves(&self, at: &At) -> ShardResult<Answer<()>> {
+    /// Checks whether reads at this epoch are authoritative.
+    pub(in crate::embedded) fn serves(&self, at: &FencedSlice) -> ShardResult<PendingAnswer<()>> {
         self.check()?;
         let known = self.state.slices.get(&at.slice);
         Fence::serves(known.map(|known| &known.fence), at.epoch)?;
-        Ok(self.after(known.map_or(0, |known| known.changed_in), ()))
+        Ok(self.answer_after(known.map_or(0, |known| known.changed_in), ()))
     }
 
-    /// What is remembered of a slice.
-    pub(in crate::embedded) fn fence(&self, slice: &SliceId) -> ShardResult<Answer<Option<Fence>>> {
+    /// Returns a slice's record.
+    pub(in crate::embedded) fn fence(
+        &self,
+        slice: &SliceId,
+    ) -> ShardResult<PendingAnswer<Option<Fence>>> {
         self.check()?;
         let known = self.state.slices.get(slice);
         let changed_in = known.map_or(0, |known| known.changed_in);
-        Ok(self.after(changed_in, known.map(|known| known.fence.clone())))
+        Ok(self.answer_after(changed_in, known.map(|known| known.fence.clone())))
     }
 
-    /// A slice that was held at some time.
-    pub(super) fn held(&self, slice: &SliceId) -> ShardResult<&SliceState> {
+    /// Returns a slice's state, or `UnknownSlice`.
+    pub(super) fn require_slice(&self, slice: &SliceId) -> ShardResult<&SliceState> {
         self.check()?;
         let known = self.state.slices.get(slice);
-        known.ok_or_else(|| Unfit::Unknown.into())
+        known.ok_or_else(|| SliceStateError::UnknownSlice.into())
     }
 
-    /// The key of a slice.
-    pub(in crate::embedded) fn slice_key(&self, slice: &SliceId) -> ShardResult<Answer<SliceKey>> {
-        let known = self.held(slice)?;
-        Ok(self.after(known.changed_in, known.key))
+    /// Returns a slice's key.
+    pub(in crate::embedded) fn slice_key(
+        &self,
+        slice: &SliceId,
+    ) -> ShardResult<PendingAnswer<SliceKey>> {
+        let known = self.require_slice(slice)?;
+        Ok(self.answer_after(known.changed_in, known.key))
     }
 
-    /// The polls that a slice holds.
+    /// Returns a slice's range.
     pub(in crate::embedded) fn slice_range(
         &self,
         slice: &SliceId,
-    ) -> ShardResult<Answer<HashRange>> {
-        let known = self.held(slice)?;
-        Ok(self.after(known.changed_in, known.range))
+    ) -> ShardResult<PendingAnswer<HashRange>> {
+        let known = self.require_slice(slice)?;
+        Ok(self.answer_after(known.changed_in, known.range))
     }
 
-    /// Importing.
+    /// Starts an import.
     pub(in crate::embedded) fn prepare(
         &mut self,
-        at: &At,
-        order: &Order,
+        at: &FencedSlice,
+        token: &MigrationToken,
         (key, range): (SliceKey, HashRange),
         clock: Timestamp,
-    ) -> ShardResult<Answer<()>> {
+    ) -> ShardResult<PendingAnswer<()>> {
         self.check()?;
-        let order = &heeded(order);
+        let token = &effective_token(token);
         let known = self.state.slices.get(&at.slice);
-        let fence = Fence::prepare(known.map(|known| &known.fence), at.epoch, order)?;
-        // What is here already is known by its key, and by its range.
+        let fence = Fence::prepare(known.map(|known| &known.fence), at.epoch, token)?;
+        // Existing data belongs to its key and its range.
         let other = |known: &&SliceState| (known.key, known.range) != (key, range);
         if let Some(known) = known.filter(|known| other(known) && !known.polls.is_empty()) {
-            return Err(Unfit::State {
+            return Err(SliceStateError::WrongHolding {
                 holding: known.fence.holding,
                 epoch: known.fence.epoch,
             }
             .into());
         }
         self.write_ranged(at, fence, key, range, clock);
-        Ok(self.after(self.open.sequence, ()))
+        Ok(self.answer_after(self.open.sequence, ()))
     }
 
-    /// Changes the fence of a slice that is known.
-    pub(in crate::embedded) fn step(
+    /// Applies a transition to a known slice's fence.
+    pub(in crate::embedded) fn change_fence(
         &mut self,
-        step: Step,
-        at: &At,
-        order: &Order,
+        transition: FenceTransition,
+        at: &FencedSlice,
+        token: &MigrationToken,
         clock: Timestamp,
-    ) -> ShardResult<Answer<()>> {
-        let order = &heeded(order);
-        let known = self.held(&at.slice)?;
-        let (key, fence) = (known.key, step(&known.fence, at.epoch, order)?);
+    ) -> ShardResult<PendingAnswer<()>> {
+        let token = &effective_token(token);
+        let known = self.require_slice(&at.slice)?;
+        let (key, fence) = (known.key, transition(&known.fence, at.epoch, token)?);
         if fence != known.fence {
             self.write_slice(at, fence, key, clock);
         }
-        let changed_in = self.held(&at.slice)?.changed_in;
-        Ok(self.after(changed_in, ()))
+        let changed_in = self.require_slice(&at.slice)?.changed_in;
+        Ok(self.answer_after(changed_in, ()))
     }
 
-    /// Removes polls of a slice that is not owned any more, or not yet.
+    /// Removes polls of a slice that the shard does not own.
     pub(in crate::embedded) fn purge(
         &mut self,
-        at: &At,
-        order: &Order,
+        at: &FencedSlice,
+        token: &MigrationToken,
         most: usize,
         fresh: SliceKey,
         clock: Timestamp,
-    ) -> ShardResult<Answer<usize>> {
+    ) -> ShardResult<PendingAnswer<usize>> {
         self.check()?;
-        let (slice, order) = (&at.slice, &heeded(order));
+        let (slice, token) = (&at.slice, &effective_token(token));
         let known = self.state.slices.get(slice);
         if let Some(known) = known
-            && !faults::has(Fault::PurgeUnchecked)
+            && !faults::is_planted(Fault::PurgeUnchecked)
         {
-            known.fence.may_purge(order)?;
+            known.fence.may_purge(token)?;
         }
-        let gone = Fence::gone(known.map(|known| &known.fence), at.epoch, order);
+        let gone = Fence::purged(known.map(|known| &known.fence), at.epoch, token);
         let key = known.map_or(fresh, |known| known.key);
         let polls = known.into_iter().flat_map(|known| known.polls.values());
         let first: Vec<PollNo> = polls.copied().take(most).collect();
         let now = self.now(clock);
         for number in first {
-            self.counted(number);
+            self.mark_counts_changed(number);
             self.write(now, &Record::Gone(number));
         }
         let known = self.state.slices.get(slice);
@@ -191,39 +197,39 @@ impl Core {
         if left == 0 && known.map(|known| &known.fence) != Some(&gone) {
             self.write_slice(at, gone, key, clock);
         }
-        let changed_in = self.held(slice)?.changed_in;
-        Ok(self.after(changed_in, left))
+        let changed_in = self.require_slice(slice)?.changed_in;
+        Ok(self.answer_after(changed_in, left))
     }
 
-    /// Takes in what another shard exported.
+    /// Imports rows that another shard exported.
     pub(in crate::embedded) fn import(
         &mut self,
         slice: &SliceId,
-        order: &Order,
-        changes: &[Change],
+        token: &MigrationToken,
+        changes: &[ExportedRow],
         clock: Timestamp,
-    ) -> ShardResult<Answer<()>> {
-        let order = &heeded(order);
-        let known = self.held(slice)?;
-        known.fence.may_import(order)?;
-        if order.token > known.fence.token {
+    ) -> ShardResult<PendingAnswer<()>> {
+        let token = &effective_token(token);
+        let known = self.require_slice(slice)?;
+        known.fence.may_import(token)?;
+        if token.token > known.fence.token {
             let mut fence = known.fence.clone();
-            fence.token = order.token;
-            let at = At {
+            fence.token = token.token;
+            let at = FencedSlice {
                 slice: slice.clone(),
                 epoch: fence.epoch,
             };
             let key = known.key;
             self.write_slice(&at, fence, key, clock);
         }
-        let range = self.held(slice)?.range;
+        let range = self.require_slice(slice)?.range;
         if changes.iter().any(|it| !range.contains(poll_of(it))) {
-            return Err(Unfit::OtherSlice.into());
+            return Err(SliceStateError::PollOutOfRange.into());
         }
         for change in changes {
             match change {
-                Change::Poll(row) => self.import_poll(slice, row, clock),
-                Change::Voter(row) => self.import_voter(slice, row, clock)?,
+                ExportedRow::Poll(row) => self.import_poll(slice, row, clock),
+                ExportedRow::Voter(row) => self.import_voter(slice, row, clock)?,
             }
         }
         let changed_in = changes
@@ -232,27 +238,29 @@ impl Core {
             .map(|poll| poll.changed_in)
             .max()
             .unwrap_or(0)
-            .max(self.held(slice)?.changed_in);
-        Ok(self.after(changed_in, ()))
+            .max(self.require_slice(slice)?.changed_in);
+        Ok(self.answer_after(changed_in, ()))
     }
 
-    /// Forgets a poll that is to be copied anew.
-    pub(in crate::embedded) fn discard(
+    /// Discards a poll that will be copied again.
+    pub(in crate::embedded) fn discard_poll(
         &mut self,
-        at: &At,
-        order: &Order,
+        at: &FencedSlice,
+        token: &MigrationToken,
         poll: PollId,
         clock: Timestamp,
-    ) -> ShardResult<Answer<()>> {
+    ) -> ShardResult<PendingAnswer<()>> {
         let slice = &at.slice;
-        self.held(slice)?.fence.may_discard(at.epoch, order)?;
+        self.require_slice(slice)?
+            .fence
+            .may_discard(at.epoch, token)?;
         if let Some(number) = self.state.poll(slice, poll).map(|poll| poll.number) {
             let now = self.now(clock);
-            self.counted(number);
+            self.mark_counts_changed(number);
             self.write(now, &Record::Gone(number));
         }
-        let changed_in = self.held(slice)?.changed_in;
-        Ok(self.after(changed_in, ()))
+        let changed_in = self.require_slice(slice)?.changed_in;
+        Ok(self.answer_after(changed_in, ()))
     }
 
     fn import_poll(&mut self, slice: &SliceId, row: &PollRow, clock: Timestamp) {
@@ -273,24 +281,24 @@ impl Core {
         clock: Timestamp,
     ) -> ShardResult<()> {
         let Some(poll) = self.state.poll(slice, row.poll) else {
-            let why = "a row was sent before its poll".to_owned();
+            let why = "a row arrived before its poll".to_owned();
             return Err(ShardError::Unavailable { why });
         };
-        // It was closed while it was owned here, so all its rows are there, and
-        // they do not change: only memory has let them go, or a file has them.
+        // The poll was closed while this shard owned it, so all its rows exist
+        // and do not change: they were evicted from memory, or are in a file.
         if poll.cold || poll.archive.is_some() {
             return Ok(());
         }
         let voter = match &row.voter {
-            VoterName::Named(name) => WrittenVoter::Named(name.as_str()),
-            VoterName::Erased(print) => WrittenVoter::Erased(*print),
+            VoterName::Named(name) => RecordVoter::Named(name.as_str()),
+            VoterName::Erased(print) => RecordVoter::Erased(*print),
         };
-        let seen = poll.seen(&voter.print(&poll.key));
+        let seen = poll.voter_view(&voter.print(&poll.key));
         if seen.is_some_and(|seen| seen.version() >= row.version) {
             return Ok(());
         }
         if seen.is_none() && self.state.voters >= self.limits.voters_max {
-            return Err(ballast_domain::poll::Refusal::ShardFull.into());
+            return Err(ballast_domain::poll::BallotRefusal::ShardFull.into());
         }
         let record = Record::Row(RowRecord {
             poll: poll.number,
@@ -303,43 +311,46 @@ impl Core {
         let number = poll.number;
         let now = self.now(clock);
         self.write(now, &record);
-        self.counted(number);
+        self.mark_counts_changed(number);
         Ok(())
     }
 
-    /// What an export must know.
-    pub(in crate::embedded) fn subject(&self, slice: &SliceId) -> ShardResult<Answer<Subject>> {
-        let known = self.held(slice)?;
-        let subject = Subject {
+    /// Collects what an export needs.
+    pub(in crate::embedded) fn subject(
+        &self,
+        slice: &SliceId,
+    ) -> ShardResult<PendingAnswer<ExportedSlice>> {
+        let known = self.require_slice(slice)?;
+        let subject = ExportedSlice {
             key: known.key,
             polls: known.by_number(),
         };
-        Ok(self.after(known.changed_in, subject))
+        Ok(self.answer_after(known.changed_in, subject))
     }
 
-    /// At most so many of a slice's polls as they are, from an id on; whether
-    /// these are all. What a poll says of itself changes with its slice.
+    /// Returns at most `most` polls from an id on, and whether these are all. A
+    /// poll's own row changes with its slice.
     pub(in crate::embedded) fn polls_from(
         &self,
         slice: &SliceId,
         first: PollId,
         most: usize,
-    ) -> ShardResult<Answer<(Vec<SharedPoll>, bool)>> {
-        let known = self.held(slice)?;
+    ) -> ShardResult<PendingAnswer<(Vec<PollHandle>, bool)>> {
+        let known = self.require_slice(slice)?;
         let mut numbers = known.polls.range(first..).map(|(_, no)| no);
         let polls = numbers.by_ref().take(most);
         let polls = polls.filter_map(|no| self.state.polls.get(no));
-        let polls = polls.map(|poll| poll.shared()).collect();
+        let polls = polls.map(|poll| poll.handle()).collect();
         let are_all = numbers.next().is_none();
-        Ok(self.after(known.changed_in, (polls, are_all)))
+        Ok(self.answer_after(known.changed_in, (polls, are_all)))
     }
 
-    /// The digests of a slice's polls.
+    /// Returns the digests of a slice's polls.
     pub(in crate::embedded) fn digests(
         &self,
         slice: &SliceId,
-    ) -> ShardResult<Answer<Vec<(PollId, Digest)>>> {
-        let known = self.held(slice)?;
+    ) -> ShardResult<PendingAnswer<Vec<(PollId, Digest)>>> {
+        let known = self.require_slice(slice)?;
         let polls = known
             .polls
             .values()
@@ -351,38 +362,38 @@ impl Core {
                 (poll.poll.poll_id, poll.full_digest())
             })
             .collect();
-        Ok(self.after(changed_in, digests))
+        Ok(self.answer_after(changed_in, digests))
     }
 
-    /// The digest of a slice, brought up to date by at most so many polls:
-    /// nothing if that was not enough.
+    /// Updates a slice's digest by at most `most` polls; `None` if more are
+    /// left.
     pub(in crate::embedded) fn digest(
         &mut self,
         slice: &SliceId,
         most: usize,
-    ) -> ShardResult<Answer<Option<SliceDigest>>> {
-        self.held(slice)?;
-        Ok(match self.state.sum(slice, most) {
-            Some((sum, changed_in)) => self.after(changed_in, Some(sum)),
-            None => self.after(0, None),
+    ) -> ShardResult<PendingAnswer<Option<SliceDigest>>> {
+        self.require_slice(slice)?;
+        Ok(match self.state.update_sum(slice, most) {
+            Some((sum, changed_in)) => self.answer_after(changed_in, Some(sum)),
+            None => self.answer_after(0, None),
         })
     }
 }
 
-/// The order as it is heeded: as it came, but for a planted fault.
-pub(super) fn heeded(order: &Order) -> Cow<'_, Order> {
-    if faults::has(Fault::TokensIgnored) {
-        return Cow::Owned(Order {
+/// The token to check: unchanged, except for a planted fault.
+pub(super) fn effective_token(token: &MigrationToken) -> Cow<'_, MigrationToken> {
+    if faults::is_planted(Fault::TokensIgnored) {
+        return Cow::Owned(MigrationToken {
             token: u64::MAX,
-            ..order.clone()
+            ..token.clone()
         });
     }
-    Cow::Borrowed(order)
+    Cow::Borrowed(token)
 }
 
-fn poll_of(change: &Change) -> PollId {
+fn poll_of(change: &ExportedRow) -> PollId {
     match change {
-        Change::Poll(row) => row.poll.poll_id,
-        Change::Voter(row) => row.poll,
+        ExportedRow::Poll(row) => row.poll.poll_id,
+        ExportedRow::Voter(row) => row.poll,
     }
 }

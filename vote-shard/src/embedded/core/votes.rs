@@ -1,61 +1,60 @@
-//! Ballots.
+//! Decisions about ballots, and reads of counts and rows.
 
 use std::sync::Arc;
 
 use ballast_domain::Timestamp;
-use ballast_domain::poll::judge::{self, Asked, Decision};
-use ballast_domain::poll::{Ballot, Poll, Refusal, RequestId, Verdict};
+use ballast_domain::poll::judge::{self, BallotDecision, JudgedBallot};
+use ballast_domain::poll::{Ballot, BallotOutcome, BallotRefusal, Poll, RequestId};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, VoterId};
 
-use super::{Answer, Core};
+use super::{Core, PendingAnswer};
 use crate::embedded::faults::{self, Fault};
-use crate::embedded::record::{PollNo, Record, RowRecord, VoteRecord, WrittenVoter};
-use crate::embedded::runs::Key;
-use crate::embedded::state::{PollState, Row, Seen, remember};
-use crate::shard::{At, ShardResult, Tally, Version, VoterName, VoterPrint, VoterRow};
+use crate::embedded::record::{PollNo, Record, RecordVoter, RowRecord, VoteRecord};
+use crate::embedded::runs::RowKey;
+use crate::embedded::state::{PollState, RowData, VoterView, remember};
+use crate::shard::{FencedSlice, RowVersion, ShardResult, Tally, VoterName, VoterPrint, VoterRow};
 
-/// Ballots whose voters are looked up together, so that waits for memory
+/// Ballots whose voters are prefetched together, so that their cache misses
 /// overlap.
-const AT_ONCE: usize = 32;
+const LOOKUP_BATCH: usize = 32;
 
-/// A ballot that is to be counted.
-struct Counted {
+/// A ballot that will be counted.
+struct AcceptedBallot {
     poll: PollNo,
     print: VoterPrint,
-    version: Version,
-    items: judge::Chosen,
+    version: RowVersion,
+    items: judge::ChosenItems,
     at: Timestamp,
-    /// The requests that the voter's row remembers; `None` when there is no
-    /// row yet.
+    /// The requests in the voter's row; `None` if there is no row yet.
     requests: Option<Vec<(RequestId, u32)>>,
 }
 
-/// What became of ballots.
+/// The outcome of a batch of ballots.
 #[derive(Default)]
-pub(in crate::embedded) struct Cast {
-    pub(in crate::embedded) verdicts: Vec<Verdict>,
-    /// Ballots for polls whose rows are only on disk: which, and what is to be
-    /// judged once the row was read.
-    pub(in crate::embedded) stored: Vec<(usize, Stored)>,
+pub(in crate::embedded) struct CastResult {
+    pub(in crate::embedded) verdicts: Vec<BallotOutcome>,
+    /// Ballots for cold polls: their index, and what to judge once the row has
+    /// been read.
+    pub(in crate::embedded) stored: Vec<(usize, ColdBallot)>,
 }
 
-impl Cast {
-    /// Notes ballots for a poll whose rows are only on disk. What is judged
-    /// without the rows stands only until they were read.
-    fn put_aside(&mut self, poll: &PollState, ballots: &[Ballot], prints: &[VoterPrint]) {
+impl CastResult {
+    /// Defers ballots for a cold poll. Their verdicts without the rows are
+    /// provisional.
+    fn defer(&mut self, poll: &PollState, ballots: &[Ballot], prints: &[VoterPrint]) {
         let first = self.verdicts.len();
         for (place, (ballot, print)) in ballots.iter().zip(prints).enumerate() {
             let Some(item) = poll.item(ballot.item) else {
                 continue;
             };
-            let stored = Stored {
-                key: Key {
+            let stored = ColdBallot {
+                key: RowKey {
                     poll: poll.number,
                     voter: *print,
                 },
                 poll: poll.poll.clone(),
-                asked: Asked {
+                asked: JudgedBallot {
                     item,
                     choice: ballot.choice,
                     request: ballot.request,
@@ -68,85 +67,92 @@ impl Cast {
     }
 }
 
-/// A ballot whose voter's row is only on disk.
-pub(in crate::embedded) struct Stored {
-    pub(in crate::embedded) key: Key,
+/// A ballot for a cold poll, whose voter's row is only on disk.
+pub(in crate::embedded) struct ColdBallot {
+    pub(in crate::embedded) key: RowKey,
     poll: Arc<Poll>,
-    asked: Asked,
+    asked: JudgedBallot,
 }
 
-impl Stored {
-    /// Judges it by the row. The poll is closed, so nothing can change.
-    pub(in crate::embedded) fn judge(&self, row: Option<&Row>) -> Verdict {
+impl ColdBallot {
+    /// Judges it by the row. The poll is closed, so nothing changes.
+    pub(in crate::embedded) fn judge(&self, row: Option<&RowData>) -> BallotOutcome {
         let revision = row.map_or(0, |row| row.version.revision);
-        let row = row.map(|row| judge::Row {
+        let row = row.map(|row| judge::VoterState {
             items: row.items.as_slice(),
             revision,
             requests: &row.requests,
         });
         match judge::judge(&self.poll, row, &self.asked) {
-            Decision::Repeated { revision } => Verdict::Counted { revision },
-            Decision::Already => Verdict::Already { revision },
-            Decision::Refuse(refusal) => Verdict::Refused(refusal),
-            Decision::Change(_) => Verdict::Refused(Refusal::Closed),
+            BallotDecision::Repeated { revision } => BallotOutcome::Counted { revision },
+            BallotDecision::Already => BallotOutcome::Already { revision },
+            BallotDecision::Refuse(refusal) => BallotOutcome::Refused(refusal),
+            BallotDecision::Change(_) => BallotOutcome::Refused(BallotRefusal::Closed),
         }
     }
 }
 
-/// A row, or where it is stored.
-pub(in crate::embedded) enum Found {
-    Here(Option<VoterRow>),
-    Stored(Key),
+/// A voter's row, or its key in the runs.
+pub(in crate::embedded) enum VoterLookup {
+    InMemory(Option<VoterRow>),
+    OnDisk(RowKey),
 }
 
 impl Core {
-    /// Judges and counts ballots in their order.
+    /// Judges and counts ballots in order.
     pub(in crate::embedded) fn cast(
         &mut self,
-        at: &At,
+        at: &FencedSlice,
         ballots: &[Ballot],
         clock: Timestamp,
-    ) -> ShardResult<Answer<Cast>> {
+    ) -> ShardResult<PendingAnswer<CastResult>> {
         self.check()?;
-        // Whatever is answered, it was admitted by the fence.
+        // The fence must admit the batch, whatever the answers.
         let slice = self.state.admit(&at.slice, at.epoch)?;
         slice.admits_polls(ballots.iter().map(|ballot| ballot.poll))?;
         let mut depends_on = slice.changed_in;
         let now = self.now(clock);
-        let mut cast = Cast::default();
+        let mut cast = CastResult::default();
         cast.verdicts.reserve(ballots.len());
         for run in ballots.chunk_by(|one, two| one.poll == two.poll) {
-            let changed_in = self.cast_run(at, run, now, &mut cast);
+            let changed_in = self.cast_for_poll(at, run, now, &mut cast);
             depends_on = depends_on.max(changed_in);
         }
-        Ok(self.after(depends_on, cast))
+        Ok(self.answer_after(depends_on, cast))
     }
 
-    /// Ballots for one poll. Says which group their verdicts depend on.
-    fn cast_run(&mut self, at: &At, run: &[Ballot], now: Timestamp, cast: &mut Cast) -> u64 {
+    /// Casts ballots for one poll. Returns the group that their verdicts depend
+    /// on.
+    fn cast_for_poll(
+        &mut self,
+        at: &FencedSlice,
+        run: &[Ballot],
+        now: Timestamp,
+        cast: &mut CastResult,
+    ) -> u64 {
         let Some(slice) = self.state.slices.get(&at.slice) else {
             return 0;
         };
         let Some(number) = run.first().and_then(|first| slice.poll_no(first.poll)) else {
-            let refused = Verdict::Refused(Refusal::PollNotFound);
+            let refused = BallotOutcome::Refused(BallotRefusal::PollNotFound);
             let all = std::iter::repeat_n(refused, run.len());
             cast.verdicts.extend(all);
             return slice.changed_in;
         };
-        for block in run.chunks(AT_ONCE) {
+        for block in run.chunks(LOOKUP_BATCH) {
             let Some(poll) = self.state.polls.get(&number) else {
                 continue;
             };
-            let mut prints = [VoterPrint([0, 0]); AT_ONCE];
+            let mut prints = [VoterPrint([0, 0]); LOOKUP_BATCH];
             for (print, ballot) in prints.iter_mut().zip(block) {
-                *print = poll.key.print(ballot.voter.as_str());
+                *print = poll.key.voter_print(ballot.voter.as_str());
             }
-            poll.voters.touch(&prints[..block.len()]);
+            poll.voters.prefetch(&prints[..block.len()]);
             if poll.cold && poll.archive.is_none() {
-                cast.put_aside(poll, block, &prints);
+                cast.defer(poll, block, &prints);
             }
             for (ballot, print) in block.iter().zip(prints) {
-                let verdict = self.cast_one(at.epoch, number, ballot, print, now);
+                let verdict = self.cast_ballot(at.epoch, number, ballot, print, now);
                 cast.verdicts.push(verdict);
             }
         }
@@ -154,34 +160,34 @@ impl Core {
         poll.map_or(0, |poll| poll.changed_in)
     }
 
-    fn cast_one(
+    fn cast_ballot(
         &mut self,
         epoch: Epoch,
         number: PollNo,
         ballot: &Ballot,
         print: VoterPrint,
         now: Timestamp,
-    ) -> Verdict {
+    ) -> BallotOutcome {
         let Some(poll) = self.state.polls.get(&number) else {
-            return Verdict::Refused(Refusal::PollNotFound);
+            return BallotOutcome::Refused(BallotRefusal::PollNotFound);
         };
-        let at = judge::arrival(ballot.arrived_at, now, self.limits.allowance_ms);
-        let counted = match judged(poll, ballot, print, epoch, at) {
+        let at = judge::clamp_arrival(ballot.arrived_at, now, self.limits.allowance_ms);
+        let counted = match judge_ballot(poll, ballot, print, epoch, at) {
             Ok(counted) => counted,
             Err(verdict) => return verdict,
         };
         if counted.requests.is_none() && self.state.voters >= self.limits.voters_max {
-            return Verdict::Refused(Refusal::ShardFull);
+            return BallotOutcome::Refused(BallotRefusal::ShardFull);
         }
         let revision = counted.version.revision;
         self.count(counted, ballot, now);
-        Verdict::Counted { revision }
+        BallotOutcome::Counted { revision }
     }
 
-    /// Writes the record and applies it. A first vote is applied as
-    /// [`super::State::apply`] does, without hashing the voter again.
-    fn count(&mut self, counted: Counted, ballot: &Ballot, now: Timestamp) {
-        self.counted(counted.poll);
+    /// Writes the record and applies it. A first vote is applied as in
+    /// [`super::EngineState::apply`], without hashing the voter again.
+    fn count(&mut self, counted: AcceptedBallot, ballot: &Ballot, now: Timestamp) {
+        self.mark_counts_changed(counted.poll);
         let voter = ballot.voter.as_str();
         let Some(mut requests) = counted.requests else {
             let vote = VoteRecord {
@@ -205,62 +211,62 @@ impl Core {
             items: counted.items.as_slice().to_vec(),
             requests,
             at: counted.at,
-            voter: WrittenVoter::Named(voter),
+            voter: RecordVoter::Named(voter),
         };
         self.write(now, &Record::Row(row));
     }
 
-    /// A poll's counts.
+    /// Returns a poll's counts.
     pub(in crate::embedded) fn tally(
         &self,
         slice: &SliceId,
         poll: PollId,
-    ) -> ShardResult<Answer<Tally>> {
-        let poll = self.known(slice, poll)?;
-        Ok(self.after(poll.changed_in, poll.tally(poll.changed_in)))
+    ) -> ShardResult<PendingAnswer<Tally>> {
+        let poll = self.require_poll(slice, poll)?;
+        Ok(self.answer_after(poll.changed_in, poll.tally(poll.changed_in)))
     }
 
-    /// A poll's number and its counts.
+    /// Returns a poll's number and counts.
     pub(in crate::embedded) fn numbered_tally(
         &self,
         slice: &SliceId,
         poll: PollId,
-    ) -> ShardResult<Answer<(PollNo, Tally)>> {
-        let poll = self.known(slice, poll)?;
+    ) -> ShardResult<PendingAnswer<(PollNo, Tally)>> {
+        let poll = self.require_poll(slice, poll)?;
         let tally = poll.tally(poll.changed_in);
-        Ok(self.after(poll.changed_in, (poll.number, tally)))
+        Ok(self.answer_after(poll.changed_in, (poll.number, tally)))
     }
 
-    /// A poll's counts lane by lane.
+    /// Returns a poll's counts per item and lane.
     pub(in crate::embedded) fn lanes(
         &self,
         slice: &SliceId,
         poll: PollId,
-    ) -> ShardResult<Answer<Vec<Vec<u64>>>> {
-        let poll = self.known(slice, poll)?;
-        Ok(self.after(poll.changed_in, poll.lanes.by_item()))
+    ) -> ShardResult<PendingAnswer<Vec<Vec<u64>>>> {
+        let poll = self.require_poll(slice, poll)?;
+        Ok(self.answer_after(poll.changed_in, poll.lanes.by_item()))
     }
 
-    /// A voter's row.
+    /// Reads a voter's row.
     pub(in crate::embedded) fn voter(
         &self,
         slice: &SliceId,
         poll: PollId,
         voter: &VoterId,
-    ) -> ShardResult<Answer<Found>> {
-        let poll = self.known(slice, poll)?;
+    ) -> ShardResult<PendingAnswer<VoterLookup>> {
+        let poll = self.require_poll(slice, poll)?;
         if poll.archive.is_some() {
-            return Err(Refusal::Archived.into());
+            return Err(BallotRefusal::Archived.into());
         }
-        let print = poll.key.print(voter.as_str());
+        let print = poll.key.voter_print(voter.as_str());
         if poll.cold {
-            let key = Key {
+            let key = RowKey {
                 poll: poll.number,
                 voter: print,
             };
-            return Ok(self.after(poll.changed_in, Found::Stored(key)));
+            return Ok(self.answer_after(poll.changed_in, VoterLookup::OnDisk(key)));
         }
-        let row = poll.seen(&print).map(|seen| {
+        let row = poll.voter_view(&print).map(|seen| {
             let row = seen.to_row();
             VoterRow {
                 poll: poll.poll.poll_id,
@@ -271,38 +277,38 @@ impl Core {
                 voted_at: row.at,
             }
         });
-        Ok(self.after(poll.changed_in, Found::Here(row)))
+        Ok(self.answer_after(poll.changed_in, VoterLookup::InMemory(row)))
     }
 }
 
-/// What becomes of a ballot: it is counted, or this verdict.
-fn judged(
+/// Judges a ballot: it is counted, or gets this verdict.
+fn judge_ballot(
     poll: &PollState,
     ballot: &Ballot,
     print: VoterPrint,
     epoch: Epoch,
     at: Timestamp,
-) -> Result<Counted, Verdict> {
+) -> Result<AcceptedBallot, BallotOutcome> {
     let item = poll
         .item(ballot.item)
-        .ok_or(Verdict::Refused(Refusal::ItemNotFound))?;
+        .ok_or(BallotOutcome::Refused(BallotRefusal::ItemNotFound))?;
     if poll.archive.is_some() {
-        return Err(Verdict::Refused(Refusal::Archived));
+        return Err(BallotOutcome::Refused(BallotRefusal::Archived));
     }
-    let seen = poll.seen(&print);
+    let seen = poll.voter_view(&print);
     let revision = seen.map_or(0, |seen| seen.version().revision);
-    let asked = Asked {
+    let asked = JudgedBallot {
         item,
         choice: ballot.choice,
         request: ballot.request,
         at,
         if_revision: ballot.if_revision,
     };
-    match decide(poll, seen.as_ref(), &asked) {
-        Decision::Change(items) => Ok(Counted {
+    match apply_rules(poll, seen.as_ref(), &asked) {
+        BallotDecision::Change(items) => Ok(AcceptedBallot {
             poll: poll.number,
             print,
-            version: Version {
+            version: RowVersion {
                 epoch,
                 revision: revision + 1,
             },
@@ -310,29 +316,33 @@ fn judged(
             at,
             requests: seen.map(|seen| seen.to_row().requests),
         }),
-        Decision::Repeated { revision } => Err(Verdict::Counted { revision }),
-        Decision::Already => Err(Verdict::Already { revision }),
-        Decision::Refuse(refusal) => Err(Verdict::Refused(refusal)),
+        BallotDecision::Repeated { revision } => Err(BallotOutcome::Counted { revision }),
+        BallotDecision::Already => Err(BallotOutcome::Already { revision }),
+        BallotDecision::Refuse(refusal) => Err(BallotOutcome::Refused(refusal)),
     }
 }
 
-fn decide(poll: &PollState, seen: Option<&Seen<'_>>, asked: &Asked) -> Decision {
+fn apply_rules(
+    poll: &PollState,
+    seen: Option<&VoterView<'_>>,
+    asked: &JudgedBallot,
+) -> BallotDecision {
     let once: [(RequestId, u32); 1];
     let row = match seen {
         None => None,
         Some(
-            seen @ Seen::Slim {
+            seen @ VoterView::Packed {
                 request, version, ..
             },
         ) => {
             once = [(*request, version.revision)];
-            Some(judge::Row {
+            Some(judge::VoterState {
                 items: seen.items(),
                 revision: version.revision,
                 requests: &once,
             })
         }
-        Some(Seen::Whole(row)) => Some(judge::Row {
+        Some(VoterView::Full(row)) => Some(judge::VoterState {
             items: row.items.as_slice(),
             revision: row.version.revision,
             requests: &row.requests,

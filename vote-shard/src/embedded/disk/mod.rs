@@ -1,15 +1,15 @@
 //! All file access of the embedded engine, behind one small trait.
 //!
-//! **Contract.** A disk is one flat directory. What was written to a file is
-//! durable once [`DiskFile::sync`] has returned, if the file's name is. A name
-//! is durable once [`Disk::sync_names`] has returned after it was created,
-//! renamed or removed. Before that, a crash may keep or lose any part of it:
-//! bytes in any order and by halves, names with or without their bytes. After
-//! a failed sync nothing is known of what was written before it, and syncing
-//! again proves nothing.
+//! **Contract.** A disk is one flat directory. Written bytes are durable once
+//! [`DiskFile::sync`] has returned, provided that the file's name is. A name is
+//! durable once [`Disk::sync_names`] has returned after it was created, renamed
+//! or removed. Before that, a crash may keep or lose any part: bytes in any
+//! order and in fragments, names with or without their bytes. After a failed
+//! sync the state of earlier writes is unknown, and another sync proves
+//! nothing.
 //!
-//! [`RealDisk`] is a directory. [`SimulatedDisk`] does what the contract
-//! allows at its worst.
+//! [`RealDisk`] is a directory. [`SimulatedDisk`] is as bad as the contract
+//! allows.
 
 mod real;
 mod simulated;
@@ -23,43 +23,44 @@ pub use simulated::{Crash, SimulatedDisk};
 
 /// A flat directory of files.
 pub trait Disk: Send + Sync + 'static {
-    /// Makes a file of this size, filled with zeros; refused if it exists.
+    /// Creates a file of this size, filled with zeros; fails if it exists.
     fn create(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Opens a file that exists.
+    /// Opens an existing file.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
 
-    /// The names of all files, in order.
+    /// Lists all files, sorted by name.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Renames a file, replacing one that has the new name.
+    /// Renames a file, replacing a file with the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Removes a file that nobody reads, without keeping others from the disk for
-    /// long if it is large.
+    /// Removes a file that has no readers, without monopolising the disk if the
+    /// file is large.
     fn remove_slowly(&self, name: &str) -> io::Result<()> {
         self.remove(name)
     }
 
-    /// Makes the names durable.
+    /// Makes names durable.
     fn sync_names(&self) -> io::Result<()>;
 }
 
 /// An open file.
 pub trait DiskFile: Send + Sync {
-    /// Writes bytes at a place, making the file longer if need be.
+    /// Writes bytes at an offset, and extends the file if necessary.
     fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Reads up to the end of `buffer` or of the file; says how much.
+    /// Reads up to the end of `buffer` or of the file; returns the number of
+    /// bytes.
     fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// How long the file is.
+    /// The file's size.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Makes what was written durable.
+    /// Makes written bytes durable.
     fn sync(&mut self) -> io::Result<()>;
 }
 

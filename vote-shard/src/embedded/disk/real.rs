@@ -9,25 +9,26 @@ use std::sync::Arc;
 use super::{Disk, DiskFile};
 use crate::embedded::faults::{self, Fault};
 
-/// How much room of a file is given back at once.
+/// Bytes to free per step.
 const FREED_AT_ONCE: u64 = 4 << 20;
 
 /// A directory.
 #[derive(Debug, Clone)]
 pub struct RealDisk {
     directory: PathBuf,
-    /// Files are opened for reading alone.
+    /// Whether files are opened read-only.
     read_only: bool,
-    /// Held, not read: nobody else may write here meanwhile.
+    /// Holds the directory lock, which excludes other writers.
     _lock: Option<Arc<File>>,
 }
 
 impl RealDisk {
-    /// The directory, made if need be; nobody else has it open meanwhile.
+    /// Opens the directory, creating it if necessary, and locks it.
     pub fn open(directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
-        // The directory itself is locked, however it was named. The lock ends
-        // with the last file handle to it, also when the process is killed.
+        // Lock the directory itself, so that another path to it conflicts too.
+        // The lock ends with its last file handle, also when the process is
+        // killed.
         let lock = File::open(directory)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => {
@@ -42,7 +43,7 @@ impl RealDisk {
         })
     }
 
-    /// A directory that is only looked at.
+    /// Opens a directory read-only.
     pub fn read_only(directory: &Path) -> io::Result<Self> {
         fs::read_dir(directory)?;
         Ok(Self {
@@ -64,7 +65,7 @@ impl RealDisk {
 
 struct RealFile {
     file: File,
-    /// Where its directory may say that syncs fail.
+    /// Path of the marker file for the fault `SyncFails`.
     fault: PathBuf,
 }
 
@@ -76,17 +77,17 @@ impl Disk for RealDisk {
             .write(true)
             .create_new(true)
             .open(self.path(name))?;
-        // Zeros are written, not only promised: later writes then change no
-        // metadata, so that a sync has only data to wait for, and a full disk
-        // shows itself now and not in the middle of a group.
+        // Write zeros instead of only reserving space: later writes then change
+        // no metadata, so a sync waits for data only, and a full disk shows
+        // here and not in the middle of a group.
         let zeros = vec![0; 1 << 20];
         let mut place = 0;
         while place < bytes {
             let count = usize::try_from(bytes - place)
                 .unwrap_or(usize::MAX)
                 .min(zeros.len());
-            // Little at a time: a sync of all of it would be a long one, also
-            // for whoever syncs another file of this disk meanwhile.
+            // Sync in small steps: one large sync would delay all other syncs
+            // on this disk.
             let written = file
                 .write_all_at(&zeros[..count], place)
                 .and_then(|()| file.sync_data());
@@ -131,8 +132,8 @@ impl Disk for RealDisk {
     fn remove_slowly(&self, name: &str) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(self.path(name))?;
         self.remove(name)?;
-        // Its room is given back bit by bit: a disk that is told at once that
-        // much of it is free may do nothing else meanwhile.
+        // Free the space step by step: some disks stall when much space is
+        // freed at once.
         let mut bytes = file.metadata()?.len();
         while bytes > FREED_AT_ONCE {
             bytes -= FREED_AT_ONCE;
@@ -161,8 +162,8 @@ impl DiskFile for RealFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        if faults::has(Fault::SyncFails) && self.fault.exists() {
-            return Err(io::Error::other("a fault: the sync failed"));
+        if faults::is_planted(Fault::SyncFails) && self.fault.exists() {
+            return Err(io::Error::other("planted fault: the sync failed"));
         }
         self.file.sync_data()
     }
@@ -172,7 +173,7 @@ impl DiskFile for RealFile {
 mod tests {
     use super::*;
 
-    /// As large as need be for several parts, and one that is none.
+    /// Sizes with several steps, and one without any.
     #[test]
     fn a_large_file_is_removed_in_parts() {
         let directory = tempfile::tempdir().unwrap();

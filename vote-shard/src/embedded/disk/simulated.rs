@@ -1,15 +1,16 @@
 //! A disk in memory that is as bad as the contract allows.
 //!
-//! It keeps two worlds: what programs see (the page cache) and what would be
-//! there after the power went (the platter). A crash throws the first away
-//! and may carry over any part of what was not synced, sector by sector. A
-//! sync can be made to fail, and then forgets what it should have written, as
-//! operating systems do: the next sync succeeds and has written nothing.
+//! It keeps two versions of its content: the one that programs see (the page
+//! cache) and the one that survives a power failure (the platter). A crash
+//! discards the first and may keep any part of the unsynced data, sector by
+//! sector. A sync can be made to fail, and then forgets what it should have
+//! written, as operating systems do: the next sync succeeds and has written
+//! nothing.
 //!
-//! Beyond that, tests hold syncs open ([`SimulatedDisk::hold_syncs`]) and stop
-//! the machine at any operation ([`SimulatedDisk::stop_in`]): whoever still
-//! holds the disk then gets nothing but errors, and the disk that is found
-//! after the crash is another one ([`SimulatedDisk::after`]).
+//! Tests can also hold syncs open ([`SimulatedDisk::hold_syncs`]) and stop the
+//! machine at any operation ([`SimulatedDisk::stop_in`]): the old disk then
+//! returns only errors, and [`SimulatedDisk::after`] gives the disk after the
+//! crash.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,89 +18,89 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Disk, DiskFile};
 
-/// What is written whole or not at all.
+/// The unit that is written atomically.
 const SECTOR: usize = 512;
 
-/// A disk in memory. Clones are the same disk.
+/// A disk in memory. Clones share their state.
 #[derive(Clone)]
 pub struct SimulatedDisk {
-    shared: Arc<Shared>,
+    shared: Arc<DiskShared>,
 }
 
-struct Shared {
-    state: Mutex<State>,
-    /// Told when syncs that are held may go on.
+struct DiskShared {
+    state: Mutex<DiskState>,
+    /// Notified when held syncs may continue.
     gate: Condvar,
 }
 
-/// How much of what was not synced survives a crash.
+/// What survives of unsynced data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
-    /// The process was killed: everything that was written is still seen, and
-    /// nothing more of it is durable than before.
+    /// The process was killed: all written data is still visible, and nothing
+    /// more of it is durable than before.
     Killed,
-    /// The power went: of what was not synced, nothing survives.
+    /// Power loss: all unsynced data is lost.
     PowerLost,
-    /// The power went, and each unsynced sector and name survived or not.
+    /// Power loss: each unsynced sector and name survives at random.
     PowerLostInTheMiddle,
 }
 
 #[derive(Default, Clone)]
-struct State {
-    /// Names as programs see them, and as they would be after a crash.
+struct DiskState {
+    /// Names as programs see them, and as they are after a crash.
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
     files: Vec<Contents>,
     random: u64,
-    /// Operations until the next failure; `None`: never.
+    /// Syncs until one fails; `None`: never.
     fail_sync_in: Option<u32>,
-    /// Bytes that may still be written before the disk is full.
+    /// Free bytes; `None` for unlimited.
     room: Option<u64>,
-    /// Whether nothing can be changed.
+    /// Whether all changes fail.
     read_only: bool,
-    /// Whether syncs wait, and how many do.
+    /// Whether syncs wait, and how many are waiting.
     held: bool,
     waiting: usize,
-    /// Whether syncs say that they worked and write nothing.
+    /// Whether syncs succeed without writing.
     lies: bool,
-    /// Changes until the machine stops; `None`: it does not.
+    /// Changes until the machine stops; `None`: never.
     stops_in: Option<u32>,
     stopped: bool,
 }
 
 #[derive(Default, Clone)]
 struct Contents {
-    seen: Vec<u8>,
+    cached: Vec<u8>,
     durable: Vec<u8>,
-    /// Sectors written since the last sync, whether it worked or not.
+    /// Sectors written since the last sync, successful or not.
     dirty: Vec<usize>,
 }
 
 impl SimulatedDisk {
-    /// An empty disk whose chances come from this seed.
+    /// An empty disk that takes its random choices from this seed.
     pub fn new(seed: u64) -> Self {
-        let state = State {
+        let state = DiskState {
             random: seed.wrapping_mul(2) | 1,
-            ..State::default()
+            ..DiskState::default()
         };
-        Self::of(state)
+        Self::with_state(state)
     }
 
-    fn of(state: State) -> Self {
+    fn with_state(state: DiskState) -> Self {
         let state = Mutex::new(state);
         let gate = Condvar::new();
         Self {
-            shared: Arc::new(Shared { state, gate }),
+            shared: Arc::new(DiskShared { state, gate }),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         let locked = self.shared.state.lock();
         locked.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, for something that changes the disk.
-    fn change(&self) -> io::Result<MutexGuard<'_, State>> {
+    /// Locks the state for a change.
+    fn change(&self) -> io::Result<MutexGuard<'_, DiskState>> {
         let mut state = self.state();
         match &mut state.stops_in {
             Some(0 | 1) => {
@@ -116,8 +117,8 @@ impl SimulatedDisk {
         Ok(state)
     }
 
-    /// The same, for a sync, when it may begin.
-    fn sync_begins(&self) -> io::Result<MutexGuard<'_, State>> {
+    /// Locks the state for a sync, once the sync may begin.
+    fn sync_begins(&self) -> io::Result<MutexGuard<'_, DiskState>> {
         let mut state = self.change()?;
         state.waiting += 1;
         while state.held && !state.stopped {
@@ -129,25 +130,25 @@ impl SimulatedDisk {
         Ok(state)
     }
 
-    /// Lets every sync from now on wait until they are released.
+    /// Makes every sync wait until [`Self::release_syncs`].
     pub fn hold_syncs(&self) {
         self.state().held = true;
     }
 
-    /// How many syncs wait.
+    /// The number of waiting syncs.
     pub fn syncs_held(&self) -> usize {
         let state = self.state();
         if state.held { state.waiting } else { 0 }
     }
 
-    /// Lets syncs go on.
+    /// Lets waiting syncs continue.
     pub fn release_syncs(&self) {
         self.state().held = false;
         self.shared.gate.notify_all();
     }
 
-    /// Lets every sync from now on say that it worked and write nothing. To
-    /// whoever relies on it, it is as if nobody had waited for the sync.
+    /// Makes every sync succeed without writing, as if the caller did not wait
+    /// for syncs.
     pub fn lie_about_syncs(&self) {
         self.state().lies = true;
     }
@@ -158,13 +159,13 @@ impl SimulatedDisk {
         self.state().stops_in = Some(n);
     }
 
-    /// The disk as it is found after the machine has stopped here and now.
-    /// This one answers nothing but errors from now on.
+    /// Stops the machine now, and returns the disk after the crash. The old
+    /// disk returns only errors from now on.
     #[must_use]
     pub fn after(&self, crash: Crash) -> Self {
         let found = {
             let mut state = self.state();
-            let found = State {
+            let found = DiskState {
                 held: false,
                 waiting: 0,
                 stops_in: None,
@@ -174,29 +175,29 @@ impl SimulatedDisk {
             };
             state.stopped = true;
             self.shared.gate.notify_all();
-            Self::of(found)
+            Self::with_state(found)
         };
         found.crash(crash);
         found
     }
 
-    /// Lets the n-th sync from now fail (1 is the next).
+    /// Makes the n-th sync from now fail (1 is the next).
     pub fn fail_sync(&self, n: u32) {
         self.state().fail_sync_in = Some(n);
     }
 
-    /// Leaves room for so many more bytes; `None` for any number.
+    /// Sets the free bytes; `None` for unlimited.
     pub fn set_room(&self, bytes: Option<u64>) {
         self.state().room = bytes;
     }
 
-    /// Lets every change fail, or work again, as when the operating system
-    /// remounts a disk it has found errors on.
+    /// Makes every change fail, or work again, as when the operating system
+    /// remounts a faulty disk read-only.
     pub fn set_read_only(&self, read_only: bool) {
         self.state().read_only = read_only;
     }
 
-    /// Crashes. Files that are open see nothing of it and must be dropped.
+    /// Crashes. Drop open files first: they keep working on the old state.
     pub fn crash(&self, crash: Crash) {
         let mut state = self.state();
         if crash == Crash::Killed {
@@ -209,11 +210,11 @@ impl SimulatedDisk {
         }
     }
 
-    /// Changes a byte on the platter and in the cache: a disk that rots.
+    /// Flips bits of a byte on the platter and in the cache.
     pub fn flip(&self, name: &str, place: usize) {
         let mut state = self.state();
         if let Some(&file) = state.names.get(name) {
-            for bytes in [&mut state.files[file].seen] {
+            for bytes in [&mut state.files[file].cached] {
                 if let Some(byte) = bytes.get_mut(place) {
                     *byte ^= 0x5a;
                 }
@@ -225,7 +226,7 @@ impl SimulatedDisk {
     }
 }
 
-impl State {
+impl DiskState {
     fn check(&self) -> io::Result<()> {
         match self.stopped {
             true => Err(io::Error::other("the machine has stopped")),
@@ -240,8 +241,8 @@ impl State {
         self.random & 0x100 != 0
     }
 
-    /// Every name that differs is as it was at the last sync, or, if torn, at
-    /// random as it is now.
+    /// Resets every unsynced name to its state at the last sync; if torn, only
+    /// some, at random.
     fn lose_names(&mut self, torn: bool) {
         let all: Vec<String> = self
             .names
@@ -263,23 +264,23 @@ impl State {
 
     fn lose_bytes(&mut self, place: usize, torn: bool) {
         let Contents {
-            seen,
+            cached,
             mut durable,
             dirty,
         } = std::mem::take(&mut self.files[place]);
         for sector in dirty {
             if torn && self.coin() {
-                copy_sector(&seen, &mut durable, sector);
+                copy_sector(&cached, &mut durable, sector);
             }
         }
         self.files[place] = Contents {
-            seen: durable.clone(),
+            cached: durable.clone(),
             durable,
             dirty: Vec::new(),
         };
     }
 
-    /// Counts a sync; true when it is the one that fails.
+    /// Counts a sync; returns whether it fails.
     fn sync_fails(&mut self) -> bool {
         match &mut self.fail_sync_in {
             Some(1) => {
@@ -306,7 +307,7 @@ fn copy_sector(from: &[u8], to: &mut Vec<u8>, sector: usize) {
 }
 
 fn not_found(name: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, format!("there is no {name}"))
+    io::Error::new(io::ErrorKind::NotFound, format!("no such file: {name}"))
 }
 
 struct SimulatedFile {
@@ -384,7 +385,7 @@ impl DiskFile for SimulatedFile {
         let mut state = self.disk.change()?;
         let place = usize::try_from(place).map_err(io::Error::other)?;
         let end = place + bytes.len();
-        let grown = end.saturating_sub(state.files[self.file].seen.len()) as u64;
+        let grown = end.saturating_sub(state.files[self.file].cached.len()) as u64;
         if let Some(room) = &mut state.room {
             if *room < grown {
                 return Err(io::ErrorKind::StorageFull.into());
@@ -392,10 +393,10 @@ impl DiskFile for SimulatedFile {
             *room -= grown;
         }
         let file = &mut state.files[self.file];
-        if file.seen.len() < end {
-            file.seen.resize(end, 0);
+        if file.cached.len() < end {
+            file.cached.resize(end, 0);
         }
-        file.seen[place..end].copy_from_slice(bytes);
+        file.cached[place..end].copy_from_slice(bytes);
         file.dirty.extend(place / SECTOR..end.div_ceil(SECTOR));
         file.dirty.sort_unstable();
         file.dirty.dedup();
@@ -405,19 +406,19 @@ impl DiskFile for SimulatedFile {
     fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let state = self.disk.state();
         state.check()?;
-        let seen = &state.files[self.file].seen;
+        let cached = &state.files[self.file].cached;
         let place = usize::try_from(place)
             .map_err(io::Error::other)?
-            .min(seen.len());
-        let count = buffer.len().min(seen.len() - place);
-        buffer[..count].copy_from_slice(&seen[place..place + count]);
+            .min(cached.len());
+        let count = buffer.len().min(cached.len() - place);
+        buffer[..count].copy_from_slice(&cached[place..place + count]);
         Ok(count)
     }
 
     fn bytes(&self) -> io::Result<u64> {
         let state = self.disk.state();
         state.check()?;
-        Ok(state.files[self.file].seen.len() as u64)
+        Ok(state.files[self.file].cached.len() as u64)
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -427,17 +428,17 @@ impl DiskFile for SimulatedFile {
             return Ok(());
         }
         let Contents {
-            seen,
+            cached,
             durable,
             dirty,
         } = &mut state.files[self.file];
         let dirty = std::mem::take(dirty);
         if fails {
-            // Forgotten: no later sync will write it.
+            // Forgotten: no later sync writes it.
             return Err(io::Error::other("the sync failed"));
         }
         for sector in dirty {
-            copy_sector(seen, durable, sector);
+            copy_sector(cached, durable, sector);
         }
         Ok(())
     }
@@ -453,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_survives_and_what_was_not_may_not() {
+    fn synced_data_survives_and_unsynced_data_may_not() {
         let disk = SimulatedDisk::new(1);
         let mut file = disk.create("a", 4).unwrap();
         file.write_at(0, b"safe").unwrap();
@@ -479,7 +480,7 @@ mod tests {
         disk.fail_sync(1);
         assert!(file.sync().is_err());
         file.sync().unwrap();
-        assert_eq!(read(&disk, "a").unwrap(), b"new", "it is still seen");
+        assert_eq!(read(&disk, "a").unwrap(), b"new", "still visible");
         disk.crash(Crash::PowerLost);
         assert_eq!(read(&disk, "a").unwrap(), [0; 3], "and was never written");
     }
@@ -507,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_stopped_answers_nothing_and_its_disk_is_found() {
+    fn a_stopped_machine_fails_and_its_disk_can_be_opened() {
         let disk = SimulatedDisk::new(1);
         let mut file = disk.create("a", 3).unwrap();
         file.write_at(0, b"old").unwrap();

@@ -1,12 +1,12 @@
-//! A disk that tells when a file is made, opened or removed: for tests that
-//! count, or panic then.
+//! A disk that reports when files are created, opened or removed, for tests
+//! that count these or panic.
 
 use std::io;
 use std::sync::Arc;
 
 use super::{Disk, DiskFile, SimulatedDisk};
 
-/// What is done to a file.
+/// An operation on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::embedded) enum Touch {
     Create,
@@ -15,16 +15,16 @@ pub(in crate::embedded) enum Touch {
     RemoveSlowly,
 }
 
-/// Who is told of it, with the file's name.
+/// Called with each operation and the file's name.
 pub(in crate::embedded) type OnTouch = Arc<dyn Fn(Touch, &str) + Send + Sync>;
 
-/// A simulated disk, and who is told of its files.
-pub(in crate::embedded) struct Watched(
+/// A simulated disk with a callback.
+pub(in crate::embedded) struct WatchedDisk(
     pub(in crate::embedded) SimulatedDisk,
     pub(in crate::embedded) OnTouch,
 );
 
-impl Disk for Watched {
+impl Disk for WatchedDisk {
     fn create(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>> {
         (self.1)(Touch::Create, name);
         self.0.create(name, bytes)

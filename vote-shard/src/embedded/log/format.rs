@@ -1,32 +1,32 @@
-//! The bytes: a segment's header and a group's frame. Version 1.
+//! The format: a segment's header and a group's frame. Version 1.
 //!
 //! ```text
 //!   segment header, 40 bytes          group frame, 40 bytes + payload
 //!     8  "BALLASTL"                     4  "BGRP"
 //!     4  version                        4  payload length
 //!     4  zero                           8  sequence
-//!     8  segment id                     8  durable: the highest sequence known
-//!     8  first sequence                    durable when this was written
+//!     8  segment id                     8  durable: the highest durable sequence
+//!     8  first sequence                    when this was written
 //!     8  checksum of the above          8  zero
 //!                                       8  checksum of the above and the payload,
 //!                                          seeded with the segment's id
 //! ```
-//! Numbers are little-endian; frames begin at multiples of 8.
+//! Numbers are little-endian; frames start at multiples of 8.
 
 use crate::embedded::faults::{self, Fault};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 const SEGMENT_MAGIC: &[u8; 8] = b"BALLASTL";
 const GROUP_MAGIC: &[u8; 4] = b"BGRP";
-/// What this program writes and reads.
+/// The version that this program reads and writes.
 pub(super) const VERSION: u32 = 1;
 pub(super) const HEADER_BYTES: usize = 40;
 pub(super) const FRAME_BYTES: usize = 40;
-/// Where frames may begin.
+/// Alignment of frames.
 pub(super) const ALIGN: usize = 8;
 const HEADER_SEED: u64 = 0x6261_6c6c_6173_7421;
 
-/// What a segment says of itself.
+/// A segment's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) id: u64,
@@ -70,7 +70,7 @@ impl Header {
     }
 }
 
-/// A group as it lies in a segment.
+/// A group in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame<'a> {
     pub(super) sequence: u64,
@@ -79,7 +79,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The bytes of this group in the segment `id`.
+    /// Encodes this group for the segment `id`.
     pub(super) fn encode(&self, id: u64) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(frame_bytes(self.payload.len()));
         bytes.extend_from_slice(GROUP_MAGIC);
@@ -94,13 +94,13 @@ impl<'a> Frame<'a> {
         bytes
     }
 
-    /// How long the payload is of the group that seems to begin these bytes.
+    /// The payload length of the group that these bytes seem to start with.
     pub(super) fn length_in(head: &[u8]) -> Option<usize> {
         let head = head.get(..FRAME_BYTES)?;
         (head[..4] == *GROUP_MAGIC).then(|| short(head, 4) as usize)
     }
 
-    /// The group that begins these bytes, whose checksum was compared before.
+    /// Decodes a group whose checksum has been verified.
     pub(super) fn decode_checked(bytes: &'a [u8]) -> Option<Self> {
         let length = Self::length_in(bytes)?;
         Some(Self {
@@ -110,13 +110,13 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The group that begins these bytes of the segment `id`, and how long it
-    /// is; `None` if none that is whole does.
+    /// Decodes the group at the start of these bytes of the segment `id`, and
+    /// returns its length; `None` if there is no whole group.
     pub(super) fn decode(id: u64, bytes: &'a [u8]) -> Option<(Self, usize)> {
         let head = bytes.get(..FRAME_BYTES)?;
         let frame = Self::decode_checked(bytes)?;
         let fits = number(head, 32) == checksum(id, &head[..32], frame.payload);
-        if !fits && !faults::has(Fault::TornAccepted) {
+        if !fits && !faults::is_planted(Fault::TornAccepted) {
             return None;
         }
         let length = frame_bytes(frame.payload.len());
@@ -124,7 +124,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// How many bytes a group with this payload takes.
+/// The size of a group with this payload.
 pub(super) fn frame_bytes(payload: usize) -> usize {
     (FRAME_BYTES + payload).next_multiple_of(ALIGN)
 }
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn the_format_is_pinned() {
-        // Golden bytes: a change of them is a change of the format, and takes
-        // a new version.
+        // Golden bytes: a change is a change of the format, and needs a new
+        // version.
         let header = Header {
             id: 7,
             first_sequence: 42,
@@ -194,7 +194,7 @@ mod tests {
             bad[place] ^= 1;
             assert_eq!(Frame::decode(3, &bad), None, "byte {place}");
         }
-        assert_eq!(Frame::decode(4, &good), None, "another segment's group");
+        assert_eq!(Frame::decode(4, &good), None, "a group of another segment");
         let header = Header {
             id: 1,
             first_sequence: 1,

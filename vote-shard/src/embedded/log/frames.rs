@@ -1,17 +1,17 @@
-//! Walks through a segment's groups without holding all of it in memory.
+//! Iterates over a segment's groups without loading the whole segment.
 
 use std::io;
 
 use super::format::{ALIGN, FRAME_BYTES, Frame, HEADER_BYTES, frame_bytes};
 use crate::embedded::disk::DiskFile;
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 256 << 10;
 
 pub(super) struct Frames<'a> {
     file: &'a dyn DiskFile,
     id: u64,
-    /// Where the next group begins.
+    /// Offset of the next group.
     place: u64,
     /// Bytes of the file from `buffered_from` on.
     buffer: Vec<u8>,
@@ -19,7 +19,7 @@ pub(super) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// The groups of the segment `id`, from the first one on.
+    /// Starts at the segment's first group.
     pub(super) fn new(file: &'a dyn DiskFile, id: u64) -> Self {
         let place = HEADER_BYTES.next_multiple_of(ALIGN) as u64;
         Self {
@@ -31,8 +31,8 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// The groups of the segment `id`, from the one that begins at `place` on.
-    pub(super) fn at(file: &'a dyn DiskFile, id: u64, place: u64) -> Self {
+    /// Starts at the group at offset `place`.
+    pub(super) fn starting_at(file: &'a dyn DiskFile, id: u64, place: u64) -> Self {
         Self {
             place,
             buffered_from: place,
@@ -40,19 +40,19 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Where the next group would begin.
+    /// Offset of the next group.
     pub(super) fn place(&self) -> u64 {
         self.place
     }
 
-    /// The next group; `None` when what follows is none that is whole.
+    /// Returns the next group; `None` if no whole group follows.
     pub(super) fn next(&mut self) -> io::Result<Option<Frame<'_>>> {
         let head = self.bytes(FRAME_BYTES)?;
         let Some(length) = Frame::length_in(head) else {
             return Ok(None);
         };
         let id = self.id;
-        // Two steps, because the first borrow must end before the place moves.
+        // Two steps: the first borrow must end before `place` changes.
         if Frame::decode(id, self.bytes(FRAME_BYTES + length)?).is_none() {
             return Ok(None);
         }
@@ -61,7 +61,8 @@ impl<'a> Frames<'a> {
         Ok(Frame::decode_checked(&self.buffer[start..]))
     }
 
-    /// So many bytes from the place on, or fewer at the end of the file.
+    /// Returns `count` bytes from the current offset, or fewer at the end of
+    /// the file.
     fn bytes(&mut self, count: usize) -> io::Result<&[u8]> {
         let mut start = (self.place - self.buffered_from) as usize;
         if self.buffer.len() < start + count {

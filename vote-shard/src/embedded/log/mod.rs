@@ -1,24 +1,23 @@
-//! The log: the truth of the embedded engine. Groups of records, each group
-//! written once, synced once, and acknowledged only then.
+//! The log: the source of truth of the embedded engine. A group of records is
+//! written once, synced once, and only then acknowledged.
 //!
 //! ```text
 //!   log-0000000000000007.seg    header: version, id, first sequence
-//!     group 41 ┐ each with its length, its sequence, the highest sequence
-//!     group 42 ┘ known durable when it was written, and a checksum over all
-//!   log-0000000000000008.seg    of that, the payload and the segment's id
+//!     group 41 ┐ each with its length, its sequence, the highest sequence that was
+//!     group 42 ┘ durable when it was written, and a checksum over all of that, the
+//!   log-0000000000000008.seg    payload and the segment's id
 //! ```
 //! **Contract.** A group whose [`Log::append`] returned is there after any
-//! crash, whole, in its place, once. A group that failed may or may not be. A
-//! failed write or sync poisons the log: it takes nothing more until it is
-//! opened anew, because nobody knows what is on the disk.
+//! crash: complete, in its place, once. A group that failed may or may not be.
+//! A failed write or sync poisons the log: it accepts nothing until it is
+//! reopened, because the content of the disk is unknown.
 //!
 //! Opening ([`recover`]) serves nothing that is not durable: groups after the
 //! last durable mark are copied into a new segment, which is synced first. A
-//! segment comes into being under another name and gets its own by a rename
-//! once it is on disk, so there is never half a segment; on a disk that is
-//! nearly full it is as small as need be. Of the last segment
-//! an invalid tail is cut; anything else that is invalid stops the log with a
-//! diagnosis.
+//! segment is created under a draft name and renamed once it is on disk, so
+//! there is never half a segment; on a nearly full disk it is as small as
+//! possible. An invalid tail of the last segment is cut off; anything else that
+//! is invalid stops the log with a diagnosis.
 
 mod format;
 mod frames;
@@ -31,31 +30,31 @@ mod tests;
 
 use std::io;
 
-use self::reader::Placed;
-use self::segment::{Draft, Segment};
+use self::reader::SegmentStart;
+use self::segment::{Segment, SegmentDraft};
 use super::disk::Disk;
 
-pub use reader::Reader;
-pub use recover::{Recovered, files_after, first_sequence};
+pub use reader::LogReader;
+pub use recover::{LogRecovery, files_after, first_sequence};
 pub(super) use segment::probe;
-pub use survey::{Surveyed, survey};
+pub use survey::{SegmentSurvey, survey};
 
-/// How large segments are, and where reading begins.
+/// Sizes of the log's files.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// The size of a segment that is written to.
+pub struct LogOptions {
+    /// Size of a segment.
     pub segment_bytes: u64,
-    /// The size of the segment that opening makes: small, because most of
-    /// them are left behind by the next start.
+    /// Size of the segment that opening creates: small, because the next start
+    /// replaces most of them.
     pub first_segment_bytes: u64,
-    /// The largest payload of one group.
+    /// Maximum payload of a group.
     pub group_bytes_max: u32,
-    /// Files of segments that are no longer needed and are kept to be written
-    /// to again, which saves filling new ones with zeros.
+    /// Number of obsolete segment files to keep for reuse, which saves filling
+    /// new ones with zeros.
     pub spares_max: usize,
 }
 
-impl Default for Options {
+impl Default for LogOptions {
     fn default() -> Self {
         Self {
             segment_bytes: 64 << 20,
@@ -66,47 +65,47 @@ impl Default for Options {
     }
 }
 
-/// Why the log cannot do what it was asked.
+/// Why a log operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The disk failed.
     #[error("{doing}")]
     Disk {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
         /// The cause.
         #[source]
         source: io::Error,
     },
-    /// There is no room for another segment, or none can be made. Nothing has
-    /// changed: the same may be tried again.
-    #[error("make a segment")]
+    /// No segment can be created, for example because the disk is full. Nothing
+    /// has changed: a retry is safe.
+    #[error("create a segment")]
     NoSegment(#[source] io::Error),
-    /// A write or sync failed earlier: open the log anew.
-    #[error("an earlier write failed; the log must be opened anew")]
+    /// An earlier write or sync failed: reopen the log.
+    #[error("an earlier write failed; the log must be reopened")]
     Poisoned,
-    /// What is on the disk cannot have been written by a log that crashed.
+    /// The content cannot result from a crash.
     #[error("{segment}, byte {place}: {what}")]
     Corrupt {
-        /// Which file.
+        /// The file.
         segment: String,
-        /// Where in it.
+        /// The offset.
         place: u64,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
-    /// A group is larger than it may be.
-    #[error("a group of {bytes} bytes is larger than {most}")]
+    /// A group exceeds the maximum size.
+    #[error("a group of {bytes} bytes exceeds the limit of {most}")]
     TooLarge {
         /// Its size.
         bytes: usize,
-        /// The most it may be.
+        /// The limit.
         most: u32,
     },
 }
 
 impl LogError {
-    /// Whether what is stored is not what was written: that does not pass.
+    /// Whether the log is damaged. A retry does not help.
     pub(super) fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. })
     }
@@ -118,34 +117,35 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> LogError {
 
 /// A log that is open for appending.
 pub struct Log {
-    reader: Reader,
-    options: Options,
+    reader: LogReader,
+    options: LogOptions,
     /// The segment that is written to.
     active: Segment,
     poisoned: bool,
 }
 
-/// One group read back.
+/// One group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// Its place in the order of all groups.
+pub struct LogGroup {
+    /// Its sequence number.
     pub sequence: u64,
-    /// What was written.
+    /// Its records.
     pub payload: Vec<u8>,
 }
 
 impl Log {
-    /// The last group that is durable; 0 when there is none.
+    /// The last durable group; 0 if there is none.
     pub fn durable(&self) -> u64 {
         self.reader.durable()
     }
 
-    /// Reads this log while it is written.
-    pub fn reader(&self) -> Reader {
+    /// Returns a reader, for use while the log is written.
+    pub fn reader(&self) -> LogReader {
         self.reader.clone()
     }
 
-    /// Writes a group and waits until it is durable; returns its sequence.
+    /// Writes a group and waits until it is durable; returns its sequence
+    /// number.
     pub fn append(&mut self, payload: &[u8]) -> Result<u64, LogError> {
         if self.poisoned {
             return Err(LogError::Poisoned);
@@ -167,20 +167,21 @@ impl Log {
             return Err(failed("write a group")(source));
         }
         let (left, of) = self.active.left();
-        self.reader.directory.set_left(left, of);
-        self.reader.directory.set_durable(sequence);
+        self.reader.index.set_left(left, of);
+        self.reader.index.set_durable(sequence);
         Ok(sequence)
     }
 
-    /// Goes on in a new segment. Nothing has changed when it cannot be made;
-    /// when it was made and its name may be lost, the log is poisoned.
+    /// Continues in a new segment. If it cannot be created, nothing has
+    /// changed; if it was created but its name may be lost, the log is
+    /// poisoned.
     fn roll(&mut self, first_sequence: u64, payload: usize) -> Result<(), LogError> {
         let id = self.active.id() + 1;
         let draft = self.draft(id, first_sequence, payload);
         let draft = draft.map_err(LogError::NoSegment)?;
         match draft.publish(&*self.reader.disk) {
             Ok(segment) => {
-                self.reader.directory.segments().push_back(Placed {
+                self.reader.index.segments().push_back(SegmentStart {
                     id,
                     first_sequence: segment.first_sequence(),
                 });
@@ -189,16 +190,16 @@ impl Log {
             }
             Err(source) => {
                 self.poisoned = true;
-                Err(failed("name a segment")(source))
+                Err(failed("rename a segment")(source))
             }
         }
     }
 
-    /// A new segment, out of a spare file if there is one and the group fits.
-    fn draft(&mut self, id: u64, first_sequence: u64, payload: usize) -> io::Result<Draft> {
+    /// Creates a segment, from a spare file if there is one and the group fits.
+    fn draft(&mut self, id: u64, first_sequence: u64, payload: usize) -> io::Result<SegmentDraft> {
         let disk = &*self.reader.disk;
         let (wanted, needed) = (self.options.segment_bytes, segment::bytes_for(payload));
-        let mut spares = self.reader.directory.spares();
+        let mut spares = self.reader.index.spares();
         if needed <= wanted
             && let Some(spare) = spares.last()
         {
@@ -210,13 +211,13 @@ impl Log {
         Segment::draft(disk, id, first_sequence, wanted, needed)
     }
 
-    /// Gives up segments that hold only groups up to `sequence`. A few of
-    /// their files are kept to be written to again.
+    /// Removes segments that hold only groups up to `sequence`, and keeps a few
+    /// of their files for reuse.
     pub fn forget_up_to(&mut self, sequence: u64) -> Result<(), LogError> {
         let disk = self.reader.disk.clone();
         let mut spares = Vec::new();
         loop {
-            let mut segments = self.reader.directory.segments();
+            let mut segments = self.reader.index.segments();
             let (Some(first), Some(next)) = (segments.front(), segments.get(1)) else {
                 break;
             };
@@ -226,23 +227,23 @@ impl Log {
             let id = first.id;
             segments.pop_front();
             drop(segments);
-            self.give_up(&*disk, id, &mut spares)
+            self.retire_segment(&*disk, id, &mut spares)
                 .map_err(failed("remove a segment"))?;
         }
         disk.sync_names().map_err(failed("remove a segment"))?;
-        // Only now: before its old name is gone for good, a file must not get
-        // another segment's header.
-        self.reader.directory.spares().extend(spares);
+        // Only now: a file must not get another segment's header while its old
+        // name can come back after a crash.
+        self.reader.index.spares().extend(spares);
         Ok(())
     }
 
-    fn give_up(&self, disk: &dyn Disk, id: u64, spares: &mut Vec<String>) -> io::Result<()> {
-        let name = segment::name_of(id);
+    fn retire_segment(&self, disk: &dyn Disk, id: u64, spares: &mut Vec<String>) -> io::Result<()> {
+        let name = segment::file_name(id);
         let bytes = disk.open(&name)?.bytes()?;
-        let kept = self.reader.directory.spares().len();
+        let kept = self.reader.index.spares().len();
         let few = kept + spares.len() < self.options.spares_max;
         if few && bytes == self.options.segment_bytes {
-            let spare = segment::spare_of(id);
+            let spare = segment::spare_name(id);
             disk.rename(&name, &spare)?;
             spares.push(spare);
             return Ok(());

@@ -1,45 +1,45 @@
-//! Reads groups back while others are written. Only durable ones.
+//! Reads durable groups while others are written.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::frames::Frames;
-use super::segment::{fresh_spare_of, name_of, remove_if_there};
-use super::{Group, LogError, failed};
+use super::segment::{file_name, fresh_spare_name, remove_if_there};
+use super::{LogError, LogGroup, failed};
 use crate::embedded::disk::Disk;
 
-/// A segment's place in the log.
+/// A segment's id and its first group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct SegmentStart {
     pub(super) id: u64,
     pub(super) first_sequence: u64,
 }
 
 /// What the writer and its readers share.
 #[derive(Debug, Default)]
-pub(super) struct Directory {
+pub(super) struct LogIndex {
     /// Oldest first.
-    segments: Mutex<VecDeque<Placed>>,
+    segments: Mutex<VecDeque<SegmentStart>>,
     durable: AtomicU64,
-    /// Where readers stopped, the latest last: who follows the log goes on from
-    /// there, instead of walking through a segment of many MiB to find it.
+    /// Positions where readers stopped, the latest at the end: a follower
+    /// continues there instead of scanning a segment of many MiB.
     bookmarks: Mutex<VecDeque<Bookmark>>,
-    /// Files that were segments, or are as large as one, and may become one.
+    /// Spare files of segment size.
     spares: Mutex<Vec<String>>,
-    /// How much of the segment that is written to is left, in bytes, and how
-    /// large it is.
+    /// Free bytes and size of the segment that is written to.
     left: AtomicU64,
     active_bytes: AtomicU64,
 }
 
-/// The next segment's file is made when this part of the last one is used.
+/// The next segment's file is created when this fraction of the current one is
+/// used.
 const SPARE_AFTER: u64 = 4;
 
-/// Readers that are expected to go on where they stopped.
+/// Number of readers to keep positions for.
 const BOOKMARKS_MAX: usize = 64;
 
-/// Where a group begins, or will.
+/// The offset of a group that exists or comes next.
 #[derive(Debug, Clone, Copy)]
 struct Bookmark {
     segment: u64,
@@ -47,8 +47,8 @@ struct Bookmark {
     place: u64,
 }
 
-impl Directory {
-    pub(super) fn new(segments: VecDeque<Placed>, durable: u64) -> Self {
+impl LogIndex {
+    pub(super) fn new(segments: VecDeque<SegmentStart>, durable: u64) -> Self {
         Self {
             segments: Mutex::new(segments),
             durable: durable.into(),
@@ -63,7 +63,7 @@ impl Directory {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So much of the segment that is written to is left.
+    /// Sets the free bytes of the segment that is written to.
     pub(super) fn set_left(&self, left: u64, of: u64) {
         self.active_bytes.store(of, Ordering::Relaxed);
         self.left.store(left, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl Directory {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The closest place in a segment that is known, at or before a group.
+    /// The closest known position in a segment, at or before a group.
     fn bookmark(&self, segment: u64, sequence: u64) -> Option<Bookmark> {
         let bookmarks = self.bookmarks();
         let before = |mark: &&Bookmark| mark.segment == segment && mark.sequence <= sequence;
@@ -93,7 +93,7 @@ impl Directory {
         bookmarks.push_back(mark);
     }
 
-    pub(super) fn segments(&self) -> MutexGuard<'_, VecDeque<Placed>> {
+    pub(super) fn segments(&self) -> MutexGuard<'_, VecDeque<SegmentStart>> {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,58 +108,58 @@ impl Directory {
 
 /// Reads a log. Cheap to clone.
 #[derive(Clone)]
-pub struct Reader {
+pub struct LogReader {
     pub(super) disk: Arc<dyn Disk>,
-    pub(super) directory: Arc<Directory>,
+    pub(super) index: Arc<LogIndex>,
 }
 
-impl Reader {
-    /// The last group that is durable; 0 when there is none.
+impl LogReader {
+    /// The last durable group; 0 if there is none.
     pub fn durable(&self) -> u64 {
-        self.directory.durable()
+        self.index.durable()
     }
 
-    /// The oldest group that can still be read.
+    /// The oldest readable group.
     pub fn oldest(&self) -> u64 {
-        let segments = self.directory.segments();
+        let segments = self.index.segments();
         segments.front().map_or(1, |first| first.first_sequence)
     }
 
-    /// The last group that is not among the newest `bytes` of the log's files.
-    pub fn unneeded_but_for(&self, bytes: u64) -> Result<u64, LogError> {
-        let segments: Vec<Placed> = self.directory.segments().iter().copied().collect();
+    /// The last group that is not in the newest `bytes` of the log's files.
+    pub fn last_unneeded(&self, bytes: u64) -> Result<u64, LogError> {
+        let segments: Vec<SegmentStart> = self.index.segments().iter().copied().collect();
         let (mut kept, mut oldest_kept) = (0, None);
         for segment in segments.iter().rev() {
-            // The newest is written to, and always kept.
+            // The newest segment is in use, and always stays.
             if let Some(first) = oldest_kept
                 && kept >= bytes
             {
                 return Ok(first - 1);
             }
-            let file = self.disk.open(&name_of(segment.id));
+            let file = self.disk.open(&file_name(segment.id));
             kept += file
                 .and_then(|file| file.bytes())
-                .map_err(failed("look at a segment"))?;
+                .map_err(failed("read the size of a segment"))?;
             oldest_kept = Some(segment.first_sequence);
         }
         Ok(0)
     }
 
-    /// Whether it is time to make the file of the next segment, because whoever
-    /// writes should not have to wait for that: the last one's id, if so.
-    pub fn wants_spare(&self) -> Option<u64> {
-        let directory = &*self.directory;
-        let left = directory.left.load(Ordering::Relaxed);
-        let of = directory.active_bytes.load(Ordering::Relaxed);
-        let is_time = left < of - of / SPARE_AFTER && directory.spares().is_empty();
-        let last = directory.segments().back().map(|last| last.id);
+    /// Returns the last segment's id if it is time to create the next one's
+    /// file, so that the writer does not have to wait for it.
+    pub fn needs_spare(&self) -> Option<u64> {
+        let index = &*self.index;
+        let left = index.left.load(Ordering::Relaxed);
+        let of = index.active_bytes.load(Ordering::Relaxed);
+        let is_time = left < of - of / SPARE_AFTER && index.spares().is_empty();
+        let last = index.segments().back().map(|last| last.id);
         last.filter(|_| is_time)
     }
 
-    /// Makes a file that may become a segment. Should the log be opened anew
-    /// meanwhile, it is removed with all others of its kind.
+    /// Creates a spare file. If the log is reopened meanwhile, that removes it
+    /// with all other spares.
     pub fn make_spare(&self, last: u64, bytes: u64) -> Result<(), LogError> {
-        let name = fresh_spare_of(last);
+        let name = fresh_spare_name(last);
         let made = remove_if_there(&*self.disk, &name)
             .and_then(|()| self.disk.create(&name, bytes))
             .and_then(|mut file| file.sync());
@@ -167,21 +167,21 @@ impl Reader {
             let _ = remove_if_there(&*self.disk, &name);
             return Err(LogError::NoSegment(error));
         }
-        self.directory.spares().push(name);
+        self.index.spares().push(name);
         Ok(())
     }
 
-    /// Hands the groups after `sequence` to `each`, oldest first, until it
-    /// says to stop.
+    /// Passes the groups after `sequence` to `each`, oldest first, until it
+    /// returns `false`.
     pub fn each_after(
         &self,
         sequence: u64,
         mut each: impl FnMut(u64, &[u8]) -> bool,
     ) -> Result<(), LogError> {
         let durable = self.durable();
-        let segments: Vec<Placed> = self.directory.segments().iter().copied().collect();
+        let segments: Vec<SegmentStart> = self.index.segments().iter().copied().collect();
         for (place, segment) in segments.iter().enumerate() {
-            // What a later segment holds was written anew there.
+            // A later segment has its own copy of these groups.
             let end = segments
                 .get(place + 1)
                 .map_or(durable + 1, |next| next.first_sequence)
@@ -191,13 +191,16 @@ impl Reader {
             }
             let file = self
                 .disk
-                .open(&name_of(segment.id))
+                .open(&file_name(segment.id))
                 .map_err(failed("open a segment"))?;
-            let (mut frames, mut next) = match self.directory.bookmark(segment.id, sequence + 1) {
-                Some(mark) => (Frames::at(&*file, segment.id, mark.place), mark.sequence),
+            let (mut frames, mut next) = match self.index.bookmark(segment.id, sequence + 1) {
+                Some(mark) => (
+                    Frames::starting_at(&*file, segment.id, mark.place),
+                    mark.sequence,
+                ),
                 None => (Frames::new(&*file, segment.id), segment.first_sequence),
             };
-            // Where the group `next` begins.
+            // Offset of the group `next`.
             let mut place = frames.place();
             let mut goes_on = true;
             while goes_on
@@ -208,7 +211,7 @@ impl Reader {
                 goes_on = frame.sequence <= sequence || each(frame.sequence, frame.payload);
                 place = frames.place();
             }
-            self.directory.remember(Bookmark {
+            self.index.remember(Bookmark {
                 segment: segment.id,
                 sequence: next,
                 place,
@@ -218,7 +221,7 @@ impl Reader {
             }
             if next < end {
                 return Err(LogError::Corrupt {
-                    segment: name_of(segment.id),
+                    segment: file_name(segment.id),
                     place: frames.place(),
                     what: format!("group {next} is damaged"),
                 });
@@ -227,13 +230,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Groups after `sequence`, oldest first, until their payloads exceed
-    /// `bytes_max`; at least one where there is one.
-    pub fn read(&self, sequence: u64, bytes_max: usize) -> Result<Vec<Group>, LogError> {
+    /// Returns groups after `sequence`, oldest first, until their payloads
+    /// exceed `bytes_max`; at least one if there is any.
+    pub fn read(&self, sequence: u64, bytes_max: usize) -> Result<Vec<LogGroup>, LogError> {
         let (mut groups, mut bytes) = (Vec::new(), 0);
         self.each_after(sequence, |sequence, payload| {
             bytes += payload.len();
-            groups.push(Group {
+            groups.push(LogGroup {
                 sequence,
                 payload: payload.to_vec(),
             });

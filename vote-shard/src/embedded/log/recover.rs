@@ -1,66 +1,66 @@
-//! Opening a log after whatever happened to it.
+//! Opens a log after a crash.
 //!
 //! ```text
 //!   drafts ──► removed            segments ──► checked, oldest to newest
 //!   last segment: groups up to the durable mark │ tail after it
-//!   new segment: the tail, written anew and synced ──► now it may be served
+//!   new segment: a copy of the tail, synced ──► now it may be served
 //! ```
-//! The tail is copied because it may be in the page cache and not on the disk
-//! (the process was killed, or a sync failed and was forgotten). Syncing the
-//! old file again would prove nothing.
+//! The tail is copied because it may be in the page cache and not on the disk:
+//! the process was killed, or a failed sync was forgotten. Syncing the old file
+//! again would prove nothing.
 //!
-//! Segments that hold only groups that are not needed any more are not read.
+//! Segments with only obsolete groups are not read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::format::{ALIGN, BadHeader, Frame, HEADER_BYTES, Header, VERSION, frame_bytes};
 use super::frames::Frames;
-use super::reader::{Directory, Placed, Reader};
-use super::segment::{self, DRAFT_SUFFIX, SPARE_SUFFIX, Segment, name_of};
-use super::{Group, Log, LogError, Options, failed};
+use super::reader::{LogIndex, LogReader, SegmentStart};
+use super::segment::{self, DRAFT_SUFFIX, SPARE_SUFFIX, Segment, file_name};
+use super::{Log, LogError, LogGroup, LogOptions, failed};
 use crate::embedded::disk::{Disk, DiskFile, read_all};
 
 /// What opening found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Recovered {
-    /// The last group; 0 when there is none.
+pub struct LogRecovery {
+    /// The last group; 0 if there is none.
     pub last_sequence: u64,
-    /// Groups that were written anew because nothing proved them durable.
+    /// Groups that were rewritten because they may not have been durable.
     pub rewritten: u64,
-    /// Bytes of a torn group that were cut off the end.
+    /// Bytes of an incomplete group that were cut off the end.
     pub cut_bytes: u64,
 }
 
-/// A segment as it was found.
-struct Found {
+/// A scanned segment.
+struct ScannedSegment {
     header: Header,
     /// The sequence after its last group.
     reaches: u64,
-    /// Of the last segment: what follows the durable mark.
-    tail: Vec<Group>,
+    /// In the last segment: the groups after the durable mark.
+    tail: Vec<LogGroup>,
     /// The highest durable mark in it.
     durable: u64,
     cut_bytes: u64,
 }
 
 impl Log {
-    /// Opens a log and hands every group after `sequence` to `replay`, in
-    /// order. Nothing is handed out that is not durable. Groups up to
-    /// `sequence` may have been forgotten; all after it must be there.
+    /// Opens a log and passes every group after `sequence` to `replay`, in
+    /// order, and only durable ones. Groups up to `sequence` may be missing;
+    /// all later ones must exist.
     pub fn open(
         disk: Arc<dyn Disk>,
-        options: Options,
+        options: LogOptions,
         sequence: u64,
         mut replay: impl FnMut(u64, &[u8]),
-    ) -> Result<(Self, Recovered), LogError> {
-        tidy(&*disk)?;
+    ) -> Result<(Self, LogRecovery), LogError> {
+        remove_leftovers(&*disk)?;
         let mut found = read_segments(&*disk, sequence)?;
         for id in check_order(&mut found, sequence)? {
-            let name = name_of(id);
+            let name = file_name(id);
             disk.remove(&name).map_err(failed("remove a segment"))?;
         }
-        let mut recovered = Recovered::default();
+        let mut recovered = LogRecovery::default();
         let (mut tail, mut mark, mut id) = (Vec::new(), 0, 0);
         if let Some(last) = found.last_mut() {
             mark = last.durable.max(last.header.first_sequence - 1);
@@ -78,24 +78,24 @@ impl Log {
         recovered.last_sequence = last_sequence;
         drop(tail);
         let mut segments = VecDeque::new();
-        for Found { header, .. } in &found {
+        for ScannedSegment { header, .. } in &found {
             if header.first_sequence > mark {
-                // All of it is in the new segment.
-                let name = name_of(header.id);
+                // The new segment contains all of it.
+                let name = file_name(header.id);
                 disk.remove(&name).map_err(failed("remove a segment"))?;
                 continue;
             }
-            segments.push_back(Placed {
+            segments.push_back(SegmentStart {
                 id: header.id,
                 first_sequence: header.first_sequence,
             });
         }
-        segments.push_back(Placed {
+        segments.push_back(SegmentStart {
             id: active.id(),
             first_sequence: active.first_sequence(),
         });
-        let directory = Arc::new(Directory::new(segments, last_sequence));
-        let reader = Reader { disk, directory };
+        let index = Arc::new(LogIndex::new(segments, last_sequence));
+        let reader = LogReader { disk, index };
         reader.each_after(sequence, |sequence, payload| {
             replay(sequence, payload);
             true
@@ -110,7 +110,7 @@ impl Log {
     }
 }
 
-/// The first group of the oldest segment; `None` when there is no segment.
+/// The first group of the oldest segment; `None` if there is no segment.
 pub fn first_sequence(disk: &dyn Disk) -> Result<Option<u64>, LogError> {
     let names = disk.list().map_err(failed("list segments"))?;
     let Some(name) = names.iter().find(|name| segment::id_in(name).is_some()) else {
@@ -139,13 +139,13 @@ pub fn files_after(disk: &dyn Disk, sequence: u64) -> Result<Vec<String>, LogErr
     Ok(names.map(|(name, _)| name.clone()).collect())
 }
 
-/// A new segment that holds the tail, on disk and named.
+/// Creates a durable segment with the tail.
 fn rewritten(
     disk: &dyn Disk,
-    options: &Options,
+    options: &LogOptions,
     id: u64,
     mark: u64,
-    tail: &[Group],
+    tail: &[LogGroup],
 ) -> Result<Segment, LogError> {
     let needed: usize = tail
         .iter()
@@ -157,26 +157,26 @@ fn rewritten(
     for group in tail {
         draft
             .write(group.sequence, mark, &group.payload)
-            .map_err(failed("write the tail anew"))?;
+            .map_err(failed("rewrite the tail"))?;
     }
     draft.publish(disk).map_err(failed("make the tail durable"))
 }
 
-/// Removes what is no segment: drafts, and spares, which the next segments
-/// that are given up replace.
-fn tidy(disk: &dyn Disk) -> Result<(), LogError> {
+/// Removes drafts and spares. Obsolete segments become new spares.
+fn remove_leftovers(disk: &dyn Disk) -> Result<(), LogError> {
     for name in disk.list().map_err(failed("list segments"))? {
         if name.ends_with(DRAFT_SUFFIX) || name.ends_with(SPARE_SUFFIX) {
-            // One may be gone by itself: they are also made beside the log.
+            // It may be missing already: spares are also created outside of the
+            // log's thread.
             segment::remove_if_there(disk, &name).map_err(failed("remove a draft"))?;
         }
     }
     Ok(())
 }
 
-/// Reads the segments that may hold groups after `sequence`; of the others
-/// only the header.
-fn read_segments(disk: &dyn Disk, sequence: u64) -> Result<Vec<Found>, LogError> {
+/// Scans the segments that may hold groups after `sequence`; reads only the
+/// header of the others.
+fn read_segments(disk: &dyn Disk, sequence: u64) -> Result<Vec<ScannedSegment>, LogError> {
     let names = disk.list().map_err(failed("list segments"))?;
     let names: Vec<String> = names
         .into_iter()
@@ -192,13 +192,13 @@ fn read_segments(disk: &dyn Disk, sequence: u64) -> Result<Vec<Found>, LogError>
     let mut found = Vec::new();
     for (place, (name, file, header)) in opened.into_iter().enumerate() {
         let next = headers.get(place + 1);
-        // Ids are given without gaps, and a segment is whole when the next one
-        // is made. Where an id is missing, something was removed: look.
+        // Ids have no gaps, and a segment is complete when the next one is
+        // created. If an id is missing, something was removed: scan.
         let skipped =
             next.filter(|next| next.id == header.id + 1 && next.first_sequence <= sequence + 1);
         let next = next.map(|next| next.first_sequence);
         if let Some(skipped) = skipped {
-            found.push(Found {
+            found.push(ScannedSegment {
                 header,
                 reaches: skipped.first_sequence.max(header.first_sequence),
                 tail: Vec::new(),
@@ -230,12 +230,12 @@ pub(super) fn read_header(name: &str, file: &dyn DiskFile) -> Result<Header, Log
         BadHeader::Version(found) => corrupt(
             name,
             8,
-            format!("it has format {found}; this program knows {VERSION}"),
+            format!("format version {found}; this program supports {VERSION}"),
         ),
-        BadHeader::Damaged => corrupt(name, 0, "its header is damaged".to_owned()),
+        BadHeader::Damaged => corrupt(name, 0, "damaged header".to_owned()),
     })?;
     if segment::id_in(name) != Some(header.id) {
-        let what = format!("it says it is segment {}", header.id);
+        let what = format!("its header has the id {}", header.id);
         return Err(corrupt(name, 16, what));
     }
     Ok(header)
@@ -247,24 +247,24 @@ fn read_segment(
     header: Header,
     next: Option<u64>,
     needed_after: u64,
-) -> Result<Found, LogError> {
+) -> Result<ScannedSegment, LogError> {
     let mut frames = Frames::new(file, header.id);
     let (mut sequence, mut durable) = (header.first_sequence, 0);
-    let mut tail: Vec<Group> = Vec::new();
+    let mut tail: Vec<LogGroup> = Vec::new();
     loop {
         let place = frames.place();
         let Some(frame) = frames.next().map_err(failed("read a segment"))? else {
             break;
         };
         if frame.sequence != sequence {
-            let what = format!("group {} is where {sequence} belongs", frame.sequence);
+            let what = format!("found group {} instead of {sequence}", frame.sequence);
             return Err(corrupt(name, place, what));
         }
         durable = durable.max(frame.durable);
         if next.is_none() {
-            // Each group's mark covers those before it: few are kept.
+            // Each group's mark covers earlier groups, so the tail stays short.
             tail.retain(|group| group.sequence > durable);
-            tail.push(Group {
+            tail.push(LogGroup {
                 sequence,
                 payload: frame.payload.to_vec(),
             });
@@ -272,25 +272,25 @@ fn read_segment(
         sequence += 1;
     }
     let end = frames.place();
-    let mut found = Found {
+    let mut found = ScannedSegment {
         header,
         reaches: sequence,
         tail,
         durable,
         cut_bytes: 0,
     };
-    // Whoever begins after this one knew where it ends; and nothing is missed
-    // of what is not needed any more.
+    // The next segment was created with knowledge of this one's end; and
+    // obsolete groups may be missing.
     if next.is_some_and(|next| next <= sequence || next <= needed_after + 1) {
         return Ok(found);
     }
-    match rest_of(file, header.id, end).map_err(failed("read a segment"))? {
+    match inspect_rest(file, header.id, end).map_err(failed("read a segment"))? {
         Rest::Whole(later) => {
-            let what = format!("it is damaged here, but group {later} after it is whole");
+            let what = format!("damaged here, but the later group {later} is whole");
             Err(corrupt(name, end, what))
         }
         _ if next.is_some() => {
-            let what = format!("group {sequence} is damaged, and it is not the last");
+            let what = format!("group {sequence} is damaged, and is not the last one");
             Err(corrupt(name, end, what))
         }
         Rest::Torn(bytes) => {
@@ -303,29 +303,29 @@ fn read_segment(
 
 /// What follows the last whole group of a segment.
 pub(super) enum Rest {
-    /// Nothing that was a group of this segment.
+    /// No data of this segment.
     Nothing,
-    /// So many bytes of a group that is not whole.
+    /// An incomplete group of so many bytes.
     Torn(u64),
-    /// A group of this sequence that is whole.
+    /// A whole group with this sequence.
     Whole(u64),
 }
 
-/// Looks at what follows the last whole group.
-pub(super) fn rest_of(file: &dyn DiskFile, id: u64, end: u64) -> std::io::Result<Rest> {
+/// Inspects the bytes after the last whole group.
+pub(super) fn inspect_rest(file: &dyn DiskFile, id: u64, end: u64) -> std::io::Result<Rest> {
     let all = read_all(file)?;
     let rest = all.get(end as usize..).unwrap_or_default();
     Ok(match valid_group_in(id, rest) {
         Some(later) => Rest::Whole(later),
-        None => match torn(id, rest) {
+        None => match torn_bytes(id, rest) {
             0 => Rest::Nothing,
             bytes => Rest::Torn(bytes),
         },
     })
 }
 
-/// How much of a torn group there is: a spare file's old content is none.
-fn torn(id: u64, rest: &[u8]) -> u64 {
+/// Size of an incomplete group. Old content of a reused file does not count.
+fn torn_bytes(id: u64, rest: &[u8]) -> u64 {
     let written = rest.iter().rposition(|byte| *byte != 0);
     match (written, Frame::length_in(rest)) {
         (None, _) => 0,
@@ -335,8 +335,8 @@ fn torn(id: u64, rest: &[u8]) -> u64 {
     }
 }
 
-/// The first whole group in bytes that should hold none. One that was not
-/// acknowledged is followed by nothing, since each waits for the one before.
+/// The first whole group in bytes that should contain none. An unacknowledged
+/// group is never followed by another, since each waits for the one before.
 fn valid_group_in(id: u64, bytes: &[u8]) -> Option<u64> {
     (0..bytes.len())
         .step_by(ALIGN)
@@ -344,14 +344,14 @@ fn valid_group_in(id: u64, bytes: &[u8]) -> Option<u64> {
         .map(|(frame, _)| frame.sequence)
 }
 
-/// Drops what lies before a gap, says what that was, and refuses a gap that is
-/// not allowed.
+/// Drops segments before an allowed gap and returns their ids; fails on any
+/// other gap.
 ///
-/// Removing segments is not atomic: after a crash some of those that were to
-/// go may be back. Groups up to `sequence` are not needed any more, so a gap
-/// among them is none; after it every segment begins, at the latest, where
-/// the one before it ends.
-fn check_order(found: &mut Vec<Found>, sequence: u64) -> Result<Vec<u64>, LogError> {
+/// Removing segments is not atomic: after a crash some of the removed ones may
+/// be back. Groups up to `sequence` are obsolete, so a gap among them is fine;
+/// after that, every segment must start where the one before it ends, or
+/// earlier.
+fn check_order(found: &mut Vec<ScannedSegment>, sequence: u64) -> Result<Vec<u64>, LogError> {
     let mut start = 0;
     for place in 1..found.len() {
         let (old, new) = (&found[place - 1], &found[place]);
@@ -360,10 +360,10 @@ fn check_order(found: &mut Vec<Found>, sequence: u64) -> Result<Vec<u64>, LogErr
             start = place;
         } else if first > reaches || first < old.header.first_sequence {
             let what = format!(
-                "it begins with group {first}, but {} ends before group {reaches}",
-                name_of(old.header.id)
+                "it starts with group {first}, but {} ends before group {reaches}",
+                file_name(old.header.id)
             );
-            return Err(corrupt(&name_of(new.header.id), 24, what));
+            return Err(corrupt(&file_name(new.header.id), 24, what));
         }
     }
     let litter = found.drain(..start).map(|found| found.header.id).collect();

@@ -8,64 +8,63 @@ use crate::embedded::disk::{Disk, DiskFile};
 
 const PREFIX: &str = "log-";
 const SUFFIX: &str = ".seg";
-/// What a segment is called before it is on disk.
+/// File suffix before the rename.
 pub(super) const DRAFT_SUFFIX: &str = ".seg.new";
-/// A file that was a segment and may become another: its room is known to be
-/// there. What is in it belongs to another id, so no group in it is valid.
+/// File suffix of a spare: a file of segment size, so that reusing it needs no
+/// free space. Its content belongs to another id, so no group in it is valid.
 pub(super) const SPARE_SUFFIX: &str = ".seg.old";
 
 /// The segment that is written to.
 pub(super) struct Segment {
     header: Header,
     file: Box<dyn DiskFile>,
-    /// Where the next group goes.
+    /// Offset of the next group.
     end: u64,
     bytes: u64,
 }
 
-/// A segment that is on disk and has no name yet.
-pub(super) struct Draft(Segment);
+/// A segment under its draft name.
+pub(super) struct SegmentDraft(Segment);
 
-/// How large a segment must be for one group of this payload.
+/// The size of a segment that fits one group of this payload.
 pub(super) fn bytes_for(payload: usize) -> u64 {
     (HEADER_BYTES.next_multiple_of(ALIGN) + frame_bytes(payload)) as u64
 }
 
-pub(super) fn name_of(id: u64) -> String {
+pub(super) fn file_name(id: u64) -> String {
     format!("{PREFIX}{id:016}{SUFFIX}")
 }
 
-pub(super) fn spare_of(id: u64) -> String {
+pub(super) fn spare_name(id: u64) -> String {
     format!("{PREFIX}{id:016}{SPARE_SUFFIX}")
 }
 
-/// A spare that never was a segment, made while this one was written to.
-pub(super) fn fresh_spare_of(id: u64) -> String {
+/// The name of a new spare, created while the segment `id` was written.
+pub(super) fn fresh_spare_name(id: u64) -> String {
     format!("{PREFIX}{id:016}.next{SPARE_SUFFIX}")
 }
 
-fn draft_of(id: u64) -> String {
+fn draft_name(id: u64) -> String {
     format!("{PREFIX}{id:016}{DRAFT_SUFFIX}")
 }
 
-/// The id in a segment's name.
+/// The id in a segment's file name.
 pub(super) fn id_in(name: &str) -> Option<u64> {
     let digits = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
-    digits.parse().ok().filter(|id| name_of(*id) == name)
+    digits.parse().ok().filter(|id| file_name(*id) == name)
 }
 
 impl Segment {
-    /// Makes a segment that is not yet seen, of the size that is wanted; on a
-    /// disk that is nearly full a smaller one, as long as it has the bytes
-    /// that are needed.
+    /// Creates a draft of the wanted size; on a nearly full disk a smaller one,
+    /// of at least the needed size.
     pub(super) fn draft(
         disk: &dyn Disk,
         id: u64,
         first_sequence: u64,
         wanted: u64,
         needed: u64,
-    ) -> io::Result<Draft> {
-        let name = draft_of(id);
+    ) -> io::Result<SegmentDraft> {
+        let name = draft_name(id);
         let mut bytes = wanted.max(needed);
         loop {
             remove_if_there(disk, &name)?;
@@ -78,25 +77,28 @@ impl Segment {
         }
     }
 
-    /// Makes a segment that is not yet seen out of a file that was one. When
-    /// that fails the file is still there under its name.
+    /// Creates a draft from a spare file. On failure the spare keeps its name.
     pub(super) fn draft_from(
         disk: &dyn Disk,
         spare: &str,
         id: u64,
         first_sequence: u64,
-    ) -> io::Result<Draft> {
+    ) -> io::Result<SegmentDraft> {
         let draft = Self::begun(disk.open(spare)?, id, first_sequence)?;
-        disk.rename(spare, &draft_of(id))?;
+        disk.rename(spare, &draft_name(id))?;
         Ok(draft)
     }
 
-    fn begun(mut file: Box<dyn DiskFile>, id: u64, first_sequence: u64) -> io::Result<Draft> {
+    fn begun(
+        mut file: Box<dyn DiskFile>,
+        id: u64,
+        first_sequence: u64,
+    ) -> io::Result<SegmentDraft> {
         let header = Header { id, first_sequence };
         file.write_at(0, &header.encode())?;
         let bytes = file.bytes()?;
         let end = HEADER_BYTES.next_multiple_of(ALIGN) as u64;
-        Ok(Draft(Self {
+        Ok(SegmentDraft(Self {
             header,
             file,
             end,
@@ -112,7 +114,7 @@ impl Segment {
         self.header.first_sequence
     }
 
-    /// How much of it is left, and how large it is.
+    /// Its free bytes and its size.
     pub(super) fn left(&self) -> (u64, u64) {
         (self.bytes.saturating_sub(self.end), self.bytes)
     }
@@ -140,14 +142,14 @@ impl Segment {
     }
 }
 
-/// Whether a segment of this size could be made.
+/// Checks whether a segment of this size can be created.
 pub(in crate::embedded) fn probe(disk: &dyn Disk, bytes: u64) -> Result<(), LogError> {
     let draft = Segment::draft(disk, 0, 0, 0, bytes.max(bytes_for(0)));
-    let tried = draft.and_then(|_| disk.remove(&draft_of(0)));
+    let tried = draft.and_then(|_| disk.remove(&draft_name(0)));
     tried.map_err(LogError::NoSegment)
 }
 
-/// Whether there was no room; a smaller file may find some.
+/// Whether the disk is full; a smaller file may fit.
 fn is_full(error: &io::Error) -> bool {
     let kind = error.kind();
     kind == io::ErrorKind::StorageFull || kind == io::ErrorKind::QuotaExceeded
@@ -160,17 +162,17 @@ pub(super) fn remove_if_there(disk: &dyn Disk, name: &str) -> io::Result<()> {
     }
 }
 
-impl Draft {
-    /// Adds a group before the segment is seen.
+impl SegmentDraft {
+    /// Adds a group to the draft.
     pub(super) fn write(&mut self, sequence: u64, durable: u64, payload: &[u8]) -> io::Result<()> {
         self.0.write(sequence, durable, payload)
     }
 
-    /// Syncs the segment and gives it its name, durably.
+    /// Syncs the segment and renames it durably.
     pub(super) fn publish(mut self, disk: &dyn Disk) -> io::Result<Segment> {
         let id = self.0.header.id;
         self.0.file.sync()?;
-        disk.rename(&draft_of(id), &name_of(id))?;
+        disk.rename(&draft_name(id), &file_name(id))?;
         disk.sync_names()?;
         Ok(self.0)
     }

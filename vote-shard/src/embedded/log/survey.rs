@@ -1,41 +1,44 @@
-//! Looking at segments without changing anything: for people with a broken
+//! Inspects segments without changing anything, for operators with a damaged
 //! disk.
 
 use super::frames::Frames;
-use super::recover::{Rest, read_header, rest_of};
+use super::recover::{Rest, inspect_rest, read_header};
 use super::segment;
 use crate::embedded::disk::Disk;
 
-/// What one file of the log holds.
+/// The content of one log file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Surveyed {
+pub struct SegmentSurvey {
     /// The file.
     pub name: String,
     /// Its size.
     pub bytes: u64,
     /// Its first group.
     pub first_sequence: u64,
-    /// How many whole groups it has.
+    /// Number of whole groups.
     pub groups: u64,
-    /// Where they end.
+    /// Offset of their end.
     pub end: u64,
-    /// What is wrong with it.
+    /// A problem.
     pub problem: Option<String>,
-    /// What is odd and harmless.
+    /// A harmless irregularity.
     pub remark: Option<String>,
 }
 
-/// Looks at every segment, oldest first, and hands each whole group that is
-/// not held by a later segment to `each`.
-pub fn survey(disk: &dyn Disk, mut each: impl FnMut(u64, &[u8])) -> std::io::Result<Vec<Surveyed>> {
+/// Inspects every segment, oldest first, and passes each whole group that no
+/// later segment repeats to `each`.
+pub fn survey(
+    disk: &dyn Disk,
+    mut each: impl FnMut(u64, &[u8]),
+) -> std::io::Result<Vec<SegmentSurvey>> {
     let names = disk.list()?;
     let names: Vec<_> = names
         .iter()
         .filter(|name| segment::id_in(name).is_some())
         .collect();
-    let mut found: Vec<Surveyed> = Vec::new();
+    let mut found: Vec<SegmentSurvey> = Vec::new();
     for name in &names {
-        found.push(look(disk, name));
+        found.push(survey_segment(disk, name));
     }
     judge_ends(&mut found);
     for place in 0..found.len() {
@@ -57,8 +60,8 @@ pub fn survey(disk: &dyn Disk, mut each: impl FnMut(u64, &[u8])) -> std::io::Res
     Ok(found)
 }
 
-fn look(disk: &dyn Disk, name: &str) -> Surveyed {
-    let mut seen = Surveyed {
+fn survey_segment(disk: &dyn Disk, name: &str) -> SegmentSurvey {
+    let mut seen = SegmentSurvey {
         name: name.to_owned(),
         bytes: 0,
         first_sequence: 0,
@@ -101,13 +104,16 @@ fn look(disk: &dyn Disk, name: &str) -> Surveyed {
         }
     }
     seen.end = frames.place();
-    match rest_of(&*file, header.id, seen.end) {
+    match inspect_rest(&*file, header.id, seen.end) {
         Ok(Rest::Nothing) => {}
         Ok(Rest::Torn(bytes)) => {
-            seen.remark = Some(format!("{bytes} bytes of a group that was never finished"));
+            seen.remark = Some(format!("{bytes} bytes of an incomplete group"));
         }
         Ok(Rest::Whole(later)) => {
-            let what = format!("damaged at byte {}, but group {later} is whole", seen.end);
+            let what = format!(
+                "damaged at byte {}, but the later group {later} is whole",
+                seen.end
+            );
             seen.problem = Some(what);
         }
         Err(error) => seen.problem = Some(error.to_string()),
@@ -115,8 +121,8 @@ fn look(disk: &dyn Disk, name: &str) -> Surveyed {
     seen
 }
 
-/// A segment before another must reach it.
-fn judge_ends(found: &mut [Surveyed]) {
+/// Every segment must reach the next one.
+fn judge_ends(found: &mut [SegmentSurvey]) {
     for place in 1..found.len() {
         let next = found[place].first_sequence;
         let old = &mut found[place - 1];
@@ -125,7 +131,7 @@ fn judge_ends(found: &mut [Surveyed]) {
             let what = format!("groups {reaches} to {} are missing after it", next - 1);
             old.problem = Some(what);
         } else if next <= reaches {
-            // What follows was written anew in the next one.
+            // The next segment has a copy of what follows.
             old.remark = None;
         }
     }

@@ -7,25 +7,25 @@ use proptest::prelude::*;
 use super::*;
 use crate::embedded::disk::{Crash, RealDisk, SimulatedDisk};
 
-const SMALL: Options = Options {
+const SMALL: LogOptions = LogOptions {
     segment_bytes: 2_048,
     first_segment_bytes: 512,
     group_bytes_max: 1_500,
     spares_max: 2,
 };
 
-fn open(disk: &SimulatedDisk) -> Result<(Log, Vec<Group>), LogError> {
+fn open(disk: &SimulatedDisk) -> Result<(Log, Vec<LogGroup>), LogError> {
     open_after(disk, 0)
 }
 
-fn open_after(disk: &SimulatedDisk, sequence: u64) -> Result<(Log, Vec<Group>), LogError> {
+fn open_after(disk: &SimulatedDisk, sequence: u64) -> Result<(Log, Vec<LogGroup>), LogError> {
     let mut groups = Vec::new();
     let (log, _) = Log::open(
         Arc::new(disk.clone()),
         SMALL,
         sequence,
         |sequence, payload| {
-            groups.push(Group {
+            groups.push(LogGroup {
                 sequence,
                 payload: payload.to_vec(),
             })
@@ -42,7 +42,7 @@ fn payload(n: u64, bytes: usize) -> Vec<u8> {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum LogStep {
     Append(usize),
     FailSync(u32),
     Room(u64),
@@ -51,7 +51,7 @@ enum Step {
     Crash(Crash),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<LogStep>> {
     let crash = prop::sample::select(vec![
         Crash::Killed,
         Crash::PowerLost,
@@ -59,12 +59,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Crash::PowerLostInTheMiddle,
     ]);
     let step = prop_oneof![
-        12 => (0usize..1_500).prop_map(Step::Append),
-        1 => (1u32..4).prop_map(Step::FailSync),
-        1 => (0u64..4_000).prop_map(Step::Room),
-        1 => (0u64..8).prop_map(Step::Forget),
-        2 => Just(Step::Spare),
-        4 => crash.prop_map(Step::Crash),
+        12 => (0usize..1_500).prop_map(LogStep::Append),
+        1 => (1u32..4).prop_map(LogStep::FailSync),
+        1 => (0u64..4_000).prop_map(LogStep::Room),
+        1 => (0u64..8).prop_map(LogStep::Forget),
+        2 => Just(LogStep::Spare),
+        4 => crash.prop_map(LogStep::Crash),
     ];
     prop::collection::vec(step, 1..60)
 }
@@ -87,7 +87,7 @@ proptest! {
         let mut counter = 0;
         for step in steps {
             match step {
-                Step::Append(bytes) => {
+                LogStep::Append(bytes) => {
                     counter += 1;
                     let payload = payload(counter, bytes);
                     let outcome = log.append(&payload);
@@ -100,20 +100,20 @@ proptest! {
                         acknowledged = sequence;
                     }
                 }
-                Step::FailSync(n) => disk.fail_sync(n),
-                Step::Room(bytes) => disk.set_room(Some(bytes)),
-                Step::Forget(back) => {
+                LogStep::FailSync(n) => disk.fail_sync(n),
+                LogStep::Room(bytes) => disk.set_room(Some(bytes)),
+                LogStep::Forget(back) => {
                     let up_to = acknowledged.saturating_sub(back);
                     let _ = log.forget_up_to(up_to);
                     forgotten = forgotten.max(up_to);
                 }
-                Step::Spare => {
+                LogStep::Spare => {
                     let reader = log.reader();
-                    if let Some(last) = reader.wants_spare() {
+                    if let Some(last) = reader.needs_spare() {
                         let _ = reader.make_spare(last, SMALL.segment_bytes);
                     }
                 }
-                Step::Crash(crash) => {
+                LogStep::Crash(crash) => {
                     drop(log);
                     disk.crash(crash);
                     disk.set_room(None);
@@ -258,18 +258,18 @@ fn the_next_segment_is_made_before_it_is_needed() {
     let disk = SimulatedDisk::new(1);
     let (mut log, _) = open(&disk).unwrap();
     let reader = log.reader();
-    assert_eq!(reader.wants_spare(), None, "there is much room");
+    assert_eq!(reader.needs_spare(), None, "there is much room");
     log.append(&payload(1, 300)).unwrap();
-    let last = reader.wants_spare().unwrap();
+    let last = reader.needs_spare().unwrap();
     reader.make_spare(last, SMALL.segment_bytes).unwrap();
-    assert_eq!(reader.wants_spare(), None, "there is one");
+    assert_eq!(reader.needs_spare(), None, "there is one");
     // There is no room to make another.
     disk.set_room(Some(0));
     for n in 2..=4 {
         assert_eq!(log.append(&payload(n, 300)).unwrap(), n);
     }
     assert_eq!(sizes(&disk), [512, 2_048]);
-    let full = reader.make_spare(reader.wants_spare().unwrap(), SMALL.segment_bytes);
+    let full = reader.make_spare(reader.needs_spare().unwrap(), SMALL.segment_bytes);
     assert!(matches!(full, Err(LogError::NoSegment(_))), "{full:?}");
     assert_eq!(disk.list().unwrap().len(), 2, "nothing is left of it");
     drop(log);
@@ -308,10 +308,11 @@ fn it_works_in_a_real_directory() {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(directory.path()).unwrap());
     for round in 0..3u64 {
         let mut seen = Vec::new();
-        let (mut log, recovered) = Log::open(disk.clone(), Options::default(), 0, |sequence, _| {
-            seen.push(sequence)
-        })
-        .unwrap();
+        let (mut log, recovered) =
+            Log::open(disk.clone(), LogOptions::default(), 0, |sequence, _| {
+                seen.push(sequence)
+            })
+            .unwrap();
         assert_eq!(recovered.last_sequence, round * 5);
         assert_eq!(seen, (1..=round * 5).collect::<Vec<_>>());
         for n in 1..=5 {

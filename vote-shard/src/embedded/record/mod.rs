@@ -1,28 +1,28 @@
-//! What is written to the log: records, a group of them per sync. Version 1.
+//! The content of the log: records, in groups. Version 1.
 //!
 //! ```text
 //!   group    1 byte version · 8 bytes time (ms) · records
 //!   record   1 byte tag, then
 //!     1 slice   JSON          a slice's fence and key
-//!     2 poll    number JSON   a poll came into being or was changed
+//!     2 poll    number JSON   a new or changed poll
 //!     3 vote    number epoch item request time voter       (a voter's first)
 //!     4 row     number epoch revision items requests time voter   (any other)
 //!     5 gone    number        a poll was removed with its rows
 //!     6 counts  number voting digest lanes   (in checkpoints only)
-//!     7 archived number JSON  a poll whose rows are in a file; a tag of its own,
-//!               so that a program which knows of no files stops here
-//!     8 part    JSON          a slice that holds a part of its tenant's polls;
-//!               a tag of its own, for the same reason
-//!     9 recut   JSON          slices became others, with all their polls
-//!    10 narrowed number JSON  a poll whose counters are spread over fewer lanes;
-//!               a tag of its own, so that a program which only adds lanes stops
-//!               here and drops no counts
+//!     7 archived number JSON  a poll whose rows are in a file; a separate tag, so
+//!               that a program without archives stops here
+//!     8 part    JSON          a slice with a part of its tenant's polls; a
+//!               separate tag, for the same reason
+//!     9 recut   JSON          slices were split or merged, with all their polls
+//!    10 narrowed number JSON  a poll with fewer lanes than before; a separate tag,
+//!               so that a program that only adds lanes stops here and drops no
+//!               counts
 //! ```
-//! Numbers are LEB128, times are relative to the group's, JSON and voters have
-//! their length before them. A poll's number is the shard's own, given once
-//! and never again. Rare records are JSON, so that they can be read and grow;
-//! a vote takes 16 bytes and the voter's name. Each vote or row stands by
-//! itself: the last one of a voter is the voter's row.
+//! Numbers are LEB128, times are relative to the group's, JSON and voters are
+//! prefixed with their length. A poll's number is local to the shard and never
+//! reused. Rare records are JSON, so that they are readable and extensible; a
+//! vote takes 16 bytes and the voter's name. Each vote or row is complete: a
+//! voter's last one is the voter's row.
 
 pub(super) mod bytes;
 
@@ -32,10 +32,10 @@ use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use serde::{Deserialize, Serialize};
 
-use self::bytes::{Reader, Writer};
-use crate::shard::{Digest, Fence, PollRow, SliceKey, Version, VoterPrint};
+use self::bytes::{RecordReader, RecordWriter};
+use crate::shard::{Digest, Fence, PollRow, RowVersion, SliceKey, VoterPrint};
 
-/// What this program writes and reads.
+/// The version that this program reads and writes.
 const VERSION: u8 = 1;
 const SLICE: u8 = 1;
 const POLL: u8 = 2;
@@ -63,14 +63,14 @@ pub(super) enum Record<'a> {
     Recut(Box<RecutRecord>),
 }
 
-/// How a poll's counts stand, without its rows: in checkpoints.
+/// A poll's counts without its rows, in checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Counters {
-    /// Voters whose row holds at least one item.
+    /// Voters with at least one chosen item.
     pub(super) voting: u64,
-    /// Of the voters' rows.
+    /// Digest of the voters' rows.
     pub(super) digest: Digest,
-    /// For each item the votes in each lane.
+    /// Votes per item and lane.
     pub(super) lanes: Vec<Vec<u64>>,
 }
 
@@ -85,8 +85,7 @@ pub(super) struct SliceRecord {
     pub(super) range: HashRange,
 }
 
-/// Slices became others: all of them as they are afterwards, the parents
-/// first.
+/// Slices after a split or merge, the parents first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RecutRecord {
@@ -100,7 +99,7 @@ pub(super) struct PollRecord {
     #[serde(flatten)]
     pub(super) slice: SliceId,
     pub(super) row: PollRow,
-    /// Whether it had more lanes before: told by the record's tag.
+    /// Whether it had more lanes before; encoded in the record's tag.
     #[serde(skip)]
     pub(super) fewer_lanes: bool,
 }
@@ -116,38 +115,38 @@ pub(super) struct VoteRecord<'a> {
     pub(super) voter: &'a str,
 }
 
-/// A voter's row, whole.
+/// A voter's complete row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RowRecord<'a> {
     pub(super) poll: PollNo,
-    pub(super) version: Version,
+    pub(super) version: RowVersion,
     pub(super) items: Vec<u16>,
     pub(super) requests: Vec<(RequestId, u32)>,
     pub(super) at: Timestamp,
-    pub(super) voter: WrittenVoter<'a>,
+    pub(super) voter: RecordVoter<'a>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WrittenVoter<'a> {
+pub(super) enum RecordVoter<'a> {
     Named(&'a str),
     Erased(VoterPrint),
 }
 
-impl WrittenVoter<'_> {
-    /// What stands for the voter in a slice of this key.
+impl RecordVoter<'_> {
+    /// The voter's fingerprint under this key.
     pub(super) fn print(&self, key: &SliceKey) -> VoterPrint {
         match self {
-            Self::Named(name) => key.print(name),
+            Self::Named(name) => key.voter_print(name),
             Self::Erased(print) => *print,
         }
     }
 }
 
-/// A group cannot be read: it is whole by its checksum, so a program wrote it
-/// that knows more than this one, or less.
+/// A group cannot be decoded although its checksum is right: another version of
+/// the program wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a record of the log cannot be read: {0}")]
-pub struct Unreadable(pub(super) String);
+#[error("cannot decode a record of the log: {0}")]
+pub struct RecordError(pub(super) String);
 
 /// Begins a group.
 pub(super) fn begin(payload: &mut Vec<u8>, now: Timestamp) {
@@ -157,7 +156,7 @@ pub(super) fn begin(payload: &mut Vec<u8>, now: Timestamp) {
 
 /// Adds a record to a group that began at `now`.
 pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) {
-    let mut to = Writer(payload);
+    let mut to = RecordWriter(payload);
     match record {
         Record::Slice(record) => {
             to.byte(match record.range.is_whole() {
@@ -168,7 +167,7 @@ pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) 
         }
         Record::Poll(number, record) => {
             to.byte(match record.row.archived {
-                // With its counts, so there are none to spread anew.
+                // The record contains the counts, so there are none to spread.
                 Some(_) => ARCHIVED,
                 None if record.fewer_lanes => NARROWED,
                 None => POLL,
@@ -194,7 +193,7 @@ pub(super) fn write(payload: &mut Vec<u8>, now: Timestamp, record: &Record<'_>) 
     }
 }
 
-fn write_counters(to: &mut Writer<'_>, counters: &Counters) {
+fn write_counters(to: &mut RecordWriter<'_>, counters: &Counters) {
     to.number(counters.voting);
     to.number(counters.digest.rows);
     for limb in counters.digest.sum {
@@ -207,7 +206,7 @@ fn write_counters(to: &mut Writer<'_>, counters: &Counters) {
     }
 }
 
-fn write_vote(to: &mut Writer<'_>, now: Timestamp, vote: &VoteRecord<'_>) {
+fn write_vote(to: &mut RecordWriter<'_>, now: Timestamp, vote: &VoteRecord<'_>) {
     to.byte(VOTE);
     to.number(u64::from(vote.poll));
     to.number(vote.epoch.0);
@@ -217,7 +216,7 @@ fn write_vote(to: &mut Writer<'_>, now: Timestamp, vote: &VoteRecord<'_>) {
     to.text(vote.voter);
 }
 
-fn write_row(to: &mut Writer<'_>, now: Timestamp, row: &RowRecord<'_>) {
+fn write_row(to: &mut RecordWriter<'_>, now: Timestamp, row: &RowRecord<'_>) {
     to.byte(ROW);
     to.number(u64::from(row.poll));
     to.number(row.version.epoch.0);
@@ -233,11 +232,11 @@ fn write_row(to: &mut Writer<'_>, now: Timestamp, row: &RowRecord<'_>) {
     }
     to.difference(row.at.unix_ms(), now.unix_ms());
     match row.voter {
-        WrittenVoter::Named(name) => {
+        RecordVoter::Named(name) => {
             to.byte(0);
             to.text(name);
         }
-        WrittenVoter::Erased(print) => {
+        RecordVoter::Erased(print) => {
             to.byte(1);
             to.fixed(print.0[0]);
             to.fixed(print.0[1]);
@@ -245,14 +244,14 @@ fn write_row(to: &mut Writer<'_>, now: Timestamp, row: &RowRecord<'_>) {
     }
 }
 
-/// Reads a group: its time, and its records one by one.
-pub(super) fn read(payload: &[u8]) -> Result<(Timestamp, Records<'_>), Unreadable> {
-    let mut from = Reader(payload);
+/// Reads a group: its time, and an iterator over its records.
+pub(super) fn read(payload: &[u8]) -> Result<(Timestamp, Records<'_>), RecordError> {
+    let mut from = RecordReader(payload);
     match from.byte()? {
         VERSION => {}
         other => {
-            let what = format!("it has format {other}; this program knows {VERSION}");
-            return Err(Unreadable(what));
+            let what = format!("format version {other}; this program supports {VERSION}");
+            return Err(RecordError(what));
         }
     }
     let now = Timestamp::from_unix_ms(from.fixed()? as i64);
@@ -262,11 +261,11 @@ pub(super) fn read(payload: &[u8]) -> Result<(Timestamp, Records<'_>), Unreadabl
 /// The records of a group.
 pub(super) struct Records<'a> {
     now: Timestamp,
-    from: Reader<'a>,
+    from: RecordReader<'a>,
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = Result<Record<'a>, Unreadable>;
+    type Item = Result<Record<'a>, RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.from.0.is_empty() {
@@ -281,7 +280,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    fn record(&mut self) -> Result<Record<'a>, Unreadable> {
+    fn record(&mut self) -> Result<Record<'a>, RecordError> {
         let from = &mut self.from;
         match from.byte()? {
             SLICE | PART => Ok(Record::Slice(from.json()?)),
@@ -303,11 +302,11 @@ impl<'a> Records<'a> {
                 let counters = self.counters()?;
                 Ok(Record::Counters(number, Box::new(counters)))
             }
-            other => Err(Unreadable(format!("there is no record of kind {other}"))),
+            other => Err(RecordError(format!("unknown record kind {other}"))),
         }
     }
 
-    fn counters(&mut self) -> Result<Counters, Unreadable> {
+    fn counters(&mut self) -> Result<Counters, RecordError> {
         let from = &mut self.from;
         let voting = from.number()?;
         let mut digest = Digest {
@@ -328,14 +327,14 @@ impl<'a> Records<'a> {
         })
     }
 
-    fn version(&mut self) -> Result<Version, Unreadable> {
-        Ok(Version {
+    fn version(&mut self) -> Result<RowVersion, RecordError> {
+        Ok(RowVersion {
             epoch: Epoch(self.from.number()?),
             revision: self.from.short()?,
         })
     }
 
-    fn vote(&mut self) -> Result<VoteRecord<'a>, Unreadable> {
+    fn vote(&mut self) -> Result<VoteRecord<'a>, RecordError> {
         Ok(VoteRecord {
             poll: self.from.short()?,
             epoch: Epoch(self.from.number()?),
@@ -346,18 +345,18 @@ impl<'a> Records<'a> {
         })
     }
 
-    fn row(&mut self) -> Result<RowRecord<'a>, Unreadable> {
+    fn row(&mut self) -> Result<RowRecord<'a>, RecordError> {
         let (poll, version) = (self.from.short()?, self.version()?);
         let items = (0..self.from.number()?)
             .map(|_| self.from.tiny())
             .collect::<Result<_, _>>()?;
         let requests = (0..self.from.number()?)
             .map(|_| Ok((RequestId(self.from.fixed()?), self.from.short()?)))
-            .collect::<Result<_, Unreadable>>()?;
+            .collect::<Result<_, RecordError>>()?;
         let at = self.from.time(self.now)?;
         let voter = match self.from.byte()? {
-            0 => WrittenVoter::Named(self.from.text()?),
-            _ => WrittenVoter::Erased(VoterPrint([self.from.fixed()?, self.from.fixed()?])),
+            0 => RecordVoter::Named(self.from.text()?),
+            _ => RecordVoter::Erased(VoterPrint([self.from.fixed()?, self.from.fixed()?])),
         };
         Ok(RowRecord {
             poll,

@@ -5,7 +5,7 @@ use ballast_domain::{PollId, TenantId};
 use proptest::prelude::*;
 
 use super::*;
-use crate::shard::{ArchiveFile, Archived, MoveId, Order};
+use crate::shard::{ArchiveFile, ArchivedRows, MigrationId, MigrationToken};
 
 fn time(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(ms)
@@ -18,8 +18,8 @@ fn slice() -> SliceId {
     }
 }
 
-fn version(epoch: u64, revision: u32) -> Version {
-    Version {
+fn version(epoch: u64, revision: u32) -> RowVersion {
+    RowVersion {
         epoch: Epoch(epoch),
         revision,
     }
@@ -46,7 +46,7 @@ fn examples() -> Vec<Record<'static>> {
     vec![
         Record::Slice(SliceRecord {
             slice: slice(),
-            fence: Fence::founded(Epoch(1)),
+            fence: Fence::new_owner(Epoch(1)),
             key: SliceKey::from_bytes([1; 32]),
             range: HashRange::WHOLE,
         }),
@@ -78,7 +78,7 @@ fn examples() -> Vec<Record<'static>> {
             items: vec![0, 700],
             requests: vec![(RequestId(1), 2), (RequestId(2), 3)],
             at: time(5_000),
-            voter: WrittenVoter::Erased(VoterPrint([1, 2])),
+            voter: RecordVoter::Erased(VoterPrint([1, 2])),
         }),
         Record::Gone(4),
         Record::Counters(
@@ -138,7 +138,7 @@ fn an_archived_poll_has_a_record_of_its_own() {
     let Record::Poll(_, record) = &mut records[1] else {
         panic!("the examples are others")
     };
-    record.row.archived = Some(Box::new(Archived {
+    record.row.archived = Some(Box::new(ArchivedRows {
         file: ArchiveFile {
             path: "acme/0/202611/file-1.parquet".to_owned(),
             generation: 1,
@@ -174,8 +174,8 @@ fn parts_and_cuts_have_records_of_their_own() {
         key: SliceKey::from_bytes([1; 32]),
         range,
     };
-    let order = Order {
-        move_id: MoveId("rc-1".to_owned()),
+    let token = MigrationToken {
+        move_id: MigrationId("rc-1".to_owned()),
         token: 3 << 20,
     };
     let (low, high) = (
@@ -188,9 +188,9 @@ fn parts_and_cuts_have_records_of_their_own() {
             to: u64::MAX,
         },
     );
-    let sealed = Fence::founded(Epoch(2)).seal(Epoch(3), &order).unwrap();
-    let gone = sealed.cut(Epoch(3), &order).unwrap();
-    let child = Fence::part(Epoch(3), &order);
+    let sealed = Fence::new_owner(Epoch(2)).seal(Epoch(3), &token).unwrap();
+    let gone = sealed.recut(Epoch(3), &token).unwrap();
+    let child = Fence::owner_of_part(Epoch(3), &token);
     let records = [
         Record::Slice(part(1, child.clone(), low)),
         Record::Recut(Box::new(RecutRecord {
@@ -238,7 +238,7 @@ fn a_newer_group_is_refused_and_not_guessed_at() {
     let mut payload = group(&examples());
     payload[0] = 2;
     let error = read(&payload).err().unwrap().to_string();
-    assert!(error.contains("format 2"), "{error}");
+    assert!(error.contains("format version 2"), "{error}");
 }
 
 proptest! {

@@ -1,95 +1,95 @@
-//! Turning a stretch of the log into a run.
+//! Flushes a section of the log to a run.
 
-use super::gathered::Gathered;
+use super::sorter::RowSorter;
 use super::writer::RunWriter;
-use super::{Key, RunError, row};
+use super::{RowKey, RunError, row};
+use crate::embedded::background::throttle::{BackgroundThrottle, ROWS_PER_BATCH};
 use crate::embedded::disk::Disk;
-use crate::embedded::log::{LogError, Reader};
-use crate::embedded::manners::{Manners, ROWS_AT_ONCE};
-use crate::embedded::record::{self, PollNo, Record, Unreadable};
+use crate::embedded::log::{LogError, LogReader};
+use crate::embedded::record::{self, PollNo, Record, RecordError};
 use crate::shard::SliceKey;
 
-/// Why a stretch of the log could not be turned into a run.
+/// Why a flush failed.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::embedded) enum FlushError {
     /// The log.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A record of it.
+    /// A record of the log.
     #[error(transparent)]
-    Record(#[from] Unreadable),
+    Record(#[from] RecordError),
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// Writes the last rows of all voters in the groups after `after` up to `to`
-/// as the run `id`; says how many there are. No run is made for none.
+/// Writes the last rows of all voters in the groups after `after` up to `to` as
+/// the run `id`; returns their number. Creates no run if there are none.
 pub(in crate::embedded) fn flush(
     disk: &dyn Disk,
-    log: &Reader,
+    log: &LogReader,
     after: u64,
     to: u64,
     id: u64,
-    key_of: impl Fn(PollNo) -> Option<SliceKey>,
-    manners: &Manners,
+    slice_key: impl Fn(PollNo) -> Option<SliceKey>,
+    throttle: &BackgroundThrottle,
 ) -> Result<u64, FlushError> {
-    let mut polite = manners.polite();
-    let mut gathered = Gathered::default();
+    let mut task = throttle.start_task();
+    let mut sorter = RowSorter::default();
     let (mut bad, mut read) = (None, 0);
     log.each_after(after, |sequence, payload| {
         if sequence > to {
             return false;
         }
-        match gather(&mut gathered, payload, &key_of) {
+        match gather_rows(&mut sorter, payload, &slice_key) {
             Ok(rows) => read += rows,
             Err(error) => bad = Some(error),
         }
-        if read >= ROWS_AT_ONCE {
+        if read >= ROWS_PER_BATCH {
             read = 0;
-            polite.rest();
+            task.pause_if_busy();
         }
         bad.is_none()
     })?;
     if let Some(bad) = bad {
         return Err(bad.into());
     }
-    if gathered.is_empty() {
+    if sorter.is_empty() {
         return Ok(0);
     }
-    let mut writer = RunWriter::create(disk, id, polite).map_err(RunError::from)?;
-    gathered
+    let mut writer = RunWriter::create(disk, id, task).map_err(RunError::from)?;
+    sorter
         .each(|key, bytes| writer.push(key, bytes))
         .map_err(RunError::from)?;
     Ok(writer.finish(disk).map_err(RunError::from)?)
 }
 
-/// Adds a group's rows; about how many that were, with those that were sorted
-/// for it.
-fn gather(
-    gathered: &mut Gathered,
+/// Adds a group's rows; returns the approximate work in rows, including
+/// sorting.
+fn gather_rows(
+    sorter: &mut RowSorter,
     payload: &[u8],
-    key_of: &impl Fn(PollNo) -> Option<SliceKey>,
-) -> Result<usize, Unreadable> {
+    slice_key: &impl Fn(PollNo) -> Option<SliceKey>,
+) -> Result<usize, RecordError> {
     let (_, records) = record::read(payload)?;
     let mut rows = 0;
-    let mut add = |key: Key, write: &dyn Fn(&mut Vec<u8>)| {
-        let sorted = gathered.add(key, write);
-        rows += if sorted { ROWS_AT_ONCE } else { 1 };
+    let mut add = |key: RowKey, write: &dyn Fn(&mut Vec<u8>)| {
+        let sorted = sorter.add(key, write);
+        rows += if sorted { ROWS_PER_BATCH } else { 1 };
     };
     for record in records {
         match record? {
             Record::Vote(vote) => {
-                if let Some(slice) = key_of(vote.poll) {
-                    let (poll, voter) = (vote.poll, slice.print(vote.voter));
-                    let key = Key { poll, voter };
+                if let Some(slice) = slice_key(vote.poll) {
+                    let (poll, voter) = (vote.poll, slice.voter_print(vote.voter));
+                    let key = RowKey { poll, voter };
                     add(key, &|to| row::write_vote(to, key, &vote));
                 }
             }
             Record::Row(row) => {
-                if let Some(slice) = key_of(row.poll) {
+                if let Some(slice) = slice_key(row.poll) {
                     let (poll, voter) = (row.poll, row.voter.print(&slice));
-                    let key = Key { poll, voter };
+                    let key = RowKey { poll, voter };
                     add(key, &|to| row::write_row(to, key, &row));
                 }
             }

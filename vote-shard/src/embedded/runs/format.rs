@@ -1,19 +1,19 @@
-//! The bytes of a run. Version 1.
+//! The format of a run. Version 1.
 //!
 //! ```text
 //!   header, 32 bytes      block                       footer, 48 bytes
-//!     8  "BALLASTR"         4  length of its rows       8  where the index is
-//!     4  version            4  how many rows            8  entries of the index
+//!     8  "BALLASTR"         4  length of its rows       8  offset of the index
+//!     4  version            4  number of rows           8  entries of the index
 //!     4  zero               8  checksum, seeded with    8  rows
 //!     8  id                    the run's id             8  checksum of the index
 //!     8  checksum           …  rows, sorted             8  checksum of the above
 //!   blocks, then the index: for each block              8  "BALLASTE"
-//!     4  poll, 16 voter: its first row  · 8 place · 4 length with its head
+//!     4  poll, 16 voter: its first row  · 8 offset · 4 length with its header
 //! ```
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::Key;
+use super::RowKey;
 use crate::shard::VoterPrint;
 
 pub(super) const MAGIC: &[u8; 8] = b"BALLASTR";
@@ -23,36 +23,36 @@ pub(super) const HEADER_BYTES: usize = 32;
 pub(super) const FOOTER_BYTES: usize = 48;
 pub(super) const BLOCK_HEAD_BYTES: usize = 16;
 pub(super) const ENTRY_BYTES: usize = 32;
-/// What a run is called before it is on disk.
+/// File suffix before the rename.
 pub(in crate::embedded) const DRAFT_SUFFIX: &str = ".run.new";
 
-pub(in crate::embedded) fn name_of(id: u64) -> String {
+pub(in crate::embedded) fn file_name(id: u64) -> String {
     format!("rows-{id:016}.run")
 }
 
-pub(super) fn draft_of(id: u64) -> String {
+pub(super) fn draft_name(id: u64) -> String {
     format!("rows-{id:016}{DRAFT_SUFFIX}")
 }
 
-/// The id in a run's name.
+/// The id in a run's file name.
 pub(in crate::embedded) fn id_in(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("rows-")?.strip_suffix(".run")?;
-    digits.parse().ok().filter(|id| name_of(*id) == name)
+    digits.parse().ok().filter(|id| file_name(*id) == name)
 }
 
 pub(super) fn checksum(id: u64, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, id)
 }
 
-/// Where a block is, and the key of its first row.
+/// A block's position, and the key of its first row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) first: Key,
+pub(super) struct IndexEntry {
+    pub(super) first: RowKey,
     pub(super) place: u64,
     pub(super) length: u32,
 }
 
-impl Entry {
+impl IndexEntry {
     pub(super) fn encode(&self, to: &mut Vec<u8>) {
         to.extend_from_slice(&self.first.poll.to_le_bytes());
         to.extend_from_slice(&self.first.voter.0[0].to_le_bytes());
@@ -63,7 +63,7 @@ impl Entry {
 
     pub(super) fn decode(bytes: &[u8; ENTRY_BYTES]) -> Self {
         Self {
-            first: Key {
+            first: RowKey {
                 poll: four(bytes, 0),
                 voter: VoterPrint([eight(bytes, 4), eight(bytes, 12)]),
             },
@@ -83,7 +83,7 @@ pub(super) fn header(id: u64) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// What a run's footer says.
+/// A run's footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Footer {
     pub(super) index_place: u64,

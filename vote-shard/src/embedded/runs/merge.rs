@@ -1,37 +1,37 @@
-//! Walking through several runs as if they were one, and making them one.
+//! Reads several runs as one, and merges runs.
 
 use std::ops::RangeInclusive;
 
-use super::reader::{Rows, Run, RunError, Skips};
+use super::reader::{Run, RunCursor, RunError, SkipDamaged};
 use super::writer::RunWriter;
-use super::{Key, RunSet, StoredRow, row};
+use super::{RowKey, RunSet, StoredRow, row};
+use crate::embedded::background::throttle::BackgroundThrottle;
 use crate::embedded::disk::Disk;
-use crate::embedded::manners::Manners;
 use crate::embedded::record::PollNo;
 
-/// Runs are merged when there are this many of like size.
-const ALIKE: usize = 4;
+/// Number of similar runs that triggers a merge.
+const MERGE_COUNT: usize = 4;
 
-/// The rows of several runs in order, each voter once: the newest.
-pub(in crate::embedded) struct Merged<'a> {
-    /// Oldest first. They are few.
-    runs: Vec<Rows<'a>>,
+/// The rows of several runs by key, each voter once: the newest.
+pub(in crate::embedded) struct MergedRows<'a> {
+    /// Oldest first. There are few runs.
+    runs: Vec<RunCursor<'a>>,
 }
 
-impl<'a> Merged<'a> {
+impl<'a> MergedRows<'a> {
     pub(super) fn new(
         runs: impl Iterator<Item = &'a Run>,
-        from: Key,
-        skips: Skips<'a>,
+        from: RowKey,
+        skips: SkipDamaged<'a>,
     ) -> Result<Self, RunError> {
         let runs = runs.map(|run| run.from(from, skips));
         let runs = runs.collect::<Result<_, _>>()?;
         Ok(Self { runs })
     }
 
-    /// The run that has the next row; of several, the newest.
-    fn newest_first(&self) -> Option<(usize, Key)> {
-        let mut best: Option<(usize, Key)> = None;
+    /// The run with the next row; if several have it, the newest.
+    fn newest_first(&self) -> Option<(usize, RowKey)> {
+        let mut best: Option<(usize, RowKey)> = None;
         for (place, run) in self.runs.iter().enumerate() {
             if let Some((key, _)) = run.peek()
                 && best.is_none_or(|(_, best)| key <= best)
@@ -42,10 +42,10 @@ impl<'a> Merged<'a> {
         best
     }
 
-    /// Hands the next row's bytes to `take` and goes on.
+    /// Passes the next row's bytes to `take` and advances.
     fn take_next<T>(
         &mut self,
-        take: impl FnOnce(Key, &[u8]) -> Result<T, RunError>,
+        take: impl FnOnce(RowKey, &[u8]) -> Result<T, RunError>,
     ) -> Result<Option<T>, RunError> {
         let Some((newest, key)) = self.newest_first() else {
             return Ok(None);
@@ -62,46 +62,46 @@ impl<'a> Merged<'a> {
         Ok(Some(taken))
     }
 
-    /// The next row.
+    /// Returns the next row.
     pub(in crate::embedded) fn next_row(&mut self) -> Result<Option<StoredRow>, RunError> {
         self.take_next(|_, bytes| Ok(row::read(bytes)?))
     }
 }
 
-/// How many of the newest runs should become one; 0 when none should. Sizes
-/// then grow by a factor from run to run, and there are few of them.
-pub(in crate::embedded) fn worth_merging(rows: &[u64]) -> usize {
-    let (mut newer, mut alike) = (0u64, 0);
+/// How many of the newest runs to merge; 0 for none. Run sizes then grow
+/// geometrically, so there are few runs.
+pub(in crate::embedded) fn count_mergeable(rows: &[u64]) -> usize {
+    let (mut newer, mut count) = (0u64, 0);
     for rows in rows.iter().rev() {
-        if alike > 0 && *rows > newer.saturating_mul(2) {
+        if count > 0 && *rows > newer.saturating_mul(2) {
             break;
         }
         newer = newer.saturating_add(*rows);
-        alike += 1;
+        count += 1;
     }
-    if alike >= ALIKE { alike } else { 0 }
+    if count >= MERGE_COUNT { count } else { 0 }
 }
 
-/// Polls that one block is taken to hold rows of, at the most: if there may be more,
-/// nobody looks for all of them.
-const POLLS_IN_A_BLOCK: usize = 10_000;
+/// Maximum range of polls to check for a damaged block; a larger range counts
+/// as live.
+const POLLS_PER_BLOCK_MAX: usize = 10_000;
 
-/// Merges runs into one, leaving out the rows of polls that are gone. A damaged block
-/// is left out with them if it can hold no others: so what was copied anew after some
-/// damage was found heals.
+/// Merges runs into one, dropping the rows of purged polls. Also drops a
+/// damaged block that covers no live polls: so a poll that was copied again
+/// after damage is whole.
 pub(in crate::embedded) fn merge(
     disk: &dyn Disk,
     runs: &RunSet,
     id: u64,
     is_there: impl Fn(PollNo) -> bool,
-    manners: &Manners,
+    throttle: &BackgroundThrottle,
 ) -> Result<(), RunError> {
-    let mut writer = RunWriter::create(disk, id, manners.polite())?;
+    let mut writer = RunWriter::create(disk, id, throttle.start_task())?;
     let all_gone = |mut polls: RangeInclusive<PollNo>| {
-        let few = polls.end().abs_diff(*polls.start()) as usize <= POLLS_IN_A_BLOCK;
+        let few = polls.end().abs_diff(*polls.start()) as usize <= POLLS_PER_BLOCK_MAX;
         few && !polls.any(&is_there)
     };
-    let mut merged = runs.from(Key::first_of(0), Some(&all_gone))?;
+    let mut merged = runs.from(RowKey::start_of_poll(0), Some(&all_gone))?;
     while merged
         .take_next(|key, bytes| {
             if is_there(key.poll) {

@@ -1,20 +1,19 @@
-//! Sorted files of voters' rows: what the log says, in the order of polls and
-//! voters, so that a poll's rows can be read without the rest.
+//! Runs: sorted files of voters' rows. They contain the rows of the log, by
+//! poll and voter, so that a poll's rows can be read without the others.
 //!
 //! ```text
 //!   log ──► flush: the last row of each voter, sorted ──► run
-//!   runs of like size ──► merge: newer rows win, rows of gone polls are left
-//!                         out ──► one run
+//!   similar runs ──► merge: newer rows win, rows of purged polls are dropped ──► run
 //! ```
 //! A run never changes. The rows of closed polls are only here; those of open
-//! polls are in memory too.
+//! polls are also in memory.
 
 mod flush;
 mod format;
-mod gathered;
 mod merge;
 mod reader;
 mod row;
+mod sorter;
 mod writer;
 
 use std::sync::Arc;
@@ -23,21 +22,21 @@ use super::record::PollNo;
 use crate::shard::VoterPrint;
 
 pub(super) use flush::{FlushError, flush};
-pub(super) use format::{DRAFT_SUFFIX, id_in, name_of};
-pub(super) use merge::{Merged, merge, worth_merging};
-pub(super) use reader::{Run, RunError, Skips};
+pub(super) use format::{DRAFT_SUFFIX, file_name, id_in};
+pub(super) use merge::{MergedRows, count_mergeable, merge};
+pub(super) use reader::{Run, RunError, SkipDamaged};
 pub(super) use row::StoredRow;
 
-/// Where a row lies among others.
+/// A row's sort key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct RowKey {
     pub(super) poll: PollNo,
     pub(super) voter: VoterPrint,
 }
 
-impl Key {
-    /// Before all rows of a poll.
-    pub(super) fn first_of(poll: PollNo) -> Self {
+impl RowKey {
+    /// Sorts before all rows of a poll.
+    pub(super) fn start_of_poll(poll: PollNo) -> Self {
         Self {
             poll,
             voter: VoterPrint([0, 0]),
@@ -45,14 +44,14 @@ impl Key {
     }
 }
 
-/// All runs, oldest first. Of two rows of a voter the one in the newer run
-/// counts.
+/// All runs, oldest first. Of a voter's rows the one in the newest run is
+/// valid.
 #[derive(Clone, Default)]
 pub(super) struct RunSet(pub(super) Vec<Arc<Run>>);
 
 impl RunSet {
-    /// A voter's row.
-    pub(super) fn get(&self, key: Key) -> Result<Option<StoredRow>, RunError> {
+    /// Reads a voter's row.
+    pub(super) fn get(&self, key: RowKey) -> Result<Option<StoredRow>, RunError> {
         for run in self.0.iter().rev() {
             if let Some(row) = run.get(key)? {
                 return Ok(Some(row));
@@ -61,9 +60,13 @@ impl RunSet {
         Ok(None)
     }
 
-    /// The rows from a key on, in order, each voter once.
-    pub(super) fn from<'a>(&'a self, key: Key, skips: Skips<'a>) -> Result<Merged<'a>, RunError> {
-        Merged::new(self.0.iter().map(|run| &**run), key, skips)
+    /// Returns the rows from a key on, in order, each voter once.
+    pub(super) fn from<'a>(
+        &'a self,
+        key: RowKey,
+        skips: SkipDamaged<'a>,
+    ) -> Result<MergedRows<'a>, RunError> {
+        MergedRows::new(self.0.iter().map(|run| &**run), key, skips)
     }
 }
 

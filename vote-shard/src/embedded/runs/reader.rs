@@ -1,62 +1,62 @@
-//! Reads a run: its index is in memory, its blocks are read when needed.
+//! Reads a run: the index is in memory, blocks are read on demand.
 
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::format::{self, BLOCK_HEAD_BYTES, ENTRY_BYTES, Entry, FOOTER_BYTES, Footer};
-use super::{Key, StoredRow, row};
+use super::format::{self, BLOCK_HEAD_BYTES, ENTRY_BYTES, FOOTER_BYTES, Footer, IndexEntry};
+use super::{RowKey, StoredRow, row};
 use crate::embedded::disk::{Disk, DiskFile};
-use crate::embedded::record::{PollNo, Unreadable};
-use crate::embedded::state::Row;
+use crate::embedded::record::{PollNo, RecordError};
+use crate::embedded::state::RowData;
 
 /// Why a run cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The disk failed.
-    #[error("read sorted rows")]
+    #[error("read a run")]
     Disk(#[from] io::Error),
-    /// What is there was not written so.
+    /// The run is damaged.
     #[error("{run}, byte {place}: {what}")]
     Corrupt {
-        /// Which file.
+        /// The file.
         run: String,
-        /// Where in it.
+        /// The offset.
         place: u64,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
-    /// A row cannot be read.
+    /// A row cannot be decoded.
     #[error(transparent)]
-    Row(#[from] Unreadable),
+    Row(#[from] RecordError),
 }
 
 impl RunError {
-    /// Whether what is stored is not what was written: that does not pass.
+    /// Whether the run is damaged. A retry does not help.
     pub(in crate::embedded) fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::Row(_))
     }
 }
 
-/// Whether a block that is damaged may be passed over, which could hold rows of
-/// these polls. Without it, such a block fails whoever reads.
-pub(in crate::embedded) type Skips<'a> = Option<&'a dyn Fn(RangeInclusive<PollNo>) -> bool>;
+/// Decides whether to skip a damaged block that may hold rows of these polls.
+/// Without it, a damaged block is an error.
+pub(in crate::embedded) type SkipDamaged<'a> = Option<&'a dyn Fn(RangeInclusive<PollNo>) -> bool>;
 
 /// An open run.
 pub(in crate::embedded) struct Run {
     id: u64,
     file: Box<dyn DiskFile>,
-    index: Vec<Entry>,
+    index: Vec<IndexEntry>,
     rows: u64,
-    /// The last row, if that can be read: nothing is looked for behind it.
-    last: Option<Key>,
-    /// Whether anybody found that it cannot be read.
+    /// The last row's key, if readable: lookups beyond it need no read.
+    last: Option<RowKey>,
+    /// Whether a read has found damage.
     damaged: AtomicBool,
 }
 
 impl Run {
     pub(in crate::embedded) fn open(disk: &dyn Disk, id: u64) -> Result<Self, RunError> {
-        let name = format::name_of(id);
+        let name = format::file_name(id);
         let corrupt = |place: u64, what: &str| RunError::Corrupt {
             run: name.clone(),
             place,
@@ -65,47 +65,47 @@ impl Run {
         let file = disk.open(&name)?;
         let bytes = file.bytes()?;
         let mut header = [0; format::HEADER_BYTES];
-        read_exactly(&*file, 0, &mut header).map_err(|_| corrupt(0, "it is too short"))?;
+        read_exactly(&*file, 0, &mut header).map_err(|_| corrupt(0, "too short"))?;
         if header[..8] == *format::MAGIC && format::four(&header, 8) > format::VERSION {
             let found = format::four(&header, 8);
             let known = format::VERSION;
-            let what = format!("it has format {found}; this program knows {known}");
+            let what = format!("format version {found}; this program supports {known}");
             return Err(corrupt(8, &what));
         }
         if header != format::header(id) {
-            return Err(corrupt(0, "its header is damaged"));
+            return Err(corrupt(0, "damaged header"));
         }
         let footer_place = bytes
             .checked_sub(FOOTER_BYTES as u64)
-            .ok_or_else(|| corrupt(0, "it is too short"))?;
+            .ok_or_else(|| corrupt(0, "too short"))?;
         let mut footer = [0; FOOTER_BYTES];
         read_exactly(&*file, footer_place, &mut footer)?;
-        let footer = Footer::decode(id, &footer)
-            .ok_or_else(|| corrupt(footer_place, "its end is damaged"))?;
+        let footer =
+            Footer::decode(id, &footer).ok_or_else(|| corrupt(footer_place, "damaged footer"))?;
         if footer.index_place > footer_place {
-            return Err(corrupt(footer_place, "its end is damaged"));
+            return Err(corrupt(footer_place, "damaged footer"));
         }
         let mut index = vec![0; (footer_place - footer.index_place) as usize];
         read_exactly(&*file, footer.index_place, &mut index)?;
         let whole = index.len() as u64 == footer.entries * ENTRY_BYTES as u64
             && format::checksum(id, &index) == footer.index_sum;
         if !whole {
-            return Err(corrupt(footer.index_place, "its index is damaged"));
+            return Err(corrupt(footer.index_place, "damaged index"));
         }
         let (entries, _) = index.as_chunks::<ENTRY_BYTES>();
         let mut run = Self {
             id,
             file,
-            index: entries.iter().map(Entry::decode).collect(),
+            index: entries.iter().map(IndexEntry::decode).collect(),
             rows: footer.rows,
             last: None,
             damaged: AtomicBool::new(false),
         };
-        run.last = run.last_of_all();
+        run.last = run.read_last_key();
         Ok(run)
     }
 
-    fn last_of_all(&self) -> Option<Key> {
+    fn read_last_key(&self) -> Option<RowKey> {
         let place = self.index.len().checked_sub(1)?;
         let (block, _) = self.block(place).ok()?;
         let (mut rest, mut last) = (&*block, None);
@@ -124,7 +124,7 @@ impl Run {
         self.rows
     }
 
-    /// The rows of a block, and how many they are; nothing behind the last.
+    /// Reads a block's rows and their number; nothing behind the last block.
     fn block(&self, place: usize) -> Result<(Vec<u8>, u32), RunError> {
         let Some(entry) = self.index.get(place) else {
             return Ok((Vec::new(), 0));
@@ -141,8 +141,8 @@ impl Run {
         Err(self.damaged(place))
     }
 
-    /// Whether somebody found that it is damaged: until it is not needed any more,
-    /// nothing may be removed that it could be made anew from.
+    /// Whether a read has found damage: until the run is replaced, the files
+    /// that could restore it must stay.
     pub(in crate::embedded) fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Acquire)
     }
@@ -150,28 +150,28 @@ impl Run {
     fn damaged(&self, block: usize) -> RunError {
         self.damaged.store(true, Ordering::Release);
         RunError::Corrupt {
-            run: format::name_of(self.id),
+            run: format::file_name(self.id),
             place: self.index.get(block).map_or(0, |entry| entry.place),
             what: "a block is damaged".to_owned(),
         }
     }
 
-    /// The polls of which a block may hold rows.
-    fn polls_of(&self, place: usize) -> RangeInclusive<PollNo> {
+    /// The polls whose rows a block may hold.
+    fn polls_in_block(&self, place: usize) -> RangeInclusive<PollNo> {
         let first = self.index.get(place).map(|entry| entry.first);
         let next = self.index.get(place + 1).map(|entry| entry.first);
-        let poll = |key: Option<Key>, without: PollNo| key.map_or(without, |key| key.poll);
+        let poll = |key: Option<RowKey>, without: PollNo| key.map_or(without, |key| key.poll);
         poll(first, PollNo::MIN)..=poll(next.or(self.last), PollNo::MAX)
     }
 
-    /// The block in which a key is, if it is anywhere.
-    fn block_of(&self, key: Key) -> usize {
+    /// The block that holds a key, if any does.
+    fn find_block(&self, key: RowKey) -> usize {
         let after = self.index.partition_point(|entry| entry.first <= key);
         after.saturating_sub(1)
     }
 
-    /// A row.
-    pub(super) fn get(&self, key: Key) -> Result<Option<StoredRow>, RunError> {
+    /// Reads a row.
+    pub(super) fn get(&self, key: RowKey) -> Result<Option<StoredRow>, RunError> {
         let rows = self.from(key, None)?;
         match rows.peek() {
             Some((found, bytes)) if found == key => Ok(Some(row::read(bytes)?)),
@@ -179,13 +179,13 @@ impl Run {
         }
     }
 
-    /// The rows from a key on.
+    /// Returns the rows from a key on.
     pub(in crate::embedded) fn from<'a>(
         &'a self,
-        key: Key,
-        skips: Skips<'a>,
-    ) -> Result<Rows<'a>, RunError> {
-        let mut rows = Rows {
+        key: RowKey,
+        skips: SkipDamaged<'a>,
+    ) -> Result<RunCursor<'a>, RunError> {
+        let mut rows = RunCursor {
             run: self,
             skips,
             block: Vec::new(),
@@ -194,7 +194,7 @@ impl Run {
             next_block: self.index.len(),
         };
         if self.last.is_none_or(|last| key <= last) {
-            rows.enter(self.block_of(key))?;
+            rows.enter(self.find_block(key))?;
         }
         while rows.peek().is_some_and(|(found, _)| found < key) {
             rows.advance()?;
@@ -203,27 +203,27 @@ impl Run {
     }
 }
 
-/// Walks through a run's rows.
-pub(in crate::embedded) struct Rows<'a> {
+/// Iterates over a run's rows.
+pub(in crate::embedded) struct RunCursor<'a> {
     run: &'a Run,
-    skips: Skips<'a>,
+    skips: SkipDamaged<'a>,
     block: Vec<u8>,
     offset: usize,
-    /// How many rows of the block are still ahead, by its head, which no
-    /// checksum is over.
+    /// Remaining rows of the block, by its header, which the checksum does not
+    /// cover.
     left: u32,
     next_block: usize,
 }
 
-impl Rows<'_> {
-    /// The row it stands at.
-    pub(in crate::embedded) fn peek(&self) -> Option<(Key, &[u8])> {
+impl RunCursor<'_> {
+    /// The current row.
+    pub(in crate::embedded) fn peek(&self) -> Option<(RowKey, &[u8])> {
         let rest = self.block.get(self.offset..)?;
         let (key, length) = row::peek(rest)?;
         Some((key, &rest[..length]))
     }
 
-    /// Goes on to the next row.
+    /// Advances to the next row.
     pub(in crate::embedded) fn advance(&mut self) -> Result<(), RunError> {
         if let Some((_, bytes)) = self.peek() {
             self.offset += bytes.len();
@@ -242,8 +242,8 @@ impl Rows<'_> {
         self.enter(self.next_block)
     }
 
-    /// Comes to a block, or to the first behind it that can be read if those before
-    /// may be passed over.
+    /// Enters a block, or the first readable one behind it if damaged blocks
+    /// may be skipped.
     fn enter(&mut self, mut place: usize) -> Result<(), RunError> {
         (self.block, self.left) = loop {
             match self.run.block(place) {
@@ -258,11 +258,15 @@ impl Rows<'_> {
 
     fn may_skip(&self, place: usize, error: &RunError) -> bool {
         let is_there = place < self.run.index.len();
-        is_there && error.is_damage() && self.skips.is_some_and(|may| may(self.run.polls_of(place)))
+        is_there
+            && error.is_damage()
+            && self
+                .skips
+                .is_some_and(|may| may(self.run.polls_in_block(place)))
     }
 
-    /// The row it stands at, read, without the voter's name.
-    pub(in crate::embedded) fn row(&self) -> Result<Option<(Key, Row)>, RunError> {
+    /// Decodes the current row, without the voter's name.
+    pub(in crate::embedded) fn row(&self) -> Result<Option<(RowKey, RowData)>, RunError> {
         let row = self.peek().map(|(_, bytes)| row::read_nameless(bytes));
         Ok(row.transpose()?.map(|(key, row, _)| (key, row)))
     }

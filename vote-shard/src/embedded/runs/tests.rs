@@ -10,19 +10,19 @@ use proptest::prelude::*;
 
 use super::writer::RunWriter;
 use super::*;
+use crate::embedded::background::throttle::BackgroundThrottle;
 use crate::embedded::disk::{Disk, SimulatedDisk};
-use crate::embedded::manners::Manners;
-use crate::embedded::record::{RowRecord, WrittenVoter};
-use crate::shard::{Version, VoterName};
+use crate::embedded::record::{RecordVoter, RowRecord};
+use crate::shard::{RowVersion, VoterName};
 
 /// Nobody votes meanwhile.
-static NOBODY: Manners = Manners::new(false);
+static IDLE: BackgroundThrottle = BackgroundThrottle::new(false);
 
 /// A row by its poll, voter and revision.
 type Put = (PollNo, u64, u32);
 
-fn key((poll, voter, _): Put) -> Key {
-    Key {
+fn key((poll, voter, _): Put) -> RowKey {
+    RowKey {
         poll,
         voter: VoterPrint([voter.wrapping_mul(0x9e37_79b9_7f4a_7c15), voter]),
     }
@@ -32,14 +32,14 @@ fn bytes(put: Put) -> Vec<u8> {
     let name = format!("voter-{}", put.1);
     let record = RowRecord {
         poll: put.0,
-        version: Version {
+        version: RowVersion {
             epoch: Epoch(1),
             revision: put.2,
         },
         items: (0..put.2 as u16 % 3).collect(),
         requests: vec![(RequestId(put.1), put.2)],
         at: Timestamp::from_unix_ms(1_794_821_400_123),
-        voter: WrittenVoter::Named(&name),
+        voter: RecordVoter::Named(&name),
     };
     let mut bytes = Vec::new();
     row::write_row(&mut bytes, key(put), &record);
@@ -48,8 +48,8 @@ fn bytes(put: Put) -> Vec<u8> {
 
 /// A run of these rows; of two of one voter the last counts.
 fn run(disk: &SimulatedDisk, id: u64, puts: &[Put]) -> Arc<Run> {
-    let rows: BTreeMap<Key, Put> = puts.iter().map(|put| (key(*put), *put)).collect();
-    let mut writer = RunWriter::create(disk, id, NOBODY.polite()).unwrap();
+    let rows: BTreeMap<RowKey, Put> = puts.iter().map(|put| (key(*put), *put)).collect();
+    let mut writer = RunWriter::create(disk, id, IDLE.start_task()).unwrap();
     for (key, put) in rows {
         writer.push(key, &bytes(put)).unwrap();
     }
@@ -57,7 +57,7 @@ fn run(disk: &SimulatedDisk, id: u64, puts: &[Put]) -> Arc<Run> {
     Arc::new(Run::open(disk, id).unwrap())
 }
 
-fn all(runs: &RunSet, from: Key) -> Vec<(Key, u32)> {
+fn all(runs: &RunSet, from: RowKey) -> Vec<(RowKey, u32)> {
     let mut merged = runs.from(from, None).unwrap();
     let mut rows = Vec::new();
     while let Some(row) = merged.next_row().unwrap() {
@@ -86,12 +86,12 @@ proptest! {
                 .map(|(puts, id)| run(&disk, id, puts))
                 .collect(),
         );
-        let mut expected: BTreeMap<Key, u32> = BTreeMap::new();
+        let mut expected: BTreeMap<RowKey, u32> = BTreeMap::new();
         for put in stretches.iter().flatten() {
             expected.insert(key(*put), put.2);
         }
         let in_order: Vec<_> = expected.iter().map(|(key, revision)| (*key, *revision)).collect();
-        prop_assert_eq!(&all(&runs, Key::first_of(0)), &in_order);
+        prop_assert_eq!(&all(&runs, RowKey::start_of_poll(0)), &in_order);
         let rest: Vec<_> = expected.range(key(from)..).map(|(key, revision)| (*key, *revision)).collect();
         prop_assert_eq!(all(&runs, key(from)), rest);
         for put in stretches.iter().flatten().take(50) {
@@ -102,13 +102,13 @@ proptest! {
             };
             prop_assert_eq!(name.as_str(), format!("voter-{}", put.1));
         }
-        let nobody = Key { poll: 2, voter: VoterPrint([1, u64::MAX]) };
+        let nobody = RowKey { poll: 2, voter: VoterPrint([1, u64::MAX]) };
         prop_assert!(runs.get(nobody).unwrap().is_none());
-        merge(&disk, &runs, 99, |poll| poll != gone, &NOBODY).unwrap();
+        merge(&disk, &runs, 99, |poll| poll != gone, &IDLE).unwrap();
         let merged = RunSet(vec![Arc::new(Run::open(&disk, 99).unwrap())]);
         let left: Vec<_> = in_order.into_iter().filter(|(key, _)| key.poll != gone).collect();
         prop_assert_eq!(merged.0[0].rows(), left.len() as u64);
-        prop_assert_eq!(all(&merged, Key::first_of(0)), left);
+        prop_assert_eq!(all(&merged, RowKey::start_of_poll(0)), left);
     }
 
     #[test]
@@ -116,8 +116,8 @@ proptest! {
         let disk = SimulatedDisk::new(1);
         let puts: Vec<Put> = (0..1_000).map(|n| (1, n, 1)).collect();
         drop(run(&disk, 1, &puts));
-        let size = disk.open(&name_of(1)).unwrap().bytes().unwrap() as usize;
-        disk.flip(&name_of(1), place % size);
+        let size = disk.open(&file_name(1)).unwrap().bytes().unwrap() as usize;
+        disk.flip(&file_name(1), place % size);
         let whole = walk(&disk);
         prop_assert!(whole.is_err(), "byte {place}: {whole:?}");
     }
@@ -129,15 +129,15 @@ fn a_rotten_byte_is_noticed_in_every_head() {
     let disk = SimulatedDisk::new(1);
     let puts: Vec<Put> = (0..1_000).map(|n| (1, n, 1)).collect();
     drop(run(&disk, 1, &puts));
-    let size = disk.open(&name_of(1)).unwrap().bytes().unwrap() as usize;
+    let size = disk.open(&file_name(1)).unwrap().bytes().unwrap() as usize;
     // The first block is closed at the first row beyond 32 KiB.
     for place in (0..64)
         .chain(32 << 10..(32 << 10) + 256)
         .chain(size - 256..size)
     {
-        disk.flip(&name_of(1), place);
+        disk.flip(&file_name(1), place);
         assert!(walk(&disk).is_err(), "byte {place}");
-        disk.flip(&name_of(1), place);
+        disk.flip(&file_name(1), place);
     }
     assert_eq!(walk(&disk).unwrap(), 1_000);
 }
@@ -145,7 +145,7 @@ fn a_rotten_byte_is_noticed_in_every_head() {
 /// Reads a run to its end.
 fn walk(disk: &SimulatedDisk) -> Result<u32, RunError> {
     let run = Run::open(disk, 1)?;
-    let mut rows = run.from(Key::first_of(0), None)?;
+    let mut rows = run.from(RowKey::start_of_poll(0), None)?;
     let mut count = 0;
     while rows.peek().is_some() {
         count += 1;
@@ -160,9 +160,9 @@ fn runs_stay_few_however_many_are_made() {
     let mut written = 0;
     for _ in 0..1_000 {
         rows.push(1_000);
-        let alike = worth_merging(&rows);
-        if alike > 0 {
-            let one: u64 = rows.drain(rows.len() - alike..).sum();
+        let count = count_mergeable(&rows);
+        if count > 0 {
+            let one: u64 = rows.drain(rows.len() - count..).sum();
             written += one;
             rows.push(one);
         }

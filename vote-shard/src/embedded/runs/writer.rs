@@ -1,42 +1,42 @@
-//! Writes a run, row by row, in order.
+//! Writes a run, row by row, in key order.
 
 use std::io;
 
-use super::Key;
-use super::format::{self, BLOCK_HEAD_BYTES, Entry, Footer};
+use super::RowKey;
+use super::format::{self, BLOCK_HEAD_BYTES, Footer, IndexEntry};
+use crate::embedded::background::throttle::ThrottledTask;
 use crate::embedded::disk::{Disk, DiskFile};
-use crate::embedded::manners::Polite;
 
-/// A block is closed when it is at least this long.
+/// A block ends when it reaches this size.
 const BLOCK_BYTES: usize = 32 << 10;
-/// Blocks are written together, and synced: a sync of a whole run at its end
-/// would be a long one, also for votes that wait for this disk.
+/// Blocks are written and synced in batches: one large sync at the end would
+/// delay votes on the same disk.
 const BUFFER_BYTES: usize = 256 << 10;
 
 pub(super) struct RunWriter<'a> {
     id: u64,
-    polite: Polite<'a>,
+    task: ThrottledTask<'a>,
     file: Box<dyn DiskFile>,
-    /// What was not written yet, and where it goes.
+    /// Unwritten bytes, and their offset.
     buffer: Vec<u8>,
     written: u64,
     block: Vec<u8>,
-    block_first: Option<Key>,
+    block_first: Option<RowKey>,
     block_rows: u32,
-    index: Vec<Entry>,
+    index: Vec<IndexEntry>,
     rows: u64,
 }
 
 impl<'a> RunWriter<'a> {
-    pub(super) fn create(disk: &dyn Disk, id: u64, polite: Polite<'a>) -> io::Result<Self> {
-        let name = format::draft_of(id);
+    pub(super) fn create(disk: &dyn Disk, id: u64, task: ThrottledTask<'a>) -> io::Result<Self> {
+        let name = format::draft_name(id);
         match disk.remove(&name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         Ok(Self {
             id,
-            polite,
+            task,
             file: disk.create(&name, 0)?,
             buffer: format::header(id).to_vec(),
             written: 0,
@@ -48,8 +48,8 @@ impl<'a> RunWriter<'a> {
         })
     }
 
-    /// Adds a row that comes after all before it.
-    pub(super) fn push(&mut self, key: Key, row: &[u8]) -> io::Result<()> {
+    /// Adds a row; its key must be higher than the last.
+    pub(super) fn push(&mut self, key: RowKey, row: &[u8]) -> io::Result<()> {
         self.block_first.get_or_insert(key);
         self.block.extend_from_slice(row);
         self.block_rows += 1;
@@ -64,7 +64,7 @@ impl<'a> RunWriter<'a> {
         let Some(first) = self.block_first.take() else {
             return Ok(());
         };
-        self.index.push(Entry {
+        self.index.push(IndexEntry {
             first,
             place: self.written + self.buffer.len() as u64,
             length: (BLOCK_HEAD_BYTES + self.block.len()) as u32,
@@ -80,7 +80,7 @@ impl<'a> RunWriter<'a> {
         if self.buffer.len() >= BUFFER_BYTES {
             self.write()?;
             self.file.sync()?;
-            self.polite.rest();
+            self.task.pause_if_busy();
         }
         Ok(())
     }
@@ -92,8 +92,8 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    /// Ends the run, makes it durable and gives it its name, durably: no
-    /// checkpoint that names it may be seen without it.
+    /// Completes the run, makes it durable, and renames it durably: a
+    /// checkpoint that refers to it must not be visible without it.
     pub(super) fn finish(mut self, disk: &dyn Disk) -> io::Result<u64> {
         self.end_block()?;
         let mut index = Vec::with_capacity(self.index.len() * format::ENTRY_BYTES);
@@ -110,7 +110,7 @@ impl<'a> RunWriter<'a> {
         self.buffer.extend_from_slice(&footer.encode(self.id));
         self.write()?;
         self.file.sync()?;
-        disk.rename(&format::draft_of(self.id), &format::name_of(self.id))?;
+        disk.rename(&format::draft_name(self.id), &format::file_name(self.id))?;
         disk.sync_names()?;
         Ok(self.rows)
     }

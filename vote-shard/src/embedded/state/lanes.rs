@@ -1,16 +1,16 @@
 //! A poll's counters, spread over lanes.
 //!
-//! A single writer has no use for lanes: it never contends with itself. They
-//! are kept because engines that do profit keep them, because moving between
-//! engines must keep every lane's count, and because the report of how evenly
-//! votes fall on lanes is the same everywhere.
+//! A single writer does not need lanes: it never contends with itself. They
+//! exist because other engines benefit from them, because a migration between
+//! engines must keep every lane's count, and because the report on how evenly
+//! votes spread over lanes is the same for all engines.
 
 use crate::shard::VoterPrint;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::embedded) struct Lanes {
     lanes: usize,
-    /// Item by item, lane by lane.
+    /// Per item and lane.
     counts: Vec<u64>,
     totals: Vec<u64>,
 }
@@ -20,15 +20,14 @@ impl Lanes {
         let lanes = usize::from(lanes.max(1));
         Self {
             lanes,
-            // Made with the first vote: most polls of a flood of them get none.
+            // Allocated with the first vote: most polls never get one.
             counts: Vec::new(),
             totals: vec![0; items],
         }
     }
 
-    /// Counters as they were saved. What was counted on lanes that are no more
-    /// is spread evenly over those that are: whatever becomes of the lanes,
-    /// their sum stays.
+    /// Restores saved counters. Counts of lanes that no longer exist are spread
+    /// evenly over the others, so the totals stay the same.
     pub(in crate::embedded) fn from_saved(lanes: u16, saved: &[Vec<u64>]) -> Self {
         let mut all = Self::new(saved.len(), lanes);
         if saved.iter().flatten().any(|count| *count > 0) {
@@ -40,7 +39,7 @@ impl Lanes {
                 all.counts[item * all.lanes + lane] = *count;
                 all.totals[item] += *count;
             }
-            all.carry(item, gone.iter().sum());
+            all.add_sum(item, gone.iter().sum());
         }
         all
     }
@@ -49,7 +48,7 @@ impl Lanes {
         &self.totals
     }
 
-    /// For each item the votes in each lane.
+    /// Votes per item and lane.
     pub(in crate::embedded) fn by_item(&self) -> Vec<Vec<u64>> {
         if self.counts.is_empty() {
             return vec![vec![0; self.lanes]; self.totals.len()];
@@ -58,16 +57,16 @@ impl Lanes {
         by_item.map(<[u64]>::to_vec).collect()
     }
 
-    /// Makes the counters, if that was not done yet.
+    /// Allocates the counters on first use.
     fn begin(&mut self) {
         if self.counts.is_empty() {
             self.counts = vec![0; self.totals.len() * self.lanes];
         }
     }
 
-    /// Counts one vote, in the voter's lane.
+    /// Counts one vote in the voter's lane.
     pub(in crate::embedded) fn add(&mut self, item: u16, voter: VoterPrint) {
-        let (item, lane) = (usize::from(item), self.lane_of(voter));
+        let (item, lane) = (usize::from(item), self.voter_lane(voter));
         self.begin();
         if let Some(total) = self.totals.get_mut(item) {
             *total += 1;
@@ -75,10 +74,10 @@ impl Lanes {
         }
     }
 
-    /// Takes one vote back: from the voter's lane, or, when lanes were added or
-    /// taken away since it was counted, from the next one that has any.
+    /// Removes one vote: from the voter's lane, or, if the number of lanes has
+    /// changed since, from the next lane that has any.
     pub(in crate::embedded) fn subtract(&mut self, item: u16, voter: VoterPrint) {
-        let (item, lane) = (usize::from(item), self.lane_of(voter));
+        let (item, lane) = (usize::from(item), self.voter_lane(voter));
         self.begin();
         let Some(total) = self.totals.get_mut(item) else {
             return;
@@ -91,8 +90,8 @@ impl Lanes {
         }
     }
 
-    /// Adds votes that came as a sum, evenly, the remainder to the first lanes.
-    pub(in crate::embedded) fn carry(&mut self, item: usize, votes: u64) {
+    /// Adds imported votes evenly; the remainder goes to the first lanes.
+    pub(in crate::embedded) fn add_sum(&mut self, item: usize, votes: u64) {
         if votes == 0 {
             return;
         }
@@ -107,14 +106,14 @@ impl Lanes {
         }
     }
 
-    /// Spreads what comes from now on over so many lanes.
+    /// Changes the number of lanes.
     pub(in crate::embedded) fn spread_over(&mut self, lanes: u16) {
         if usize::from(lanes.max(1)) != self.lanes {
             *self = Self::from_saved(lanes, &self.by_item());
         }
     }
 
-    fn lane_of(&self, voter: VoterPrint) -> usize {
+    fn voter_lane(&self, voter: VoterPrint) -> usize {
         (voter.0[0] % self.lanes as u64) as usize
     }
 }
@@ -126,7 +125,7 @@ mod tests {
     #[test]
     fn a_sum_is_kept_exactly_when_it_is_spread() {
         let mut lanes = Lanes::new(1, 10);
-        lanes.carry(0, 1_503);
+        lanes.add_sum(0, 1_503);
         assert_eq!(lanes.totals(), [1_503]);
         let spread = &lanes.by_item()[0];
         assert_eq!(spread.iter().sum::<u64>(), 1_503);

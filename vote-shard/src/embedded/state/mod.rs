@@ -1,8 +1,7 @@
-//! All that an embedded shard knows, derived from its log.
+//! The state of an embedded shard, derived from its log.
 //!
-//! [`State::apply`] is the only way it changes: the same for a record that has
-//! just been decided and for one that is read back after a crash. So what is
-//! remembered after a restart is what was remembered before it.
+//! [`EngineState::apply`] is the only way to change it, for a new record and on
+//! replay. So the state after a restart equals the state before it.
 
 mod lanes;
 mod poll;
@@ -22,62 +21,60 @@ use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, Timestamp};
 
 use super::faults::{self, Fault};
-use super::record::{PollNo, PollRecord, Record, RowRecord, SliceRecord, Unreadable, VoteRecord};
-use super::runs::Key;
-use crate::shard::{Fence, Fenced, Holding, SliceKey, VoterPrint};
+use super::record::{PollNo, PollRecord, Record, RecordError, RowRecord, SliceRecord, VoteRecord};
+use super::runs::RowKey;
+use crate::shard::{Fence, FenceError, Holding, SliceKey, VoterPrint};
 
-use self::poll::Number;
-pub(super) use self::poll::{PollState, SharedPoll};
-pub(super) use self::voters::{Row, Seen, Voters, remember};
+use self::poll::IdHasher;
+pub(super) use self::poll::{PollHandle, PollState};
+pub(super) use self::voters::{RowData, VoterTable, VoterView, remember};
 
 /// A slice in memory.
 #[derive(Debug)]
 pub(super) struct SliceState {
     pub(super) fence: Fence,
     pub(super) key: SliceKey,
-    /// Which polls it holds.
+    /// The range of its polls.
     pub(super) range: HashRange,
     pub(super) polls: BTreeMap<PollId, PollNo>,
-    /// For quick look-ups while voting.
-    numbers: HashMap<PollId, PollNo, BuildHasherDefault<Number>>,
-    /// Which request created which poll.
+    /// Fast lookup by id, for votes.
+    numbers: HashMap<PollId, PollNo, BuildHasherDefault<IdHasher>>,
+    /// The polls by the request that created them.
     pub(super) requests: HashMap<RequestId, PollId>,
     /// The last group that changed it.
     pub(super) changed_in: u64,
-    sum: sums::Sum,
-    /// Its polls by their numbers, for those who export it; made when it is
-    /// first needed, and kept up to date from then on.
+    sum: sums::SliceSum,
+    /// Its polls by number, for exports; built on first use, then maintained.
     by_number: OnceCell<Arc<BTreeMap<PollNo, PollId>>>,
 }
 
-/// Everything.
+/// The whole state.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct EngineState {
     pub(super) slices: HashMap<SliceId, SliceState>,
-    pub(super) polls: HashMap<PollNo, PollState, BuildHasherDefault<Number>>,
-    /// Open polls by when they expire.
+    pub(super) polls: HashMap<PollNo, PollState, BuildHasherDefault<IdHasher>>,
+    /// Open polls by expiry.
     pub(super) expiring: BTreeSet<(Timestamp, PollNo)>,
-    /// Of these, the ones that expect voters.
+    /// Those of them that expect voters.
     pub(super) awaited: BTreeSet<(Timestamp, PollNo)>,
-    /// Rows in memory.
+    /// Number of rows in memory.
     pub(super) voters: u64,
-    /// Rows that are no longer needed. To give their memory back takes long
-    /// when they are many, and votes wait for the lock: so they are left here
-    /// for somebody to take away.
-    pub(super) left_over: Vec<Voters>,
-    /// The number of the next poll.
+    /// Rows that are no longer needed. Freeing many takes long, and votes wait
+    /// for the lock, so the compactor frees them later.
+    pub(super) dropped_voters: Vec<VoterTable>,
+    /// The next poll's number.
     pub(super) next_poll: PollNo,
-    /// The latest time that was written: time never runs backwards.
+    /// The latest recorded time: time never runs backwards.
     pub(super) time: i64,
 }
 
 impl SliceState {
-    /// The number of a poll.
+    /// Returns a poll's number.
     pub(super) fn poll_no(&self, poll: PollId) -> Option<PollNo> {
         self.numbers.get(&poll).copied()
     }
 
-    /// Its polls in the order of their numbers.
+    /// Returns its polls by number.
     pub(super) fn by_number(&self) -> Arc<BTreeMap<PollNo, PollId>> {
         let made = self.by_number.get_or_init(|| {
             let polls = self.polls.iter().map(|(id, number)| (*number, *id));
@@ -86,61 +83,65 @@ impl SliceState {
         Arc::clone(made)
     }
 
-    /// Copied only while somebody reads a page by it.
-    fn came(&mut self, number: PollNo, id: PollId) {
+    /// Copies the map only while an export uses it.
+    fn index_poll(&mut self, number: PollNo, id: PollId) {
         if let Some(polls) = self.by_number.get_mut() {
             Arc::make_mut(polls).insert(number, id);
         }
     }
 
-    /// All its polls are another's.
-    fn forget_sum(&mut self) {
-        self.sum = sums::Sum::default();
+    /// Resets the sum and the index, after all its polls moved to another
+    /// slice.
+    fn reset_indexes(&mut self) {
+        self.sum = sums::SliceSum::default();
         self.by_number = OnceCell::new();
     }
 
-    fn went(&mut self, number: PollNo) {
+    fn unindex_poll(&mut self, number: PollNo) {
         if let Some(polls) = self.by_number.get_mut() {
             Arc::make_mut(polls).remove(&number);
         }
     }
 
-    /// Whether all these polls are the slice's.
-    pub(super) fn admits_polls(&self, polls: impl Iterator<Item = PollId>) -> Result<(), Fenced> {
-        // Nearly every slice holds all polls of its tenant, and a poll that is
-        // known here needs no hash.
+    /// Checks that all these polls are in the slice's range.
+    pub(super) fn admits_polls(
+        &self,
+        polls: impl Iterator<Item = PollId>,
+    ) -> Result<(), FenceError> {
+        // Nearly every slice holds all polls of its tenant, and a known poll
+        // needs no hash.
         let mut others = polls.filter(|poll| self.poll_no(*poll).is_none());
         if self.range.is_whole()
             || others.all(|poll| self.range.contains(poll))
-            || faults::has(Fault::FenceIgnored)
+            || faults::is_planted(Fault::FenceIgnored)
         {
             return Ok(());
         }
-        Err(Fenced::Moved {
+        Err(FenceError::NotOwner {
             epoch: Some(self.fence.epoch),
         })
     }
 }
 
-impl State {
-    /// Whether a write to this slice at this epoch may happen.
-    pub(super) fn admit(&self, slice: &SliceId, epoch: Epoch) -> Result<&SliceState, Fenced> {
+impl EngineState {
+    /// Checks whether a write to this slice at this epoch is allowed.
+    pub(super) fn admit(&self, slice: &SliceId, epoch: Epoch) -> Result<&SliceState, FenceError> {
         let state = self.slices.get(slice);
         let admitted = Fence::admits(state.map(|state| &state.fence), epoch);
-        if !faults::has(Fault::FenceIgnored) {
+        if !faults::is_planted(Fault::FenceIgnored) {
             admitted?;
         }
-        state.ok_or(Fenced::Moved { epoch: None })
+        state.ok_or(FenceError::NotOwner { epoch: None })
     }
 
-    /// The same for a write about a poll, which must be one of the slice's: a
-    /// router that sends it here knows an old route.
+    /// The same for a write to a poll, which must be in the slice's range:
+    /// otherwise the router has an old route.
     pub(super) fn admit_poll(
         &self,
         slice: &SliceId,
         epoch: Epoch,
         poll: PollId,
-    ) -> Result<&SliceState, Fenced> {
+    ) -> Result<&SliceState, FenceError> {
         let state = self.admit(slice, epoch)?;
         state.admits_polls(std::iter::once(poll))?;
         Ok(state)
@@ -151,20 +152,20 @@ impl State {
         self.polls.get(&number)
     }
 
-    /// Applies a group that was read back.
-    pub(super) fn replay(&mut self, sequence: u64, payload: &[u8]) -> Result<(), Unreadable> {
+    /// Replays a group.
+    pub(super) fn replay(&mut self, sequence: u64, payload: &[u8]) -> Result<(), RecordError> {
         let (time, records) = super::record::read(payload)?;
         self.time = self.time.max(time.unix_ms());
         for record in records {
             let mut record = match record {
-                Err(_) if faults::has(Fault::TornAccepted) => break,
+                Err(_) if faults::is_planted(Fault::TornAccepted) => break,
                 record => record?,
             };
-            if faults::has(Fault::RequestsForgotten) {
+            if faults::is_planted(Fault::RequestsForgotten) {
                 forget_requests(&mut record);
             }
             self.apply(sequence, &record);
-            if faults::has(Fault::VotersForgotten)
+            if faults::is_planted(Fault::VotersForgotten)
                 && let Record::Vote(vote) = &record
                 && let Some(poll) = self.polls.get_mut(&vote.poll)
             {
@@ -172,8 +173,8 @@ impl State {
                 poll.forget_voters();
             }
         }
-        // Nobody waits while a log is read.
-        self.left_over.clear();
+        // Free the dropped rows at once: no votes wait during replay.
+        self.dropped_voters.clear();
         Ok(())
     }
 
@@ -183,10 +184,10 @@ impl State {
             Record::Slice(record) => self.apply_slice(sequence, record),
             Record::Poll(number, record) => self.apply_poll(sequence, *number, record),
             Record::Vote(vote) => {
-                // A group tells when it began; its votes may be later.
+                // A group records when it began; its votes may be later.
                 self.time = self.time.max(vote.at.unix_ms());
                 if let Some(poll) = self.polls.get(&vote.poll) {
-                    self.apply_vote(sequence, poll.key.print(vote.voter), vote);
+                    self.apply_vote(sequence, poll.key.voter_print(vote.voter), vote);
                 }
             }
             Record::Row(row) => self.apply_row(sequence, row),
@@ -194,7 +195,7 @@ impl State {
             Record::Counters(number, counters) => {
                 if let Some(poll) = self.polls.get_mut(number) {
                     poll.set_counters(counters);
-                    sums::note(&mut self.slices, poll);
+                    sums::mark_changed(&mut self.slices, poll);
                 }
             }
             Record::Recut(record) => self.apply_recut(sequence, record),
@@ -207,48 +208,48 @@ impl State {
             let before = poll.voters.len();
             poll.first_vote(print, vote);
             poll.changed_in = sequence;
-            sums::note(&mut self.slices, poll);
+            sums::mark_changed(&mut self.slices, poll);
             self.voters += (poll.voters.len() - before) as u64;
         }
     }
 
-    /// Puts back a row whose votes are in the counters already.
-    pub(super) fn load_row(&mut self, key: Key, row: Row) {
+    /// Loads a row whose votes are already in the counters.
+    pub(super) fn load_row(&mut self, key: RowKey, row: RowData) {
         if let Some(poll) = self.polls.get_mut(&key.poll) {
             let before = poll.voters.len();
-            poll.voters.put(key.voter, row);
+            poll.voters.insert_row(key.voter, row);
             self.voters += (poll.voters.len() - before) as u64;
         }
     }
 
-    /// Slices that are owned here: a sealed one is, until it is retired.
-    pub(super) fn owned(&self) -> u64 {
+    /// Number of owned slices; a sealed slice is owned until it is retired.
+    pub(super) fn owned_slices(&self) -> u64 {
         let own =
             |slice: &&SliceState| matches!(slice.fence.holding, Holding::Owner | Holding::Sealed);
         self.slices.values().filter(own).count() as u64
     }
 
-    /// Whether a poll's rows are needed in memory: while they can change, or
-    /// more of them can come.
+    /// Whether a poll's rows must be in memory: while they can change, or more
+    /// can arrive.
     pub(super) fn needs_rows(&self, poll: &PollState) -> bool {
         let fence = self.slices.get(&poll.slice).map(|slice| &slice.fence);
         let more_can_come = fence.is_some_and(|fence| match fence.holding {
             Holding::Importing => true,
-            // What was closed before it was sealed here is whole; of what was
-            // closed since, elsewhere, rows may still be brought back.
+            // A poll that was closed before the seal is complete. For a poll
+            // that was closed elsewhere since, rows may still stream back.
             Holding::Retired => poll.version.epoch >= fence.epoch,
             Holding::Owner | Holding::Sealed | Holding::Gone => false,
         });
         poll.archive.is_none() && (poll.poll.closed_at.is_none() || more_can_come)
     }
 
-    /// Whether there are rows in memory that a checkpoint would let go.
+    /// Whether a checkpoint would evict rows from memory.
     pub(super) fn has_evictable(&self) -> bool {
         let mut polls = self.polls.values();
         polls.any(|poll| !poll.cold && poll.voters.len() > 0 && !self.needs_rows(poll))
     }
 
-    /// Drops the rows of closed polls, which are stored up to `position`.
+    /// Evicts the rows of closed polls, which are in runs up to `position`.
     pub(super) fn evict(&mut self, position: u64) {
         let evictable: Vec<PollNo> = self
             .polls
@@ -259,7 +260,7 @@ impl State {
         for number in evictable {
             if let Some(poll) = self.polls.get_mut(&number) {
                 self.voters -= poll.voters.len() as u64;
-                self.left_over.push(poll.forget_rows());
+                self.dropped_voters.push(poll.take_rows());
             }
         }
     }
@@ -276,7 +277,7 @@ impl State {
                 numbers: HashMap::default(),
                 requests: HashMap::new(),
                 changed_in: sequence,
-                sum: sums::Sum::default(),
+                sum: sums::SliceSum::default(),
                 by_number: OnceCell::new(),
             });
         slice.fence = record.fence.clone();
@@ -299,13 +300,13 @@ impl State {
                     self.awaited.remove(&(expires, number));
                 }
                 let before = poll.voters.len();
-                self.left_over.extend(poll.change(record.row.clone()));
+                self.dropped_voters.extend(poll.change(record.row.clone()));
                 self.voters -= (before - poll.voters.len()) as u64;
                 poll
             }
             std::collections::hash_map::Entry::Vacant(free) => {
                 let id = record.row.poll.poll_id;
-                slice.came(number, id);
+                slice.index_poll(number, id);
                 slice.polls.insert(id, number);
                 slice.numbers.insert(id, number);
                 slice.requests.insert(record.row.poll.request, id);
@@ -320,7 +321,7 @@ impl State {
                 self.awaited.insert((expires, number));
             }
         }
-        sums::note(&mut self.slices, poll);
+        sums::mark_changed(&mut self.slices, poll);
     }
 
     fn apply_row(&mut self, sequence: u64, record: &RowRecord<'_>) {
@@ -328,9 +329,9 @@ impl State {
             return;
         };
         let before = poll.voters.len();
-        poll.replace(record.voter.print(&poll.key), Row::of(record));
+        poll.replace(record.voter.print(&poll.key), RowData::from_record(record));
         poll.changed_in = sequence;
-        sums::note(&mut self.slices, poll);
+        sums::mark_changed(&mut self.slices, poll);
         self.voters += (poll.voters.len() - before) as u64;
     }
 
@@ -345,17 +346,17 @@ impl State {
         }
         if let Some(slice) = self.slices.get_mut(&poll.slice) {
             slice.changed_in = sequence;
-            sums::leave(slice, &poll);
-            slice.went(number);
+            sums::remove_poll(slice, &poll);
+            slice.unindex_poll(number);
             slice.polls.remove(&poll.poll.poll_id);
             slice.numbers.remove(&poll.poll.poll_id);
             slice.requests.remove(&poll.poll.request);
         }
-        self.left_over.push(poll.voters);
+        self.dropped_voters.push(poll.voters);
     }
 }
 
-/// A fault: see [`Fault::RequestsForgotten`].
+/// Planted fault, see [`Fault::RequestsForgotten`].
 fn forget_requests(record: &mut Record<'_>) {
     match record {
         Record::Vote(vote) => vote.request = RequestId(0),

@@ -1,4 +1,4 @@
-//! A poll in memory: what it is, who voted, and how the counts stand.
+//! A poll in memory: its definition, its voters and its counts.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -11,11 +11,11 @@ use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::tenant::SliceId;
 
 use super::lanes::Lanes;
-use super::sums::Share;
-use super::voters::{Row, Seen, Voters};
+use super::sums::SumShare;
+use super::voters::{RowData, VoterTable, VoterView};
 use crate::embedded::record::{Counters, PollNo, VoteRecord};
 use crate::shard::{
-    ArchiveFile, Archived, Digest, Hash, PollRow, SliceKey, Tally, Version, VoterPrint,
+    ArchiveFile, ArchivedRows, Digest, PollRow, RowHash, RowVersion, SliceKey, Tally, VoterPrint,
 };
 
 #[derive(Debug)]
@@ -24,28 +24,28 @@ pub(in crate::embedded) struct PollState {
     pub(in crate::embedded) slice: SliceId,
     pub(in crate::embedded) key: SliceKey,
     pub(in crate::embedded) poll: Arc<Poll>,
-    pub(in crate::embedded) version: Version,
+    pub(in crate::embedded) version: RowVersion,
     pub(in crate::embedded) carried: Vec<u64>,
     pub(in crate::embedded) imports: Vec<RequestId>,
     pub(in crate::embedded) lanes: Lanes,
-    pub(in crate::embedded) voters: Voters,
-    /// Its rows are only on disk: it is closed, and they do not change.
+    pub(in crate::embedded) voters: VoterTable,
+    /// Whether its rows are only on disk: it is closed, and they do not change.
     pub(in crate::embedded) cold: bool,
-    /// The file that holds its rows: then it has none here.
+    /// The file with its rows, if archived.
     pub(in crate::embedded) archive: Option<Arc<ArchiveFile>>,
-    /// Voters whose row holds at least one item.
+    /// Voters with at least one chosen item.
     pub(in crate::embedded) voting: u64,
-    /// Of the voters' rows.
+    /// Digest of the voters' rows.
     pub(in crate::embedded) digest: Digest,
-    /// The hash of its own row, once that was needed.
-    own: OnceCell<Hash>,
-    /// What of it is in its slice's sum.
-    pub(super) share: Share,
+    /// Hash of its own row, computed on demand.
+    own: OnceCell<RowHash>,
+    /// Its share in the slice's sum.
+    pub(super) share: SumShare,
     /// The last group that changed it.
     pub(in crate::embedded) changed_in: u64,
-    /// The last group that noted that its counts change.
+    /// The last group that recorded a change of its counts.
     pub(in crate::embedded) counted_in: u64,
-    items: HashMap<ItemId, u16, BuildHasherDefault<Number>>,
+    items: HashMap<ItemId, u16, BuildHasherDefault<IdHasher>>,
 }
 
 impl PollState {
@@ -66,38 +66,38 @@ impl PollState {
             carried: vec![0; count],
             imports: row.imports,
             lanes: Lanes::new(count, poll.spec.options.lanes),
-            voters: Voters::new(poll.created_at),
+            voters: VoterTable::new(poll.created_at),
             cold: false,
             archive: None,
             voting: 0,
             digest: Digest::default(),
             own: OnceCell::new(),
-            share: Share::default(),
+            share: SumShare::default(),
             changed_in: 0,
             counted_in: 0,
             items,
             poll,
         };
-        state.carry(row.carried);
+        state.import_counts(row.carried);
         state.archive(row.archived);
         state
     }
 
-    /// The poll itself was changed. What is no longer needed is returned.
-    pub(super) fn change(&mut self, row: PollRow) -> Option<Voters> {
+    /// Changes the poll. Returns rows that are no longer needed.
+    pub(super) fn change(&mut self, row: PollRow) -> Option<VoterTable> {
         self.own = OnceCell::new();
         self.lanes.spread_over(row.poll.spec.options.lanes);
         self.poll = Arc::new(row.poll);
         self.version = row.version;
         self.imports = row.imports;
-        self.carry(row.carried);
+        self.import_counts(row.carried);
         self.archive(row.archived)
     }
 
-    /// A file took the place of the rows: they are no part of the digest any
-    /// more, since the poll's own row names the file. The counts stay.
-    fn archive(&mut self, archived: Option<Box<Archived>>) -> Option<Voters> {
-        let Archived {
+    /// Replaces the rows by a file. The digest no longer covers them, since the
+    /// poll's own row names the file. The counts stay.
+    fn archive(&mut self, archived: Option<Box<ArchivedRows>>) -> Option<VoterTable> {
+        let ArchivedRows {
             file,
             voting,
             lanes,
@@ -108,12 +108,12 @@ impl PollState {
             lanes,
         });
         self.archive = Some(Arc::new(file));
-        Some(self.forget_rows())
+        Some(self.take_rows())
     }
 
-    /// Where the rows are, and the counts.
-    pub(in crate::embedded) fn archived(&self) -> Option<Box<Archived>> {
-        let archived = self.archive.as_deref().map(|file| Archived {
+    /// The file and the counts, if archived.
+    pub(in crate::embedded) fn archived(&self) -> Option<Box<ArchivedRows>> {
+        let archived = self.archive.as_deref().map(|file| ArchivedRows {
             file: file.clone(),
             voting: self.voting,
             lanes: self.lanes.by_item(),
@@ -121,26 +121,26 @@ impl PollState {
         archived.map(Box::new)
     }
 
-    fn carry(&mut self, carried: Vec<u64>) {
+    fn import_counts(&mut self, carried: Vec<u64>) {
         for (item, votes) in carried.into_iter().enumerate().take(self.carried.len()) {
             let more = votes.saturating_sub(self.carried[item]);
-            self.lanes.carry(item, more);
+            self.lanes.add_sum(item, more);
             self.carried[item] += more;
         }
     }
 
-    /// The place of an item.
+    /// Returns an item's index.
     pub(in crate::embedded) fn item(&self, id: ItemId) -> Option<u16> {
         self.items.get(&id).copied()
     }
 
-    pub(in crate::embedded) fn seen(&self, print: &VoterPrint) -> Option<Seen<'_>> {
+    pub(in crate::embedded) fn voter_view(&self, print: &VoterPrint) -> Option<VoterView<'_>> {
         self.voters.get(print)
     }
 
-    /// A voter's first vote was counted.
+    /// Counts a voter's first vote.
     pub(in crate::embedded) fn first_vote(&mut self, print: VoterPrint, vote: &VoteRecord<'_>) {
-        let version = Version {
+        let version = RowVersion {
             epoch: vote.epoch,
             revision: 1,
         };
@@ -148,21 +148,23 @@ impl PollState {
         self.lanes.add(vote.item, print);
         let hash = self
             .key
-            .row(self.poll.poll_id, print, &[vote.item], version);
+            .hash_row(self.poll.poll_id, print, &[vote.item], version);
         self.digest.add(hash);
         self.voters
-            .put_first(print, vote.item, vote.request, vote.epoch, vote.at);
+            .insert_first(print, vote.item, vote.request, vote.epoch, vote.at);
     }
 
-    /// A row takes the place of the one that is there.
-    pub(in crate::embedded) fn replace(&mut self, print: VoterPrint, row: Row) {
+    /// Inserts or replaces a voter's row.
+    pub(in crate::embedded) fn replace(&mut self, print: VoterPrint, row: RowData) {
         let poll_id = self.poll.poll_id;
         if let Some(old) = self.voters.get(&print) {
             self.voting -= u64::from(!old.items().is_empty());
             for item in old.items() {
                 self.lanes.subtract(*item, print);
             }
-            let hash = self.key.row(poll_id, print, old.items(), old.version());
+            let hash = self
+                .key
+                .hash_row(poll_id, print, old.items(), old.version());
             self.digest.subtract(hash);
         }
         let items = row.items.as_slice();
@@ -170,20 +172,20 @@ impl PollState {
         for item in items {
             self.lanes.add(*item, print);
         }
-        let hash = self.key.row(poll_id, print, items, row.version);
+        let hash = self.key.hash_row(poll_id, print, items, row.version);
         self.digest.add(hash);
-        self.voters.put(print, row);
+        self.voters.insert_row(print, row);
     }
 
-    /// A fault: the votes are counted, and nobody knows whose they were.
+    /// Planted fault: forgets who voted, but keeps the counts.
     pub(in crate::embedded) fn forget_voters(&mut self) {
-        self.voters = Voters::new(self.poll.created_at);
+        self.voters = VoterTable::new(self.poll.created_at);
     }
 
-    /// Drops the rows from memory; whoever calls gives it back.
-    pub(super) fn forget_rows(&mut self) -> Voters {
+    /// Removes the rows from memory; the caller frees them.
+    pub(super) fn take_rows(&mut self) -> VoterTable {
         self.cold = true;
-        let none = Voters::new(self.poll.created_at);
+        let none = VoterTable::new(self.poll.created_at);
         std::mem::replace(&mut self.voters, none)
     }
 
@@ -196,16 +198,16 @@ impl PollState {
     }
 
     pub(in crate::embedded) fn set_counters(&mut self, counters: &Counters) {
-        // The row of a poll whose votes are in a file says how they stand.
+        // An archived poll's own row contains its counts.
         self.own = OnceCell::new();
         self.voting = counters.voting;
         self.digest = counters.digest;
         self.lanes = Lanes::from_saved(self.poll.spec.options.lanes, &counters.lanes);
     }
 
-    /// The poll for those who copy it when the lock is free again.
-    pub(in crate::embedded) fn shared(&self) -> SharedPoll {
-        SharedPoll {
+    /// Returns a cheap handle, to copy the poll outside of the lock.
+    pub(in crate::embedded) fn handle(&self) -> PollHandle {
+        PollHandle {
             number: self.number,
             poll: self.poll.clone(),
             version: self.version,
@@ -236,33 +238,33 @@ impl PollState {
         }
     }
 
-    /// The digest of the poll and its rows.
+    /// Digest of the poll and its rows.
     pub(in crate::embedded) fn full_digest(&self) -> Digest {
-        let own = self.own.get_or_init(|| self.key.poll(&self.row()));
+        let own = self.own.get_or_init(|| self.key.hash_poll(&self.row()));
         let mut digest = self.digest;
         digest.add(*own);
         digest
     }
 
-    /// When it is to be closed, if it is open.
+    /// Its expiry, if it is open.
     pub(in crate::embedded) fn expires(&self) -> Option<Timestamp> {
         let open = self.poll.closed_at.is_none();
         open.then_some(self.poll.spec.expiration_time)
     }
 }
 
-/// A poll as it was, not copied yet.
-pub(in crate::embedded) struct SharedPoll {
+/// A poll at some moment, not copied yet.
+pub(in crate::embedded) struct PollHandle {
     pub(in crate::embedded) number: PollNo,
     poll: Arc<Poll>,
-    version: Version,
+    version: RowVersion,
     carried: Vec<u64>,
     imports: Vec<RequestId>,
-    archived: Option<Box<Archived>>,
+    archived: Option<Box<ArchivedRows>>,
 }
 
-impl From<SharedPoll> for PollRow {
-    fn from(shared: SharedPoll) -> Self {
+impl From<PollHandle> for PollRow {
+    fn from(shared: PollHandle) -> Self {
         Self {
             poll: Poll::clone(&shared.poll),
             version: shared.version,
@@ -273,11 +275,11 @@ impl From<SharedPoll> for PollRow {
     }
 }
 
-/// Ids that are hashes already.
+/// Hasher for ids that are already uniform.
 #[derive(Debug, Default, Clone, Copy)]
-pub(in crate::embedded) struct Number(u64);
+pub(in crate::embedded) struct IdHasher(u64);
 
-impl Hasher for Number {
+impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -286,7 +288,7 @@ impl Hasher for Number {
         self.0 = number;
     }
 
-    /// Numbers that were counted up: spread over all bits.
+    /// Sequential numbers: spread over all bits.
     fn write_u32(&mut self, number: u32) {
         self.0 = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }

@@ -1,15 +1,15 @@
-//! Slices become others: their polls change hands, and nothing else changes.
+//! Applies a recut: polls change their slice, and nothing else changes.
 
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
 
-use super::State;
-use super::sums::{self, Share};
+use super::EngineState;
+use super::sums::{self, SumShare};
 use crate::embedded::record::{PollNo, RecutRecord};
 
-impl State {
-    /// The polls of these slices.
-    pub(in crate::embedded) fn polls_of(&self, slices: &[SliceId]) -> Vec<PollNo> {
+impl EngineState {
+    /// Lists the polls of these slices.
+    pub(in crate::embedded) fn polls_in(&self, slices: &[SliceId]) -> Vec<PollNo> {
         let slices = slices.iter().filter_map(|slice| self.slices.get(slice));
         slices
             .flat_map(|slice| slice.polls.values().copied())
@@ -18,7 +18,7 @@ impl State {
 
     pub(super) fn apply_recut(&mut self, sequence: u64, record: &RecutRecord) {
         let parents: Vec<SliceId> = record.parents.iter().map(|it| it.slice.clone()).collect();
-        let polls = self.polls_of(&parents);
+        let polls = self.polls_in(&parents);
         for slice in record.parents.iter().chain(&record.children) {
             self.apply_slice(sequence, slice);
         }
@@ -27,16 +27,16 @@ impl State {
                 parent.polls.clear();
                 parent.numbers.clear();
                 parent.requests.clear();
-                parent.forget_sum();
+                parent.reset_indexes();
             }
         }
         for number in polls {
-            self.hand_over(sequence, number, record);
+            self.assign_to_child(sequence, number, record);
         }
     }
 
-    /// Gives a poll to the child that it belongs to.
-    fn hand_over(&mut self, sequence: u64, number: PollNo, record: &RecutRecord) {
+    /// Assigns a poll to the child whose range contains it.
+    fn assign_to_child(&mut self, sequence: u64, number: PollNo, record: &RecutRecord) {
         let Some(poll) = self.polls.get_mut(&number) else {
             return;
         };
@@ -47,13 +47,13 @@ impl State {
         };
         poll.slice = child.slice.clone();
         poll.changed_in = sequence;
-        poll.share = Share::default();
+        poll.share = SumShare::default();
         if let Some(slice) = self.slices.get_mut(&child.slice) {
-            slice.came(number, id);
+            slice.index_poll(number, id);
             slice.polls.insert(id, number);
             slice.numbers.insert(id, number);
             slice.requests.insert(poll.poll.request, id);
         }
-        sums::note(&mut self.slices, poll);
+        sums::mark_changed(&mut self.slices, poll);
     }
 }

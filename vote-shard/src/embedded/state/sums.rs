@@ -1,45 +1,44 @@
-//! The digest of a slice: the sum over its polls, brought up to date when it
-//! is asked for.
+//! The digest of a slice: the sum over its polls, updated on demand.
 //!
 //! ```text
-//!   a poll changes ──► it is on its slice's list, once
-//!   the sum is asked for ──► of each poll on the list: less what it was, plus
-//!                            what it is
+//!   a poll changes ──► it joins its slice's list of changed polls, once
+//!   the sum is requested ──► for each listed poll: subtract its old digest, add
+//!                            its new one
 //! ```
-//! So a vote does not look for its slice, and the sum costs what has changed
-//! since it was last asked for. Nothing of it is on disk: after a restart all
-//! polls are on the list.
+//! So a vote does not update its slice, and a sum costs time only for the polls
+//! that changed since the last one. None of this is on disk: after a restart
+//! all polls are on the list.
 
 use std::collections::HashMap;
 
 use ballast_domain::tenant::SliceId;
 
-use super::{PollState, SliceState, State};
+use super::{EngineState, PollState, SliceState};
 use crate::embedded::record::PollNo;
 use crate::shard::{Digest, SliceDigest};
 
-/// What a slice keeps for its sum.
+/// A slice's sum.
 #[derive(Debug, Default)]
-pub(super) struct Sum {
-    /// Over all polls, as they were when they were last added.
+pub(super) struct SliceSum {
+    /// Sum of all polls, as they were last added.
     rows: Digest,
     /// Polls that have changed since.
     changed: Vec<PollNo>,
-    /// The last group that is in it.
+    /// The last group that it includes.
     changed_in: u64,
 }
 
-/// What a poll keeps for its slice's sum.
+/// A poll's share in its slice's sum.
 #[derive(Debug, Default)]
-pub(in crate::embedded) struct Share {
-    /// What of it is in the sum.
+pub(in crate::embedded) struct SumShare {
+    /// The digest that the sum includes.
     added: Digest,
-    /// Whether it is on the list.
+    /// Whether the poll is on the list.
     is_listed: bool,
 }
 
-/// Notes that a poll is not what it is in its slice's sum any more.
-pub(super) fn note(slices: &mut HashMap<SliceId, SliceState>, poll: &mut PollState) {
+/// Lists a poll as changed.
+pub(super) fn mark_changed(slices: &mut HashMap<SliceId, SliceState>, poll: &mut PollState) {
     if poll.share.is_listed {
         return;
     }
@@ -49,15 +48,15 @@ pub(super) fn note(slices: &mut HashMap<SliceId, SliceState>, poll: &mut PollSta
     }
 }
 
-/// Takes a poll that is no more out of its slice's sum.
-pub(super) fn leave(slice: &mut SliceState, poll: &PollState) {
-    slice.sum.rows.take(&poll.share.added);
+/// Removes a purged poll from its slice's sum.
+pub(super) fn remove_poll(slice: &mut SliceState, poll: &PollState) {
+    slice.sum.rows.subtract_all(&poll.share.added);
 }
 
-impl State {
-    /// Brings at most so many changed polls into a slice's sum. The sum, and
-    /// the last group that is in it, once no more are left.
-    pub(in crate::embedded) fn sum(
+impl EngineState {
+    /// Updates a slice's sum by at most `most` polls. Returns the sum, and the
+    /// last group that it includes, once no changed polls are left.
+    pub(in crate::embedded) fn update_sum(
         &mut self,
         slice: &SliceId,
         most: usize,
@@ -65,15 +64,15 @@ impl State {
         let known = self.slices.get_mut(slice)?;
         let left = known.sum.changed.len().saturating_sub(most);
         for number in known.sum.changed.drain(left..) {
-            // One that is gone was taken out when it went.
+            // A purged poll was subtracted when it was removed.
             let Some(poll) = self.polls.get_mut(&number) else {
                 continue;
             };
             let now = poll.full_digest();
-            known.sum.rows.take(&poll.share.added);
+            known.sum.rows.subtract_all(&poll.share.added);
             known.sum.rows.merge(&now);
             known.sum.changed_in = known.sum.changed_in.max(poll.changed_in);
-            poll.share = Share {
+            poll.share = SumShare {
                 added: now,
                 is_listed: false,
             };

@@ -1,49 +1,49 @@
-//! Voters by their prints, in tables of which none grows by much at once.
+//! Voters by fingerprint, in hash tables that never grow by much at once.
 //!
 //! ```text
-//!   one table ──► full, and large ──► 256 of them, by the next byte of a print
-//!                                      └─► each of these the same
+//!   one table ──► full, and large ──► 256 tables, by the next byte of the
+//!                                     fingerprint ──► each of these the same
 //! ```
 //! A table that doubles moves all its rows to memory that the operating system
-//! has to clear first, and whoever votes waits for that: a single one took a
-//! quarter of a second at half a million rows. So a large one is divided
-//! instead. The order of tables is that of prints: rows that come sorted fill
-//! one after the other.
+//! has to clear first, and votes wait meanwhile: a single table took a quarter
+//! of a second at half a million rows. So a large one is split instead. The
+//! tables are in the order of fingerprints: sorted rows fill one after the
+//! other.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::shard::VoterPrint;
 
-/// A table with more bytes than this is divided when it is full. The most that
-/// is moved at once is about twice that.
+/// A full table with more bytes than this is split. At most about twice as much
+/// is moved at once.
 const GROWS_UP_TO: usize = 512 << 10;
 const PARTS: usize = 256;
-/// Bytes of a print by which tables are divided; the others are the hash.
+/// Fingerprint bytes that select a table; the others are the hash.
 const DEPTH_MAX: u32 = 8;
 
-type Table<V> = HashMap<VoterPrint, V, BuildHasherDefault<Print>>;
+type Table<V> = HashMap<VoterPrint, V, BuildHasherDefault<PrintHasher>>;
 
 #[derive(Debug)]
-pub(super) enum Tables<V> {
+pub(super) enum SplitTables<V> {
     One(Table<V>),
-    /// By the next byte of the print.
+    /// By the next byte of the fingerprint.
     Many(Vec<Self>),
 }
 
-impl<V> Default for Tables<V> {
+impl<V> Default for SplitTables<V> {
     fn default() -> Self {
         Self::One(Table::default())
     }
 }
 
-impl<V> Tables<V> {
+impl<V> SplitTables<V> {
     fn table(&self, print: &VoterPrint) -> &Table<V> {
         let (mut here, mut depth) = (self, 0);
         loop {
             match here {
                 Self::One(table) => return table,
-                Self::Many(parts) => here = &parts[part_of(print, depth)],
+                Self::Many(parts) => here = &parts[child_index(print, depth)],
             }
             depth += 1;
         }
@@ -57,14 +57,14 @@ impl<V> Tables<V> {
         self.table(print).contains_key(print)
     }
 
-    /// Puts something in place of what is there, which is returned.
+    /// Inserts a value, and returns the replaced one.
     pub(super) fn insert(&mut self, print: VoterPrint, value: V) -> Option<V> {
         let (mut here, mut depth) = (self, 0);
         loop {
             here.divide_if_full(depth);
             match here {
                 Self::One(table) => return table.insert(print, value),
-                Self::Many(parts) => here = &mut parts[part_of(&print, depth)],
+                Self::Many(parts) => here = &mut parts[child_index(&print, depth)],
             }
             depth += 1;
         }
@@ -78,7 +78,7 @@ impl<V> Tables<V> {
                     table.remove(print);
                     return;
                 }
-                Self::Many(parts) => here = &mut parts[part_of(print, depth)],
+                Self::Many(parts) => here = &mut parts[child_index(print, depth)],
             }
             depth += 1;
         }
@@ -93,19 +93,19 @@ impl<V> Tables<V> {
             return;
         }
         let rows = std::mem::take(table);
-        // Room for those that get more than their share.
+        // Capacity for tables with more than their share.
         let each = rows.len() / PARTS * 5 / 4;
         let mut parts: Vec<Table<V>> = Vec::with_capacity(PARTS);
         parts.resize_with(PARTS, || {
             Table::with_capacity_and_hasher(each, BuildHasherDefault::default())
         });
         for (print, value) in rows {
-            parts[part_of(&print, depth)].insert(print, value);
+            parts[child_index(&print, depth)].insert(print, value);
         }
         *self = Self::Many(parts.into_iter().map(Self::One).collect());
     }
 
-    /// Drops its tables one after the other, each after it was shown.
+    /// Drops its tables one after the other, after passing each to `take`.
     pub(super) fn drop_each(self, take: &mut impl FnMut(&Table<V>)) {
         match self {
             Self::One(table) => take(&table),
@@ -113,7 +113,7 @@ impl<V> Tables<V> {
         }
     }
 
-    /// The bytes that the largest of its tables has room for.
+    /// Capacity of the largest table, in bytes.
     #[cfg(test)]
     fn largest(&self) -> usize {
         match self {
@@ -123,15 +123,15 @@ impl<V> Tables<V> {
     }
 }
 
-fn part_of(print: &VoterPrint, depth: u32) -> usize {
+fn child_index(print: &VoterPrint, depth: u32) -> usize {
     usize::from((print.0[0] << (8 * depth)).to_be_bytes()[0])
 }
 
-/// A print is a keyed hash already: nothing more is to be hashed.
+/// A fingerprint is already a hash.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Print(u64);
+pub(super) struct PrintHasher(u64);
 
-impl Hasher for Print {
+impl Hasher for PrintHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -140,7 +140,7 @@ impl Hasher for Print {
         self.0 = number;
     }
 
-    /// Not used: a print hashes itself as one number.
+    /// Unused: a fingerprint hashes itself as one number.
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
@@ -152,7 +152,7 @@ impl Hasher for Print {
 mod tests {
     use super::*;
 
-    /// As spread as prints are.
+    /// As uniform as fingerprints are.
     fn print(n: u64) -> VoterPrint {
         let spread = |n: u64| {
             let n = (n ^ (n >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -162,10 +162,11 @@ mod tests {
         VoterPrint([spread(n + 1), spread(!n)])
     }
 
-    /// What one vote may have to wait for: never all rows of a poll.
+    /// Bounds the delay of one vote: it never waits for all rows of a poll to
+    /// move.
     #[test]
     fn no_table_grows_beyond_its_limit_however_many_rows_there_are() {
-        let mut tables = Tables::<[u64; 10]>::default();
+        let mut tables = SplitTables::<[u64; 10]>::default();
         for n in 0..300_000 {
             assert_eq!(tables.insert(print(n), [n; 10]), None);
         }
@@ -177,10 +178,11 @@ mod tests {
         assert!(!tables.contains(&print(300_000)));
     }
 
-    /// Prints that agree in their first bytes, as no keyed hash makes them.
+    /// Fingerprints that share their first bytes, which a keyed hash
+    /// practically never produces.
     #[test]
     fn rows_that_cannot_be_divided_stay_together() {
-        let mut tables = Tables::<[u64; 10]>::default();
+        let mut tables = SplitTables::<[u64; 10]>::default();
         let alike = |n: u64| VoterPrint([7, n.wrapping_mul(0x9e37_79b9_7f4a_7c15)]);
         for n in 0..20_000 {
             tables.insert(alike(n), [n; 10]);
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn every_row_is_replaced_removed_and_dropped_once() {
-        let mut tables = Tables::<u64>::default();
+        let mut tables = SplitTables::<u64>::default();
         for n in 0..100_000 {
             tables.insert(print(n), n);
         }

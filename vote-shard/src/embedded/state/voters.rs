@@ -1,41 +1,41 @@
-//! A poll's voters in memory: 32 bytes each for the usual row.
+//! A poll's voters in memory: 32 bytes for a typical row.
 //!
 //! ```text
 //!   print 16 │ request 8 │ time since the poll's creation 5 · epoch 1 · item 2
 //! ```
-//! The usual row has one item, was written once, and its epoch is one of the
-//! first 255 the poll has seen. Any other row is whole in tables beside: in a
-//! poll whose voters change their minds these are soon as many.
+//! A typical row has one item and one revision, and its epoch is one of the
+//! first 255 that the poll has seen. Other rows are in a second table: in a
+//! poll with changeable votes they can become many.
 
 use ballast_domain::Timestamp;
 use ballast_domain::bounds::REQUESTS_REMEMBERED;
 use ballast_domain::poll::RequestId;
-use ballast_domain::poll::judge::Chosen;
+use ballast_domain::poll::judge::ChosenItems;
 use ballast_domain::tenant::Epoch;
 
-use super::tables::Tables;
+use super::tables::SplitTables;
 use crate::embedded::record::RowRecord;
-use crate::shard::{Version, VoterPrint};
+use crate::shard::{RowVersion, VoterPrint};
 
-/// The item of a row that is in the tables beside.
-const WHOLE: u16 = u16::MAX;
+/// Marks a row that is in the second table.
+const FULL_ROW: u16 = u16::MAX;
 const TIME_BITS: u32 = 40;
 
-/// A row as it is kept.
+/// A voter's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::embedded) struct Row {
-    pub(in crate::embedded) items: Chosen,
-    pub(in crate::embedded) version: Version,
+pub(in crate::embedded) struct RowData {
+    pub(in crate::embedded) items: ChosenItems,
+    pub(in crate::embedded) version: RowVersion,
     pub(in crate::embedded) requests: Vec<(RequestId, u32)>,
     pub(in crate::embedded) at: Timestamp,
 }
 
-impl Row {
-    pub(in crate::embedded) fn of(record: &RowRecord<'_>) -> Self {
+impl RowData {
+    pub(in crate::embedded) fn from_record(record: &RowRecord<'_>) -> Self {
         Self {
             items: match record.items[..] {
-                [one] => Chosen::One(one),
-                _ => Chosen::Many(record.items.clone()),
+                [one] => ChosenItems::One(one),
+                _ => ChosenItems::Many(record.items.clone()),
             },
             version: record.version,
             requests: record.requests.clone(),
@@ -44,114 +44,114 @@ impl Row {
     }
 }
 
-/// A usual row.
+/// A typical row.
 #[derive(Debug, Clone, Copy)]
-struct Slim {
+struct PackedRow {
     request: u64,
     packed: u64,
 }
 
-/// What is known of a voter, cheap to look at.
+/// A view of a voter's row, without copying.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::embedded) enum Seen<'a> {
+pub(in crate::embedded) enum VoterView<'a> {
     /// One item, one request.
-    Slim {
+    Packed {
         item: u16,
         request: RequestId,
-        version: Version,
+        version: RowVersion,
         at: Timestamp,
     },
-    /// Anything else.
-    Whole(&'a Row),
+    /// Any other row.
+    Full(&'a RowData),
 }
 
-impl Seen<'_> {
-    pub(in crate::embedded) fn version(&self) -> Version {
+impl VoterView<'_> {
+    pub(in crate::embedded) fn version(&self) -> RowVersion {
         match self {
-            Self::Slim { version, .. } => *version,
-            Self::Whole(row) => row.version,
+            Self::Packed { version, .. } => *version,
+            Self::Full(row) => row.version,
         }
     }
 
     pub(in crate::embedded) fn items(&self) -> &[u16] {
         match self {
-            Self::Slim { item, .. } => std::slice::from_ref(item),
-            Self::Whole(row) => row.items.as_slice(),
+            Self::Packed { item, .. } => std::slice::from_ref(item),
+            Self::Full(row) => row.items.as_slice(),
         }
     }
 
-    pub(in crate::embedded) fn to_row(self) -> Row {
+    pub(in crate::embedded) fn to_row(self) -> RowData {
         match self {
-            Self::Slim {
+            Self::Packed {
                 item,
                 request,
                 version,
                 at,
-            } => Row {
-                items: Chosen::One(item),
+            } => RowData {
+                items: ChosenItems::One(item),
                 version,
                 requests: vec![(request, version.revision)],
                 at,
             },
-            Self::Whole(row) => row.clone(),
+            Self::Full(row) => row.clone(),
         }
     }
 }
 
 /// A poll's voters.
 #[derive(Debug)]
-pub(in crate::embedded) struct Voters {
-    /// What times are relative to.
+pub(in crate::embedded) struct VoterTable {
+    /// The base of relative times.
     since: Timestamp,
     epochs: Vec<Epoch>,
-    slim: Tables<Slim>,
-    whole: Tables<Row>,
+    slim: SplitTables<PackedRow>,
+    whole: SplitTables<RowData>,
     count: usize,
 }
 
-impl Voters {
+impl VoterTable {
     pub(in crate::embedded) fn new(since: Timestamp) -> Self {
         Self {
             since,
             epochs: Vec::new(),
-            slim: Tables::default(),
-            whole: Tables::default(),
+            slim: SplitTables::default(),
+            whole: SplitTables::default(),
             count: 0,
         }
     }
 
-    /// How many there are.
+    /// The number of voters.
     pub(in crate::embedded) fn len(&self) -> usize {
         self.count
     }
 
-    pub(in crate::embedded) fn get(&self, print: &VoterPrint) -> Option<Seen<'_>> {
+    pub(in crate::embedded) fn get(&self, print: &VoterPrint) -> Option<VoterView<'_>> {
         let slim = self.slim.get(print)?;
         let item = slim.packed as u16;
-        if item == WHOLE {
-            return self.whole.get(print).map(Seen::Whole);
+        if item == FULL_ROW {
+            return self.whole.get(print).map(VoterView::Full);
         }
         let epoch = self.epochs[(slim.packed >> 16) as u8 as usize];
         let ms = (slim.packed >> 24) as i64;
-        Some(Seen::Slim {
+        Some(VoterView::Packed {
             item,
             request: RequestId(slim.request),
-            version: Version { epoch, revision: 1 },
+            version: RowVersion { epoch, revision: 1 },
             at: Timestamp::from_unix_ms(self.since.unix_ms() + ms),
         })
     }
 
-    /// Brings what is known of these voters near: in a large poll each look-up
-    /// waits for memory, and here the waits overlap.
-    pub(in crate::embedded) fn touch(&self, prints: &[VoterPrint]) {
+    /// Prefetches these voters: in a large poll each lookup misses the cache,
+    /// and here the misses overlap.
+    pub(in crate::embedded) fn prefetch(&self, prints: &[VoterPrint]) {
         let known = prints.iter().filter(|print| self.slim.contains(print));
         std::hint::black_box(known.count());
     }
 
-    /// Puts a row in place of the one that is there.
-    pub(in crate::embedded) fn put(&mut self, print: VoterPrint, row: Row) {
+    /// Inserts or replaces a row.
+    pub(in crate::embedded) fn insert_row(&mut self, print: VoterPrint, row: RowData) {
         let slim = match (&row.items, &row.requests[..]) {
-            (Chosen::One(item), [(request, 1)]) if row.version.revision == 1 => {
+            (ChosenItems::One(item), [(request, 1)]) if row.version.revision == 1 => {
                 self.slim(*item, *request, row.version.epoch, row.at)
             }
             _ => None,
@@ -164,14 +164,14 @@ impl Voters {
             }
             None => {
                 self.whole.insert(print, row);
-                let packed = u64::from(WHOLE);
-                self.insert(print, Slim { request: 0, packed });
+                let packed = u64::from(FULL_ROW);
+                self.insert(print, PackedRow { request: 0, packed });
             }
         }
     }
 
-    /// Puts a first vote, the usual case.
-    pub(in crate::embedded) fn put_first(
+    /// Inserts a first vote, the common case.
+    pub(in crate::embedded) fn insert_first(
         &mut self,
         print: VoterPrint,
         item: u16,
@@ -183,16 +183,22 @@ impl Voters {
             self.insert(print, slim);
             return;
         }
-        let row = Row {
-            items: Chosen::One(item),
-            version: Version { epoch, revision: 1 },
+        let row = RowData {
+            items: ChosenItems::One(item),
+            version: RowVersion { epoch, revision: 1 },
             requests: vec![(request, 1)],
             at,
         };
-        self.put(print, row);
+        self.insert_row(print, row);
     }
 
-    fn slim(&mut self, item: u16, request: RequestId, epoch: Epoch, at: Timestamp) -> Option<Slim> {
+    fn slim(
+        &mut self,
+        item: u16,
+        request: RequestId,
+        epoch: Epoch,
+        at: Timestamp,
+    ) -> Option<PackedRow> {
         let ms = at.unix_ms().checked_sub(self.since.unix_ms())?;
         let ms = u64::try_from(ms).ok().filter(|ms| ms >> TIME_BITS == 0)?;
         let known = self.epochs.iter().rposition(|known| *known == epoch);
@@ -205,21 +211,21 @@ impl Voters {
             None => return None,
         };
         let packed = ms << 24 | (epoch as u64) << 16 | u64::from(item);
-        Some(Slim {
+        Some(PackedRow {
             request: request.0,
             packed,
         })
     }
 
-    /// Says whether there was one before.
-    fn insert(&mut self, print: VoterPrint, slim: Slim) -> bool {
+    /// Returns whether it replaced a row.
+    fn insert(&mut self, print: VoterPrint, slim: PackedRow) -> bool {
         let replaced = self.slim.insert(print, slim).is_some();
         self.count += usize::from(!replaced);
         replaced
     }
 
-    /// Gives back the memory of all rows, with a rest after each so many.
-    pub(in crate::embedded) fn give_back(self, rows_at_once: usize, mut rest: impl FnMut()) {
+    /// Frees all rows, calling `rest` after every `rows_at_once` rows.
+    pub(in crate::embedded) fn free_in_batches(self, rows_at_once: usize, mut rest: impl FnMut()) {
         let mut rows = 0;
         let mut gave = |some: usize| {
             rows += some;
@@ -233,7 +239,7 @@ impl Voters {
     }
 }
 
-/// Adds a request to those a row remembers.
+/// Adds a request to those that a row remembers.
 pub(in crate::embedded) fn remember(
     requests: &mut Vec<(RequestId, u32)>,
     request: RequestId,
@@ -251,13 +257,13 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn row(item: u16, revision: u32, epoch: u64, at: i64) -> Row {
-        Row {
+    fn row(item: u16, revision: u32, epoch: u64, at: i64) -> RowData {
+        RowData {
             items: match item % 5 {
-                0 => Chosen::Many(vec![item, item + 1]),
-                _ => Chosen::One(item),
+                0 => ChosenItems::Many(vec![item, item + 1]),
+                _ => ChosenItems::One(item),
             },
-            version: Version {
+            version: RowVersion {
                 epoch: Epoch(epoch),
                 revision,
             },
@@ -274,28 +280,28 @@ mod tests {
                 1..300,
             )
         ) {
-            let mut voters = Voters::new(Timestamp::from_unix_ms(0));
+            let mut voters = VoterTable::new(Timestamp::from_unix_ms(0));
             let mut expected = BTreeMap::new();
             for (voter, item, revision, epoch, at) in puts {
                 let print = VoterPrint([voter << 56, voter]);
                 let row = row(item, revision, epoch, at);
-                voters.put(print, row.clone());
+                voters.insert_row(print, row.clone());
                 expected.insert(print, row);
             }
             prop_assert_eq!(voters.len(), expected.len());
             for (print, row) in expected {
-                prop_assert_eq!(voters.get(&print).map(Seen::to_row), Some(row));
+                prop_assert_eq!(voters.get(&print).map(VoterView::to_row), Some(row));
             }
         }
     }
 
     #[test]
     fn a_large_poll_keeps_every_voter_when_its_table_becomes_many() {
-        let mut voters = Voters::new(Timestamp::from_unix_ms(0));
+        let mut voters = VoterTable::new(Timestamp::from_unix_ms(0));
         let print = |n: u64| VoterPrint([n.rotate_right(9), n.wrapping_mul(0x9e37_79b9_7f4a_7c15)]);
         let many = 131_072;
         for n in 0..many {
-            voters.put_first(
+            voters.insert_first(
                 print(n),
                 (n % 7) as u16,
                 RequestId(n),
@@ -312,6 +318,6 @@ mod tests {
 
     #[test]
     fn a_usual_row_takes_32_bytes() {
-        assert_eq!(size_of::<(VoterPrint, Slim)>(), 32);
+        assert_eq!(size_of::<(VoterPrint, PackedRow)>(), 32);
     }
 }

@@ -1,0 +1,37 @@
+//! A ballot that comes when its poll's rows are in a file.
+
+use ballast_domain::poll::judge::{self, BallotDecision, JudgedBallot};
+use ballast_domain::poll::{Ballot, BallotOutcome, BallotRefusal, Poll};
+
+use crate::shard::VoterRow;
+
+/// Judges a ballot by the voter's row. A vote that was counted is answered as
+/// it was, however late it comes; the poll is closed, so nothing can change.
+pub fn judge_archived_ballot(
+    poll: &Poll,
+    row: Option<&VoterRow>,
+    ballot: &Ballot,
+) -> BallotOutcome {
+    let Some(item) = poll.item_ids().position(|id| id == ballot.item) else {
+        return BallotOutcome::Refused(BallotRefusal::ItemNotFound);
+    };
+    let asked = JudgedBallot {
+        item: item as u16,
+        choice: ballot.choice,
+        request: ballot.request,
+        at: ballot.arrived_at,
+        if_revision: ballot.if_revision,
+    };
+    let revision = row.map_or(0, |row| row.version.revision);
+    let row = row.map(|row| judge::VoterState {
+        items: &row.items,
+        revision,
+        requests: &row.requests,
+    });
+    match judge::judge(poll, row, &asked) {
+        BallotDecision::Repeated { revision } => BallotOutcome::Counted { revision },
+        BallotDecision::Already => BallotOutcome::Already { revision },
+        BallotDecision::Refuse(refusal) => BallotOutcome::Refused(refusal),
+        BallotDecision::Change(_) => BallotOutcome::Refused(BallotRefusal::Closed),
+    }
+}

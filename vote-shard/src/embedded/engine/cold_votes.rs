@@ -1,0 +1,59 @@
+//! Votes in cold polls, whose rows are only on disk.
+
+use ballast_domain::poll::{Ballot, BallotOutcome, BallotRefusal};
+
+use crate::embedded::core::{CastResult, ColdBallot};
+use crate::embedded::engine::EmbeddedShard;
+use crate::embedded::runs::RunError;
+use crate::shard::{Fence, FencedSlice, ShardResult};
+
+impl EmbeddedShard {
+    /// Completes the verdicts that depend on rows on disk.
+    ///
+    /// The rows are read after the fence has admitted the ballots, without the
+    /// lock. Meanwhile the slice may have been purged with its rows, and a
+    /// missing row would be wrong. So the fence is checked once more after the
+    /// read.
+    pub(in crate::embedded) async fn judge_cold_ballots(
+        &self,
+        at: &FencedSlice,
+        ballots: &[Ballot],
+        cast: CastResult,
+    ) -> ShardResult<Vec<BallotOutcome>> {
+        let judged = self.judge_stored(at, ballots, cast).await;
+        let fence = self.read(|core| core.fence(&at.slice)).await?;
+        Fence::serves(fence.as_ref(), at.epoch)?;
+        judged
+    }
+
+    async fn judge_stored(
+        &self,
+        at: &FencedSlice,
+        ballots: &[Ballot],
+        cast: CastResult,
+    ) -> ShardResult<Vec<BallotOutcome>> {
+        let CastResult {
+            mut verdicts,
+            stored,
+        } = cast;
+        let store = self.shared.store();
+        let judged = self.read_stored(move || {
+            let runs = store.runs();
+            let judge = |(place, stored): (usize, ColdBallot)| {
+                let row = runs.get(stored.key)?;
+                let verdict = stored.judge(row.as_ref().map(|stored| &stored.row));
+                Ok((place, row.is_some(), verdict))
+            };
+            let judged = stored.into_iter().map(judge);
+            judged.collect::<Result<Vec<_>, RunError>>()
+        });
+        for (place, has_row, verdict) in judged.await? {
+            let poll = ballots[place].poll;
+            verdicts[place] = match has_row || !self.is_archived(&at.slice, poll).await? {
+                true => verdict,
+                false => BallotOutcome::Refused(BallotRefusal::Archived),
+            };
+        }
+        Ok(verdicts)
+    }
+}

@@ -1,0 +1,11 @@
+//! Tests of the whole engine, on simulated and on real disks.
+
+mod conformance;
+mod damage;
+mod disk_trouble;
+mod exports;
+mod groups;
+mod interrupted;
+mod ledger;
+mod panics;
+mod whole_engine;
