@@ -10,9 +10,9 @@
 
 use std::time::Instant;
 
-use ballast_hotspot_detector::fleet::{Generator, Shape, Spread};
-use ballast_hotspot_detector::plan::{Fleet, Terms, plan};
-use ballast_hotspot_detector::whatif::{Change, what_if};
+use ballast_hotspot_detector::fleet::{FleetShape, Generator, SliceSpread};
+use ballast_hotspot_detector::plan::{FleetSnapshot, PlanTerms, plan};
+use ballast_hotspot_detector::whatif::{FleetChange, simulate_changes};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shards = numbers.next().transpose()?.unwrap_or(100.0) as u32;
     let fill = numbers.next().transpose()?.unwrap_or(0.40);
     let skew = numbers.next().transpose()?.unwrap_or(0.5);
-    let shape = Shape {
+    let shape = FleetShape {
         tenants,
         shards,
         fill,
@@ -34,11 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         dialled: 0.02,
         skew,
         spread: if adds {
-            Spread::ByScore
+            SliceSpread::ByScore
         } else {
-            Spread::AtRandom
+            SliceSpread::AtRandom
         },
-        ..Shape::default()
+        ..FleetShape::default()
     };
     // A Wednesday, two in the afternoon, after half a year.
     let at = shape
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return add_shard(&fleet);
     }
     let begun = Instant::now();
-    let made = plan(&fleet, &Terms::default());
+    let made = plan(&fleet, &PlanTerms::default());
     let took = begun.elapsed();
     let totals = &made.totals;
     println!("planned   {took:?}, {} MiB at most", memory_mib());
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("missing   {} in {}", missing.shards, missing.region);
     }
     let begun = Instant::now();
-    let again = plan(&made.applied_to(&fleet), &Terms::default());
+    let again = plan(&made.applied_to(&fleet), &PlanTerms::default());
     println!(
         "again     {} moves, {:?} with a copy of the fleet",
         again.moves.len(),
@@ -79,14 +79,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn add_shard(fleet: &Fleet) -> Result<(), Box<dyn std::error::Error>> {
-    let change = Change::AddShard {
+fn add_shard(fleet: &FleetSnapshot) -> Result<(), Box<dyn std::error::Error>> {
+    let change = FleetChange::AddShard {
         shard_id: "shard-new".parse()?,
         like: fleet.shards[0].id().clone(),
         region: None,
     };
     let begun = Instant::now();
-    let answer = what_if(fleet, &Terms::default(), &[change])?;
+    let answer = simulate_changes(fleet, &PlanTerms::default(), &[change])?;
     println!(
         "what if   {:?}, {} MiB at most",
         begun.elapsed(),

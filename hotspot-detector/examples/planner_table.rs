@@ -14,8 +14,8 @@
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
-use ballast_hotspot_detector::fleet::{Generator, Shape};
-use ballast_hotspot_detector::plan::{Fleet, Prices, Terms, plan};
+use ballast_hotspot_detector::fleet::{FleetShape, Generator};
+use ballast_hotspot_detector::plan::{FleetSnapshot, PlanTerms, Prices, plan};
 use ballast_hotspot_detector::resources::Resources;
 
 /// What a rebalancer did.
@@ -46,17 +46,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut over, mut bound) = (0, 0);
         const SEEDS: u64 = 5;
         for seed in 1..=SEEDS {
-            let shape = Shape {
+            let shape = FleetShape {
                 seed,
                 tenants,
                 shards,
                 skew,
                 fill,
-                ..Shape::default()
+                ..FleetShape::default()
             };
             let at = shape.start.plus_seconds((3 * 24 + 14) * 3_600);
             let fleet = Generator::new(shape)?.fleet(at);
-            let made = plan(&fleet, &Terms::default());
+            let made = plan(&fleet, &PlanTerms::default());
             over += made.totals.over_before;
             bound += made.totals.bytes_at_least;
             let mine = measured(
@@ -64,12 +64,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 made.moves.len(),
                 made.totals.bytes,
             );
-            let terms = Terms {
+            let terms = PlanTerms {
                 prices: Prices {
                     bytes_per_move: 256 << 20,
                     ..Prices::default()
                 },
-                ..Terms::default()
+                ..PlanTerms::default()
             };
             let made = plan(&fleet, &terms);
             let fewer = measured(
@@ -103,13 +103,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The shards' loads, and which slices each has.
 struct State<'a> {
-    fleet: &'a Fleet,
+    fleet: &'a FleetSnapshot,
     load: Vec<Resources>,
     on: Vec<Vec<usize>>,
 }
 
 impl<'a> State<'a> {
-    fn of(fleet: &'a Fleet) -> Self {
+    fn of(fleet: &'a FleetSnapshot) -> Self {
         let index: std::collections::HashMap<_, _> = fleet
             .shards
             .iter()
@@ -162,12 +162,12 @@ impl<'a> State<'a> {
     }
 }
 
-fn measured(fleet: &Fleet, moves: usize, bytes: u64) -> Did {
+fn measured(fleet: &FleetSnapshot, moves: usize, bytes: u64) -> Did {
     State::of(fleet).did(moves, bytes)
 }
 
 /// Sizes alone, to within a tenth of the mean.
-fn by_size(fleet: &Fleet) -> Did {
+fn by_size(fleet: &FleetSnapshot) -> Did {
     const THRESHOLD: f64 = 0.1;
     let mut state = State::of(fleet);
     let shards = 0..fleet.shards.len();
@@ -202,7 +202,7 @@ fn by_size(fleet: &Fleet) -> Did {
 
 /// Every dimension, from those that were over their limit until they are at their
 /// goal: the largest tenant that the emptiest has room for.
-fn by_load(fleet: &Fleet) -> Did {
+fn by_load(fleet: &FleetSnapshot) -> Did {
     let mut state = State::of(fleet);
     let (mut moves, mut bytes) = (0, 0);
     let mut done: Vec<bool> = (0..fleet.shards.len())

@@ -1,17 +1,17 @@
-//! From load to a plan. Pure: load and time arrive as data, a decision leaves
-//! with its evidence. Where measurements come from is decided elsewhere.
+//! Hotspot detection, diagnosis and planning. Pure: load and time are inputs, and every
+//! decision carries its evidence. Measuring is done elsewhere.
 //!
 //! ```text
-//!   load       what was measured, and the windows over it
-//!   rules      when something is a hotspot, as configuration
-//!   detect     what is hot: windows and rules become hotspots
-//!   diagnose   what is really hot, and the cure that helps
-//!   resources  what is used and what there is, in every dimension
-//!   fleet      fleets and load that do not exist, for tests and figures
-//!   cost       what each tenant used, day by day, and its price
-//!   forecast   what shards will use, and what the calendar of polls asks for
-//!   plan       the fewest bytes moved so that every shard is under its limits
-//!   whatif     a change tried on a copy, and what came of it for real
+//!   load       measurements, and the windows over them
+//!   rules      the configured conditions of hotspots
+//!   detect     windows and rules become hotspots
+//!   diagnose   the cause of hotspots, and the cure
+//!   resources  loads and capacities in every dimension
+//!   fleet      generated fleets and loads, for tests and benchmarks
+//!   cost       each tenant's daily usage and its price
+//!   forecast   capacity forecasts, and preparation of scheduled polls
+//!   plan       migrations with the fewest bytes so that every shard is under its limits
+//!   whatif     changes simulated on a copy of the fleet, and predictions compared
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -21,9 +21,9 @@ pub mod detect;
 pub mod diagnose;
 pub mod fleet;
 pub mod forecast;
+mod format;
 pub mod load;
 pub mod plan;
 pub mod resources;
 pub mod rules;
 pub mod whatif;
-mod words;

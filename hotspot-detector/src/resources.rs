@@ -1,11 +1,10 @@
-//! What a slice uses and what a shard has, in every dimension that can run
-//! out. Detection measures in these, the planner adds and subtracts them.
+//! Loads and capacities in every dimension that can run out.
 
 use std::ops::{Add, AddAssign, Index, IndexMut, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-/// A thing that can run out.
+/// A dimension of load and capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Dimension {
@@ -17,7 +16,7 @@ pub enum Dimension {
     Bytes,
     /// Bytes stored.
     Storage,
-    /// Calls at a time.
+    /// Concurrent calls.
     Concurrency,
 }
 
@@ -44,7 +43,7 @@ impl Dimension {
     }
 }
 
-/// An amount in every dimension: a use, or a capacity.
+/// An amount in every dimension: a load or a capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Resources {
@@ -56,13 +55,13 @@ pub struct Resources {
     pub bytes: f64,
     /// Bytes stored.
     pub storage: f64,
-    /// Calls at a time.
+    /// Concurrent calls.
     pub concurrency: f64,
 }
 
 impl Resources {
-    /// How much of a capacity this is, in the dimension where it is most. A
-    /// dimension without capacity does not count: it has no limit.
+    /// The share of a capacity that this load uses, in its fullest dimension. Dimensions with
+    /// a capacity of 0 have no limit and are ignored.
     #[must_use]
     pub fn fill(&self, capacity: &Self) -> (Dimension, f64) {
         let shares = Dimension::ALL.map(|dimension| {
@@ -83,7 +82,7 @@ impl Resources {
         fullest
     }
 
-    /// This many times as much.
+    /// This amount multiplied by a factor.
     #[must_use]
     pub fn times(mut self, factor: f64) -> Self {
         for dimension in Dimension::ALL {
@@ -155,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fullest_dimension_is_told_and_one_without_limit_is_not() {
+    fn fill_reports_the_fullest_dimension_and_ignores_unlimited_ones() {
         let capacity = Resources {
             votes: 100.0,
             storage: 1_000.0,

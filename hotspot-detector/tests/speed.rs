@@ -18,15 +18,19 @@ use std::time::Instant;
 use ballast_domain::Timestamp;
 use ballast_domain::tenant::SliceId;
 use ballast_hotspot_detector::detect::Detector;
-use ballast_hotspot_detector::diagnose::{Inputs, Memory, Settings, diagnose};
-use ballast_hotspot_detector::load::{Book, Flow, Interval, Sample, ShardSample, SliceSample};
+use ballast_hotspot_detector::diagnose::{
+    CureHistory, DiagnosisInputs, DiagnosisSettings, diagnose,
+};
+use ballast_hotspot_detector::load::{
+    Flow, Interval, LoadHistory, LoadSample, ShardSample, SliceSample,
+};
 use ballast_hotspot_detector::resources::Resources;
 use ballast_hotspot_detector::rules::defaults;
 
 const SHARDS: usize = 1_000;
 const TENANTS: usize = 1_000;
 
-fn sample(step: i64) -> Sample {
+fn sample(step: i64) -> LoadSample {
     let capacity = Resources {
         votes: 10_000.0,
         storage: 1e12,
@@ -61,7 +65,7 @@ fn sample(step: i64) -> Sample {
         shard
     };
     let start = Timestamp::from_unix_ms(1_800_000_000_000 + step * 10_000);
-    Sample {
+    LoadSample {
         interval: Interval { start, ms: 10_000 },
         shards: (0..SHARDS).map(shard).collect(),
     }
@@ -72,8 +76,12 @@ fn sample(step: i64) -> Sample {
 #[expect(clippy::disallowed_methods, reason = "it measures the machine")]
 fn one_pass_over_a_million_slices() {
     let rules = defaults().unwrap();
-    let (mut book, mut detector) = (Book::new(rules.spans), Detector::default());
-    let (memory, settings, limits) = (Memory::default(), Settings::default(), BTreeMap::new());
+    let (mut book, mut detector) = (LoadHistory::new(rules.spans), Detector::default());
+    let (memory, settings, limits) = (
+        CureHistory::default(),
+        DiagnosisSettings::default(),
+        BTreeMap::new(),
+    );
     for step in 0..66 {
         let sample = sample(step);
         let begun = Instant::now();
@@ -84,8 +92,8 @@ fn one_pass_over_a_million_slices() {
         let passed = begun.elapsed();
         let hotspots = detector.hotspots(&rules);
         let begun = Instant::now();
-        let findings = diagnose(Inputs {
-            book: &book,
+        let findings = diagnose(DiagnosisInputs {
+            history: &book,
             hotspots: &hotspots,
             limits: &limits,
             memory: &memory,

@@ -1,4 +1,4 @@
-//! What each tenant used on each day, and what that costs by a price list.
+//! Each tenant's daily usage and its cost according to a price list.
 //!
 //! ```text
 //!   samples ─► ledger (day, tenant ─► usage) ─► rows ─► JSON, CSV
@@ -19,36 +19,36 @@ const GIB: f64 = (1u64 << 30) as f64;
 /// A month of the price list has 30 days.
 const MONTH_HOURS: f64 = 30.0 * 24.0;
 
-/// What a tenant used over a stretch of time.
+/// A tenant's usage over a time span.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
+pub struct UsageSample {
     /// Which tenant.
     pub tenant_id: TenantId,
-    /// When the stretch began.
+    /// The start.
     pub from: Timestamp,
-    /// When it ended.
+    /// The end.
     pub until: Timestamp,
     /// Votes in it.
     pub votes: f64,
     /// Queries in it.
     pub queries: f64,
-    /// Bytes stored, throughout.
+    /// Bytes stored during the span.
     pub bytes_stored: f64,
-    /// Bytes that moves copied in it.
+    /// Bytes copied by migrations in it.
     pub bytes_moved: f64,
 }
 
-/// What was used.
+/// A tenant's usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct TenantUsage {
     /// Votes.
     pub votes: f64,
     /// Queries.
     pub queries: f64,
-    /// Bytes stored, times hours.
+    /// Bytes stored times hours.
     pub byte_hours: f64,
-    /// Bytes that moves copied.
+    /// Bytes copied by migrations.
     pub bytes_moved: f64,
 }
 
@@ -62,14 +62,14 @@ pub struct PriceList {
     pub per_million_queries: f64,
     /// For a GiB stored over a month of 30 days.
     pub per_gib_month: f64,
-    /// For a GiB copied by moves.
+    /// For a GiB copied by migrations.
     pub per_gib_moved: f64,
 }
 
 impl PriceList {
-    /// What a usage costs.
+    /// The cost of a usage.
     #[must_use]
-    pub fn cost(&self, usage: &Usage) -> f64 {
+    pub fn cost(&self, usage: &TenantUsage) -> f64 {
         usage.votes / 1e6 * self.per_million_votes
             + usage.queries / 1e6 * self.per_million_queries
             + usage.byte_hours / GIB / MONTH_HOURS * self.per_gib_month
@@ -83,9 +83,9 @@ impl PriceList {
 pub struct Day(i64);
 
 impl Day {
-    /// The day of a moment.
+    /// The day that contains a moment.
     #[must_use]
-    pub fn of(moment: Timestamp) -> Self {
+    pub fn containing(moment: Timestamp) -> Self {
         Self(moment.unix_ms().div_euclid(DAY_MS))
     }
 
@@ -107,32 +107,31 @@ impl From<Day> for String {
     }
 }
 
-/// What every tenant used, day by day.
+/// The daily usage of all tenants.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Ledger {
-    days: BTreeMap<(Day, TenantId), Usage>,
+pub struct UsageLedger {
+    days: BTreeMap<(Day, TenantId), TenantUsage>,
 }
 
-/// What one tenant used on one day, and what it costs.
+/// One tenant's usage and cost on one day.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Row {
+pub struct UsageRow {
     /// The day.
     pub day: Day,
     /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// What it used.
+    /// Its usage.
     #[serde(flatten)]
-    pub usage: Usage,
-    /// What that costs.
+    pub usage: TenantUsage,
+    /// Its cost.
     pub cost: f64,
 }
 
-impl Ledger {
-    /// Adds a sample. One that ends before it begins, or is no number, adds
-    /// nothing.
-    pub fn add(&mut self, sample: &Sample) {
+impl UsageLedger {
+    /// Adds a sample. Samples with an empty span or invalid numbers are ignored.
+    pub fn add(&mut self, sample: &UsageSample) {
         let (from, until) = (sample.from.unix_ms(), sample.until.unix_ms());
         let amounts = [
             sample.votes,
@@ -147,8 +146,8 @@ impl Ledger {
             return;
         }
         let whole = (until - from) as f64;
-        let last = Day::of(Timestamp::from_unix_ms(until - 1));
-        for day in Day::of(sample.from).0..=last.0 {
+        let last = Day::containing(Timestamp::from_unix_ms(until - 1));
+        for day in Day::containing(sample.from).0..=last.0 {
             let day = Day(day);
             let part = until.min(day.begins() + DAY_MS) - from.max(day.begins());
             let (share, hours) = (part as f64 / whole, part as f64 / 3_600_000.0);
@@ -161,14 +160,14 @@ impl Ledger {
         }
     }
 
-    /// Forgets the days before one.
+    /// Drops the days before `day`.
     pub fn forget_before(&mut self, day: Day) {
-        self.days.retain(|(kept, _), _| *kept >= day);
+        self.days.retain(|(recorded, _), _| *recorded >= day);
     }
 
     /// The rows, by day and tenant.
-    pub fn rows<'a>(&'a self, prices: &'a PriceList) -> impl Iterator<Item = Row> + 'a {
-        self.days.iter().map(|((day, tenant_id), usage)| Row {
+    pub fn rows<'a>(&'a self, prices: &'a PriceList) -> impl Iterator<Item = UsageRow> + 'a {
+        self.days.iter().map(|((day, tenant_id), usage)| UsageRow {
             day: *day,
             tenant_id: tenant_id.clone(),
             usage: *usage,
@@ -176,10 +175,10 @@ impl Ledger {
         })
     }
 
-    /// What each tenant used on all days.
+    /// Each tenant's total usage.
     #[must_use]
-    pub fn by_tenant(&self) -> BTreeMap<&TenantId, Usage> {
-        let mut sums: BTreeMap<&TenantId, Usage> = BTreeMap::new();
+    pub fn by_tenant(&self) -> BTreeMap<&TenantId, TenantUsage> {
+        let mut sums: BTreeMap<&TenantId, TenantUsage> = BTreeMap::new();
         for ((_, tenant), usage) in &self.days {
             let sum = sums.entry(tenant).or_default();
             sum.votes += usage.votes;
@@ -194,7 +193,7 @@ impl Ledger {
 /// The first line of the CSV.
 pub const CSV_HEADER: &str = "day,tenantID,votes,queries,gibHours,gibMoved,cost";
 
-impl Row {
+impl UsageRow {
     /// The row as a line of CSV. Days and ids need no quotes.
     #[must_use]
     pub fn csv(&self) -> String {
@@ -218,8 +217,8 @@ mod tests {
 
     use super::*;
 
-    fn sample(from_ms: i64, until_ms: i64) -> Sample {
-        Sample {
+    fn sample(from_ms: i64, until_ms: i64) -> UsageSample {
+        UsageSample {
             tenant_id: "acme".parse().unwrap(),
             from: Timestamp::from_unix_ms(from_ms),
             until: Timestamp::from_unix_ms(until_ms),
@@ -242,7 +241,7 @@ mod tests {
         // Two hours before midnight, one after.
         let midnight: Timestamp = "2026-11-17T00:00:00Z".parse().unwrap();
         let hour = 3_600_000;
-        let mut ledger = Ledger::default();
+        let mut ledger = UsageLedger::default();
         ledger.add(&sample(
             midnight.unix_ms() - 2 * hour,
             midnight.unix_ms() + hour,
@@ -255,30 +254,30 @@ mod tests {
                 "2026-11-17,acme,333,167,1.000000,0.333333,3.333333",
             ]
         );
-        let rows: Vec<Row> = ledger.rows(&PRICES).collect();
+        let rows: Vec<UsageRow> = ledger.rows(&PRICES).collect();
         let json = serde_json::to_value(&rows[1]).unwrap();
         assert_eq!(json["day"], "2026-11-17");
         assert_eq!(json["tenantID"], "acme");
         assert_eq!(json["byteHours"], GIB);
         assert_eq!(CSV_HEADER.split(',').count(), csv[0].split(',').count());
-        ledger.forget_before(Day::of(midnight));
+        ledger.forget_before(Day::containing(midnight));
         assert_eq!(ledger.rows(&PRICES).count(), 1);
     }
 
     #[test]
-    fn nonsense_adds_nothing() {
-        let mut ledger = Ledger::default();
+    fn invalid_samples_are_ignored() {
+        let mut ledger = UsageLedger::default();
         ledger.add(&sample(5, 5));
         ledger.add(&sample(6, 5));
-        ledger.add(&Sample {
+        ledger.add(&UsageSample {
             votes: f64::NAN,
             ..sample(0, 5)
         });
-        ledger.add(&Sample {
+        ledger.add(&UsageSample {
             bytes_moved: -1.0,
             ..sample(0, 5)
         });
-        assert_eq!(ledger, Ledger::default());
+        assert_eq!(ledger, UsageLedger::default());
     }
 
     proptest! {
@@ -288,7 +287,7 @@ mod tests {
             cuts in prop::collection::btree_set(0i64..20 * DAY_MS, 2..20),
         ) {
             let cuts: Vec<i64> = cuts.into_iter().collect();
-            let mut ledger = Ledger::default();
+            let mut ledger = UsageLedger::default();
             for pair in cuts.windows(2) {
                 ledger.add(&sample(pair[0], pair[1]));
             }

@@ -1,4 +1,4 @@
-//! Why something is no hotspot, or is one: where every rule stands on a subject.
+//! Why a subject is or is not a hotspot: the state of every rule on it.
 
 use std::sync::Arc;
 
@@ -6,41 +6,41 @@ use ballast_domain::ShardId;
 
 use super::hotspot::Reading;
 use super::pass::Detector;
-use super::scene::{ShardScene, item_value, slice_value};
-use super::state::State;
-use super::subject::Subject;
-use crate::load::{Book, Window};
-use crate::rules::vars::Var;
-use crate::rules::{Rule, Ruleset, SubjectKind, Truth};
-use crate::words::duration;
+use super::state::RuleState;
+use super::subject::HotspotSubject;
+use super::variables::{ShardVariables, item_value, slice_value};
+use crate::format::duration;
+use crate::load::{LoadHistory, Window};
+use crate::rules::vars::Variable;
+use crate::rules::{HotspotRule, Ruleset, SubjectKind, Truth};
 
-/// Where a rule stands on a subject, and why.
+/// The state of a rule on a subject, and why.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct RuleExplanation {
     /// The rule.
     pub rule: Arc<str>,
-    /// Where it stands.
-    pub state: State,
-    /// What its condition says now.
+    /// Its state.
+    pub state: RuleState,
+    /// Whether its condition holds now.
     pub when: Truth,
-    /// The numbers it looks at.
+    /// The values of its variables.
     pub readings: Vec<Reading>,
-    /// All of it in a sentence.
+    /// The explanation as text.
     pub words: String,
 }
 
-/// Where every rule that is about such subjects stands on this one.
+/// Explains every rule for this kind of subject.
 #[must_use]
 pub fn explain(
     rules: &Ruleset,
-    book: &Book,
+    book: &LoadHistory,
     detector: &Detector,
-    subject: &Subject,
-) -> Vec<Standing> {
+    subject: &HotspotSubject,
+) -> Vec<RuleExplanation> {
     let kind = match subject {
-        Subject::Shard { .. } => SubjectKind::Shard,
-        Subject::Slice { .. } => SubjectKind::Tenant,
-        Subject::Item { .. } => SubjectKind::Item,
+        HotspotSubject::Shard { .. } => SubjectKind::Shard,
+        HotspotSubject::Slice { .. } => SubjectKind::Tenant,
+        HotspotSubject::Item { .. } => SubjectKind::Item,
     };
     let about = rules.rules.iter().filter(|rule| rule.subject == kind);
     about
@@ -49,14 +49,14 @@ pub fn explain(
                 .into_iter()
                 .map(|(var, value)| Reading::new(var, value, rules.spans.length_ms(var.window)))
                 .collect();
-            let known = |var: Var| {
+            let known = |var: Variable| {
                 let name = var.name();
                 let reading = readings.iter().find(|reading| reading.name == name);
                 reading.and_then(|reading| reading.value)
             };
-            let when = rule.when.judge(&known);
+            let when = rule.when.evaluate(&known);
             let state = detector.state(&rule.name, subject);
-            Standing {
+            RuleExplanation {
                 rule: Arc::clone(&rule.name),
                 state,
                 when,
@@ -67,57 +67,57 @@ pub fn explain(
         .collect()
 }
 
-/// Subjects of a rule on a shard that are told, at the most.
-const TOLD_MAX: usize = 3;
+/// The most subjects of a rule that are explained per shard.
+const SUBJECTS_MAX: usize = 3;
 
-/// Where every rule stands on a shard and on what is on it: of rules about
-/// tenants and items those on which one is not quiet, or else the one that uses
-/// most. A rule for which there is nothing on the shard is left out.
+/// Explains every rule for a shard and its subjects. Rules about tenants and items are
+/// explained for the subjects on which they are not quiet, or else for the busiest one. A
+/// rule without a subject on the shard is left out.
 #[must_use]
 pub fn explain_shard(
     rules: &Ruleset,
-    book: &Book,
+    book: &LoadHistory,
     detector: &Detector,
     shard: &ShardId,
-) -> Vec<(Subject, Standing)> {
-    let mut told = Vec::new();
+) -> Vec<(HotspotSubject, RuleExplanation)> {
+    let mut explained = Vec::new();
     for rule in &rules.rules {
-        let mut subjects = detector.not_quiet(&rule.name, shard);
-        subjects.truncate(TOLD_MAX);
+        let mut subjects = detector.subjects_not_quiet(&rule.name, shard);
+        subjects.truncate(SUBJECTS_MAX);
         if subjects.is_empty() {
             subjects.extend(busiest(book, shard, rule.subject));
         }
         for subject in subjects {
             let standings = explain(rules, book, detector, &subject);
             let mine = standings.into_iter().find(|it| it.rule == rule.name);
-            told.extend(mine.map(|standing| (subject, standing)));
+            explained.extend(mine.map(|standing| (subject, standing)));
         }
     }
-    told
+    explained
 }
 
-/// What uses most of a shard, of a kind.
-fn busiest(book: &Book, name: &ShardId, kind: SubjectKind) -> Option<Subject> {
+/// The busiest subject of a kind on a shard.
+fn busiest(book: &LoadHistory, name: &ShardId, kind: SubjectKind) -> Option<HotspotSubject> {
     let shard = name.clone();
     if kind == SubjectKind::Shard {
-        return Some(Subject::Shard { shard });
+        return Some(HotspotSubject::Shard { shard });
     }
     let known = book.shard(name)?;
     let view = book.view(known, Window::Short)?;
     if kind == SubjectKind::Item {
-        // The most voted on comes first.
+        // Most votes first.
         let item = book.items(known, Window::Short, &view).into_iter().next()?;
         let item = item.name;
-        return Some(Subject::Item { shard, item });
+        return Some(HotspotSubject::Item { shard, item });
     }
     let slices = book.slices(known, Window::Short, &view);
     let shares = slices.map(|(slice, used)| (slice, used.share_of_use(&view)));
     let (slice, _) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let slice = slice.clone();
-    Some(Subject::Slice { shard, slice })
+    Some(HotspotSubject::Slice { shard, slice })
 }
 
-fn words(rule: &Rule, state: State, when: Truth, readings: &[Reading]) -> String {
+fn words(rule: &HotspotRule, state: RuleState, when: Truth, readings: &[Reading]) -> String {
     let numbers: Vec<_> = readings
         .iter()
         .map(|reading| format!("{} is {}", reading.name, reading.shown))
@@ -125,54 +125,60 @@ fn words(rule: &Rule, state: State, when: Truth, readings: &[Reading]) -> String
     let numbers = numbers.join(", ");
     let condition = rule.when.text();
     match (state, when) {
-        (State::Quiet { until: Some(until) }, Truth::True) => {
-            format!("it holds ({numbers}), but was raised before and rests until {until}")
+        (RuleState::Quiet { until: Some(until) }, Truth::True) => {
+            format!(
+                "the condition holds ({numbers}), but the rule is in its cooldown until {until}"
+            )
         }
-        (State::Quiet { .. }, Truth::Unknown) => {
-            format!("it cannot be told ({numbers}); a gap is no hotspot")
+        (RuleState::Quiet { .. }, Truth::Unknown) => {
+            format!("unknown, because measurements are missing ({numbers}); a gap is not a hotspot")
         }
-        // Nobody has looked since it began, or nobody looks at all.
-        (State::Quiet { .. }, Truth::True) => {
-            format!("it holds now ({numbers}), and has not been judged since it does")
+        // No pass has run since the condition holds, or detection is off.
+        (RuleState::Quiet { .. }, Truth::True) => {
+            format!("the condition holds now ({numbers}), but has not been evaluated yet")
         }
-        (State::Quiet { .. }, Truth::False) => format!("{condition} does not hold: {numbers}"),
-        (State::Pending { held, .. }, _) => {
+        (RuleState::Quiet { .. }, Truth::False) => format!("{condition} does not hold: {numbers}"),
+        (RuleState::Pending { held, .. }, _) => {
             let (held, needed) = (duration(held.ms as f64), duration(rule.for_ms as f64));
-            format!("it has held for {held} of the {needed} it must: {numbers}")
+            format!("the condition has held for {held} of the required {needed}: {numbers}")
         }
-        (State::Firing { since, .. }, Truth::Unknown) => {
-            format!("it is a hotspot since {since}, and cannot be told now: {numbers}")
+        (RuleState::Firing { since, .. }, Truth::Unknown) => {
+            format!("hotspot since {since}; current state unknown: {numbers}")
         }
-        (State::Firing { since, .. }, _) => format!("it is a hotspot since {since}: {numbers}"),
-        (State::Clearing { held, .. }, _) => {
+        (RuleState::Firing { since, .. }, _) => format!("hotspot since {since}: {numbers}"),
+        (RuleState::Clearing { held, .. }, _) => {
             let (held, needed) = (duration(held.ms as f64), duration(rule.clear_for_ms as f64));
-            format!("it looks over for {held} of the {needed} it must: {numbers}")
+            format!("the hotspot has eased for {held} of the required {needed}: {numbers}")
         }
     }
 }
 
 /// The values of variables for one subject.
-fn values(book: &Book, subject: &Subject, vars: &[Var]) -> Vec<(Var, Option<f64>)> {
+fn values(
+    book: &LoadHistory,
+    subject: &HotspotSubject,
+    vars: &[Variable],
+) -> Vec<(Variable, Option<f64>)> {
     let Some(shard) = book.shard(subject.shard()) else {
         return vars.iter().map(|var| (*var, None)).collect();
     };
-    let scene = ShardScene::new(
+    let variables = ShardVariables::new(
         book.view(shard, Window::Short),
         book.view(shard, Window::Long),
         shard.slice_count(),
     );
-    let value = |var: Var| {
+    let value = |var: Variable| {
         if var.what.subject() == SubjectKind::Shard {
-            return scene.value(var);
+            return variables.value(var);
         }
-        let measured = scene.view(var.window)?;
+        let measured = variables.view(var.window)?;
         match subject {
-            Subject::Shard { .. } => None,
-            Subject::Slice { slice, .. } => {
+            HotspotSubject::Shard { .. } => None,
+            HotspotSubject::Slice { slice, .. } => {
                 let slice = book.slice(shard, slice, var.window, measured)?;
                 slice_value(&slice, measured, var.what)
             }
-            Subject::Item { item, .. } => {
+            HotspotSubject::Item { item, .. } => {
                 let items = book.items(shard, var.window, measured);
                 let item = items.iter().find(|view| view.name == *item)?;
                 item_value(item, var.what)

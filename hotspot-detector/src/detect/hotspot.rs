@@ -1,34 +1,34 @@
-//! A finding: what is hot, by which rule, on what evidence, since when.
+//! A hotspot: the subject, the rule, the evidence and the time.
 
 use std::sync::Arc;
 
 use ballast_domain::Timestamp;
 use serde::Serialize;
 
-use super::subject::Subject;
-use crate::rules::Severity;
-use crate::rules::vars::Var;
+use super::subject::HotspotSubject;
+use crate::rules::HotspotSeverity;
+use crate::rules::vars::Variable;
 
 /// A hotspot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hotspot {
-    /// The rule that found it.
+    /// The rule that fired.
     #[serde(serialize_with = "name")]
     pub rule: Arc<str>,
-    /// What is hot.
-    pub subject: Subject,
-    /// How bad it is.
-    pub severity: Severity,
-    /// Since when the condition has held.
+    /// The hot subject.
+    pub subject: HotspotSubject,
+    /// Its severity.
+    pub severity: HotspotSeverity,
+    /// When the condition began to hold.
     pub since: Timestamp,
     /// When it became a hotspot.
     pub fired: Timestamp,
-    /// Whether it looks over.
+    /// Whether it is easing.
     pub is_easing: bool,
-    /// The numbers when it became one.
+    /// The readings when it fired.
     pub evidence: Vec<Reading>,
-    /// The numbers now.
+    /// The current readings.
     pub now: Vec<Reading>,
 }
 
@@ -36,27 +36,27 @@ fn name<S: serde::Serializer>(rule: &Arc<str>, to: S) -> Result<S::Ok, S::Error>
     to.serialize_str(rule)
 }
 
-/// A number that a condition looked at.
+/// The value of a condition's variable.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reading {
     /// Its name in the condition.
     pub name: String,
-    /// Its value; durations in milliseconds; nothing where it was not measured.
+    /// Its value; durations in milliseconds; `None` if not measured.
     pub value: Option<f64>,
-    /// The value for people.
+    /// The formatted value.
     pub shown: String,
-    /// The window it is over, in milliseconds.
+    /// The length of its window, in milliseconds.
     pub window_ms: u64,
 }
 
 impl Reading {
-    pub(super) fn new(var: Var, value: Option<f64>, window_ms: u64) -> Self {
+    pub(super) fn new(var: Variable, value: Option<f64>, window_ms: u64) -> Self {
         Self {
             name: var.name(),
             value,
             shown: match value {
-                Some(value) => var.unit().shown(value),
+                Some(value) => var.unit().format(value),
                 None => "not measured".to_owned(),
             },
             window_ms,

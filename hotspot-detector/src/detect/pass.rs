@@ -1,4 +1,4 @@
-//! One pass over every shard, slice and busy item.
+//! One evaluation pass over every shard, slice and busy item.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,50 +8,50 @@ use ballast_domain::tenant::SliceId;
 use ballast_domain::{ShardId, Timestamp};
 
 use super::hotspot::{Hotspot, Reading};
-use super::scene::{ShardScene, item_value, slice_value};
-use super::state::{Change, State, Timing, apply};
-use super::subject::Subject;
-use crate::load::ShardBook;
-use crate::load::{Book, Interval, ItemView, Window};
-use crate::rules::vars::Var;
-use crate::rules::{Rule, Ruleset, SubjectKind, Truth};
+use super::state::{HotspotTransition, RuleState, Timing, apply};
+use super::subject::HotspotSubject;
+use super::variables::{ShardVariables, item_value, slice_value};
+use crate::load::ShardHistory;
+use crate::load::{Interval, ItemWindow, LoadHistory, Window};
+use crate::rules::vars::Variable;
+use crate::rules::{HotspotRule, Ruleset, SubjectKind, Truth};
 
-/// What changed in a pass.
+/// A state transition in a pass.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Event {
+pub struct HotspotEvent {
     /// When.
     pub at: Timestamp,
-    /// By which rule.
+    /// The rule.
     pub rule: Arc<str>,
-    /// For what.
-    pub subject: Subject,
-    /// What.
-    pub change: Change,
-    /// Since when the condition has held, or had when it was over.
+    /// The subject.
+    pub subject: HotspotSubject,
+    /// The transition.
+    pub change: HotspotTransition,
+    /// When the condition began to hold.
     pub since: Option<Timestamp>,
-    /// How long it is known to have held before this; gaps are left out.
+    /// How long it had held before, without gaps.
     pub held_ms: u64,
-    /// The numbers at that moment.
+    /// The readings at that moment.
     pub evidence: Vec<Reading>,
 }
 
-/// Where every rule stands on every subject on which it is not quiet.
+/// The states of all rules on the subjects on which they are not quiet.
 #[derive(Debug, Clone, Default)]
 pub struct Detector {
-    shards: BTreeMap<ShardId, BTreeMap<Key, Entry>>,
+    shards: BTreeMap<ShardId, BTreeMap<EntryKey, Entry>>,
 }
 
-type Key = (Arc<str>, Subject);
+type EntryKey = (Arc<str>, HotspotSubject);
 
 #[derive(Debug, Clone)]
 struct Entry {
-    state: State,
+    state: RuleState,
     fired: Vec<Reading>,
     now: Vec<Reading>,
 }
 
 impl Entry {
-    fn new(state: State) -> Self {
+    fn new(state: RuleState) -> Self {
         Self {
             state,
             fired: Vec::new(),
@@ -61,8 +61,8 @@ impl Entry {
 }
 
 impl Detector {
-    /// Judges everything in the book once. Meant to run after every sample.
-    pub fn pass(&mut self, rules: &Ruleset, book: &Book) -> Vec<Event> {
+    /// Evaluates all rules once. Meant to run after every sample.
+    pub fn pass(&mut self, rules: &Ruleset, book: &LoadHistory) -> Vec<HotspotEvent> {
         let Some(measured) = book.newest_interval() else {
             return Vec::new();
         };
@@ -70,14 +70,14 @@ impl Detector {
         let mut events = Vec::new();
         for (name, shard) in book.shards() {
             let entries = self.shards.remove(name).unwrap_or_default();
-            let mut round = Round {
+            let mut round = ShardPass {
                 at,
                 measured,
                 rules,
                 book,
                 name,
                 shard,
-                scene: scene(book, shard),
+                variables: shard_variables(book, shard),
                 entries,
                 judged: BTreeSet::new(),
                 events: &mut events,
@@ -88,7 +88,7 @@ impl Detector {
                 self.shards.insert(name.clone(), entries);
             }
         }
-        // A shard that is no longer in the book has nothing left to judge.
+        // Shards that are no longer in the history.
         let gone: Vec<_> = self
             .shards
             .keys()
@@ -97,7 +97,7 @@ impl Detector {
             .collect();
         for name in gone {
             for ((rule, subject), entry) in self.shards.remove(&name).unwrap_or_default() {
-                events.extend(farewell(at, rule, subject, &entry));
+                events.extend(gone_event(at, rule, subject, &entry));
             }
         }
         events
@@ -110,9 +110,9 @@ impl Detector {
         entries
             .filter_map(|((rule, subject), entry)| {
                 let (since, fired, is_easing) = match entry.state {
-                    State::Firing { since, fired, .. } => (since, fired, false),
-                    State::Clearing { since, fired, .. } => (since, fired, true),
-                    State::Quiet { .. } | State::Pending { .. } => return None,
+                    RuleState::Firing { since, fired, .. } => (since, fired, false),
+                    RuleState::Clearing { since, fired, .. } => (since, fired, true),
+                    RuleState::Quiet { .. } | RuleState::Pending { .. } => return None,
                 };
                 Some(Hotspot {
                     rule: Arc::clone(rule),
@@ -131,12 +131,11 @@ impl Detector {
             .collect()
     }
 
-    /// The subject on which a rule has held for longest without being a
-    /// hotspot, and how long.
-    pub(crate) fn longest_pending(&self, rule: &Arc<str>) -> Option<(Subject, u64)> {
+    /// The subject on which a rule has been pending longest, and how long.
+    pub(crate) fn longest_pending(&self, rule: &Arc<str>) -> Option<(HotspotSubject, u64)> {
         let entries = self.shards.values().flatten();
         let pending = entries.filter_map(|((name, subject), entry)| match entry.state {
-            State::Pending { held, .. } if name == rule => Some((subject, held.ms)),
+            RuleState::Pending { held, .. } if name == rule => Some((subject, held.ms)),
             _ => None,
         });
         let (subject, ms) = pending.max_by_key(|(_, ms)| *ms)?;
@@ -144,51 +143,55 @@ impl Detector {
     }
 
     /// The subjects of a shard on which a rule is not quiet.
-    pub(super) fn not_quiet(&self, rule: &Arc<str>, shard: &ShardId) -> Vec<Subject> {
+    pub(super) fn subjects_not_quiet(
+        &self,
+        rule: &Arc<str>,
+        shard: &ShardId,
+    ) -> Vec<HotspotSubject> {
         let entries = self.shards.get(shard).into_iter().flatten();
         let loud = entries.filter(|((name, _), entry)| {
-            name == rule && !matches!(entry.state, State::Quiet { .. })
+            name == rule && !matches!(entry.state, RuleState::Quiet { .. })
         });
         loud.map(|((_, subject), _)| subject.clone()).collect()
     }
 
-    /// Where a rule stands on a subject.
+    /// The state of a rule on a subject.
     #[must_use]
-    pub fn state(&self, rule: &Arc<str>, subject: &Subject) -> State {
+    pub fn state(&self, rule: &Arc<str>, subject: &HotspotSubject) -> RuleState {
         let entries = self.shards.get(subject.shard());
         let key = (Arc::clone(rule), subject.clone());
         entries
             .and_then(|entries| entries.get(&key))
-            .map_or(State::QUIET, |entry| entry.state)
+            .map_or(RuleState::QUIET, |entry| entry.state)
     }
 }
 
 /// The pass over one shard.
-struct Round<'a> {
+struct ShardPass<'a> {
     at: Timestamp,
     measured: Interval,
     rules: &'a Ruleset,
-    book: &'a Book,
+    book: &'a LoadHistory,
     name: &'a ShardId,
-    shard: &'a ShardBook,
-    scene: ShardScene,
-    entries: BTreeMap<Key, Entry>,
-    judged: BTreeSet<Key>,
-    events: &'a mut Vec<Event>,
+    shard: &'a ShardHistory,
+    variables: ShardVariables,
+    entries: BTreeMap<EntryKey, Entry>,
+    judged: BTreeSet<EntryKey>,
+    events: &'a mut Vec<HotspotEvent>,
 }
 
-impl Round<'_> {
+impl ShardPass<'_> {
     fn run(&mut self) {
         let rules = self.rules;
         let about = |kind| rules.rules.iter().filter(move |rule| rule.subject == kind);
         for rule in about(SubjectKind::Shard) {
             let shard = self.name;
-            let subject = || Subject::Shard {
+            let subject = || HotspotSubject::Shard {
                 shard: shard.clone(),
             };
-            let known = |var: Var| self.scene.value(var);
-            let verdict = Verdict::of(rule, &known, !self.entries.is_empty());
-            self.settle(rule, verdict, &subject);
+            let known = |var: Variable| self.variables.value(var);
+            let verdict = RuleJudgement::new(rule, &known, !self.entries.is_empty());
+            self.step(rule, verdict, &subject);
         }
         let tenant_rules: Vec<_> = about(SubjectKind::Tenant).collect();
         if !tenant_rules.is_empty() {
@@ -201,16 +204,17 @@ impl Round<'_> {
         self.sweep();
     }
 
-    fn slices(&mut self, rules: &[&Rule]) {
+    fn slices(&mut self, rules: &[&HotspotRule]) {
         let (book, shard, name) = (self.book, self.shard, self.name);
-        let (Some(short), long) = (self.scene.short.clone(), self.scene.long.clone()) else {
+        let (Some(short), long) = (self.variables.short.clone(), self.variables.long.clone())
+        else {
             return;
         };
         for (slice, now) in book.slices(shard, Window::Short, &short) {
             let before = OnceCell::new();
             for rule in rules {
-                let known = |var: Var| match (var.what.subject(), var.window) {
-                    (SubjectKind::Shard, _) => self.scene.value(var),
+                let known = |var: Variable| match (var.what.subject(), var.window) {
+                    (SubjectKind::Shard, _) => self.variables.value(var),
                     (_, Window::Short) => slice_value(&now, &short, var.what),
                     (_, Window::Long) => {
                         let long = long.as_ref()?;
@@ -219,19 +223,19 @@ impl Round<'_> {
                         slice_value(&view.unwrap_or_default(), long, var.what)
                     }
                 };
-                let verdict = Verdict::of(rule, &known, !self.entries.is_empty());
+                let verdict = RuleJudgement::new(rule, &known, !self.entries.is_empty());
                 let subject = || slice_subject(name, slice);
-                self.settle(rule, verdict, &subject);
+                self.step(rule, verdict, &subject);
             }
         }
     }
 
-    fn items(&mut self, rules: &[&Rule]) {
-        let (Some(short), long) = (&self.scene.short, &self.scene.long) else {
+    fn items(&mut self, rules: &[&HotspotRule]) {
+        let (Some(short), long) = (&self.variables.short, &self.variables.long) else {
             return;
         };
         let now = self.book.items(self.shard, Window::Short, short);
-        let before: BTreeMap<_, ItemView> = match long {
+        let before: BTreeMap<_, ItemWindow> = match long {
             Some(long) => {
                 let items = self.book.items(self.shard, Window::Long, long).into_iter();
                 items.map(|item| (item.name.clone(), item)).collect()
@@ -241,24 +245,29 @@ impl Round<'_> {
         let shard = self.name;
         for item in now {
             for rule in rules {
-                let known = |var: Var| match (var.what.subject(), var.window) {
-                    (SubjectKind::Shard, _) => self.scene.value(var),
+                let known = |var: Variable| match (var.what.subject(), var.window) {
+                    (SubjectKind::Shard, _) => self.variables.value(var),
                     (_, Window::Short) => item_value(&item, var.what),
                     (_, Window::Long) => item_value(before.get(&item.name)?, var.what),
                 };
-                let verdict = Verdict::of(rule, &known, !self.entries.is_empty());
-                let subject = || Subject::Item {
+                let verdict = RuleJudgement::new(rule, &known, !self.entries.is_empty());
+                let subject = || HotspotSubject::Item {
                     shard: shard.clone(),
                     item: item.name.clone(),
                 };
-                self.settle(rule, verdict, &subject);
+                self.step(rule, verdict, &subject);
             }
         }
     }
 
-    /// Steps the state machine of one rule on one subject. Nearly all of a
-    /// million are quiet and stay so: they cost a look and no more.
-    fn settle(&mut self, rule: &Rule, verdict: Verdict, subject: &dyn Fn() -> Subject) {
+    /// Steps the state machine of one rule on one subject. Nearly all of a million are quiet
+    /// and stay so, so this case is cheap.
+    fn step(
+        &mut self,
+        rule: &HotspotRule,
+        verdict: RuleJudgement,
+        subject: &dyn Fn() -> HotspotSubject,
+    ) {
         if verdict.when != Truth::True && self.entries.is_empty() {
             return;
         }
@@ -266,15 +275,15 @@ impl Round<'_> {
         let before = self
             .entries
             .get(&key)
-            .map_or(State::QUIET, |entry| entry.state);
-        let timing = Timing::of(rule, self.rules.spans.step_ms);
+            .map_or(RuleState::QUIET, |entry| entry.state);
+        let timing = Timing::for_rule(rule, self.rules.spans.step_ms);
         let (state, change) = apply(before, self.measured, verdict.when, verdict.over, &timing);
-        if state == State::QUIET && before == State::QUIET {
+        if state == RuleState::QUIET && before == RuleState::QUIET {
             self.judged.insert(key);
             return;
         }
         let readings = self.readings(&verdict);
-        if state == State::QUIET {
+        if state == RuleState::QUIET {
             self.entries.remove(&key);
         } else {
             let entry = self
@@ -283,14 +292,14 @@ impl Round<'_> {
                 .or_insert_with(|| Entry::new(state));
             entry.state = state;
             entry.now.clone_from(&readings);
-            if change == Some(Change::Fired) {
+            if change == Some(HotspotTransition::Fired) {
                 entry.fired.clone_from(&readings);
             }
         }
         if let Some(change) = change {
             let (rule, subject) = key.clone();
             let (at, evidence) = (self.at, readings);
-            self.events.push(Event {
+            self.events.push(HotspotEvent {
                 at,
                 rule,
                 subject,
@@ -303,7 +312,7 @@ impl Round<'_> {
         self.judged.insert(key);
     }
 
-    fn readings(&self, verdict: &Verdict) -> Vec<Reading> {
+    fn readings(&self, verdict: &RuleJudgement) -> Vec<Reading> {
         let length = |window| self.rules.spans.length_ms(window);
         let values = verdict.values.iter();
         values
@@ -311,8 +320,8 @@ impl Round<'_> {
             .collect()
     }
 
-    /// What was not judged is gone, if the shard was measured; if it was not,
-    /// nobody knows.
+    /// Handles entries that were not evaluated: their subject is gone if the shard was
+    /// measured, unknown otherwise.
     fn sweep(&mut self) {
         let left: Vec<_> = self
             .entries
@@ -325,11 +334,11 @@ impl Round<'_> {
                 self.drop(key);
                 continue;
             };
-            if self.scene.short.is_some() {
+            if self.variables.short.is_some() {
                 self.drop(key);
                 continue;
             }
-            let timing = Timing::of(rule, self.rules.spans.step_ms);
+            let timing = Timing::for_rule(rule, self.rules.spans.step_ms);
             if let Some(entry) = self.entries.get_mut(&key) {
                 let unknown = Truth::Unknown;
                 (entry.state, _) = apply(entry.state, self.measured, unknown, unknown, &timing);
@@ -337,12 +346,12 @@ impl Round<'_> {
         }
     }
 
-    fn drop(&mut self, key: Key) {
+    fn drop(&mut self, key: EntryKey) {
         let Some(entry) = self.entries.remove(&key) else {
             return;
         };
-        // A cooldown outlives what it is for: it may come back.
-        if let State::Quiet { until: Some(until) } = entry.state
+        // A cooldown outlives its subject, which may come back.
+        if let RuleState::Quiet { until: Some(until) } = entry.state
             && self.at < until
             && self.rules.rule(&key.0).is_some()
         {
@@ -350,49 +359,55 @@ impl Round<'_> {
             return;
         }
         let (rule, subject) = key;
-        self.events.extend(farewell(self.at, rule, subject, &entry));
+        self.events
+            .extend(gone_event(self.at, rule, subject, &entry));
     }
 }
 
-/// A shard that is not in the newest sample is unknown, however much its windows
-/// still hold.
-fn scene(book: &Book, shard: &ShardBook) -> ShardScene {
+/// The variables of a shard; all unknown if it is not in the newest sample.
+fn shard_variables(book: &LoadHistory, shard: &ShardHistory) -> ShardVariables {
     let view = |window| book.view(shard, window).filter(|_| book.is_fresh(shard));
-    ShardScene::new(view(Window::Short), view(Window::Long), shard.slice_count())
+    ShardVariables::new(view(Window::Short), view(Window::Long), shard.slice_count())
 }
 
-fn slice_subject(shard: &ShardId, slice: &SliceId) -> Subject {
-    Subject::Slice {
+fn slice_subject(shard: &ShardId, slice: &SliceId) -> HotspotSubject {
+    HotspotSubject::Slice {
         shard: shard.clone(),
         slice: slice.clone(),
     }
 }
 
-fn farewell(at: Timestamp, rule: Arc<str>, subject: Subject, entry: &Entry) -> Option<Event> {
+fn gone_event(
+    at: Timestamp,
+    rule: Arc<str>,
+    subject: HotspotSubject,
+    entry: &Entry,
+) -> Option<HotspotEvent> {
     let evidence = entry.now.clone();
-    let was_something = !matches!(entry.state, State::Quiet { .. });
-    was_something.then_some(Event {
+    let was_something = !matches!(entry.state, RuleState::Quiet { .. });
+    was_something.then_some(HotspotEvent {
         at,
         rule,
         subject,
-        change: Change::Gone,
+        change: HotspotTransition::Gone,
         since: entry.state.since(),
         held_ms: entry.state.held_ms(),
         evidence,
     })
 }
 
-/// What a rule says of a subject, and the numbers it looked at.
-struct Verdict {
+/// The evaluation of a rule on a subject, and its readings.
+struct RuleJudgement {
     when: Truth,
     over: Truth,
-    values: Vec<(Var, Option<f64>)>,
+    values: Vec<(Variable, Option<f64>)>,
 }
 
-impl Verdict {
-    /// `in_full` where something may be ending: the numbers are kept then too.
-    fn of(rule: &Rule, known: &impl Fn(Var) -> Option<f64>, in_full: bool) -> Self {
-        let when = rule.when.judge(known);
+impl RuleJudgement {
+    /// `in_full`: also evaluate and record the readings if the condition does not hold, because
+    /// a hotspot may be ending.
+    fn new(rule: &HotspotRule, known: &impl Fn(Variable) -> Option<f64>, in_full: bool) -> Self {
+        let when = rule.when.evaluate(known);
         if when != Truth::True && !in_full {
             let values = Vec::new();
             return Self {
@@ -401,7 +416,7 @@ impl Verdict {
                 values,
             };
         }
-        let clear = rule.clear.as_ref().map(|clear| clear.judge(known));
+        let clear = rule.clear.as_ref().map(|clear| clear.evaluate(known));
         let over = rule.is_over(when, clear);
         let values = rule
             .when

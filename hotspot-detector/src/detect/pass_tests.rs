@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::load::{Flow, Interval, Sample, ShardSample, SliceSample};
+use crate::load::{Flow, Interval, LoadSample, ShardSample, SliceSample};
 use crate::resources::Resources;
 use crate::rules::read;
 
@@ -11,7 +11,7 @@ const STEPS: u64 = 6;
 
 struct Play {
     rules: Ruleset,
-    book: Book,
+    book: LoadHistory,
     detector: Detector,
     step: i64,
 }
@@ -24,7 +24,7 @@ impl Play {
         ]}));
         let rules = rules.unwrap();
         Self {
-            book: Book::new(rules.spans),
+            book: LoadHistory::new(rules.spans),
             rules,
             detector: Detector::default(),
             step: 0,
@@ -33,7 +33,7 @@ impl Play {
 
     /// A step in which each shard has so many votes a second, half of them one
     /// tenant's; a shard without a number is not measured.
-    fn step(&mut self, votes: &[Option<f64>]) -> Vec<(String, String, Change)> {
+    fn step(&mut self, votes: &[Option<f64>]) -> Vec<(String, String, HotspotTransition)> {
         let start = Timestamp::from_unix_ms(1_800_000_000_000 + self.step * 10_000);
         self.step += 1;
         let shards = votes.iter().enumerate().filter_map(|(number, votes)| {
@@ -59,13 +59,13 @@ impl Play {
             });
             Some(shard)
         });
-        let sample = Sample {
+        let sample = LoadSample {
             interval: Interval { start, ms: 10_000 },
             shards: shards.collect(),
         };
         self.book.take(sample).unwrap();
         let events = self.detector.pass(&self.rules, &self.book);
-        let short = |event: Event| {
+        let short = |event: HotspotEvent| {
             (
                 event.rule.to_string(),
                 event.subject.to_string(),
@@ -75,7 +75,11 @@ impl Play {
         events.into_iter().map(short).collect()
     }
 
-    fn steps(&mut self, many: u64, votes: &[Option<f64>]) -> Vec<(String, String, Change)> {
+    fn steps(
+        &mut self,
+        many: u64,
+        votes: &[Option<f64>],
+    ) -> Vec<(String, String, HotspotTransition)> {
         (0..many).flat_map(|_| self.step(votes)).collect()
     }
 
@@ -119,7 +123,7 @@ fn it_clears_cools_down_and_comes_back() {
     let mut play = Play::new();
     play.steps(3 * STEPS, &[Some(90.0)]);
     let events = play.steps(3 * STEPS, &[Some(10.0)]);
-    assert!(events.contains(&("busy".into(), "shard-0".into(), Change::Cleared)));
+    assert!(events.contains(&("busy".into(), "shard-0".into(), HotspotTransition::Cleared)));
     let events = play.steps(2 * STEPS, &[Some(90.0)]);
     assert!(
         !events.iter().any(|(rule, _, _)| rule == "busy"),
@@ -128,10 +132,10 @@ fn it_clears_cools_down_and_comes_back() {
     assert!(
         events
             .iter()
-            .any(|(rule, _, change)| rule == "greedy" && *change == Change::Fired)
+            .any(|(rule, _, change)| rule == "greedy" && *change == HotspotTransition::Fired)
     );
     let events = play.steps(6 * STEPS, &[Some(90.0)]);
-    assert!(events.contains(&("busy".into(), "shard-0".into(), Change::Fired)));
+    assert!(events.contains(&("busy".into(), "shard-0".into(), HotspotTransition::Fired)));
 }
 
 #[test]
@@ -145,7 +149,7 @@ fn what_is_gone_is_forgotten() {
     assert_eq!(
         events
             .iter()
-            .filter(|(_, _, change)| *change == Change::Gone)
+            .filter(|(_, _, change)| *change == HotspotTransition::Gone)
             .count(),
         2
     );
@@ -153,6 +157,9 @@ fn what_is_gone_is_forgotten() {
     // A shard is removed.
     play.book.remove(&"shard-1".parse().unwrap());
     let events = play.step(&[Some(90.0)]);
-    assert_eq!(events, [("busy".into(), "shard-1".into(), Change::Gone)]);
+    assert_eq!(
+        events,
+        [("busy".into(), "shard-1".into(), HotspotTransition::Gone)]
+    );
     assert_eq!(play.hot(), ["busy shard-0"]);
 }

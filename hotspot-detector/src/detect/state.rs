@@ -1,80 +1,78 @@
-//! The state of one rule on one subject. Pure: time arrives as data.
+//! The state machine of one rule on one subject. Pure: time is an input.
 
 use ballast_domain::Timestamp;
 use serde::Serialize;
 
 use crate::load::Interval;
-use crate::rules::{Rule, Truth};
+use crate::rules::{HotspotRule, Truth};
 
-/// Where a rule stands on a subject.
+/// The state of a rule on a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "state")]
-pub enum State {
-    /// Nothing is the matter.
+pub enum RuleState {
+    /// The condition does not hold.
     Quiet {
-        /// Until then it is not raised again.
+        /// The end of the cooldown.
         until: Option<Timestamp>,
     },
-    /// The condition holds, not yet for long enough.
+    /// The condition holds, but not yet for long enough.
     Pending {
-        /// Since when.
+        /// When the condition began to hold.
         since: Timestamp,
-        /// How long it is known to have held.
-        held: Held,
+        /// How long it has held.
+        held: HoldTime,
     },
     /// It is a hotspot.
     Firing {
-        /// Since when the condition has held.
+        /// When the condition began to hold.
         since: Timestamp,
         /// When it became a hotspot.
         fired: Timestamp,
-        /// When it was last judged.
+        /// When it was last evaluated.
         seen: Timestamp,
     },
-    /// It looks over, not yet for long enough.
+    /// It has eased, but not yet for long enough.
     Clearing {
-        /// Since when the condition held.
+        /// When the condition began to hold.
         since: Timestamp,
         /// When it became a hotspot.
         fired: Timestamp,
-        /// How long it is known to have been over.
-        held: Held,
+        /// How long it has eased.
+        held: HoldTime,
     },
 }
 
-/// For how long something is known to have held.
+/// How long a condition is known to have held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Held {
-    /// So long, in milliseconds; gaps are left out.
+pub struct HoldTime {
+    /// The time in milliseconds, without gaps.
     pub ms: u64,
-    /// When it was last seen.
+    /// When it was last observed.
     pub seen: Timestamp,
-    /// Whether it has been seen at every step since.
+    /// Whether there was no gap since.
     pub unbroken: bool,
 }
 
-/// How long things take.
+/// The durations of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// The condition must hold so long, in milliseconds.
+    /// How long the condition must hold, in milliseconds.
     pub for_ms: u64,
-    /// It must be over so long.
+    /// How long it must have eased.
     pub clear_for_ms: u64,
-    /// It is not raised again for so long.
+    /// The cooldown after it cleared.
     pub cooldown_ms: u64,
-    /// How often it is judged. What was measured over a longer time stands for
-    /// all the judgements that there would have been in it.
+    /// The evaluation interval. A longer measurement counts as several evaluations.
     pub step_ms: u64,
-    /// More than this between the end of what was judged and the beginning of
-    /// what is judged next is a gap.
+    /// A longer time between two measurements is a gap.
     pub gap_ms: u64,
 }
 
 impl Timing {
-    /// The times of a rule that is judged at every step.
+    /// The durations of a rule that is evaluated at every step.
     #[must_use]
-    pub fn of(rule: &Rule, step_ms: u64) -> Self {
+    pub fn for_rule(rule: &HotspotRule, step_ms: u64) -> Self {
         Self {
             for_ms: rule.for_ms,
             clear_for_ms: rule.clear_for_ms,
@@ -85,28 +83,28 @@ impl Timing {
     }
 }
 
-/// What happened.
+/// A state transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Change {
-    /// The condition has begun to hold.
+pub enum HotspotTransition {
+    /// The condition began to hold.
     Noticed,
     /// It did not hold for long enough.
     Passed,
-    /// It is a hotspot now.
+    /// It became a hotspot.
     Fired,
-    /// It looks over.
+    /// The hotspot began to ease.
     Easing,
-    /// It was not over after all.
+    /// The easing hotspot is hot again.
     Relapsed,
-    /// It is over.
+    /// The hotspot ended.
     Cleared,
-    /// The subject or the rule is gone.
+    /// The subject or the rule no longer exists.
     Gone,
 }
 
-impl State {
-    /// Nothing is the matter and nothing was.
+impl RuleState {
+    /// The initial state.
     pub const QUIET: Self = Self::Quiet { until: None };
 
     /// Whether it is a hotspot.
@@ -115,7 +113,7 @@ impl State {
         matches!(self, Self::Firing { .. } | Self::Clearing { .. })
     }
 
-    /// Since when the condition has held, if it does.
+    /// When the condition began to hold, if it does.
     #[must_use]
     pub fn since(&self) -> Option<Timestamp> {
         match self {
@@ -126,7 +124,7 @@ impl State {
         }
     }
 
-    /// How long the condition is known to have held without being a hotspot.
+    /// How long the condition has held without being a hotspot.
     pub(super) fn held_ms(&self) -> u64 {
         match self {
             Self::Pending { held, .. } => held.ms,
@@ -134,7 +132,7 @@ impl State {
         }
     }
 
-    fn seen(&self) -> Option<Timestamp> {
+    fn last_judged(&self) -> Option<Timestamp> {
         match self {
             Self::Quiet { .. } => None,
             Self::Pending { held, .. } | Self::Clearing { held, .. } => Some(held.seen),
@@ -143,22 +141,22 @@ impl State {
     }
 }
 
-impl Held {
-    /// It holds for the first time, in what was measured over this interval.
+impl HoldTime {
+    /// Starts with the first interval in which the condition holds.
     fn new(over: Interval, timing: &Timing) -> Self {
         Self {
-            ms: alone(over, timing),
+            ms: held_within(over, timing),
             seen: over.end(),
             unbroken: true,
         }
     }
 
-    /// It has held until now, unless nobody looked.
-    fn on(self, over: Interval, timing: &Timing) -> Self {
-        let counts = self.unbroken && between(self.seen, over.start) <= timing.gap_ms;
+    /// Extends by an interval, without the gap before it.
+    fn extend(self, over: Interval, timing: &Timing) -> Self {
+        let counts = self.unbroken && ms_between(self.seen, over.start) <= timing.gap_ms;
         let more = match counts {
-            true => between(self.seen, over.end()),
-            false => alone(over, timing),
+            true => ms_between(self.seen, over.end()),
+            false => held_within(over, timing),
         };
         Self {
             ms: self.ms.saturating_add(more),
@@ -167,13 +165,13 @@ impl Held {
         }
     }
 
-    /// Since when, if it has held all the time.
+    /// When it began, if it held without gaps.
     fn since(self) -> Timestamp {
         let ms = i64::try_from(self.ms).unwrap_or(i64::MAX);
         Timestamp::from_unix_ms(self.seen.unix_ms().saturating_sub(ms))
     }
 
-    fn broken(self) -> Self {
+    fn interrupted(self) -> Self {
         Self {
             unbroken: false,
             ..self
@@ -181,13 +179,12 @@ impl Held {
     }
 }
 
-/// How long something is known to have held from one interval alone: from the
-/// first judgement in it to the last.
-fn alone(over: Interval, timing: &Timing) -> u64 {
+/// The time covered by one interval alone: from its first evaluation to its last.
+fn held_within(over: Interval, timing: &Timing) -> u64 {
     over.ms.saturating_sub(timing.step_ms)
 }
 
-fn between(from: Timestamp, to: Timestamp) -> u64 {
+fn ms_between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.unix_ms().saturating_sub(from.unix_ms())).unwrap_or(0)
 }
 
@@ -196,43 +193,45 @@ fn plus(at: Timestamp, ms: u64) -> Timestamp {
     Timestamp::from_unix_ms(at.unix_ms().saturating_add(ms))
 }
 
-/// The state after a judgement of what was measured in an interval: `when` says
-/// whether it is hot, `over` whether it is so no more. A judgement that is not
-/// later than the last one changes nothing.
+/// The state after evaluating an interval: `when` says whether it is hot, `over` whether it
+/// has eased. An evaluation that is not later than the last one changes nothing.
 #[must_use]
 pub fn apply(
-    state: State,
+    state: RuleState,
     measured: Interval,
     when: Truth,
     over: Truth,
     timing: &Timing,
-) -> (State, Option<Change>) {
+) -> (RuleState, Option<HotspotTransition>) {
     let at = measured.end();
-    if state.seen().is_some_and(|seen| at <= seen) {
+    if state.last_judged().is_some_and(|seen| at <= seen) {
         return (state, None);
     }
     match state {
-        State::Quiet { until } => quiet(until, measured, when, timing),
-        State::Pending { since, held } => pending(since, held, measured, when, timing),
-        State::Firing { since, fired, .. } => match over {
+        RuleState::Quiet { until } => quiet(until, measured, when, timing),
+        RuleState::Pending { since, held } => pending(since, held, measured, when, timing),
+        RuleState::Firing { since, fired, .. } => match over {
             Truth::True => {
-                let held = Held::new(measured, timing);
-                over_for(since, fired, held, Some(Change::Easing), timing)
+                let held = HoldTime::new(measured, timing);
+                clear_or_wait(since, fired, held, Some(HotspotTransition::Easing), timing)
             }
             Truth::False | Truth::Unknown => {
                 let seen = at;
-                (State::Firing { since, fired, seen }, None)
+                (RuleState::Firing { since, fired, seen }, None)
             }
         },
-        State::Clearing { since, fired, held } => match over {
-            Truth::True => over_for(since, fired, held.on(measured, timing), None, timing),
+        RuleState::Clearing { since, fired, held } => match over {
+            Truth::True => clear_or_wait(since, fired, held.extend(measured, timing), None, timing),
             Truth::False => {
                 let seen = at;
-                (State::Firing { since, fired, seen }, Some(Change::Relapsed))
+                (
+                    RuleState::Firing { since, fired, seen },
+                    Some(HotspotTransition::Relapsed),
+                )
             }
             Truth::Unknown => {
-                let held = held.broken();
-                (State::Clearing { since, fired, held }, None)
+                let held = held.interrupted();
+                (RuleState::Clearing { since, fired, held }, None)
             }
         },
     }
@@ -243,66 +242,66 @@ fn quiet(
     measured: Interval,
     when: Truth,
     timing: &Timing,
-) -> (State, Option<Change>) {
+) -> (RuleState, Option<HotspotTransition>) {
     let cooling = until.filter(|until| measured.end() < *until);
     if when != Truth::True || cooling.is_some() {
-        return (State::Quiet { until: cooling }, None);
+        return (RuleState::Quiet { until: cooling }, None);
     }
-    let held = Held::new(measured, timing);
-    hot_for(held.since(), held, Some(Change::Noticed), timing)
+    let held = HoldTime::new(measured, timing);
+    fire_or_wait(held.since(), held, Some(HotspotTransition::Noticed), timing)
 }
 
 fn pending(
     since: Timestamp,
-    held: Held,
+    held: HoldTime,
     measured: Interval,
     when: Truth,
     timing: &Timing,
-) -> (State, Option<Change>) {
+) -> (RuleState, Option<HotspotTransition>) {
     match when {
-        Truth::False => (State::QUIET, Some(Change::Passed)),
+        Truth::False => (RuleState::QUIET, Some(HotspotTransition::Passed)),
         Truth::Unknown => {
-            let held = held.broken();
-            (State::Pending { since, held }, None)
+            let held = held.interrupted();
+            (RuleState::Pending { since, held }, None)
         }
-        // After so long a gap what was seen before proves nothing.
-        Truth::True if between(held.seen, measured.start) > timing.for_ms.max(timing.gap_ms) => {
-            let held = Held::new(measured, timing);
-            hot_for(held.since(), held, None, timing)
+        // After a long gap earlier observations are void.
+        Truth::True if ms_between(held.seen, measured.start) > timing.for_ms.max(timing.gap_ms) => {
+            let held = HoldTime::new(measured, timing);
+            fire_or_wait(held.since(), held, None, timing)
         }
-        Truth::True => hot_for(since, held.on(measured, timing), None, timing),
+        Truth::True => fire_or_wait(since, held.extend(measured, timing), None, timing),
     }
 }
 
-fn hot_for(
+fn fire_or_wait(
     since: Timestamp,
-    held: Held,
-    change: Option<Change>,
+    held: HoldTime,
+    change: Option<HotspotTransition>,
     timing: &Timing,
-) -> (State, Option<Change>) {
+) -> (RuleState, Option<HotspotTransition>) {
     if held.ms < timing.for_ms {
-        return (State::Pending { since, held }, change);
+        return (RuleState::Pending { since, held }, change);
     }
-    let firing = State::Firing {
+    let firing = RuleState::Firing {
         since,
         fired: held.seen,
         seen: held.seen,
     };
-    (firing, Some(Change::Fired))
+    (firing, Some(HotspotTransition::Fired))
 }
 
-fn over_for(
+fn clear_or_wait(
     since: Timestamp,
     fired: Timestamp,
-    held: Held,
-    change: Option<Change>,
+    held: HoldTime,
+    change: Option<HotspotTransition>,
     timing: &Timing,
-) -> (State, Option<Change>) {
+) -> (RuleState, Option<HotspotTransition>) {
     if held.ms < timing.clear_for_ms {
-        return (State::Clearing { since, fired, held }, change);
+        return (RuleState::Clearing { since, fired, held }, change);
     }
     let until = (timing.cooldown_ms > 0).then(|| plus(held.seen, timing.cooldown_ms));
-    (State::Quiet { until }, Some(Change::Cleared))
+    (RuleState::Quiet { until }, Some(HotspotTransition::Cleared))
 }
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ fn to(step: u64) -> Interval {
 }
 
 /// `1` hot, `0` over, `~` neither, `?` not measured, `x` nobody looked.
-fn run(script: &str, timing: &Timing) -> Vec<(u64, Change)> {
-    let mut state = State::QUIET;
+fn run(script: &str, timing: &Timing) -> Vec<(u64, HotspotTransition)> {
+    let mut state = RuleState::QUIET;
     let mut changes = Vec::new();
     for (step, what) in (0..).zip(script.chars()) {
         let (when, over) = match what {
@@ -49,37 +49,37 @@ fn run(script: &str, timing: &Timing) -> Vec<(u64, Change)> {
 
 #[test]
 fn every_transition() {
-    let held = |ms| Held {
+    let held = |ms| HoldTime {
         ms,
         seen: at(9),
         unbroken: true,
     };
     let (since, fired) = (at(0), at(3));
     let states = [
-        ("quiet", State::QUIET),
+        ("quiet", RuleState::QUIET),
         (
             "cooling",
-            State::Quiet {
+            RuleState::Quiet {
                 until: Some(at(20)),
             },
         ),
         (
             "pending",
-            State::Pending {
+            RuleState::Pending {
                 since,
                 held: held(0),
             },
         ),
         (
             "ripe",
-            State::Pending {
+            RuleState::Pending {
                 since,
                 held: held(2 * STEP),
             },
         ),
         (
             "firing",
-            State::Firing {
+            RuleState::Firing {
                 since,
                 fired,
                 seen: at(9),
@@ -87,7 +87,7 @@ fn every_transition() {
         ),
         (
             "clearing",
-            State::Clearing {
+            RuleState::Clearing {
                 since,
                 fired,
                 held: held(0),
@@ -95,7 +95,7 @@ fn every_transition() {
         ),
         (
             "nearly clear",
-            State::Clearing {
+            RuleState::Clearing {
                 since,
                 fired,
                 held: held(STEP),
@@ -112,11 +112,11 @@ fn every_transition() {
         ] {
             let (next, change) = apply(state, to(10), when, over, &timing(3, 2, 5));
             let shown = match next {
-                State::Quiet { until: None } => "quiet".to_owned(),
-                State::Quiet { until: Some(_) } => "cooling".to_owned(),
-                State::Pending { held, .. } => format!("pending {}s", held.ms / 1_000),
-                State::Firing { .. } => "firing".to_owned(),
-                State::Clearing { held, .. } => format!("clearing {}s", held.ms / 1_000),
+                RuleState::Quiet { until: None } => "quiet".to_owned(),
+                RuleState::Quiet { until: Some(_) } => "cooling".to_owned(),
+                RuleState::Pending { held, .. } => format!("pending {}s", held.ms / 1_000),
+                RuleState::Firing { .. } => "firing".to_owned(),
+                RuleState::Clearing { held, .. } => format!("clearing {}s", held.ms / 1_000),
             };
             let change = change.map_or(String::new(), |change| format!(" ({change:?})"));
             table.push_str(&format!("{name:12} + {what:8} -> {shown}{change}\n"));
@@ -129,14 +129,14 @@ fn every_transition() {
 fn a_rule_fires_after_its_time_and_clears_after_its_own() {
     let changes = run("01111110~000001111", &timing(3, 2, 0));
     let expected = [
-        (1, Change::Noticed),
-        (4, Change::Fired),
-        (7, Change::Easing),
-        (8, Change::Relapsed),
-        (9, Change::Easing),
-        (11, Change::Cleared),
-        (14, Change::Noticed),
-        (17, Change::Fired),
+        (1, HotspotTransition::Noticed),
+        (4, HotspotTransition::Fired),
+        (7, HotspotTransition::Easing),
+        (8, HotspotTransition::Relapsed),
+        (9, HotspotTransition::Easing),
+        (11, HotspotTransition::Cleared),
+        (14, HotspotTransition::Noticed),
+        (17, HotspotTransition::Fired),
     ];
     assert_eq!(changes, expected);
 }
@@ -144,22 +144,25 @@ fn a_rule_fires_after_its_time_and_clears_after_its_own() {
 #[test]
 fn a_gap_neither_fires_nor_clears_and_does_not_count() {
     // After a gap longer than `for` it has to hold anew.
-    assert_eq!(run("111????11", &timing(3, 1, 0)), [(0, Change::Noticed)]);
+    assert_eq!(
+        run("111????11", &timing(3, 1, 0)),
+        [(0, HotspotTransition::Noticed)]
+    );
     let with_gap = run("111??11", &timing(3, 1, 0));
     assert_eq!(
         with_gap.last(),
-        Some(&(6, Change::Fired)),
+        Some(&(6, HotspotTransition::Fired)),
         "the gap of two is left out"
     );
     let nobody_looked = run("111xx11", &timing(3, 1, 0));
     assert_eq!(nobody_looked, with_gap);
     assert_eq!(
         run("1111????????????????????", &timing(3, 1, 0)).last(),
-        Some(&(3, Change::Fired))
+        Some(&(3, HotspotTransition::Fired))
     );
     assert_eq!(
         run("111100???????0", &timing(3, 3, 0)).last(),
-        Some(&(4, Change::Easing))
+        Some(&(4, HotspotTransition::Easing))
     );
 }
 
@@ -173,22 +176,25 @@ fn a_longer_interval_counts_for_its_own_length() {
     };
     let hot = |state, over| apply(state, over, Truth::True, Truth::False, &timing(30, 30, 0));
     // One says more than a rule of less than its length asks for.
-    let (state, change) = hot(State::QUIET, minutes(0, 10));
-    assert_eq!(change, Some(Change::Fired));
+    let (state, change) = hot(RuleState::QUIET, minutes(0, 10));
+    assert_eq!(change, Some(HotspotTransition::Fired));
     assert_eq!(state.since(), Some(Timestamp::from_unix_ms(10_000)));
     // Of a longer rule they are added up, and a gap is left out.
-    let (state, change) = hot(State::QUIET, minutes(0, 1));
-    assert_eq!(change, Some(Change::Noticed));
+    let (state, change) = hot(RuleState::QUIET, minutes(0, 1));
+    assert_eq!(change, Some(HotspotTransition::Noticed));
     let (state, _) = hot(state, minutes(1, 2));
-    assert!(matches!(state, State::Pending { held, .. } if held.ms == 170_000));
+    assert!(matches!(state, RuleState::Pending { held, .. } if held.ms == 170_000));
     let (state, _) = hot(state, minutes(5, 1));
-    assert!(matches!(state, State::Pending { held, .. } if held.ms == 220_000));
+    assert!(matches!(state, RuleState::Pending { held, .. } if held.ms == 220_000));
     let (state, change) = hot(state, minutes(6, 2));
-    assert_eq!(change, Some(Change::Fired));
+    assert_eq!(change, Some(HotspotTransition::Fired));
     let over = |state, over| apply(state, over, Truth::False, Truth::True, &timing(30, 30, 0));
     let (state, change) = over(state, minutes(8, 4));
-    assert_eq!(change, Some(Change::Easing));
-    assert_eq!(over(state, minutes(12, 4)).1, Some(Change::Cleared));
+    assert_eq!(change, Some(HotspotTransition::Easing));
+    assert_eq!(
+        over(state, minutes(12, 4)).1,
+        Some(HotspotTransition::Cleared)
+    );
 }
 
 #[test]
@@ -196,10 +202,16 @@ fn the_cooldown_is_kept() {
     let changes = run("1100001111111", &timing(1, 1, 5));
     let fired: Vec<_> = changes
         .iter()
-        .filter(|(_, change)| *change == Change::Fired)
+        .filter(|(_, change)| *change == HotspotTransition::Fired)
         .collect();
     // Cleared at 3, cooling until 8.
-    assert_eq!(fired, [&(1, Change::Fired), &(9, Change::Fired)]);
+    assert_eq!(
+        fired,
+        [
+            &(1, HotspotTransition::Fired),
+            &(9, HotspotTransition::Fired)
+        ]
+    );
 }
 
 #[test]
@@ -207,7 +219,11 @@ fn without_times_it_fires_and_clears_at_once() {
     let changes = run("0101", &timing(0, 0, 0));
     assert_eq!(
         changes,
-        [(1, Change::Fired), (2, Change::Cleared), (3, Change::Fired)]
+        [
+            (1, HotspotTransition::Fired),
+            (2, HotspotTransition::Cleared),
+            (3, HotspotTransition::Fired)
+        ]
     );
 }
 
@@ -224,7 +240,7 @@ proptest! {
         let mut last_cleared: Option<u64> = None;
         for (step, change) in changes {
             match change {
-                Change::Fired => {
+                HotspotTransition::Fired => {
                     prop_assert!(last_fired <= last_cleared, "fired twice in a row");
                     if let Some(cleared) = last_cleared {
                         prop_assert!(step >= cleared + cooldown + for_steps);
@@ -233,7 +249,7 @@ proptest! {
                     prop_assert_eq!(script.as_bytes()[step as usize], b'1');
                     last_fired = Some(step);
                 }
-                Change::Cleared => {
+                HotspotTransition::Cleared => {
                     let fired = last_fired.unwrap();
                     prop_assert!(step >= fired + clear_steps);
                     prop_assert_eq!(script.as_bytes()[step as usize], b'0');
@@ -255,12 +271,12 @@ proptest! {
     #[test]
     fn time_only_goes_forward(script in "[10~]{1,40}", back in 0..40_u64) {
         let timing = timing(2, 2, 2);
-        let mut state = State::QUIET;
+        let mut state = RuleState::QUIET;
         for (step, what) in (100..).zip(script.chars()) {
             let hot = Truth::from(what == '1');
             (state, _) = apply(state, to(step), hot, Truth::from(what == '0'), &timing);
         }
-        if state.seen().is_some() {
+        if state.last_judged().is_some() {
             let late = apply(state, to(100_u64.saturating_sub(back)), Truth::True, Truth::False, &timing);
             prop_assert_eq!(late, (state, None));
         }

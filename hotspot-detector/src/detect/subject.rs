@@ -1,4 +1,4 @@
-//! What may be hot.
+//! The subjects of rules: shards, slices and items.
 
 use std::fmt;
 
@@ -8,33 +8,33 @@ use serde::Serialize;
 
 use crate::load::ItemName;
 
-/// What a rule was judged on.
+/// The subject that a rule was evaluated on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
-pub enum Subject {
+pub enum HotspotSubject {
     /// A shard.
     Shard {
-        /// Which.
+        /// Its ID.
         shard: ShardId,
     },
     /// A slice on its shard.
     Slice {
-        /// Where.
+        /// Its shard.
         shard: ShardId,
-        /// Which.
+        /// Its ID.
         slice: SliceId,
     },
     /// An item's counter on its shard.
     Item {
-        /// Where.
+        /// Its shard.
         shard: ShardId,
-        /// Which.
+        /// Its ID.
         item: ItemName,
     },
 }
 
-impl Subject {
-    /// The shard it is, or is on.
+impl HotspotSubject {
+    /// Its shard.
     #[must_use]
     pub fn shard(&self) -> &ShardId {
         match self {
@@ -43,7 +43,7 @@ impl Subject {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for HotspotSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shard { shard } => write!(f, "{shard}"),

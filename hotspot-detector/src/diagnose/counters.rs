@@ -1,36 +1,40 @@
-//! Counters: too hot for their lanes, too cool for so many, or uneven.
+//! Counters with too few lanes, too many lanes, or unevenly filled lanes.
 
-use ballast_domain::poll::lanes::{Cause as Uneven, Verdict};
+use ballast_domain::poll::lanes::{ImbalanceCause as Uneven, LaneBalance};
 
-use super::cure::{Cause, Cure};
-use super::facts::{Fleet, ShardFacts};
+use super::cure::{Cure, HotspotCause};
+use super::facts::{MeasuredFleet, ShardFacts};
 use super::finding::Rejected;
-use super::settings::Settings;
-use crate::load::{ItemName, ItemView, Window};
-use crate::words::{percent, rounded};
+use super::settings::DiagnosisSettings;
+use crate::format::{percent, rounded};
+use crate::load::{ItemName, ItemWindow, Window};
 
-/// What is to be said of a counter.
-pub(super) struct Counter {
+/// The diagnosis of a counter.
+pub(super) struct CounterDiagnosis {
     pub(super) name: ItemName,
-    pub(super) cause: Cause,
+    pub(super) cause: HotspotCause,
     pub(super) cure: Cure,
     pub(super) evidence: Vec<String>,
     pub(super) otherwise: String,
     pub(super) rejected: Vec<Rejected>,
-    /// How much of what one takes a lane gets, before and after.
+    /// The load of a lane as a share of its capacity, before and after.
     pub(super) lane: Option<(f64, f64)>,
 }
 
-impl Counter {
-    /// Whether the fewest lanes there may be are enough for it.
-    pub(super) fn is_idle(&self, settings: &Settings) -> bool {
+impl CounterDiagnosis {
+    /// Whether the minimum number of lanes is enough.
+    pub(super) fn is_idle(&self, settings: &DiagnosisSettings) -> bool {
         matches!(self.cure, Cure::Lanes { to, .. } if to <= settings.lanes_min)
     }
 }
 
-/// The counters of a shard that take as many votes as their lanes can. The
-/// short window is enough: lanes cost nothing, and waiting does.
-pub(super) fn hot(fleet: &Fleet<'_>, shard: &ShardFacts<'_>, settings: &Settings) -> Vec<Counter> {
+/// The counters of a shard that are at the limit of their lanes. The short window is
+/// enough: adding lanes costs nothing, waiting does.
+pub(super) fn hot(
+    fleet: &MeasuredFleet<'_>,
+    shard: &ShardFacts<'_>,
+    settings: &DiagnosisSettings,
+) -> Vec<CounterDiagnosis> {
     let items = fleet.book.items(shard.book, Window::Short, &shard.short);
     let limit = settings.lane_votes_max * settings.lane_hot;
     let hot = items.iter().filter(|item| item.lane_votes() > limit);
@@ -44,10 +48,10 @@ pub(super) fn hot(fleet: &Fleet<'_>, shard: &ShardFacts<'_>, settings: &Settings
     .collect()
 }
 
-/// `turned_away`: the tenant's calls that were too many, per second. They come
-/// back as votes when there are lanes for them.
-fn too_hot(item: &ItemView, turned_away: f64, settings: &Settings) -> Counter {
-    let from = lanes_of(item);
+/// `turned_away`: the tenant's throttled calls per second. With more lanes they become
+/// votes.
+fn too_hot(item: &ItemWindow, turned_away: f64, settings: &DiagnosisSettings) -> CounterDiagnosis {
+    let from = lane_count(item);
     let demand = item.votes + turned_away;
     let wanted = (demand / (settings.lane_votes_max * settings.lane_level)).ceil();
     let to = (wanted as u16).clamp(from, settings.lanes_max.max(from));
@@ -59,30 +63,29 @@ fn too_hot(item: &ItemView, turned_away: f64, settings: &Settings) -> Counter {
             rounded(item.votes)
         ),
         format!(
-            "on {from} lanes that is {} of the {} votes/s that one lane takes",
+            "on {from} lanes that is {} of the {} votes/s that one lane is rated at",
             percent(item.lane_votes() / settings.lane_votes_max),
             rounded(settings.lane_votes_max)
         ),
     ];
     if turned_away >= 1.0 {
         let many = rounded(turned_away);
-        evidence.push(format!("{many} calls/s of its tenant are turned away"));
+        evidence.push(format!("{many} calls/s of its tenant are throttled"));
     }
     let (name, votes, lanes) = (item.name.clone(), item.votes, from);
-    let cause = Cause::HotCounter {
+    let cause = HotspotCause::HotCounter {
         item: name.clone(),
         votes,
         lanes,
     };
     let moving = Rejected {
         cure: "move",
-        because: "moving will not help, because the counter would be as hot on any shard"
-            .to_owned(),
+        because: "moving will not help: the counter would be as hot on any shard".to_owned(),
     };
     if to > from {
         let share = |lanes: u16| demand / f64::from(lanes.max(1)) / settings.lane_votes_max;
         let now = item.lane_votes() / settings.lane_votes_max;
-        return Counter {
+        return CounterDiagnosis {
             lane: Some((now, share(to))),
             cure: Cure::Lanes {
                 item: name.clone(),
@@ -93,7 +96,7 @@ fn too_hot(item: &ItemView, turned_away: f64, settings: &Settings) -> Counter {
             cause,
             evidence,
             otherwise:
-                "If votes still wait, the shard's disk is the limit: look at its fsync time, \
+                "If votes still wait, the shard's disk is the bottleneck: check its fsync time, \
                         and move the tenant to a faster shard."
                     .to_owned(),
             rejected: vec![moving],
@@ -101,50 +104,50 @@ fn too_hot(item: &ItemView, turned_away: f64, settings: &Settings) -> Counter {
     }
     let lanes = Rejected {
         cure: "more lanes",
-        because: format!("{from} lanes are the most there may be"),
+        because: format!("{from} lanes are the maximum"),
     };
-    Counter {
+    CounterDiagnosis {
         lane: None,
         name,
         cause,
         cure: Cure::Nothing,
         evidence,
-        otherwise: "Votes on this item wait their turn and none is lost. Limit the tenant's votes \
+        otherwise: "Votes on this item are queued, and none is lost. Limit the tenant's votes \
                     per second, or spread the question over more items."
             .to_owned(),
         rejected: vec![lanes, moving],
     }
 }
 
-/// Whether a counter has more lanes than it needs, by both windows. Lanes are
-/// the poll's: its busiest item says how many it needs.
+/// Whether a counter has more lanes than it needs in both windows. Lanes belong to the
+/// poll: its busiest item decides how many it needs.
 pub(super) fn cool(
-    fleet: &Fleet<'_>,
+    fleet: &MeasuredFleet<'_>,
     shard: &ShardFacts<'_>,
     name: &ItemName,
-    settings: &Settings,
-) -> Option<Counter> {
+    settings: &DiagnosisSettings,
+) -> Option<CounterDiagnosis> {
     let find = |window, measured| {
         let items = fleet.book.items(shard.book, window, measured);
-        // The busiest comes first.
+        // Busiest first.
         let mut items = items.into_iter();
         items.find(|item| item.name.is_of_same_poll(name))
     };
     let short = find(Window::Short, &shard.short)?;
     let long = find(Window::Long, shard.long.as_ref()?)?;
     let votes = short.votes.max(long.votes);
-    let from = lanes_of(&short);
-    // Half as busy as a lane may be: it must not be hot again at once.
+    let from = lane_count(&short);
+    // Half the allowed load per lane, so that the counter is not hot again immediately.
     let wanted = votes / (settings.lane_votes_max * settings.lane_level / 2.0);
     let to = (wanted.ceil() as u16).max(settings.lanes_min);
     if to > from / 2 {
         return None;
     }
     let share = |lanes: u16| votes / f64::from(lanes.max(1)) / settings.lane_votes_max;
-    Some(Counter {
+    Some(CounterDiagnosis {
         lane: Some((share(from), share(to))),
         name: name.clone(),
-        cause: Cause::CoolCounter {
+        cause: HotspotCause::CoolCounter {
             item: name.clone(),
             votes,
             lanes: from,
@@ -155,62 +158,62 @@ pub(super) fn cool(
             to,
         },
         evidence: vec![format!(
-            "{} has {from} lanes, and its busiest item {} votes/s in the short and {} in the long \
-             window",
+            "{} has {from} lanes, and its busiest item gets {} votes/s in the short window and {} in \
+             the long window",
             name.poll,
             rounded(short.votes),
             rounded(long.votes)
         )],
         otherwise:
-            "Many lanes only make reading the total a little slower. A poll that is to keep \
-                    them says how many voters it expects."
+            "Extra lanes only make reading the total slightly slower. To keep them, set the \
+                    number of voters that the poll expects."
                 .to_owned(),
         rejected: Vec::new(),
     })
 }
 
-/// Whether a counter's lanes are uneven beyond chance.
+/// Whether a counter's lanes are uneven beyond statistical noise.
 pub(super) fn skewed(
-    fleet: &Fleet<'_>,
+    fleet: &MeasuredFleet<'_>,
     shard: &ShardFacts<'_>,
     name: &ItemName,
-) -> Option<Counter> {
+) -> Option<CounterDiagnosis> {
     let items = fleet.book.items(shard.book, Window::Short, &shard.short);
     let item = items.into_iter().find(|item| item.name == *name)?;
     let spread = item.spread();
-    // Lanes that were added later are uneven for a good reason.
-    if spread.verdict != Verdict::Skewed || spread.cause != Some(Uneven::Unknown) {
+    // Lanes that were added recently are expected to be uneven.
+    if spread.verdict != LaneBalance::Skewed || spread.cause != Some(Uneven::Unknown) {
         return None;
     }
     let skew = spread.deviation_percent / 100.0;
-    Some(Counter {
+    Some(CounterDiagnosis {
         lane: None,
         name: name.clone(),
-        cause: Cause::SkewedLanes {
+        cause: HotspotCause::SkewedLanes {
             item: name.clone(),
             skew,
         },
         cure: Cure::Nothing,
         evidence: vec![
             format!(
-                "the farthest of {} lanes is {} from the mean",
+                "the lane farthest from the mean of {} lanes deviates by {}",
                 spread.lanes.len(),
                 percent(skew)
             ),
-            "there are too many votes for this to be chance, and no lanes were added lately"
+            "there are too many votes for this to be chance, and no lanes were added recently"
                 .to_owned(),
         ],
-        otherwise: "The total is right all the same. Look at the voter ids that the tenant's \
-                    application sends: lanes are drawn from them, and few different ones fall \
+        otherwise: "The total is correct nevertheless. Check the voter IDs that the tenant's \
+                    application sends: they select the lanes, and a few distinct IDs spread \
                     unevenly."
             .to_owned(),
         rejected: vec![Rejected {
             cure: "more lanes",
-            because: "more lanes would be filled as unevenly".to_owned(),
+            because: "more lanes would be just as uneven".to_owned(),
         }],
     })
 }
 
-fn lanes_of(item: &ItemView) -> u16 {
+fn lane_count(item: &ItemWindow) -> u16 {
     u16::try_from(item.lanes.len().max(1)).unwrap_or(u16::MAX)
 }

@@ -1,4 +1,4 @@
-//! What can be hot, and what can be done about it.
+//! Causes of hotspots, and cures.
 
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{KeyId, RegionId, ShardId, TenantId, Timestamp};
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use crate::load::ItemName;
 use crate::resources::Dimension;
 
-/// What is really hot.
+/// The cause of hotspots.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "cause")]
-pub enum Cause {
+pub enum HotspotCause {
     /// A key floods the shard.
     AbusiveKey {
-        /// Which.
+        /// Its ID.
         key: KeyId,
-        /// Whose.
+        /// Its tenant.
         tenant: TenantId,
         /// Its share of the shard's calls.
         share: f64,
-        /// How many of its calls are refused.
+        /// The share of its calls that is rejected.
         refused: f64,
     },
-    /// A counter's lanes take as much as they can.
+    /// A counter is at the limit of its lanes.
     HotCounter {
-        /// Which.
+        /// Its ID.
         item: ItemName,
         /// Votes per second.
         votes: f64,
@@ -33,7 +33,7 @@ pub enum Cause {
     },
     /// A counter has more lanes than it needs.
     CoolCounter {
-        /// Which.
+        /// Its ID.
         item: ItemName,
         /// Votes per second.
         votes: f64,
@@ -42,110 +42,110 @@ pub enum Cause {
     },
     /// A counter's lanes are filled unevenly.
     SkewedLanes {
-        /// Which.
+        /// Its ID.
         item: ItemName,
-        /// How far the farthest lane is from the mean.
+        /// The largest deviation of a lane from the mean.
         skew: f64,
     },
-    /// One tenant is most of the load, or all that a shard can bear.
+    /// One tenant is most of the load, or more than a shard can hold.
     HotTenant {
-        /// Which.
+        /// Its ID.
         slice: SliceId,
-        /// Where it uses most.
+        /// Its fullest dimension.
         dimension: Dimension,
-        /// Its share of the shard's capacity there.
+        /// Its share of the shard's capacity in that dimension.
         share: f64,
     },
-    /// One tenant has more than its part of a shard that can bear it.
+    /// One tenant uses more than its fair share of a shard that is not overloaded.
     UnfairTenant {
-        /// Which.
+        /// Its ID.
         slice: SliceId,
-        /// Where it uses most.
+        /// Its fullest dimension.
         dimension: Dimension,
-        /// Its share of the shard's capacity there.
+        /// Its share of the shard's capacity in that dimension.
         share: f64,
     },
     /// Several tenants together.
     WarmTenants {
-        /// How many use something worth naming.
+        /// How many have a noticeable load.
         tenants: usize,
-        /// Where they use most.
+        /// The fullest dimension.
         dimension: Dimension,
     },
-    /// Every shard of a region is warm.
+    /// A whole region is too full.
     RegionFull {
-        /// Which.
+        /// Its ID.
         region: RegionId,
-        /// Where there is least left.
+        /// Its fullest dimension.
         dimension: Dimension,
-        /// How full the region is there.
+        /// Its fill in that dimension.
         fill: f64,
-        /// Whether the other regions are as full.
+        /// Whether the other regions are full too.
         whole_fleet: bool,
     },
-    /// Writes wait although there is little load.
+    /// Writes wait although the load is low.
     SickShard {
-        /// How much of the time they wait.
+        /// The share of the time that they wait.
         wait: f64,
-        /// How full the shard is.
+        /// The shard's fill.
         fill: f64,
     },
-    /// It has not lasted long enough to be more.
+    /// It has not lasted long enough.
     Spike {
         /// How long it has lasted, in milliseconds.
         lasted_ms: u64,
     },
-    /// A rule calls it hot, and it is less than what is too much.
+    /// A rule fired, but the load is within the limits.
     Borne {
-        /// How much of what can be borne it is.
+        /// The load as a share of the limit.
         fill: f64,
     },
-    /// It is slow, and no load explains it.
+    /// No measurement explains it.
     Unexplained,
 }
 
-/// What to do.
+/// A cure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "cure")]
 pub enum Cure {
-    /// Let a key through only so often.
+    /// Limit the calls of a key.
     Throttle {
-        /// Which.
+        /// Its ID.
         key: KeyId,
-        /// Whose.
+        /// Its tenant.
         tenant: TenantId,
         /// Calls per second.
         to: f64,
     },
-    /// Give a poll's counters so many lanes; more or fewer.
+    /// Change the number of lanes of a poll's counters.
     Lanes {
-        /// Which.
+        /// Its ID.
         item: ItemName,
         /// How many it has.
         from: u16,
         /// How many it should have.
         to: u16,
     },
-    /// Move slices away.
+    /// Move slices to other shards.
     Move {
-        /// From here.
+        /// The source shard.
         from: ShardId,
-        /// Which, each with a shard that could take it.
-        slices: Vec<Placed>,
-        /// What they store.
+        /// The slices, each with a possible target.
+        slices: Vec<SlicePlacement>,
+        /// Their bytes stored.
         bytes: f64,
-        /// How long it takes, in milliseconds.
+        /// The expected duration, in milliseconds.
         price_ms: u64,
     },
-    /// Cut a tenant into parts.
+    /// Split a tenant.
     Split {
-        /// Which.
+        /// Its ID.
         slice: SliceId,
-        /// From here.
+        /// The source shard.
         from: ShardId,
-        /// Into so many.
+        /// The number of parts.
         parts: u32,
-        /// How long it takes, in milliseconds.
+        /// The expected duration, in milliseconds.
         price_ms: u64,
     },
     /// Add shards.
@@ -155,27 +155,27 @@ pub enum Cure {
         /// How many.
         count: u32,
     },
-    /// Let it pass.
+    /// Wait for the hotspot to pass.
     Wait {
-        /// When to look again at the latest.
+        /// When to check again at the latest.
         until: Timestamp,
     },
-    /// Nothing that Ballast can do helps.
+    /// Ballast has no cure.
     Nothing,
 }
 
-/// A slice, and where it could go. The planner has the last word.
+/// A slice and a possible target. The planner makes the final choice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Placed {
-    /// Which.
+pub struct SlicePlacement {
+    /// The slice.
     pub slice: SliceId,
     /// A shard with room for it.
     pub to: ShardId,
 }
 
-impl Cause {
-    /// One word for it, for tables.
+impl HotspotCause {
+    /// A short name for tables.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -199,7 +199,7 @@ impl Cause {
 }
 
 impl Cure {
-    /// One word for it, for tables.
+    /// A short name for tables.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -214,7 +214,7 @@ impl Cure {
         }
     }
 
-    /// Whether it does something.
+    /// Whether it is an action.
     #[must_use]
     pub fn acts(&self) -> bool {
         !matches!(self, Self::Wait { .. } | Self::Nothing)
@@ -236,7 +236,7 @@ impl Cure {
         }
     }
 
-    /// The tenant that it cuts into parts.
+    /// The tenant that it splits.
     #[must_use]
     pub fn splits(&self) -> Option<&TenantId> {
         match self {
@@ -245,8 +245,8 @@ impl Cure {
         }
     }
 
-    /// Whether it is done to the same thing. A split is done to the tenant: its
-    /// slices have other numbers afterwards.
+    /// Whether both act on the same subject. A split acts on the tenant, because its slices get
+    /// new numbers.
     #[must_use]
     pub fn same_subject(&self, other: &Self) -> bool {
         match (self, other) {

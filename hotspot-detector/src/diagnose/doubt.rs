@@ -1,38 +1,38 @@
-//! Whether a hotspot is real enough to move data for it.
+//! Whether a hotspot is confirmed enough to move data.
 
 use super::facts::{ShardFacts, over};
-use super::settings::Settings;
-use crate::words::{duration, percent};
+use super::settings::DiagnosisSettings;
+use crate::format::{duration, percent};
 
-/// Why data is not moved for a hotspot now.
+/// Why no data is moved for a hotspot yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doubt {
-    /// It may be a spike.
+pub(super) enum MoveDoubt {
+    /// It may be a short spike.
     Spike(Spike),
-    /// It is real, and swings around what is too full.
+    /// It is real, but the load swings around the limit.
     Swings,
 }
 
 /// What makes it look like a spike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spike {
-    /// The shard has not been known for long.
+    /// The shard has been measured for too short a time.
     Unknown,
-    /// It has only begun.
+    /// The hotspot is too recent.
     Young,
-    /// The long window does not show it.
+    /// The long window does not confirm it.
     NotInTheLongWindow,
-    /// Others like it passed before a cure could end.
+    /// Earlier hotspots of the shard passed before a cure could have ended.
     PassesSooner,
 }
 
-/// What a doubt goes by.
-pub(super) struct Story {
-    /// Whether the shard has been known for a long window.
+/// The inputs of the decision.
+pub(super) struct DoubtInputs {
+    /// Whether the shard has been measured for a whole long window.
     pub(super) is_known: bool,
-    /// The least that the shard was full in any part of the long window.
+    /// The shard's lowest fill in any part of the long window.
     pub(super) least: f64,
-    /// How long it has lasted.
+    /// How long the hotspot has lasted.
     pub(super) lasted_ms: u64,
     /// How long a long window is.
     pub(super) long_ms: u64,
@@ -42,9 +42,13 @@ pub(super) struct Story {
     pub(super) usual_ms: Option<u64>,
 }
 
-impl Story {
-    /// What stands against moving data, if anything does.
-    pub(super) fn doubt(&self, facts: &ShardFacts<'_>, settings: &Settings) -> Option<Doubt> {
+impl DoubtInputs {
+    /// The reason not to move data yet, if there is one.
+    pub(super) fn doubt(
+        &self,
+        facts: &ShardFacts<'_>,
+        settings: &DiagnosisSettings,
+    ) -> Option<MoveDoubt> {
         let lasted = self.lasted_ms;
         let is_over = |level| {
             let long = facts.long.as_ref();
@@ -52,46 +56,46 @@ impl Story {
         };
         let passes_sooner = |usual| lasted < usual && usual < lasted + self.price_ms;
         if !self.is_known {
-            return Some(Doubt::Spike(Spike::Unknown));
+            return Some(MoveDoubt::Spike(Spike::Unknown));
         }
         if !is_over(settings.level) {
-            return Some(Doubt::Spike(Spike::NotInTheLongWindow));
+            return Some(MoveDoubt::Spike(Spike::NotInTheLongWindow));
         }
-        // What swings up and down may fill the long window too.
+        // A swinging load may fill the long window too.
         if lasted < self.long_ms / 2 {
-            return Some(Doubt::Spike(Spike::Young));
+            return Some(MoveDoubt::Spike(Spike::Young));
         }
         if self.usual_ms.is_some_and(passes_sooner) {
-            return Some(Doubt::Spike(Spike::PassesSooner));
+            return Some(MoveDoubt::Spike(Spike::PassesSooner));
         }
         let is_steady = self.least >= settings.aim;
-        (!is_over(settings.sure) && !is_steady).then_some(Doubt::Swings)
+        (!is_over(settings.sure) && !is_steady).then_some(MoveDoubt::Swings)
     }
 
-    /// Why a cure is left, in words.
-    pub(super) fn because(&self, spike: Spike) -> String {
+    /// The reason as text.
+    pub(super) fn describe_spike(&self, spike: Spike) -> String {
         match spike {
             Spike::Unknown => format!(
                 "the shard has been measured for less than {}",
                 duration(self.long_ms as f64)
             ),
             Spike::Young => format!(
-                "it has lasted {}, and data is moved after {}",
+                "it has lasted {}, and data is moved only after {}",
                 duration(self.lasted_ms as f64),
                 duration(self.long_ms as f64 / 2.0)
             ),
-            Spike::NotInTheLongWindow => "the long window does not yet say the same".to_owned(),
+            Spike::NotInTheLongWindow => "the long window does not confirm it yet".to_owned(),
             Spike::PassesSooner => format!(
-                "it takes {}, and this may be over before",
+                "it takes {}, and the hotspot may end before that",
                 duration(self.price_ms as f64)
             ),
         }
     }
 
-    /// Why it is not done yet although it is real.
-    pub(super) fn swings(&self, settings: &Settings) -> String {
+    /// Why the cure is deferred although the hotspot is real.
+    pub(super) fn describe_swings(&self, settings: &DiagnosisSettings) -> String {
         format!(
-            "it swings: in a part of the long window the shard was only {} full, and on the whole \
+            "the load swings: in part of the long window the shard was only {} full, and on average \
              not above {} (hotspots.sure)",
             percent(self.least),
             percent(settings.sure)

@@ -1,35 +1,34 @@
-//! The fleet as a diagnosis needs it: every shard's load and room.
+//! The measured fleet: every shard's load and room.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{RegionId, ShardId};
 
-use crate::load::ShardBook;
-use crate::load::{Book, ShardView, Window};
+use crate::load::ShardHistory;
+use crate::load::{LoadHistory, ShardWindow, Window};
 use crate::resources::{Dimension, Resources};
 
 /// One shard that was measured.
 pub(super) struct ShardFacts<'a> {
-    pub(super) book: &'a ShardBook,
-    /// Whether it was measured of late; if not, the long window stands in.
+    pub(super) book: &'a ShardHistory,
+    /// Whether it was measured recently; if not, the long window is used instead.
     pub(super) is_fresh: bool,
-    pub(super) short: ShardView,
-    pub(super) long: Option<ShardView>,
-    /// The more of both windows, in every dimension: what it must be able to
-    /// bear.
+    pub(super) short: ShardWindow,
+    pub(super) long: Option<ShardWindow>,
+    /// The higher load of both windows, per dimension.
     pub(super) load: Resources,
 }
 
 /// All shards that were measured.
-pub(super) struct Fleet<'a> {
-    pub(super) book: &'a Book,
+pub(super) struct MeasuredFleet<'a> {
+    pub(super) book: &'a LoadHistory,
     pub(super) shards: BTreeMap<&'a ShardId, ShardFacts<'a>>,
-    /// Those of which too little is known.
-    unseen: Vec<(&'a ShardId, &'a RegionId)>,
+    /// Shards without enough measurements.
+    unmeasured: Vec<(&'a ShardId, &'a RegionId)>,
 }
 
-fn most(short: &ShardView, long: Option<&ShardView>) -> Resources {
+fn most(short: &ShardWindow, long: Option<&ShardWindow>) -> Resources {
     let mut load = short.used;
     for dimension in Dimension::ALL {
         let before = long.map_or(0.0, |long| long.used[dimension]);
@@ -38,12 +37,12 @@ fn most(short: &ShardView, long: Option<&ShardView>) -> Resources {
     load
 }
 
-impl<'a> Fleet<'a> {
-    pub(super) fn new(book: &'a Book) -> Self {
+impl<'a> MeasuredFleet<'a> {
+    pub(super) fn new(book: &'a LoadHistory) -> Self {
         let mut fleet = Self {
             book,
             shards: BTreeMap::new(),
-            unseen: Vec::new(),
+            unmeasured: Vec::new(),
         };
         for (name, shard) in book.shards() {
             let (short, long) = (
@@ -63,19 +62,19 @@ impl<'a> Fleet<'a> {
                     };
                     fleet.shards.insert(name, facts);
                 }
-                None => fleet.unseen.push((name, shard.region())),
+                None => fleet.unmeasured.push((name, shard.region())),
             }
         }
         fleet
     }
 
-    /// A shard of a region of which nothing is known: it may have room.
-    pub(super) fn unseen_in(&self, region: &RegionId) -> Option<&'a ShardId> {
-        let unseen = self.unseen.iter().find(|(_, at)| *at == region);
-        unseen.map(|(name, _)| *name)
+    /// An unmeasured shard of a region; it may have room.
+    pub(super) fn unmeasured_in(&self, region: &RegionId) -> Option<&'a ShardId> {
+        let unmeasured = self.unmeasured.iter().find(|(_, at)| *at == region);
+        unmeasured.map(|(name, _)| *name)
     }
 
-    /// The slices of a shard with what they use now, the largest first.
+    /// The slices of a shard with their current load, largest first.
     pub(super) fn slices(
         &self,
         shard: &ShardFacts<'_>,
@@ -90,7 +89,7 @@ impl<'a> Fleet<'a> {
         slices
     }
 
-    /// The shards of a region that take slices.
+    /// The shards of a region that accept slices.
     pub(super) fn takers<'b>(
         &'b self,
         region: &'b RegionId,
@@ -100,13 +99,13 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// The dimensions in which a load is more than a level of a capacity.
+/// The dimensions in which a load exceeds a share of the capacity.
 pub(super) fn over(load: &Resources, capacity: &Resources, level: f64) -> Vec<Dimension> {
     let is_over = |d: &Dimension| capacity[*d] > 0.0 && load[*d] > capacity[*d] * level;
     Dimension::ALL.into_iter().filter(is_over).collect()
 }
 
-/// Whether a load is within a level of a capacity in every dimension.
+/// Whether a load is within a share of the capacity in every dimension.
 pub(super) fn fits(load: &Resources, capacity: &Resources, level: f64) -> bool {
     over(load, capacity, level).is_empty()
 }

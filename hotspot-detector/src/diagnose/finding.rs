@@ -1,9 +1,9 @@
-//! A diagnosis: what is hot, why, what to do, and what to expect of it.
+//! A finding: the diagnosis of hotspots with a cure and its expected effect.
 
 use ballast_domain::{ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::cure::{Cause, Cure};
+use super::cure::{Cure, HotspotCause};
 use crate::detect::Hotspot;
 use crate::resources::Dimension;
 
@@ -17,47 +17,46 @@ pub struct Finding {
     pub shards: Vec<ShardId>,
     /// The hotspots that it explains.
     pub hotspots: Vec<Hotspot>,
-    /// What is really hot.
-    pub cause: Cause,
-    /// What shows it, a sentence each.
+    /// The cause.
+    pub cause: HotspotCause,
+    /// The evidence, one sentence each.
     pub evidence: Vec<String>,
-    /// What to do.
+    /// The cure.
     pub cure: Cure,
-    /// What the cure should change.
-    pub expected: Vec<Effect>,
+    /// The expected effects of the cure.
+    pub expected: Vec<ExpectedEffect>,
     /// What to do if it does not help.
     pub otherwise: String,
-    /// Cures that were thought of and left, and why.
+    /// Rejected cures, and why.
     pub rejected: Vec<Rejected>,
-    /// Why the cure is not to be begun now; without one it may be.
-    pub why_not: Option<WhyNot>,
+    /// Why the cure is deferred; `None` if it is due.
+    pub why_not: Option<CureDeferral>,
 }
 
 impl Finding {
-    /// Whether something is to be done now.
+    /// Whether the cure is due now.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.cure.acts() && self.why_not.is_none()
     }
 }
 
-/// How full something is before and after: the shard. Of a cure by lanes it is
-/// the busiest lane, as a share of what one takes; of new shards the first is
-/// all shards of the region together.
+/// The fill before and after a cure: of the shard, of the busiest lane for lane changes, or
+/// (first effect) of the whole region for new shards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Effect {
-    /// Which, or on which.
+pub struct ExpectedEffect {
+    /// The shard.
     pub shard: ShardId,
-    /// In which dimension; without one it is the time that writes wait.
+    /// The dimension; `None` for I/O wait.
     pub dimension: Option<Dimension>,
-    /// As a share of its capacity, now.
+    /// The share of the capacity now.
     pub before: f64,
-    /// And then.
+    /// The expected share afterwards.
     pub after: f64,
 }
 
-/// A cure that was left.
+/// A rejected cure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rejected {
@@ -67,12 +66,12 @@ pub struct Rejected {
     pub because: String,
 }
 
-/// Why nothing is begun now.
+/// Why a cure is deferred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WhyNot {
-    /// In words.
+pub struct CureDeferral {
+    /// The reason as text.
     pub because: String,
-    /// When to look again, where that is known.
+    /// When to check again, if known.
     pub until: Option<Timestamp>,
 }

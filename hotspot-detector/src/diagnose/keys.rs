@@ -1,45 +1,50 @@
-//! API keys that flood a shard.
+//! API keys that flood a shard with calls.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::{ShardId, TenantId, Timestamp};
 
-use super::cure::{Cause, Cure};
-use super::facts::{Fleet, ShardFacts, over};
+use super::cure::{Cure, HotspotCause};
+use super::facts::{MeasuredFleet, ShardFacts, over};
 use super::finding::{Finding, Rejected};
-use super::settings::Settings;
+use super::settings::DiagnosisSettings;
 use crate::detect::Hotspot;
-use crate::load::{KeyView, Window};
+use crate::format::{percent, rounded};
+use crate::load::{KeyWindow, Window};
 use crate::resources::Resources;
-use crate::words::{percent, rounded};
 
-/// So many of its calls a key may always make: it is throttled, not cut off.
+/// The share of its calls that a throttled key may always make: it is not cut off.
 const CALLS_MIN: f64 = 0.05;
 
-/// A throttle that lets through more of what is let through now is none.
+/// A throttle to more than this share of the current rate is not worth it.
 const WORTH_IT: f64 = 0.9;
 
-/// A key that floods a shard, and what the shard would use without the flood.
-pub(super) struct Flood {
-    pub(super) cause: Cause,
+/// A key that floods a shard, and the load it causes.
+pub(super) struct FloodingKey {
+    pub(super) cause: HotspotCause,
     pub(super) cure: Cure,
     pub(super) evidence: Vec<String>,
-    /// What the flood uses.
+    /// The load that the flood causes.
     pub(super) used: Resources,
 }
 
-/// A key that floods a shard and is held back already: what is refused costs
-/// the shard little, and holding it back once more changes nothing.
-pub(super) struct Held {
-    cause: Cause,
-    /// Calls a second that are let through.
+/// A flooding key that is throttled already: rejected calls cost the shard little, and
+/// another throttle would change nothing.
+pub(super) struct ThrottledKey {
+    cause: HotspotCause,
+    /// Calls per second that pass the throttle.
     through: f64,
     pub(super) evidence: Vec<String>,
 }
 
-impl Held {
-    /// The finding where nothing else explains hotspots.
-    pub(super) fn held(self, at: Timestamp, shard: &ShardId, hotspots: Vec<Hotspot>) -> Finding {
+impl ThrottledKey {
+    /// The finding for hotspots that nothing else explains.
+    pub(super) fn into_finding(
+        self,
+        at: Timestamp,
+        shard: &ShardId,
+        hotspots: Vec<Hotspot>,
+    ) -> Finding {
         Finding {
             at,
             shards: vec![shard.clone()],
@@ -48,13 +53,12 @@ impl Held {
             evidence: self.evidence,
             cure: Cure::Nothing,
             expected: Vec::new(),
-            otherwise: "If the calls are a burden all the same, revoke the key and ask the tenant."
+            otherwise: "If the calls are still a problem, revoke the key and contact the tenant."
                 .to_owned(),
             rejected: vec![Rejected {
                 cure: "throttle",
                 because: format!(
-                    "it will not help, because only {} of its calls a second are let through \
-                     already",
+                    "it will not help: only {} of its calls/s pass the current limit",
                     rounded(self.through)
                 ),
             }],
@@ -63,21 +67,21 @@ impl Held {
     }
 }
 
-/// The keys that flood a shard, and those of them that are held back already. A
-/// key that is merely busy is not one of them: then its tenant is hot. Most of
-/// its calls are refused, or its tenant has a limit and is far above it.
+/// The keys that flood a shard, and those that are throttled already. A key floods if most
+/// of its calls are rejected or it is far above its tenant's limit; a merely busy key is
+/// load of its tenant.
 pub(super) fn floods(
-    fleet: &Fleet<'_>,
+    fleet: &MeasuredFleet<'_>,
     shard: &ShardFacts<'_>,
     limits: &BTreeMap<TenantId, f64>,
-    settings: &Settings,
-) -> (Vec<Flood>, Vec<Held>) {
+    settings: &DiagnosisSettings,
+) -> (Vec<FloodingKey>, Vec<ThrottledKey>) {
     let keys = fleet.book.keys(shard.book, Window::Short, &shard.short);
-    let named: f64 = keys.iter().map(|key| key.calls).sum();
-    let calls = shard.short.flow.calls().max(named);
-    let share = |key: &KeyView| if calls > 0.0 { key.calls / calls } else { 0.0 };
+    let listed: f64 = keys.iter().map(|key| key.calls).sum();
+    let calls = shard.short.flow.calls().max(listed);
+    let share = |key: &KeyWindow| if calls > 0.0 { key.calls / calls } else { 0.0 };
     let busy = keys.iter().filter(|key| share(key) >= settings.key_share);
-    let (mut floods, mut all_held) = (Vec::new(), Vec::new());
+    let (mut floods, mut throttled_keys) = (Vec::new(), Vec::new());
     for key in busy {
         let refused = key.refused / key.calls;
         let limit = limits.get(&key.tenant).copied();
@@ -86,7 +90,7 @@ pub(super) fn floods(
         if !is_refused && !is_over {
             continue;
         }
-        let cost = Cost::of(fleet, shard, key);
+        let cost = KeyCost::measure(fleet, shard, key);
         let to = match limit {
             Some(limit) => limit.min(cost.through),
             None => cost.accepted.min(cost.bearable(shard, settings)),
@@ -94,18 +98,18 @@ pub(super) fn floods(
         let to = to.max(1.0).ceil();
         let (share, rate) = (share(key), rounded(key.calls));
         let mut evidence = vec![format!(
-            "key {} of {} makes {rate} calls/s, {} of the shard's",
+            "key {} of {} makes {rate} calls/s, {} of the shard's calls",
             key.key,
             key.tenant,
             percent(share)
         )];
         if is_refused {
-            evidence.push(format!("{} of its calls are refused", percent(refused)));
+            evidence.push(format!("{} of its calls are rejected", percent(refused)));
         }
         if let Some(limit) = limit.filter(|_| is_over) {
             evidence.push(format!("its tenant's limit is {}/s", rounded(limit)));
         }
-        let cause = Cause::AbusiveKey {
+        let cause = HotspotCause::AbusiveKey {
             key: key.key.clone(),
             tenant: key.tenant.clone(),
             share,
@@ -114,18 +118,18 @@ pub(super) fn floods(
         if to > cost.through * WORTH_IT {
             let through = cost.through;
             evidence.push(format!(
-                "it is held back already: {} of its calls a second are let through, and what is \
-                 refused costs the shard little",
+                "it is throttled already: {} of its calls/s pass, and rejected calls cost the \
+                 shard little",
                 rounded(through)
             ));
-            all_held.push(Held {
+            throttled_keys.push(ThrottledKey {
                 cause,
                 through,
                 evidence,
             });
             continue;
         }
-        floods.push(Flood {
+        floods.push(FloodingKey {
             cause,
             cure: Cure::Throttle {
                 key: key.key.clone(),
@@ -136,22 +140,22 @@ pub(super) fn floods(
             used: cost.used.times(1.0 - to / cost.through),
         });
     }
-    (floods, all_held)
+    (floods, throttled_keys)
 }
 
-/// What a key's calls use.
-struct Cost {
-    /// Calls a second that are not turned away as too many: those cost.
+/// The load that a key's calls cause.
+struct KeyCost {
+    /// Calls per second that pass the rate limit.
     through: f64,
-    /// Of these, those that are not refused for another reason.
+    /// Of these, the calls that are not rejected for another reason.
     accepted: f64,
-    /// What those that are let through use: of its tenant's use, as much as they
-    /// are of the tenant's calls. Bytes stored stay.
+    /// The load of the calls that pass: the key's share of its tenant's calls, applied to
+    /// the tenant's load. Storage is not included.
     used: Resources,
 }
 
-impl Cost {
-    fn of(fleet: &Fleet<'_>, shard: &ShardFacts<'_>, key: &KeyView) -> Self {
+impl KeyCost {
+    fn measure(fleet: &MeasuredFleet<'_>, shard: &ShardFacts<'_>, key: &KeyWindow) -> Self {
         let mut used = Resources::default();
         let (mut errors, mut throttles) = (0.0, 0.0);
         for (slice, view) in fleet.book.slices(shard.book, Window::Short, &shard.short) {
@@ -162,12 +166,12 @@ impl Cost {
             }
         }
         used.storage = 0.0;
-        let of = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
-        // Of a key's refused calls it is not told why: as of its tenant's.
-        let throttled = key.refused * of(throttles, throttles + errors);
+        let share_of = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
+        // The reasons are not known per key: assume the tenant's ratio of throttles to errors.
+        let throttled = key.refused * share_of(throttles, throttles + errors);
         let through = key.calls - throttled;
         let refused = key.refused - throttled;
-        let of_tenant = of(through, used.votes + used.queries + errors).min(1.0);
+        let of_tenant = share_of(through, used.votes + used.queries + errors).min(1.0);
         Self {
             through,
             accepted: (through - refused).max(through * CALLS_MIN),
@@ -175,8 +179,8 @@ impl Cost {
         }
     }
 
-    /// How many of its calls the shard could bear.
-    fn bearable(&self, shard: &ShardFacts<'_>, settings: &Settings) -> f64 {
+    /// How many of the key's calls per second the shard can serve.
+    fn bearable(&self, shard: &ShardFacts<'_>, settings: &DiagnosisSettings) -> f64 {
         let (capacity, load) = (shard.book.capacity(), &shard.short.used);
         let parts = over(load, capacity, settings.aim).into_iter().map(|d| {
             let excess = load[d] - capacity[d] * settings.aim;

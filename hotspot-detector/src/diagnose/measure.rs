@@ -1,21 +1,27 @@
-//! What a cure is judged by: of lanes how busy the busiest is, of new shards how
-//! full the region is, of all others how full the shard is.
+//! The measurement that a cure is judged by: the busiest lane for lane changes, the
+//! region's fill for new shards, the shard's fill for all others.
 
 use ballast_domain::{RegionId, ShardId};
 
 use super::cure::Cure;
-use super::facts::Fleet;
-use super::memory::PastCure;
-use super::settings::Settings;
-use crate::load::{Book, ItemName, Window};
+use super::facts::MeasuredFleet;
+use super::memory::CureRecord;
+use super::settings::DiagnosisSettings;
+use crate::load::{ItemName, LoadHistory, Window};
 use crate::resources::{Dimension, Resources};
 
-/// What is measured now of what a cure was for.
-pub(super) fn measured(past: &PastCure, book: &Book, settings: &Settings) -> Option<f64> {
+/// The current measurement for judging a cure.
+pub(super) fn measured(
+    past: &CureRecord,
+    book: &LoadHistory,
+    settings: &DiagnosisSettings,
+) -> Option<f64> {
     let shard = past.shards.first()?;
     match &past.cure {
         Cure::Lanes { item, .. } => lane(book, shard, item, settings),
-        Cure::AddShards { region, .. } => region_fill(&Fleet::new(book), region).map(|it| it.1),
+        Cure::AddShards { region, .. } => {
+            region_fill(&MeasuredFleet::new(book), region).map(|it| it.1)
+        }
         _ => {
             let view = book.view(book.shard(shard)?, Window::Short)?;
             Some(view.fill()?.1)
@@ -23,9 +29,13 @@ pub(super) fn measured(past: &PastCure, book: &Book, settings: &Settings) -> Opt
     }
 }
 
-/// How busy the lanes of a poll's busiest item are; not at all when nobody votes
-/// on it any more.
-fn lane(book: &Book, shard: &ShardId, item: &ItemName, settings: &Settings) -> Option<f64> {
+/// The lane load of a poll's busiest item; 0 if it gets no votes.
+fn lane(
+    book: &LoadHistory,
+    shard: &ShardId,
+    item: &ItemName,
+    settings: &DiagnosisSettings,
+) -> Option<f64> {
     let shard = book.shard(shard)?;
     let view = book.view(shard, Window::Short)?;
     let items = book.items(shard, Window::Short, &view);
@@ -34,8 +44,11 @@ fn lane(book: &Book, shard: &ShardId, item: &ItemName, settings: &Settings) -> O
     Some(busiest / settings.lane_votes_max.max(f64::MIN_POSITIVE))
 }
 
-/// How full a region is in all, where there is least left.
-pub(super) fn region_fill(fleet: &Fleet<'_>, region: &RegionId) -> Option<(Dimension, f64)> {
+/// The fill of a whole region in its fullest dimension.
+pub(super) fn region_fill(
+    fleet: &MeasuredFleet<'_>,
+    region: &RegionId,
+) -> Option<(Dimension, f64)> {
     let (mut used, mut capacity) = (Resources::default(), Resources::default());
     let mut any = false;
     for (_, facts) in fleet.takers(region) {
@@ -43,7 +56,7 @@ pub(super) fn region_fill(fleet: &Fleet<'_>, region: &RegionId) -> Option<(Dimen
         let here = facts.book.capacity();
         capacity += *here;
         for dimension in Dimension::ALL {
-            // What a shard uses without a limit says nothing of the region's.
+            // A shard without a limit says nothing about the region's fill.
             if here[dimension] > 0.0 {
                 used[dimension] += facts.short.used[dimension];
             }

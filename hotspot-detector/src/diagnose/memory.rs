@@ -1,5 +1,5 @@
-//! What was done before, and what came of it. Keeps a cure from being repeated
-//! before it was judged, and a slice from being moved for ever.
+//! The history of cures and their results. Prevents repeating a cure before it was judged,
+//! and moving a slice again and again.
 
 use std::collections::BTreeMap;
 
@@ -8,46 +8,46 @@ use ballast_domain::{ShardId, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::cure::Cure;
-use super::finding::{Finding, WhyNot};
+use super::finding::{CureDeferral, Finding};
 use super::measure;
-use super::settings::Settings;
-use crate::detect::{Change, Event};
-use crate::load::Book;
-use crate::words::duration;
+use super::settings::DiagnosisSettings;
+use crate::detect::{HotspotEvent, HotspotTransition};
+use crate::format::duration;
+use crate::load::LoadHistory;
 
-/// Cures that are remembered.
+/// Cures kept.
 const CURES_MAX: usize = 10_000;
-/// Past hotspots of a shard that are remembered.
+/// Past hotspots kept per shard.
 const EPISODES_MAX: usize = 16;
-/// So many are enough to expect the next one to be like them.
+/// Past hotspots needed to predict the duration of the next one.
 const EPISODES_MIN: usize = 3;
 
-/// A split that did not help is not followed by another for so long: a week.
+/// How long a tenant is not split again after a split that did not help: a week.
 const SPLIT_AGAIN_MS: u64 = 7 * 86_400_000;
 
-/// In every reason that a slice is left where it is for having been moved.
+/// Part of every rejection because of a recent move.
 pub(super) const RESTS: &str = "was moved at";
 
 /// The number of a cure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CureId(pub u64);
 
-/// What came of a cure.
+/// The result of a cure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Verdict {
-    /// At least half of what was promised.
+pub enum CureVerdict {
+    /// At least half of the expected effect was measured.
     Helped,
     /// Less than that.
     DidNotHelp,
-    /// It could not be told: it did not end, or nothing was measured.
+    /// Unknown: it did not end, or nothing was measured.
     Unknown,
 }
 
 /// A cure that was begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PastCure {
+pub struct CureRecord {
     /// Its number.
     pub id: CureId,
     /// When it was begun.
@@ -56,26 +56,26 @@ pub struct PastCure {
     pub done: Option<Timestamp>,
     /// The shards that were hot.
     pub shards: Vec<ShardId>,
-    /// What was done.
+    /// The cure.
     pub cure: Cure,
-    /// The first shard's fill before, and as it was promised.
+    /// The first shard's fill before, and the expected fill afterwards.
     pub promised: Option<(f64, f64)>,
-    /// The first shard's fill when it was judged.
+    /// The first shard's fill when the cure was judged.
     pub measured: Option<f64>,
-    /// What came of it.
-    pub verdict: Option<Verdict>,
+    /// Its result.
+    pub verdict: Option<CureVerdict>,
 }
 
-/// What was done before.
+/// The history of cures and hotspots.
 #[derive(Debug, Clone, Default)]
-pub struct Memory {
-    cures: Vec<PastCure>,
+pub struct CureHistory {
+    cures: Vec<CureRecord>,
     next: u64,
     episodes: BTreeMap<ShardId, Vec<u64>>,
 }
 
-impl Memory {
-    /// Notes that a finding's cure was begun.
+impl CureHistory {
+    /// Records that a finding's cure was begun.
     pub fn begin(&mut self, finding: &Finding, at: Timestamp) -> CureId {
         let promised = finding.expected.first();
         let promised = promised.map(|effect| (effect.before, effect.after));
@@ -83,16 +83,16 @@ impl Memory {
             .id
     }
 
-    /// Notes that a cure was begun: of these shards, which promised the first of
-    /// them to go from one fill to another.
+    /// Records that a cure was begun for these shards, with the expected change of the first
+    /// shard's fill.
     pub fn begin_cure(
         &mut self,
         shards: Vec<ShardId>,
         cure: Cure,
         promised: Option<(f64, f64)>,
         at: Timestamp,
-    ) -> PastCure {
-        let past = PastCure {
+    ) -> CureRecord {
+        let past = CureRecord {
             id: CureId(self.next),
             begun: at,
             done: None,
@@ -106,8 +106,8 @@ impl Memory {
         past
     }
 
-    /// Remembers a cure of before, as it was kept elsewhere.
-    pub fn restore(&mut self, past: PastCure) {
+    /// Adds a stored cure.
+    pub fn restore(&mut self, past: CureRecord) {
         self.next = self.next.max(past.id.0 + 1);
         self.cures.push(past);
         if self.cures.len() > CURES_MAX {
@@ -115,30 +115,30 @@ impl Memory {
         }
     }
 
-    /// Notes that a cure is done, and is watched from now on.
+    /// Records that a cure is done; its result is judged later.
     pub fn done(&mut self, id: CureId, at: Timestamp) {
         if let Some(cure) = self.cures.iter_mut().find(|cure| cure.id == id) {
             cure.done = Some(at);
         }
     }
 
-    /// Forgets a cure that came to nothing: what was not done stands in nobody's
-    /// way.
+    /// Removes a cure that was not carried out, so that it does not block others.
     pub fn forget(&mut self, id: CureId) {
         self.cures.retain(|cure| cure.id != id);
     }
 
-    /// Notes which hotspots are over, and how long they lasted. One that was
-    /// cured says nothing about how long the next lasts by itself.
-    pub fn remember(&mut self, events: &[Event]) {
+    /// Records the durations of ended hotspots. A cured hotspot says nothing about how long the
+    /// next one lasts without a cure.
+    pub fn remember(&mut self, events: &[HotspotEvent]) {
         for event in events
             .iter()
-            .filter(|event| event.change == Change::Cleared)
+            .filter(|event| event.change == HotspotTransition::Cleared)
         {
             let Some(since) = event.since else { continue };
             let shard = event.subject.shard();
-            let cured =
-                |past: &PastCure| past.begun >= since && past.touches(std::slice::from_ref(shard));
+            let cured = |past: &CureRecord| {
+                past.begun >= since && past.touches(std::slice::from_ref(shard))
+            };
             if !self.cures.iter().any(cured) {
                 let lasted = event.at.unix_ms().saturating_sub(since.unix_ms());
                 self.ended(shard, u64::try_from(lasted).unwrap_or(0));
@@ -146,7 +146,7 @@ impl Memory {
         }
     }
 
-    /// Notes how long a hotspot of a shard lasted.
+    /// Records how long a hotspot of a shard lasted.
     pub fn ended(&mut self, shard: &ShardId, lasted_ms: u64) {
         let episodes = self.episodes.entry(shard.clone()).or_default();
         episodes.push(lasted_ms);
@@ -157,26 +157,30 @@ impl Memory {
 
     /// The cures, oldest first.
     #[must_use]
-    pub fn cures(&self) -> &[PastCure] {
+    pub fn cures(&self) -> &[CureRecord] {
         &self.cures
     }
 
-    /// Judges every cure that has been watched for long enough, by what is
-    /// measured now.
-    pub fn judge_by(&mut self, now: Timestamp, settings: &Settings, book: &Book) -> Vec<PastCure> {
+    /// Judges every cure whose observation time is over, by the current measurements.
+    pub fn judge_by(
+        &mut self,
+        now: Timestamp,
+        settings: &DiagnosisSettings,
+        book: &LoadHistory,
+    ) -> Vec<CureRecord> {
         self.judge_all(now, settings, |past| {
             measure::measured(past, book, settings)
         })
     }
 
-    /// Judges every cure that has been watched for long enough. `fill` tells how
-    /// full a shard is now; of lanes and new shards that says nothing.
+    /// Judges every cure whose observation time is over. `fill` returns a shard's current fill,
+    /// which does not apply to lanes and new shards.
     pub fn judge(
         &mut self,
         now: Timestamp,
-        settings: &Settings,
+        settings: &DiagnosisSettings,
         fill: impl Fn(&ShardId) -> Option<f64>,
-    ) -> Vec<PastCure> {
+    ) -> Vec<CureRecord> {
         self.judge_all(now, settings, |past| match past.cure {
             Cure::Lanes { .. } | Cure::AddShards { .. } => None,
             _ => past.shards.first().and_then(&fill),
@@ -186,9 +190,9 @@ impl Memory {
     fn judge_all(
         &mut self,
         now: Timestamp,
-        settings: &Settings,
-        measured: impl Fn(&PastCure) -> Option<f64>,
-    ) -> Vec<PastCure> {
+        settings: &DiagnosisSettings,
+        measured: impl Fn(&CureRecord) -> Option<f64>,
+    ) -> Vec<CureRecord> {
         let mut judged = Vec::new();
         let open = self.cures.iter_mut().filter(|cure| cure.verdict.is_none());
         for cure in open {
@@ -203,29 +207,29 @@ impl Memory {
             let measured = measured(cure);
             cure.measured = measured;
             cure.verdict = Some(match (ripe, cure.promised, measured) {
-                // Fewer lanes are busier lanes: they help if they are not hot.
+                // Fewer lanes are busier: the cure helped if they are not hot.
                 (true, Some(_), Some(measured)) if narrows(&cure.cure) => {
                     match measured < settings.lane_hot {
-                        true => Verdict::Helped,
-                        false => Verdict::DidNotHelp,
+                        true => CureVerdict::Helped,
+                        false => CureVerdict::DidNotHelp,
                     }
                 }
                 (true, Some((before, after)), Some(measured)) => verdict(before, after, measured),
-                _ => Verdict::Unknown,
+                _ => CureVerdict::Unknown,
             });
             judged.push(cure.clone());
         }
         judged
     }
 
-    /// Why a cure is not to be begun now.
+    /// Why a cure is deferred, if it is.
     pub(super) fn why_not(
         &self,
         cure: &Cure,
         shards: &[ShardId],
         now: Timestamp,
-        settings: &Settings,
-    ) -> Option<WhyNot> {
+        settings: &DiagnosisSettings,
+    ) -> Option<CureDeferral> {
         if !cure.acts() {
             return None;
         }
@@ -233,83 +237,86 @@ impl Memory {
         let recent = newest_first.filter(|past| until(past, settings) > now);
         for past in recent {
             let same = past.cure.same_subject(cure);
-            // Moves change the load of both ends; throttles and lanes only that
-            // of their own subject.
+            // Moving data changes the load of both shards; throttles and lanes only that of
+            // their own subject.
             let moves = past.cure.moves_data() || matches!(past.cure, Cure::AddShards { .. });
             let same_shard = cure.moves_data() && moves && past.touches(shards);
             if past.verdict.is_none() && (same || same_shard) {
                 return Some(being_judged(past, settings));
             }
-            if past.verdict == Some(Verdict::DidNotHelp) && same && past.cure.name() == cure.name()
+            if past.verdict == Some(CureVerdict::DidNotHelp)
+                && same
+                && past.cure.name() == cure.name()
             {
-                let because = format!("the same did not help at {}", past.begun);
+                let because = format!("the same cure did not help at {}", past.begun);
                 let until = Some(until(past, settings));
-                return Some(WhyNot { because, until });
+                return Some(CureDeferral { because, until });
             }
         }
         None
     }
 
-    /// Until when a slice rests after its last move. It also rests as long as
-    /// nothing else was done on its shard: never the same slice twice in a row.
-    pub(super) fn rests(
+    /// Why a slice is not moved again yet: its rest period, or because its move was the last
+    /// cure on its shard (never the same slice twice in a row).
+    pub(super) fn rest_reason(
         &self,
         slice: &SliceId,
         shard: &ShardId,
         now: Timestamp,
-        settings: &Settings,
+        settings: &DiagnosisSettings,
     ) -> Option<String> {
-        let is_of = |past: &&PastCure| past.cure.splits() == Some(&slice.tenant_id);
-        let moved = |past: &&PastCure| past.cure.slices().contains(&slice) || is_of(past);
+        let is_of = |past: &&CureRecord| past.cure.splits() == Some(&slice.tenant_id);
+        let moved = |past: &&CureRecord| past.cure.slices().contains(&slice) || is_of(past);
         let last = self.cures.iter().rev().find(moved)?;
         let (begun, rested) = (last.begun, rested(last, settings));
         if now < rested {
-            return Some(format!("{slice} {RESTS} {begun} and rests until {rested}"));
+            return Some(format!(
+                "{slice} {RESTS} {begun} and is not moved again before {rested}"
+            ));
         }
-        // The parts of a split are new: none of them was moved before.
+        // The parts of a split are new slices that were not moved before.
         let in_a_row = !is_of(&last) && self.is_the_last(last, shard, now, settings);
-        let said = || format!("{slice} {RESTS} {begun}, and nothing else was done here since");
+        let said = || format!("{slice} {RESTS} {begun}, and no other cure was applied here since");
         in_a_row.then(said)
     }
 
-    /// Why a tenant is not to be split now. One that it did not help is not
-    /// split again for a week: what does not come apart lies in one part.
-    pub(super) fn split_rests(
+    /// Why a tenant is not split again yet. After a split that did not help it is not split
+    /// for a week: its load lies in one part.
+    pub(super) fn split_rest_reason(
         &self,
         tenant: &TenantId,
         shard: &ShardId,
         now: Timestamp,
-        settings: &Settings,
+        settings: &DiagnosisSettings,
     ) -> Option<String> {
-        let split = |past: &&PastCure| past.cure.splits() == Some(tenant);
+        let split = |past: &&CureRecord| past.cure.splits() == Some(tenant);
         let last = self.cures.iter().rev().find(split)?;
         let (begun, rested) = (last.begun, rested(last, settings));
-        if last.verdict == Some(Verdict::DidNotHelp) && now < plus(begun, SPLIT_AGAIN_MS) {
+        if last.verdict == Some(CureVerdict::DidNotHelp) && now < plus(begun, SPLIT_AGAIN_MS) {
             return Some(format!(
-                "splitting {tenant} at {begun} did not help, and more parts would not either"
+                "splitting {tenant} at {begun} did not help, and more parts would not help either"
             ));
         }
         if now < rested {
             return Some(format!(
-                "{tenant} was split at {begun} and rests until {rested}"
+                "{tenant} was split at {begun} and is not split again before {rested}"
             ));
         }
         let said =
-            || format!("{tenant} was split at {begun}, and nothing else was done here since");
+            || format!("{tenant} was split at {begun}, and no other cure was applied here since");
         self.is_the_last(last, shard, now, settings).then(said)
     }
 
-    /// Whether nothing was done on a shard since a cure. After a day it is no
-    /// longer in a row with anything.
+    /// Whether a cure is the last one on a shard. After a day it no longer counts.
     fn is_the_last(
         &self,
-        last: &PastCure,
+        last: &CureRecord,
         shard: &ShardId,
         now: Timestamp,
-        settings: &Settings,
+        settings: &DiagnosisSettings,
     ) -> bool {
         let here = [shard.clone()];
-        let newer = |past: &PastCure| past.begun > last.begun && past.touches(&here);
+        let newer = |past: &CureRecord| past.begun > last.begun && past.touches(&here);
         let is_old = now > plus(last.begun, settings.rest_ms.saturating_mul(24));
         let is_followed = self
             .cures
@@ -318,8 +325,7 @@ impl Memory {
         !is_followed && !is_old
     }
 
-    /// How long hotspots of a shard last, if enough were seen: nine of ten no
-    /// longer than this.
+    /// The 90th percentile of the durations of a shard's hotspots, if there were enough.
     pub(super) fn usual_ms(&self, shard: &ShardId) -> Option<u64> {
         let mut episodes = self.episodes.get(shard)?.clone();
         if episodes.len() < EPISODES_MIN {
@@ -331,8 +337,8 @@ impl Memory {
     }
 }
 
-impl PastCure {
-    /// Whether one of these shards was hot then or got something.
+impl CureRecord {
+    /// Whether it involved one of these shards, as a hot shard or as a target.
     fn touches(&self, shards: &[ShardId]) -> bool {
         let targets = match &self.cure {
             Cure::Move { slices, .. } => slices.iter().map(|placed| &placed.to).collect(),
@@ -344,7 +350,7 @@ impl PastCure {
     }
 }
 
-fn being_judged(past: &PastCure, settings: &Settings) -> WhyNot {
+fn being_judged(past: &CureRecord, settings: &DiagnosisSettings) -> CureDeferral {
     let until = until(past, settings);
     let because = match past.done {
         None => format!(
@@ -353,27 +359,27 @@ fn being_judged(past: &PastCure, settings: &Settings) -> WhyNot {
             past.begun
         ),
         Some(done) => format!(
-            "the last cure ({}, done {done}) is watched for {} before the next",
+            "the result of the last cure ({}, done {done}) is observed for {} first",
             past.cure.name(),
             duration(settings.judge_ms as f64)
         ),
     };
-    WhyNot {
+    CureDeferral {
         because,
         until: Some(until),
     }
 }
 
-/// Until when what a cure moved rests.
-fn rested(past: &PastCure, settings: &Settings) -> Timestamp {
+/// The end of the rest period of a cure's subject.
+fn rested(past: &CureRecord, settings: &DiagnosisSettings) -> Timestamp {
     plus(past.done.unwrap_or(past.begun), settings.rest_ms)
 }
 
-/// Until when a cure stands in the way of others.
-fn until(past: &PastCure, settings: &Settings) -> Timestamp {
+/// Until when a cure blocks others.
+fn until(past: &CureRecord, settings: &DiagnosisSettings) -> Timestamp {
     match (past.verdict, past.done) {
-        // From when it was judged: what did not help is not done again at once,
-        // however short the rest.
+        // Counted from the judgement: a cure that did not help is not repeated immediately,
+        // however short the rest period.
         (Some(_), Some(done)) => plus(plus(done, settings.judge_ms), settings.rest_ms),
         (Some(_), None) => plus(plus(past.begun, settings.give_up_ms), settings.rest_ms),
         (None, Some(done)) => plus(done, settings.judge_ms),
@@ -390,10 +396,10 @@ fn narrows(cure: &Cure) -> bool {
     matches!(cure, Cure::Lanes { from, to, .. } if to < from)
 }
 
-fn verdict(before: f64, promised: f64, measured: f64) -> Verdict {
+fn verdict(before: f64, promised: f64, measured: f64) -> CureVerdict {
     if before - measured >= (before - promised) / 2.0 {
-        Verdict::Helped
+        CureVerdict::Helped
     } else {
-        Verdict::DidNotHelp
+        CureVerdict::DidNotHelp
     }
 }

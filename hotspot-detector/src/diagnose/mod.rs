@@ -1,41 +1,41 @@
-//! From a hotspot to what is really hot, and to the cure that helps.
+//! Diagnosis: the cause of hotspots and the cure that helps.
 //!
 //! ```text
-//!   a key whose calls are mostly refused      ──► throttle it
+//!   a key whose calls are mostly rejected     ──► throttle it
 //!   a poll's counter at the limit of its lanes ──► more lanes (fewer when it cools)
-//!   one tenant is most of the load            ──► move it, or split it when no shard could hold it
-//!                                                 (never when one poll is most of it)
-//!   several warm tenants                      ──► move the cheapest that are enough
-//!   all shards of the region are warm         ──► add shards, so many
+//!   one tenant is most of the load            ──► move it, or split it if no shard could hold it
+//!                                                 (never if one poll is most of it)
+//!   several warm tenants                      ──► move the cheapest sufficient set
+//!   all shards of the region are too full     ──► add shards
 //!   too short to be worth a cure              ──► wait
-//!   none of these                             ──► say why moving will not help
+//!   none of these                             ──► explain why moving will not help
 //! ```
-//! Throttles and lanes cost nothing and act on the short window. What moves
-//! data waits until the long window says the same, and until the last cure on
-//! that shard has been judged. Pure: load, time and memory arrive as data.
+//! Throttles and lanes cost nothing and act on the short window. Cures that move data wait
+//! for confirmation by the long window, and until the last cure on the shard has been judged.
+//! Pure: load, time and the cure history are inputs.
 
-mod bearable;
-mod borne;
-mod cheap;
 mod counters;
 mod cure;
 mod doubt;
 mod facts;
 mod finding;
 mod keys;
-pub mod letter;
 mod measure;
 mod memory;
+mod not_overloaded;
 mod region;
+pub mod report;
 mod round;
 mod run;
 mod settings;
 mod split;
 mod subset;
 mod tenants;
+mod throttles_and_lanes;
+mod within_limits;
 
-pub use cure::{Cause, Cure, Placed};
-pub use finding::{Effect, Finding, Rejected, WhyNot};
-pub use memory::{CureId, Memory, PastCure, Verdict};
-pub use run::{Inputs, diagnose};
-pub use settings::Settings;
+pub use cure::{Cure, HotspotCause, SlicePlacement};
+pub use finding::{CureDeferral, ExpectedEffect, Finding, Rejected};
+pub use memory::{CureHistory, CureId, CureRecord, CureVerdict};
+pub use run::{DiagnosisInputs, diagnose};
+pub use settings::DiagnosisSettings;

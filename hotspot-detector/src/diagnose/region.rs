@@ -1,38 +1,38 @@
-//! Whether a region as a whole has too little, and how many shards are missing.
+//! Whether a whole region lacks capacity, and how many shards it needs.
 
 use ballast_domain::{RegionId, ShardId, Timestamp};
 
-use super::cure::{Cause, Cure};
-use super::facts::Fleet;
-use super::finding::{Effect, Finding, Rejected};
-use super::settings::Settings;
+use super::cure::{Cure, HotspotCause};
+use super::facts::MeasuredFleet;
+use super::finding::{ExpectedEffect, Finding, Rejected};
+use super::settings::DiagnosisSettings;
 use crate::detect::Hotspot;
-use crate::load::ShardView;
+use crate::format::{list, percent};
+use crate::load::ShardWindow;
 use crate::resources::{Dimension, Resources};
-use crate::words::{list, percent};
 
-/// A region in which there is too little of something.
+/// A region that lacks capacity in some dimension.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Full {
+pub(super) struct FullRegion {
     pub(super) dimension: Dimension,
-    /// How full it is there.
+    /// Its fill in that dimension.
     pub(super) fill: f64,
-    /// How full it was over the long window.
+    /// Its fill over the long window.
     pub(super) fill_long: f64,
-    /// Shards that are missing.
+    /// Shards that it needs in addition.
     pub(super) missing: u32,
     /// Shards that it has.
     pub(super) shards: usize,
 }
 
-/// Whether a region is too full in some dimension even if its load were spread
-/// evenly over its shards.
-pub(super) fn full(fleet: &Fleet<'_>, region: &RegionId, level: f64) -> Option<Full> {
+/// Whether a region would be too full in some dimension even with its load spread evenly
+/// over its shards.
+pub(super) fn full(fleet: &MeasuredFleet<'_>, region: &RegionId, level: f64) -> Option<FullRegion> {
     let shards: Vec<_> = fleet.takers(region).map(|(_, facts)| facts).collect();
     let mut capacity = Resources::default();
     let (mut short, mut long) = (Resources::default(), Resources::default());
     for facts in &shards {
-        let used = |view: &ShardView| limited(view.used, facts.book.capacity());
+        let used = |view: &ShardWindow| limited(view.used, facts.book.capacity());
         capacity += *facts.book.capacity();
         short += used(&facts.short);
         long += facts.long.as_ref().map_or(used(&facts.short), used);
@@ -43,7 +43,7 @@ pub(super) fn full(fleet: &Fleet<'_>, region: &RegionId, level: f64) -> Option<F
     }
     let one = capacity[dimension] / shards.len() as f64;
     let missing = (short[dimension] / level - capacity[dimension]) / one;
-    Some(Full {
+    Some(FullRegion {
         dimension,
         fill,
         fill_long: long[dimension] / capacity[dimension],
@@ -52,8 +52,8 @@ pub(super) fn full(fleet: &Fleet<'_>, region: &RegionId, level: f64) -> Option<F
     })
 }
 
-/// What is used where there is a limit: the use of a shard without one says
-/// nothing about the region's.
+/// The use in dimensions that have a limit. A shard without a limit says nothing about the
+/// region's fill.
 fn limited(mut used: Resources, capacity: &Resources) -> Resources {
     for dimension in Dimension::ALL {
         if capacity[dimension] <= 0.0 {
@@ -63,13 +63,13 @@ fn limited(mut used: Resources, capacity: &Resources) -> Resources {
     used
 }
 
-/// What is said of a region that is too full, for its shards that are hot.
+/// The finding for a full region and its hot shards.
 pub(super) fn finding(
-    fleet: &Fleet<'_>,
+    fleet: &MeasuredFleet<'_>,
     name: &RegionId,
     shards: Vec<(ShardId, Vec<Hotspot>)>,
     whole_fleet: bool,
-    settings: &Settings,
+    settings: &DiagnosisSettings,
     now: Timestamp,
 ) -> Option<Finding> {
     let full = full(fleet, name, settings.level)?;
@@ -80,14 +80,14 @@ pub(super) fn finding(
         let facts = fleet.shards.get(shard)?;
         let before = facts.short.used[dimension] / facts.book.capacity()[dimension];
         let (shard, dimension) = (shard.clone(), Some(dimension));
-        Some(Effect {
+        Some(ExpectedEffect {
             shard,
             dimension,
             before,
             after,
         })
     });
-    let first = shards.first().map(|(shard, _)| Effect {
+    let first = shards.first().map(|(shard, _)| ExpectedEffect {
         shard: shard.clone(),
         dimension: Some(dimension),
         before: full.fill,
@@ -95,7 +95,7 @@ pub(super) fn finding(
     });
     Some(Finding {
         at: now,
-        cause: Cause::RegionFull {
+        cause: HotspotCause::RegionFull {
             region: name.clone(),
             dimension,
             fill: full.fill,
@@ -103,15 +103,15 @@ pub(super) fn finding(
         },
         evidence: vec![
             format!(
-                "the {} shards of {name} together are {} full ({}) in the short and {} in the long window",
+                "the {} shards of {name} together are {} full ({}) in the short window and {} in the long window",
                 full.shards,
                 percent(full.fill),
                 dimension.name(),
                 percent(full.fill_long)
             ),
             format!(
-                "hot {} {}",
-                if hot.len() == 1 { "is" } else { "are" },
+                "hot shard{}: {}",
+                if hot.len() == 1 { "" } else { "s" },
                 list(&hot)
             ),
         ],
@@ -121,13 +121,13 @@ pub(super) fn finding(
         },
         expected: first.into_iter().chain(expected).collect(),
         otherwise:
-            "New shards take new tenants at once; the others are moved by the next findings. \
-                    If load grows as fast, add more at a time."
+            "New shards accept new tenants immediately; the next findings move existing ones. \
+                    If the load keeps growing this fast, add more shards at a time."
                 .to_owned(),
         rejected: vec![Rejected {
             cure: "move",
             because: format!(
-                "moving will not help, because spread evenly every shard would still be {} full",
+                "moving will not help: with the load spread evenly, every shard would still be {} full",
                 percent(full.fill)
             ),
         }],

@@ -1,33 +1,32 @@
-//! The diagnosis of one shard: is it a spike, a load that is too much, or one
-//! that it bears.
+//! The diagnosis of one shard: a spike, an overload, or a load within its limits.
 
 use ballast_domain::{ShardId, Timestamp};
 
-use super::cure::{Cause, Cure};
-use super::doubt::{Doubt, Story};
-use super::facts::{Fleet, ShardFacts, over};
-use super::finding::{Finding, Rejected, WhyNot};
-use super::run::Inputs;
-use super::tenants::{Answer, Case};
+use super::cure::{Cure, HotspotCause};
+use super::doubt::{DoubtInputs, MoveDoubt};
+use super::facts::{MeasuredFleet, ShardFacts, over};
+use super::finding::{CureDeferral, Finding, Rejected};
+use super::run::DiagnosisInputs;
+use super::tenants::{OverloadCase, TenantDiagnosis};
 use super::{keys, region};
-use crate::detect::{Hotspot, Subject};
+use crate::detect::{Hotspot, HotspotSubject};
+use crate::format::{duration, percent};
 use crate::load::Window;
 use crate::resources::Resources;
-use crate::words::{duration, percent};
 
 /// The diagnosis of one shard.
-pub(super) struct Round<'a> {
-    pub(super) inputs: Inputs<'a>,
-    pub(super) fleet: &'a Fleet<'a>,
+pub(super) struct ShardDiagnosis<'a> {
+    pub(super) inputs: DiagnosisInputs<'a>,
+    pub(super) fleet: &'a MeasuredFleet<'a>,
     pub(super) now: Timestamp,
     pub(super) name: &'a ShardId,
     pub(super) findings: Vec<Finding>,
-    /// Keys that flood the shard and are held back already.
-    pub(super) held: Vec<keys::Held>,
+    /// Flooding keys that are throttled already.
+    pub(super) throttled: Vec<keys::ThrottledKey>,
 }
 
-impl Round<'_> {
-    /// Gives back the hotspots that are the region's and not the shard's.
+impl ShardDiagnosis<'_> {
+    /// Diagnoses the shard. Returns the hotspots that are caused by its full region.
     pub(super) fn shard(&mut self, hotspots: Vec<Hotspot>) -> Option<Vec<Hotspot>> {
         let (easing, hotspots): (Vec<_>, Vec<_>) =
             hotspots.into_iter().partition(|hotspot| hotspot.is_easing);
@@ -40,18 +39,18 @@ impl Round<'_> {
             self.unmeasured(hotspots);
             return None;
         };
-        let is_item = |hotspot: &Hotspot| matches!(hotspot.subject, Subject::Item { .. });
+        let is_item = |hotspot: &Hotspot| matches!(hotspot.subject, HotspotSubject::Item { .. });
         let (items, loads): (Vec<_>, Vec<_>) = hotspots.into_iter().partition(is_item);
         let mut load = facts.short.used;
         if !loads.is_empty() {
-            let (floods, held) =
+            let (floods, throttled) =
                 keys::floods(fleet, facts, self.inputs.limits, self.inputs.settings);
             for flood in floods {
                 let before = load.fill(facts.book.capacity());
                 load -= flood.used;
                 self.flood(flood, before, &load, facts);
             }
-            self.held = held;
+            self.throttled = throttled;
         }
         let counters = self.counters(facts, items, !loads.is_empty());
         if loads.is_empty() {
@@ -72,7 +71,7 @@ impl Round<'_> {
         let is_over = !over(&load, capacity, settings.level).is_empty();
         if !is_over {
             if self.findings.iter().any(|finding| finding.cure.acts()) {
-                // What was found first explains all of it.
+                // The first finding with a cure explains these hotspots too.
                 let first = self.findings.iter_mut().find(|finding| finding.cure.acts());
                 first?.hotspots.extend(hotspots);
                 return None;
@@ -80,7 +79,7 @@ impl Round<'_> {
             self.bearable(facts, hotspots, waits_are_explained);
             return None;
         }
-        let case = Case {
+        let case = OverloadCase {
             fleet: self.fleet,
             name: self.name,
             facts,
@@ -91,12 +90,12 @@ impl Round<'_> {
         };
         let region = facts.book.region();
         let full = region::full(self.fleet, region, settings.level)
-            .filter(|_| self.fleet.unseen_in(region).is_none());
+            .filter(|_| self.fleet.unmeasured_in(region).is_none());
         let answer = match (case.too_big(), full) {
             (Some(answer), _) => answer,
             (None, None) => case.too_full(),
             (None, Some(full)) => {
-                let is_known = self.inputs.book.is_well_known(facts.book);
+                let is_known = self.inputs.history.is_well_known(facts.book);
                 if full.fill_long > settings.level && is_known {
                     return Some(hotspots);
                 }
@@ -104,22 +103,27 @@ impl Round<'_> {
                 return None;
             }
         };
-        self.sure(facts, hotspots, answer);
+        self.push_confirmed(facts, hotspots, answer);
         None
     }
 
-    /// What moves data has to be sure: the long window says so too, and
-    /// hotspots of this shard do not usually pass before a move could end.
-    pub(super) fn sure(&mut self, facts: &ShardFacts<'_>, hotspots: Vec<Hotspot>, answer: Answer) {
+    /// Records a diagnosis that may move data. That needs confirmation: by the long window,
+    /// and by earlier hotspots of this shard that lasted longer than the cure takes.
+    pub(super) fn push_confirmed(
+        &mut self,
+        facts: &ShardFacts<'_>,
+        hotspots: Vec<Hotspot>,
+        answer: TenantDiagnosis,
+    ) {
         let settings = self.inputs.settings;
         let price_ms = match &answer.cure {
             Cure::Move { price_ms, .. } | Cure::Split { price_ms, .. } => *price_ms,
             _ => 0,
         };
-        let story = self.story(facts, &hotspots, price_ms);
-        let swings = match story.doubt(facts, settings) {
-            Some(Doubt::Spike(spike)) => {
-                let because = story.because(spike);
+        let inputs = self.doubt_inputs(facts, &hotspots, price_ms);
+        let swings = match inputs.doubt(facts, settings) {
+            Some(MoveDoubt::Spike(spike)) => {
+                let because = inputs.describe_spike(spike);
                 let cure = answer.cure.name();
                 let rejected = Rejected { cure, because };
                 self.spike(
@@ -129,86 +133,89 @@ impl Round<'_> {
                 );
                 return;
             }
-            Some(Doubt::Swings) if answer.cure.acts() => Some(WhyNot {
-                because: story.swings(settings),
+            Some(MoveDoubt::Swings) if answer.cure.acts() => Some(CureDeferral {
+                because: inputs.describe_swings(settings),
                 until: None,
             }),
-            Some(Doubt::Swings) | None => None,
+            Some(MoveDoubt::Swings) | None => None,
         };
         let first_do = self.findings.iter().find(|finding| finding.cure.acts());
         let why_not = first_do
             .filter(|_| answer.cure.moves_data())
-            .map(|finding| WhyNot {
-                because: format!("{} is tried first: it costs nothing", finding.cure.name()),
+            .map(|finding| CureDeferral {
+                because: format!(
+                    "{} is tried first, because it moves no data",
+                    finding.cure.name()
+                ),
                 until: None,
             });
-        self.tell(hotspots, answer);
+        self.push_diagnosis(hotspots, answer);
         if let Some(last) = self.findings.last_mut() {
             last.why_not = why_not.or(swings);
         }
     }
 
-    pub(super) fn story(
+    pub(super) fn doubt_inputs(
         &self,
         facts: &ShardFacts<'_>,
         hotspots: &[Hotspot],
         price_ms: u64,
-    ) -> Story {
-        Story {
-            is_known: self.inputs.book.is_well_known(facts.book),
-            least: self.inputs.book.least_fill(facts.book).unwrap_or(0.0),
+    ) -> DoubtInputs {
+        DoubtInputs {
+            is_known: self.inputs.history.is_well_known(facts.book),
+            least: self.inputs.history.least_fill(facts.book).unwrap_or(0.0),
             lasted_ms: lasted_ms(hotspots, self.now),
-            long_ms: self.inputs.book.spans().length_ms(Window::Long),
+            long_ms: self.inputs.history.spans().length_ms(Window::Long),
             price_ms,
             usual_ms: self.inputs.memory.usual_ms(self.name),
         }
     }
 
-    /// Too young, or too short, to be worth a cure.
+    /// Records a hotspot that is too recent or too short to be worth a cure.
     pub(super) fn spike(
         &mut self,
         facts: &ShardFacts<'_>,
         hotspots: Vec<Hotspot>,
         rejected: Option<Rejected>,
     ) {
-        let story = self.story(facts, &hotspots, 0);
-        let lasted = story.lasted_ms;
+        let inputs = self.doubt_inputs(facts, &hotspots, 0);
+        let lasted = inputs.lasted_ms;
         let fill = |used: &Resources| percent(used.fill(facts.book.capacity()).1);
         let long = facts.long.as_ref().map(|long| fill(&long.used));
         let mut evidence = vec![format!(
-            "{} is {} full in the short and {} in the long window",
+            "{} is {} full in the short window and {} in the long window",
             self.name,
             fill(&facts.short.used),
             long.as_deref().unwrap_or("not measured")
         )];
         evidence.push(format!("it has lasted {}", duration(lasted as f64)));
-        if let Some(usual) = story.usual_ms {
+        if let Some(usual) = inputs.usual_ms {
             let usual = duration(usual as f64);
             evidence.push(format!(
-                "nine of ten hotspots of this shard passed within {usual}"
+                "9 of 10 hotspots of this shard passed within {usual}"
             ));
         }
-        let wait_ms = story
+        let wait_ms = inputs
             .usual_ms
-            .unwrap_or(story.long_ms / 2)
+            .unwrap_or(inputs.long_ms / 2)
             .saturating_sub(lasted)
             .max(60_000);
         self.push(
             hotspots,
-            Cause::Spike { lasted_ms: lasted },
+            HotspotCause::Spike { lasted_ms: lasted },
             Cure::Wait {
                 until: later(self.now, wait_ms),
             },
             evidence,
-            "If it lasts, the long window shows it and the finding names a cure.",
+            "If it lasts, the long window confirms it and the finding names a cure.",
             rejected.into_iter().collect(),
         );
     }
 
-    pub(super) fn tell(&mut self, hotspots: Vec<Hotspot>, mut answer: Answer) {
-        // What floods and is held back already is no cause, and worth a word.
-        for held in &self.held {
-            answer.evidence.extend(held.evidence.iter().cloned());
+    pub(super) fn push_diagnosis(&mut self, hotspots: Vec<Hotspot>, mut answer: TenantDiagnosis) {
+        // A throttled flooding key is not the cause, but worth mentioning.
+        for key in &self.throttled {
+            answer.evidence.extend(key.evidence.iter().cloned());
         }
         self.findings.push(Finding {
             at: self.now,
@@ -227,7 +234,7 @@ impl Round<'_> {
     pub(super) fn push(
         &mut self,
         hotspots: Vec<Hotspot>,
-        cause: Cause,
+        cause: HotspotCause,
         cure: Cure,
         evidence: Vec<String>,
         otherwise: &str,
@@ -254,10 +261,13 @@ impl Round<'_> {
         let lasted_ms = lasted_ms(&hotspots, self.now);
         self.push(
             hotspots,
-            Cause::Spike { lasted_ms },
+            HotspotCause::Spike { lasted_ms },
             Cure::Wait { until: self.now },
-            vec!["it looks over: the rule waits for it to stay so".to_owned()],
-            "If it comes back, it is judged anew.",
+            vec![
+                "the condition no longer holds: the rule waits before it ends the hotspot"
+                    .to_owned(),
+            ],
+            "If it comes back, it is diagnosed again.",
             Vec::new(),
         );
     }
@@ -265,10 +275,10 @@ impl Round<'_> {
     pub(super) fn unmeasured(&mut self, hotspots: Vec<Hotspot>) {
         self.push(
             hotspots,
-            Cause::Unexplained,
+            HotspotCause::Unexplained,
             Cure::Wait { until: self.now },
-            vec![format!("{} was not measured of late", self.name)],
-            "See whether the shard is there and why it tells nothing.",
+            vec![format!("{} was not measured recently", self.name)],
+            "Check whether the shard is running and why it reports no measurements.",
             Vec::new(),
         );
     }

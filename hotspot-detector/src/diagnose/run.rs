@@ -1,42 +1,41 @@
-//! The diagnosis of all hotspots at one moment. Shards are looked at one by one:
-//! what is wrong with one never keeps another from its cure.
+//! The diagnosis of all hotspots at one moment. Shards are diagnosed independently, so a
+//! problem on one never delays the cure of another.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::{RegionId, ShardId, TenantId};
 
-use super::facts::Fleet;
+use super::facts::MeasuredFleet;
 use super::finding::Finding;
-use super::memory::Memory;
+use super::memory::CureHistory;
 use super::region;
-use super::round::Round;
-use super::settings::Settings;
+use super::round::ShardDiagnosis;
+use super::settings::DiagnosisSettings;
 use crate::detect::Hotspot;
-use crate::load::Book;
+use crate::load::LoadHistory;
 
-/// What a diagnosis needs.
+/// The inputs of a diagnosis.
 #[derive(Clone, Copy)]
-pub struct Inputs<'a> {
+pub struct DiagnosisInputs<'a> {
     /// The load.
-    pub book: &'a Book,
-    /// What the rules found.
+    pub history: &'a LoadHistory,
+    /// The hotspots that the rules detected.
     pub hotspots: &'a [Hotspot],
-    /// Calls a second that tenants may make, where they are limited.
+    /// Rate limits of tenants, in calls per second.
     pub limits: &'a BTreeMap<TenantId, f64>,
-    /// What was done before.
-    pub memory: &'a Memory,
-    /// What it goes by.
-    pub settings: &'a Settings,
+    /// Earlier cures.
+    pub memory: &'a CureHistory,
+    /// Limits and prices.
+    pub settings: &'a DiagnosisSettings,
 }
 
-/// Says what is hot and what to do about it. Every hotspot is in exactly one
-/// finding.
+/// Diagnoses hotspots. Every hotspot is in exactly one finding.
 #[must_use]
-pub fn diagnose(inputs: Inputs<'_>) -> Vec<Finding> {
-    let Some(now) = inputs.book.newest().filter(|_| !inputs.hotspots.is_empty()) else {
+pub fn diagnose(inputs: DiagnosisInputs<'_>) -> Vec<Finding> {
+    let Some(now) = inputs.history.newest().filter(|_| !inputs.hotspots.is_empty()) else {
         return Vec::new();
     };
-    let fleet = Fleet::new(inputs.book);
+    let fleet = MeasuredFleet::new(inputs.history);
     let mut by_shard: BTreeMap<&ShardId, Vec<Hotspot>> = BTreeMap::new();
     for hotspot in inputs.hotspots {
         let shard = hotspot.subject.shard();
@@ -45,13 +44,13 @@ pub fn diagnose(inputs: Inputs<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut full: BTreeMap<RegionId, Vec<(ShardId, Vec<Hotspot>)>> = BTreeMap::new();
     for (name, hotspots) in by_shard {
-        let mut round = Round {
+        let mut round = ShardDiagnosis {
             inputs,
             fleet: &fleet,
             now,
             name,
             findings: Vec::new(),
-            held: Vec::new(),
+            throttled: Vec::new(),
         };
         if let Some(rest) = round.shard(hotspots)
             && let Some(facts) = fleet.shards.get(name)

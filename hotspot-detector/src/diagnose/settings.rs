@@ -1,58 +1,57 @@
-//! What a diagnosis goes by.
+//! Settings of the diagnosis.
 
 use ballast_domain::bounds::{LANES_DEFAULT, LANES_MAX};
 use serde::{Deserialize, Serialize};
 
-/// Limits and prices.
+/// Limits and prices of the diagnosis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
-    /// Fuller than this in any dimension a shard is too full.
+pub struct DiagnosisSettings {
+    /// The fill above which a shard is too full, in any dimension.
     pub level: f64,
-    /// How full it must be over the long window before data is moved. More than
-    /// the level, so that what swings around it moves nothing.
+    /// The fill over the long window above which data is moved. Above `level`, so that a load
+    /// that swings around it moves nothing.
     pub sure: f64,
-    /// How full a shard that is relieved may be afterwards. Less than the level,
-    /// or the next gust would make it a hotspot again.
+    /// The fill to which a shard is relieved. Below `level`, so that the next gust does not make
+    /// it a hotspot again.
     pub aim: f64,
-    /// What a tenant may use of a shard.
+    /// A tenant's fair share of a shard.
     pub fair_share: f64,
-    /// A tenant with this much of what a shard uses is the cause by itself.
+    /// A tenant with this share of the shard's load is the cause by itself.
     pub dominant_share: f64,
-    /// A key with less of its shard's calls is not looked at.
+    /// Keys with a smaller share of the shard's calls are ignored.
     pub key_share: f64,
-    /// A key of whose calls so many are refused is abusive.
+    /// The share of rejected calls from which a key is abusive.
     pub refused_share: f64,
-    /// A key is abusive at so many times its tenant's limit.
+    /// The multiple of its tenant's limit from which a key is abusive.
     pub over_limit: f64,
-    /// Votes a second that one lane of a counter can take.
+    /// The capacity of one lane, in votes per second.
     pub lane_votes_max: f64,
-    /// A lane is hot from this share of that on.
+    /// The share of that capacity from which a lane is hot.
     pub lane_hot: f64,
-    /// How busy a lane is to be after a cure.
+    /// The load of a lane after a cure, as a share of its capacity.
     pub lane_level: f64,
-    /// Fewer lanes than this are not made.
+    /// The minimum number of lanes.
     pub lanes_min: u16,
-    /// More lanes than this are not made.
+    /// The maximum number of lanes.
     pub lanes_max: u16,
-    /// A shard whose writes wait while it is less full than this is sick, not
-    /// busy.
+    /// A shard whose writes wait although its fill is below this is sick, not busy.
     pub sick_fill: f64,
-    /// Bytes a second that a move copies.
+    /// Bytes per second that a migration copies.
     pub move_bytes_per_second: f64,
-    /// What a move takes however small it is, in milliseconds.
+    /// The duration of the smallest migration, in milliseconds.
     pub move_overhead_ms: u64,
-    /// Slices that are moved for one hotspot at the most.
+    /// The most slices moved for one hotspot.
     pub moves_max: usize,
-    /// How long a cure is watched before it is judged, in milliseconds.
+    /// How long a cure's effect is observed before it is judged, in milliseconds.
     pub judge_ms: u64,
-    /// A cure that has not ended after so long holds nobody up, in milliseconds.
+    /// After this time an unfinished cure no longer blocks others, in milliseconds.
     pub give_up_ms: u64,
-    /// How long a slice rests after a move, in milliseconds.
+    /// How long a slice is not moved again, in milliseconds.
     pub rest_ms: u64,
 }
 
-impl Default for Settings {
+impl Default for DiagnosisSettings {
     fn default() -> Self {
         Self {
             level: 0.75,
@@ -79,8 +78,8 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    /// How long moving so many bytes takes, in milliseconds.
+impl DiagnosisSettings {
+    /// The expected duration of moving this many bytes, in milliseconds.
     #[must_use]
     pub fn price_ms(&self, bytes: f64, moves: usize) -> u64 {
         let copying = bytes / self.move_bytes_per_second.max(1.0) * 1_000.0;

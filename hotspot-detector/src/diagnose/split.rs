@@ -1,38 +1,38 @@
-//! A tenant that is too much for any shard: into how many parts, and whether
-//! parts help at all. A poll lies in one slice: what one poll gets stays whole.
+//! Splitting a tenant that is too large for any shard: into how many parts, and whether
+//! splitting helps. A poll lies in one slice, so the load of one poll cannot be split.
 
 use ballast_domain::PollId;
 use ballast_domain::bounds::SLICES_PER_TENANT_MAX;
 use ballast_domain::tenant::SliceId;
 
-use super::cure::{Cause, Cure};
+use super::cure::{Cure, HotspotCause};
 use super::facts::fits;
 use super::finding::Rejected;
 use super::subset::place;
-use super::tenants::{Answer, Case};
+use super::tenants::{OverloadCase, TenantDiagnosis};
+use crate::format::percent;
 use crate::load::Window;
 use crate::resources::{Dimension, Resources};
-use crate::words::percent;
 
-/// So many more parts than the fewest are tried.
+/// How many part counts above the minimum are tried.
 const PARTS_MORE: u32 = 14;
-/// What names no poll stands for its votes only from here on.
+/// A poll counts as the busiest only from this share of the tenant's votes on.
 const WORTH_NAMING: f64 = 0.05;
 
 /// The poll of a slice with the most votes.
-struct Busiest {
+struct BusiestPoll {
     poll: PollId,
-    /// What it uses at the least: its votes.
+    /// The load that it causes at least: its votes.
     used: Resources,
-    /// Its part of the slice's votes.
+    /// Its share of the slice's votes.
     share: f64,
-    /// Whether its counter takes as many votes as its lanes can.
+    /// Whether its counter is at the limit of its lanes.
     is_at_its_lanes: bool,
 }
 
-impl Case<'_> {
-    /// The largest slice, if no shard of the region could hold it even alone.
-    pub(super) fn too_big(&self) -> Option<Answer> {
+impl OverloadCase<'_> {
+    /// Diagnoses the largest slice, if no shard of the region could hold it even alone.
+    pub(super) fn too_big(&self) -> Option<TenantDiagnosis> {
         let (dimension, _) = self.load.fill(self.capacity());
         let slices = self.fleet.slices(self.facts, dimension);
         let (slice, used) = slices.first()?;
@@ -43,12 +43,12 @@ impl Case<'_> {
         let mut evidence = vec![
             self.level_now(dimension),
             format!(
-                "{slice} alone uses {} of what a shard can do ({})",
+                "{slice} alone uses {} of the shard's capacity ({})",
                 percent(share),
                 dimension.name()
             ),
         ];
-        let cause = Cause::HotTenant {
+        let cause = HotspotCause::HotTenant {
             slice: slice.clone(),
             dimension,
             share,
@@ -56,45 +56,45 @@ impl Case<'_> {
         let busiest = self.busiest(slice, used);
         if let Some(busiest) = &busiest {
             evidence.push(format!(
-                "{} of its votes are those of {}",
+                "{} of its votes are for {}",
                 percent(busiest.share),
                 busiest.poll
             ));
         }
-        // Of a poll only its votes are told.
+        // Only the votes of a poll are measured.
         let busiest = busiest.filter(|_| dimension == Dimension::Votes);
         let heavy = busiest.as_ref().map(|it| it.used).unwrap_or_default();
-        let have = self.slices_of(slice);
+        let have = self.slice_count_of_tenant(slice);
         let most = (SLICES_PER_TENANT_MAX / have.max(1)).max(1);
         let fewest = (2..=most).find(|parts| self.could_hold(&largest_part(used, &heavy, *parts)));
         if let (Some(busiest), None, true) = (&busiest, fewest, most >= 2) {
-            return Some(whole(cause, evidence, busiest));
+            return Some(one_poll_too_big(cause, evidence, busiest));
         }
         let moving = Rejected {
             cure: "move",
             because: format!(
-                "moving will not help, because {slice} is too much for any shard of the region \
-                 to stay under {}",
+                "moving will not help: with {slice} every shard of the region would be more \
+                 than {} full",
                 percent(self.settings.level)
             ),
         };
-        let resting = self
-            .memory
-            .split_rests(&slice.tenant_id, self.name, self.now, self.settings);
+        let resting =
+            self.memory
+                .split_rest_reason(&slice.tenant_id, self.name, self.now, self.settings);
         let fewest = match (resting, fewest) {
             (Some(because), _) => Err(because),
             (None, Some(fewest)) => Ok(fewest),
             (None, None) if most < 2 => Err(format!(
-                "{} has {have} slices, and {SLICES_PER_TENANT_MAX} are the most there may be",
+                "{} has {have} slices, and {SLICES_PER_TENANT_MAX} are the maximum",
                 slice.tenant_id
             )),
-            (None, None) => Err(format!("each of {most} parts would still be too much")),
+            (None, None) => Err(format!("each of {most} parts would still be too large")),
         };
         let fewest = match fewest {
             Ok(fewest) => fewest,
             Err(because) => {
                 let cure = "split";
-                return Some(Answer {
+                return Some(TenantDiagnosis {
                     cause,
                     cure: Cure::Nothing,
                     evidence,
@@ -108,7 +108,7 @@ impl Case<'_> {
         let parts = self.parts(slice, used, &heavy, (fewest, most));
         let left = largest_part(used, &heavy, parts);
         let after = (self.load - *used + left).fill(self.capacity());
-        Some(Answer {
+        Some(TenantDiagnosis {
             cause,
             cure: Cure::Split {
                 slice: slice.clone(),
@@ -118,23 +118,23 @@ impl Case<'_> {
             },
             evidence,
             expected: vec![self.effect(Some(after.0), after.1)],
-            otherwise: "If this does not help, it is not split again: then limit the tenant, or \
-                        add larger shards."
-                .to_owned(),
+            otherwise:
+                "If this does not help, the tenant is not split again: limit it, or add larger \
+                        shards."
+                    .to_owned(),
             rejected: vec![moving],
         })
     }
 
-    /// Whether some shard of the region could hold so much if it held nothing
-    /// else.
+    /// Whether some shard of the region could hold this load if it held nothing else.
     fn could_hold(&self, used: &Resources) -> bool {
         let holds = |capacity: &Resources| fits(used, capacity, self.settings.level);
         let mut shards = self.fleet.takers(self.facts.book.region());
         holds(self.capacity()) || shards.any(|(_, facts)| holds(facts.book.capacity()))
     }
 
-    /// The poll of a slice that gets the most votes, as far as it is told.
-    fn busiest(&self, slice: &SliceId, used: &Resources) -> Option<Busiest> {
+    /// The poll of a slice with the most votes, among the measured items.
+    fn busiest(&self, slice: &SliceId, used: &Resources) -> Option<BusiestPoll> {
         let items = self
             .fleet
             .book
@@ -154,7 +154,7 @@ impl Case<'_> {
         let share = (votes / used.votes.max(f64::MIN_POSITIVE)).min(1.0);
         let limit = self.settings.lane_votes_max * self.settings.lane_hot;
         let mut items = here.iter().filter(|item| item.name.poll == poll);
-        (share >= WORTH_NAMING).then(|| Busiest {
+        (share >= WORTH_NAMING).then(|| BusiestPoll {
             poll,
             used: Resources {
                 votes: votes.min(used.votes),
@@ -165,9 +165,9 @@ impl Case<'_> {
         })
     }
 
-    /// How many slices a tenant has, as far as they were measured. An idle one
-    /// is not told of, but the numbers of the others say how many there are.
-    fn slices_of(&self, slice: &SliceId) -> u32 {
+    /// How many slices a tenant has. Idle slices are not measured, but the numbers of the
+    /// others imply how many there are.
+    fn slice_count_of_tenant(&self, slice: &SliceId) -> u32 {
         let numbers = self.fleet.shards.values().flat_map(|facts| {
             let slices = self
                 .fleet
@@ -182,8 +182,8 @@ impl Case<'_> {
         many.max(last.saturating_add(1))
     }
 
-    /// Into how many parts, so that the largest can stay and the shards that
-    /// are there have room for the others. The fewest, if no number does that.
+    /// The number of parts such that the largest can stay and the existing shards have room
+    /// for the others; the minimum if there is none.
     fn parts(
         &self,
         slice: &SliceId,
@@ -206,28 +206,31 @@ impl Case<'_> {
     }
 }
 
-/// What the largest of so many parts uses: its busiest poll, and its part of
-/// the rest.
+/// The load of the largest part: the busiest poll, and its share of the rest.
 fn largest_part(used: &Resources, heavy: &Resources, parts: u32) -> Resources {
     *heavy + (*used - *heavy).times(1.0 / f64::from(parts.max(1)))
 }
 
-/// One poll is too much for any shard: neither moving nor parts help.
-fn whole(cause: Cause, evidence: Vec<String>, busiest: &Busiest) -> Answer {
+/// One poll is too much for any shard: neither moving nor splitting helps.
+fn one_poll_too_big(
+    cause: HotspotCause,
+    evidence: Vec<String>,
+    busiest: &BusiestPoll,
+) -> TenantDiagnosis {
     let (poll, share) = (busiest.poll, percent(busiest.share));
     let because = format!(
-        "moving or splitting will not help, because {poll} is {share} of it and a poll stays \
-         whole"
+        "moving or splitting will not help: {poll} is {share} of the load, and a poll cannot be \
+         split"
     );
     let mut otherwise = String::new();
     if busiest.is_at_its_lanes {
-        otherwise.push_str("Its counter is at the limit of its lanes: more of them help it. ");
+        otherwise.push_str("Its counter is at the limit of its lanes: add lanes. ");
     }
     otherwise.push_str(
-        "A bigger shard helps: add one with a larger weight, and pin the tenant to it; until \
-         then limit the tenant's votes per second.",
+        "Add a larger shard with a larger weight and pin the tenant to it; until then limit \
+         the tenant's votes per second.",
     );
-    Answer {
+    TenantDiagnosis {
         cause,
         cure: Cure::Nothing,
         evidence,
@@ -240,7 +243,8 @@ fn whole(cause: Cause, evidence: Vec<String>, busiest: &Busiest) -> Answer {
             },
             Rejected {
                 cure: "split",
-                because: "the part with that poll would still be too much for any shard".to_owned(),
+                because: "the part with that poll would still be too large for any shard"
+                    .to_owned(),
             },
         ],
     }

@@ -1,33 +1,33 @@
-//! Which slices to move so that a shard is level again, for the fewest bytes.
+//! Which slices to move to relieve a shard with the fewest bytes.
 
 use ballast_domain::ShardId;
 use ballast_domain::tenant::SliceId;
 
-use super::cure::Placed;
-use super::facts::{Fleet, ShardFacts, fits, over};
-use super::settings::Settings;
+use super::cure::SlicePlacement;
+use super::facts::{MeasuredFleet, ShardFacts, fits, over};
+use super::settings::DiagnosisSettings;
 use crate::resources::{Dimension, Resources};
 
-/// Up to so many slices every choice is tried.
+/// Up to this many slices, every subset is tried.
 const EXACT_MAX: usize = 12;
-/// A move costs something however small: so many bytes.
+/// The fixed cost of a migration, in bytes.
 const MOVE_BYTES: f64 = 64e6;
 
-/// Slices that are enough, each with a shard that could take it.
-pub(super) struct Subset {
-    pub(super) placed: Vec<Placed>,
+/// A sufficient set of slices, each with a target.
+pub(super) struct MoveSet {
+    pub(super) placed: Vec<SlicePlacement>,
     pub(super) used: Resources,
 }
 
-/// The cheapest slices without which a shard is level. Nothing, if no choice
-/// makes it level or the others have no room.
+/// The cheapest set of slices whose removal relieves a shard. `None` if no set relieves it or
+/// the other shards have no room.
 pub(super) fn best(
-    fleet: &Fleet<'_>,
+    fleet: &MeasuredFleet<'_>,
     from: (&ShardId, &ShardFacts<'_>),
     load: &Resources,
     candidates: &[(SliceId, Resources)],
-    settings: &Settings,
-) -> Option<Subset> {
+    settings: &DiagnosisSettings,
+) -> Option<MoveSet> {
     let capacity = from.1.book.capacity();
     let hot = over(load, capacity, settings.aim);
     let useful = |used: &Resources| hot.iter().any(|d| used[*d] > 0.0);
@@ -48,8 +48,8 @@ pub(super) fn best(
         .or_else(|| greedy(&by_size, settings, &enough, &place))
 }
 
-/// The few that are worth trying in every combination: those with the most
-/// relief for their bytes, and the largest.
+/// The slices worth trying in every combination: those with the most relief per byte, and
+/// the largest.
 fn few<'a>(
     by_relief: &[&'a (SliceId, Resources)],
     by_size: &[&'a (SliceId, Resources)],
@@ -73,13 +73,13 @@ fn cost(chosen: &[&(SliceId, Resources)]) -> f64 {
     sum(chosen).storage + MOVE_BYTES * chosen.len() as f64
 }
 
-/// How much of what is too much a slice takes away, by its price.
+/// The share of the excess that a slice removes, per byte.
 fn relief(
     used: &Resources,
     load: &Resources,
     capacity: &Resources,
     hot: &[Dimension],
-    settings: &Settings,
+    settings: &DiagnosisSettings,
 ) -> f64 {
     let shares = hot.iter().map(|d| {
         let excess = load[*d] - capacity[*d] * settings.aim;
@@ -88,16 +88,16 @@ fn relief(
     shares.sum::<f64>() / (used.storage + MOVE_BYTES)
 }
 
-type Enough<'a> = dyn Fn(&[&(SliceId, Resources)]) -> Option<Resources> + 'a;
-type Place<'a> = dyn Fn(&[&(SliceId, Resources)]) -> Option<Vec<Placed>> + 'a;
+type CoversFn<'a> = dyn Fn(&[&(SliceId, Resources)]) -> Option<Resources> + 'a;
+type PlaceFn<'a> = dyn Fn(&[&(SliceId, Resources)]) -> Option<Vec<SlicePlacement>> + 'a;
 
-/// Tries every choice of the most useful few and takes the cheapest.
+/// Tries every subset of a few slices and returns the cheapest that fits.
 fn exact(
     few: &[&(SliceId, Resources)],
-    settings: &Settings,
-    enough: &Enough<'_>,
-    place: &Place<'_>,
-) -> Option<Subset> {
+    settings: &DiagnosisSettings,
+    enough: &CoversFn<'_>,
+    place: &PlaceFn<'_>,
+) -> Option<MoveSet> {
     let mut choices: Vec<(f64, u32)> = (1_u32..1 << few.len())
         .filter(|choice| choice.count_ones() as usize <= settings.moves_max)
         .filter_map(|choice| {
@@ -106,11 +106,11 @@ fn exact(
         })
         .collect();
     choices.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-    // The cheapest may not fit anywhere; most of the others would not either.
+    // If the cheapest subsets fit nowhere, most others do not either.
     choices.iter().take(64).find_map(|(_, choice)| {
         let chosen = pick(few, *choice);
         let placed = place(&chosen)?;
-        Some(Subset {
+        Some(MoveSet {
             placed,
             used: sum(&chosen),
         })
@@ -125,19 +125,19 @@ fn pick<'a>(few: &[&'a (SliceId, Resources)], choice: u32) -> Vec<&'a (SliceId, 
     chosen.map(|(_, slice)| *slice).collect()
 }
 
-/// The most useful first until it is enough.
+/// Adds slices in order until the set is sufficient.
 fn greedy(
     useful: &[&(SliceId, Resources)],
-    settings: &Settings,
-    enough: &Enough<'_>,
-    place: &Place<'_>,
-) -> Option<Subset> {
+    settings: &DiagnosisSettings,
+    enough: &CoversFn<'_>,
+    place: &PlaceFn<'_>,
+) -> Option<MoveSet> {
     let mut chosen = Vec::new();
     for slice in useful.iter().take(settings.moves_max) {
         chosen.push(*slice);
         if enough(&chosen).is_some() {
             let placed = place(&chosen)?;
-            return Some(Subset {
+            return Some(MoveSet {
                 placed,
                 used: sum(&chosen),
             });
@@ -146,14 +146,13 @@ fn greedy(
     None
 }
 
-/// A shard of the same region for each slice, the emptiest first, so that none
-/// of them gets too full.
+/// Assigns each slice, largest first, to the emptiest shard of the region that has room.
 pub(super) fn place(
-    fleet: &Fleet<'_>,
+    fleet: &MeasuredFleet<'_>,
     from: (&ShardId, &ShardFacts<'_>),
     chosen: &[&(SliceId, Resources)],
     level: f64,
-) -> Option<Vec<Placed>> {
+) -> Option<Vec<SlicePlacement>> {
     let mut room: Vec<_> = fleet
         .takers(from.1.book.region())
         .filter(|(name, _)| *name != from.0)
@@ -170,7 +169,7 @@ pub(super) fn place(
             .filter(|(_, load, capacity)| fits(&(*load + *used), capacity, level))
             .min_by(|a, b| after(&a.1, a.2).total_cmp(&after(&b.1, b.2)))?;
         *load += *used;
-        placed.push(Placed {
+        placed.push(SlicePlacement {
             slice: slice.clone(),
             to: (*name).clone(),
         });

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::load::{Book, Flow, Interval, Sample, ShardSample, SliceSample};
+use crate::load::{Flow, Interval, LoadHistory, LoadSample, ShardSample, SliceSample};
 use ballast_domain::Timestamp;
 
 const CAPACITY: Resources = Resources {
@@ -16,8 +16,8 @@ const CAPACITY: Resources = Resources {
 };
 
 /// A book of shards, each with its slices: votes a second and bytes stored.
-fn book(shards: &[Vec<(f64, f64)>]) -> Book {
-    let mut book = Book::default();
+fn book(shards: &[Vec<(f64, f64)>]) -> LoadHistory {
+    let mut book = LoadHistory::default();
     for step in 0..12 {
         let shard = |(number, slices): (usize, &Vec<(f64, f64)>)| {
             let name = format!("shard-{number}").parse().unwrap();
@@ -44,7 +44,7 @@ fn book(shards: &[Vec<(f64, f64)>]) -> Book {
         };
         let start = Timestamp::from_unix_ms(1_800_000_000_000 + step * 10_000);
         let shards = shards.iter().enumerate().map(shard).collect();
-        book.take(Sample {
+        book.take(LoadSample {
             interval: Interval { start, ms: 10_000 },
             shards,
         })
@@ -59,18 +59,18 @@ fn slices(most: f64) -> impl Strategy<Value = Vec<(f64, f64)>> {
 
 proptest! {
     #[test]
-    fn what_is_chosen_is_enough_and_fits(
+    fn the_chosen_set_is_sufficient_and_fits(
         hot in slices(200.0),
         others in proptest::collection::vec(slices(60.0), 1..5),
     ) {
         let mut shards = vec![hot];
         shards.extend(others);
         let book = book(&shards);
-        let fleet = Fleet::new(&book);
+        let fleet = MeasuredFleet::new(&book);
         let name: ShardId = "shard-0".parse().unwrap();
         let facts = &fleet.shards[&name];
         let load = facts.short.used;
-        let settings = Settings::default();
+        let settings = DiagnosisSettings::default();
         let candidates = fleet.slices(facts, Dimension::Votes);
         let chosen = best(&fleet, (&name, facts), &load, &candidates, &settings);
         let Some(chosen) = chosen else { return Ok(()) };

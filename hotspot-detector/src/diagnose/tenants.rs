@@ -1,54 +1,57 @@
-//! When the load is real: which tenants, and whether moving them helps.
+//! Overloaded shards: which tenants cause the load, and whether moving them helps.
 
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ShardId, Timestamp};
 
-use super::cure::{Cause, Cure};
-use super::facts::{Fleet, ShardFacts, fits, over};
-use super::finding::{Effect, Rejected};
+use super::cure::{Cure, HotspotCause};
+use super::facts::{MeasuredFleet, ShardFacts, fits, over};
+use super::finding::{ExpectedEffect, Rejected};
 use super::measure::region_fill;
-use super::memory::{Memory, RESTS};
-use super::settings::Settings;
-use super::subset::{Subset, best, place};
+use super::memory::{CureHistory, RESTS};
+use super::settings::DiagnosisSettings;
+use super::subset::{MoveSet, best, place};
+use crate::format::{bytes, list, percent};
 use crate::resources::{Dimension, Resources};
-use crate::words::{bytes, list, percent};
 
-/// A shard that is too full.
-pub(super) struct Case<'a> {
-    pub(super) fleet: &'a Fleet<'a>,
+/// An overloaded shard.
+pub(super) struct OverloadCase<'a> {
+    pub(super) fleet: &'a MeasuredFleet<'a>,
     pub(super) name: &'a ShardId,
     pub(super) facts: &'a ShardFacts<'a>,
-    /// What it uses, without what other cures take away.
+    /// Its load, without the load that other cures remove.
     pub(super) load: Resources,
-    pub(super) settings: &'a Settings,
-    pub(super) memory: &'a Memory,
+    pub(super) settings: &'a DiagnosisSettings,
+    pub(super) memory: &'a CureHistory,
     pub(super) now: Timestamp,
 }
 
-/// What is to be said of it.
-pub(super) struct Answer {
-    pub(super) cause: Cause,
+/// The diagnosis of a tenant problem.
+pub(super) struct TenantDiagnosis {
+    pub(super) cause: HotspotCause,
     pub(super) cure: Cure,
     pub(super) evidence: Vec<String>,
-    pub(super) expected: Vec<Effect>,
+    pub(super) expected: Vec<ExpectedEffect>,
     pub(super) otherwise: String,
     pub(super) rejected: Vec<Rejected>,
 }
 
-impl Case<'_> {
+impl OverloadCase<'_> {
     pub(super) fn capacity(&self) -> &Resources {
         self.facts.book.capacity()
     }
 
-    /// One tenant or several: what to move.
-    pub(super) fn too_full(&self) -> Answer {
+    /// Diagnoses an overloaded shard: which tenants to move.
+    pub(super) fn too_full(&self) -> TenantDiagnosis {
         let (dimension, _) = self.load.fill(self.capacity());
         let slices = self.fleet.slices(self.facts, dimension);
         let mut rejected = Vec::new();
         let candidates: Vec<_> = slices
             .iter()
             .filter(|(slice, _)| {
-                match self.memory.rests(slice, self.name, self.now, self.settings) {
+                match self
+                    .memory
+                    .rest_reason(slice, self.name, self.now, self.settings)
+                {
                     Some(because) => {
                         rejected.push(Rejected {
                             cure: "move",
@@ -68,7 +71,7 @@ impl Case<'_> {
             return self.several(dimension, &slices, &candidates, rejected);
         };
         let share = used.fill(self.capacity()).1;
-        let cause = Cause::HotTenant {
+        let cause = HotspotCause::HotTenant {
             slice: slice.clone(),
             dimension,
             share,
@@ -77,7 +80,7 @@ impl Case<'_> {
         let evidence = vec![
             self.level_now(dimension),
             format!(
-                "{} of that ({}) is {slice}",
+                "{} of that ({}) is used by {slice}",
                 percent(of_use.min(1.0)),
                 dimension.name()
             ),
@@ -87,20 +90,20 @@ impl Case<'_> {
         let level = self.settings.level;
         let placed = may_move.then(|| place(self.fleet, (self.name, self.facts), &[&one], level));
         if let Some(placed) = placed.clone().flatten() {
-            let subset = Subset {
+            let subset = MoveSet {
                 placed,
                 used: *used,
             };
             return self.moving(cause, evidence, dimension, subset, rejected);
         }
         if may_move {
-            let because = format!("no shard of the region has room for {slice} now");
+            let because = format!("no shard of the region has room for {slice} at the moment");
             rejected.push(Rejected {
                 cure: "move",
                 because,
             });
         }
-        // It stays; its neighbours may leave.
+        // The dominant tenant stays; its neighbours may move.
         let others: Vec<_> = candidates
             .into_iter()
             .filter(|(other, _)| other != slice)
@@ -123,10 +126,10 @@ impl Case<'_> {
         slices: &[(SliceId, Resources)],
         candidates: &[(SliceId, Resources)],
         rejected: Vec<Rejected>,
-    ) -> Answer {
+    ) -> TenantDiagnosis {
         let warm = |used: &Resources| used[dimension] > self.load[dimension] * 0.02;
         let warm: Vec<_> = slices.iter().filter(|(_, used)| warm(used)).collect();
-        let named: Vec<_> = warm
+        let listed: Vec<_> = warm
             .iter()
             .map(|(slice, used)| {
                 format!(
@@ -135,13 +138,13 @@ impl Case<'_> {
                 )
             })
             .collect();
-        let cause = Cause::WarmTenants {
+        let cause = HotspotCause::WarmTenants {
             tenants: warm.len(),
             dimension,
         };
         let evidence = vec![
             self.level_now(dimension),
-            format!("no tenant alone is most of it: {}", list(&named)),
+            format!("no single tenant is most of it: {}", list(&listed)),
         ];
         let from = (self.name, self.facts);
         match best(self.fleet, from, &self.load, candidates, self.settings) {
@@ -150,9 +153,9 @@ impl Case<'_> {
         }
     }
 
-    /// A tenant has more than its part, and the shard bears it. Nothing if it
-    /// has no longer.
-    pub(super) fn unfair(&self, slice: &SliceId) -> Option<Answer> {
+    /// Diagnoses a tenant with more than its fair share of a shard that is not overloaded.
+    /// `None` if its share is fair again.
+    pub(super) fn unfair(&self, slice: &SliceId) -> Option<TenantDiagnosis> {
         let (dimension, _) = self.facts.short.fill()?;
         let slices = self.fleet.slices(self.facts, dimension);
         let (_, used) = slices.iter().find(|(name, _)| name == slice)?;
@@ -162,19 +165,22 @@ impl Case<'_> {
         if share <= fair {
             return None;
         }
-        let cause = Cause::UnfairTenant {
+        let cause = HotspotCause::UnfairTenant {
             slice: slice.clone(),
             dimension,
             share,
         };
         let evidence = vec![
             format!(
-                "{slice} uses {} of what {} can do ({})",
+                "{slice} uses {} of the capacity of {} ({})",
                 percent(share),
                 self.name,
                 dimension.name()
             ),
-            format!("the shard bears it: it is {} full", percent(self.fill())),
+            format!(
+                "the shard is not overloaded: it is {} full",
+                percent(self.fill())
+            ),
         ];
         let fair_there = |capacity: &Resources| used.fill(capacity).1 < fair;
         let others = self
@@ -184,13 +190,15 @@ impl Case<'_> {
         let better = others
             .filter(|(_, facts)| fair_there(facts.book.capacity()))
             .find(|(_, facts)| fits(&(facts.load + *used), facts.book.capacity(), level));
-        let resting = self.memory.rests(slice, self.name, self.now, self.settings);
+        let resting = self
+            .memory
+            .rest_reason(slice, self.name, self.now, self.settings);
         if let (Some((to, _)), None) = (better, &resting) {
-            let placed = vec![super::cure::Placed {
+            let placed = vec![super::cure::SlicePlacement {
                 slice: slice.clone(),
                 to: to.clone(),
             }];
-            let subset = Subset {
+            let subset = MoveSet {
                 placed,
                 used: *used,
             };
@@ -198,18 +206,18 @@ impl Case<'_> {
         }
         let because = resting.unwrap_or_else(|| {
             format!(
-                "moving will not help, because {slice} would have as large a part of any shard with \
-                 room for it"
+                "moving will not help: {slice} would have as large a share of any shard with room \
+                 for it"
             )
         });
-        Some(Answer {
+        Some(TenantDiagnosis {
             cause,
             cure: Cure::Nothing,
             evidence,
             expected: Vec::new(),
             otherwise:
-                "Nobody suffers yet. Should the shard get too full, its tenants are moved; to \
-                        act before, limit the tenant or add a larger shard."
+                "Other tenants are not affected yet. If the shard gets too full, its tenants are \
+                        moved; to act earlier, limit the tenant or add a larger shard."
                     .to_owned(),
             rejected: vec![Rejected {
                 cure: "move",
@@ -220,12 +228,12 @@ impl Case<'_> {
 
     fn moving(
         &self,
-        cause: Cause,
+        cause: HotspotCause,
         mut evidence: Vec<String>,
         dimension: Dimension,
-        subset: Subset,
+        subset: MoveSet,
         rejected: Vec<Rejected>,
-    ) -> Answer {
+    ) -> TenantDiagnosis {
         let after = self.load - subset.used;
         let mut expected = vec![self.effect(
             Some(dimension),
@@ -251,7 +259,7 @@ impl Case<'_> {
             let (dimension, after) = (facts.load + more).fill(capacity);
             let before = facts.load[dimension] / capacity[dimension];
             let shard = target.clone();
-            expected.push(Effect {
+            expected.push(ExpectedEffect {
                 shard,
                 dimension: Some(dimension),
                 before,
@@ -262,10 +270,10 @@ impl Case<'_> {
             .settings
             .price_ms(subset.used.storage, subset.placed.len());
         evidence.push(format!(
-            "moving takes {} away",
+            "moving removes {}",
             self.relief(&subset, dimension)
         ));
-        Answer {
+        TenantDiagnosis {
             cause,
             cure: Cure::Move {
                 from: self.name.clone(),
@@ -275,48 +283,53 @@ impl Case<'_> {
             },
             evidence,
             expected,
-            otherwise: "If the shard is not level after the move, the next finding takes other \
-                        tenants: the same are not moved twice in a row."
+            otherwise: "If the shard is still too full afterwards, the next finding selects other \
+                        tenants: the same tenants are not moved twice in a row."
                 .to_owned(),
             rejected,
         }
     }
 
-    fn relief(&self, subset: &Subset, dimension: Dimension) -> String {
+    fn relief(&self, subset: &MoveSet, dimension: Dimension) -> String {
         format!(
-            "{} of the shard ({}) for {} copied",
+            "{} of the shard's capacity ({}) and copies {}",
             percent(subset.used[dimension] / self.capacity()[dimension]),
             dimension.name(),
             bytes(subset.used.storage)
         )
     }
 
-    /// The region has room in all, but not in one piece; or what would help was
-    /// moved just now.
-    fn no_room(&self, cause: Cause, evidence: Vec<String>, mut rejected: Vec<Rejected>) -> Answer {
+    /// The region has enough room in total but not on one shard, or the tenants that would
+    /// help were moved recently.
+    fn no_room(
+        &self,
+        cause: HotspotCause,
+        evidence: Vec<String>,
+        mut rejected: Vec<Rejected>,
+    ) -> TenantDiagnosis {
         let rests = |rejected: &Rejected| rejected.because.contains(RESTS);
         let region = self.facts.book.region();
-        if let Some(unseen) = self.fleet.unseen_in(region) {
-            let because = format!("{unseen} was not measured of late and may have room");
+        if let Some(unmeasured) = self.fleet.unmeasured_in(region) {
+            let because = format!("{unmeasured} was not measured recently and may have room");
             let cure = "add shards";
             rejected.push(Rejected { cure, because });
         }
-        if rejected.iter().any(rests) || self.fleet.unseen_in(region).is_some() {
+        if rejected.iter().any(rests) || self.fleet.unmeasured_in(region).is_some() {
             let wait_s = self.settings.judge_ms as i64 / 1_000;
             let until = self.now.plus_seconds(wait_s);
-            return Answer {
+            return TenantDiagnosis {
                 cause,
                 cure: Cure::Wait { until },
                 evidence,
                 expected: Vec::new(),
                 otherwise:
-                    "If it stays so until they have rested, they are moved again or a shard \
-                            is added."
+                    "If the shard is still too full after the rest period, tenants are moved again or \
+                            a shard is added."
                         .to_owned(),
                 rejected,
             };
         }
-        let because = "no choice of tenants both levels this shard and fits on the others";
+        let because = "no set of tenants both relieves this shard and fits on the others";
         rejected.push(Rejected {
             cure: "move",
             because: because.to_owned(),
@@ -324,7 +337,7 @@ impl Case<'_> {
         let hottest = over(&self.load, self.capacity(), self.settings.level);
         let region = self.facts.book.region();
         let shards = self.fleet.takers(region).count() as f64;
-        let of_region = region_fill(self.fleet, region).map(|(dimension, before)| Effect {
+        let of_region = region_fill(self.fleet, region).map(|(dimension, before)| ExpectedEffect {
             shard: self.name.clone(),
             dimension: Some(dimension),
             before,
@@ -334,7 +347,7 @@ impl Case<'_> {
             .first()
             .map(|d| self.effect(Some(*d), self.settings.aim));
         let expected = of_region.into_iter().chain(of_shard);
-        Answer {
+        TenantDiagnosis {
             cause,
             cure: Cure::AddShards {
                 region: self.facts.book.region().clone(),
@@ -342,7 +355,7 @@ impl Case<'_> {
             },
             evidence,
             expected: expected.collect(),
-            otherwise: "With a shard more there is room to move to; the next finding says what."
+            otherwise: "The new shard has room to move to; the next finding names the tenants."
                 .to_owned(),
             rejected,
         }
@@ -352,12 +365,12 @@ impl Case<'_> {
         self.facts.short.used.fill(self.capacity()).1
     }
 
-    pub(super) fn effect(&self, dimension: Option<Dimension>, after: f64) -> Effect {
+    pub(super) fn effect(&self, dimension: Option<Dimension>, after: f64) -> ExpectedEffect {
         let before = match dimension {
             Some(d) => self.facts.short.used[d] / self.capacity()[d],
             None => self.fill(),
         };
-        Effect {
+        ExpectedEffect {
             shard: self.name.clone(),
             dimension,
             before,
@@ -371,10 +384,10 @@ impl Case<'_> {
         let (name, what) = (self.name, dimension.name());
         match &self.facts.long {
             Some(long) => format!(
-                "{name} is at {now} of its {what} in the short and {} in the long window",
+                "{name} is at {now} of its {what} capacity in the short window and {} in the long window",
                 share(&long.used)
             ),
-            None => format!("{name} is at {now} of its {what}"),
+            None => format!("{name} is at {now} of its {what} capacity"),
         }
     }
 }

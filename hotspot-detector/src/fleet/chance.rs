@@ -1,4 +1,4 @@
-//! Chance as a function: of the seed, a purpose and a number. Nothing has to be
+//! SeededHash as a function: of the seed, a purpose and a number. Nothing has to be
 //! drawn in order.
 
 /// Purposes: the same tenant draws independently for each.
@@ -15,11 +15,11 @@ pub(super) const NOISE: u64 = 10;
 pub(super) const PHASE: u64 = 11;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chance {
+pub(super) struct SeededHash {
     seed: u64,
 }
 
-impl Chance {
+impl SeededHash {
     pub(super) fn new(seed: u64) -> Self {
         Self { seed: mix(seed) }
     }

@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use ballast_domain::clock::Timestamp;
 
 use super::chance;
-use super::{Generator, Shape};
+use super::{FleetShape, Generator};
 use crate::resources::Resources;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -25,7 +25,7 @@ const MEAN: Resources = Resources {
 
 /// What all tenants use together, divided by the number of them. The shares by
 /// rank are normed to it, so it is the mean whatever the skew.
-pub(super) fn mean(shape: &Shape) -> Resources {
+pub(super) fn mean(shape: &FleetShape) -> Resources {
     let days = (0..7).map(|day| if day % 7 < 5 { 1.0 } else { WEEKEND });
     let week = days.sum::<f64>() / 7.0;
     let crowds = 1.0 + shape.crowds * (shape.crowd_factor - 1.0);
@@ -38,7 +38,7 @@ pub(super) fn mean(shape: &Shape) -> Resources {
 
 /// The share of the first by rank, so that the shares of all add up to their
 /// number.
-pub(super) fn top(shape: &Shape) -> f64 {
+pub(super) fn top(shape: &FleetShape) -> f64 {
     let tenants = shape.tenants.max(1);
     // The sum by hand while it matters, then the integral.
     let exact = tenants.min(10_000);
@@ -114,36 +114,36 @@ impl Generator {
 mod tests {
     use super::*;
 
-    fn generator(shape: Shape) -> Generator {
+    fn generator(shape: FleetShape) -> Generator {
         Generator::new(shape).unwrap()
     }
 
-    fn at(shape: &Shape, hours: i64) -> Timestamp {
+    fn at(shape: &FleetShape, hours: i64) -> Timestamp {
         shape.start.plus_seconds(hours * 3_600)
     }
 
     #[test]
     fn the_same_seed_is_the_same_fleet_and_another_one_is_not() {
-        let shape = Shape {
+        let shape = FleetShape {
             regions: 3,
             zones: 2,
             zoned: 0.3,
             permitted: 0.3,
-            ..Shape::default()
+            ..FleetShape::default()
         };
         let moment = at(&shape, 50);
         let fleet = generator(shape.clone()).fleet(moment);
         assert_eq!(fleet, generator(shape.clone()).fleet(moment));
-        let other = Shape { seed: 2, ..shape };
+        let other = FleetShape { seed: 2, ..shape };
         assert_ne!(fleet.slices, generator(other).fleet(moment).slices);
         assert_eq!(fleet.slices.len(), 1_000);
     }
 
     #[test]
     fn the_fleet_is_as_full_as_it_should_be_over_a_week() {
-        let shape = Shape {
+        let shape = FleetShape {
             tenants: 20_000,
-            ..Shape::default()
+            ..FleetShape::default()
         };
         let made = generator(shape.clone());
         let mut votes = 0.0;
@@ -157,15 +157,15 @@ mod tests {
         assert!((mean / expected - 1.0).abs() < 0.25, "{mean} of {expected}");
     }
 
-    fn mean_votes(shape: &Shape) -> f64 {
+    fn mean_votes(shape: &FleetShape) -> f64 {
         mean(shape).votes
     }
 
     #[test]
     fn days_swing_weekends_rest_crowds_come_and_storage_grows() {
-        let shape = Shape {
+        let shape = FleetShape {
             crowds: 0.01,
-            ..Shape::default()
+            ..FleetShape::default()
         };
         let made = generator(shape.clone());
         let votes = |hour| made.load(7, at(&shape, hour)).votes;
@@ -184,13 +184,13 @@ mod tests {
 
     #[test]
     fn a_random_spread_obeys_the_rules_too() {
-        let shape = Shape {
+        let shape = FleetShape {
             regions: 3,
             zones: 2,
             zoned: 0.5,
             shards: 17,
-            spread: super::super::Spread::AtRandom,
-            ..Shape::default()
+            spread: super::super::SliceSpread::AtRandom,
+            ..FleetShape::default()
         };
         let fleet = generator(shape.clone()).fleet(shape.start);
         let shards: std::collections::BTreeMap<_, _> = fleet

@@ -14,25 +14,27 @@ mod load;
 mod record;
 mod shape;
 
-pub use shape::{Shape, Spread};
+pub use shape::{FleetShape, SliceSpread};
 
 use ballast_domain::bounds::SLICES_PER_SHARD_DEFAULT;
 use ballast_domain::clock::Timestamp;
 use ballast_domain::id::{BadId, RegionId, ShardId, ZoneId};
-use ballast_domain::placement::{Fleet as Placement, ShardView, Subject, decide, slice_hash};
+use ballast_domain::placement::{
+    PlacementFleet as Placement, PlacementShard, PlacementSubject, decide, slice_hash,
+};
 use ballast_domain::residency::Residency;
 use ballast_domain::shard::{self, Pressure, ShardState};
 use ballast_domain::tenant::SliceId;
 
-use crate::plan::{Dial, Fleet, Shard, Slice};
+use crate::plan::{Dial, FleetSnapshot, PlanShard, PlanSlice};
 use crate::resources::Resources;
-use chance::Chance;
+use chance::SeededHash;
 
 /// Makes a fleet, part by part.
 #[derive(Debug, Clone)]
 pub struct Generator {
-    shape: Shape,
-    chance: Chance,
+    shape: FleetShape,
+    chance: SeededHash,
     regions: Vec<RegionId>,
     zones: Vec<ZoneId>,
     /// What all tenants use on an average day, divided by the number of them.
@@ -49,7 +51,7 @@ impl Generator {
     /// # Errors
     ///
     /// When the shape has more regions or zones than can be named.
-    pub fn new(shape: Shape) -> Result<Self, BadId> {
+    pub fn new(shape: FleetShape) -> Result<Self, BadId> {
         let named =
             |kind: &'static str, count: u32| (0..count.max(1)).map(move |n| format!("{kind}-{n}"));
         let regions = named("region", shape.regions)
@@ -59,7 +61,7 @@ impl Generator {
             .map(|name| name.parse())
             .collect::<Result<Vec<ZoneId>, _>>()?;
         let mut generator = Self {
-            chance: Chance::new(shape.seed),
+            chance: SeededHash::new(shape.seed),
             regions,
             zones,
             mean: load::mean(&shape),
@@ -74,14 +76,14 @@ impl Generator {
         let views = generator
             .shards
             .iter()
-            .map(|shard| ShardView::new(shard, 0));
+            .map(|shard| PlacementShard::new(shard, 0));
         generator.placement = Placement::new(views.collect());
         Ok(generator)
     }
 
     /// The shape.
     #[must_use]
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &FleetShape {
         &self.shape
     }
 
@@ -104,24 +106,24 @@ impl Generator {
 
     /// The shards, each with a capacity by its weight, so that the whole fleet
     /// is as full as the shape says.
-    pub fn shards(&self) -> impl Iterator<Item = Shard> + '_ {
+    pub fn shards(&self) -> impl Iterator<Item = PlanShard> + '_ {
         let weights: f64 = self.shards.iter().map(|shard| shard.weight).sum();
         let all = self
             .mean
             .times(self.shape.tenants as f64 / self.shape.fill.max(0.01));
         self.shards.iter().map(move |record| {
             let capacity = all.times(record.weight / weights);
-            Shard::new(record.clone(), capacity)
+            PlanShard::new(record.clone(), capacity)
         })
     }
 
     /// The slices with their load at a moment, one per tenant.
-    pub fn slices(&self, at: Timestamp) -> impl Iterator<Item = Slice> + '_ {
+    pub fn slices(&self, at: Timestamp) -> impl Iterator<Item = PlanSlice> + '_ {
         (0..self.shape.tenants).filter_map(move |n| self.slice(n, at))
     }
 
     /// The slice of the n-th tenant. `None` when no shard may hold it.
-    fn slice(&self, n: u64, at: Timestamp) -> Option<Slice> {
+    fn slice(&self, n: u64, at: Timestamp) -> Option<PlanSlice> {
         let id = SliceId {
             tenant_id: format!("tenant-{n:07}").parse().ok()?,
             slice: 0,
@@ -135,7 +137,7 @@ impl Generator {
             self.regions.len() > 1 && self.chance.share(chance::TRAVELS, n) < self.shape.permitted;
         let second = self.regions[(region + 1) % self.regions.len()].clone();
         let demand = self.load(n, at);
-        let mut slice = Slice {
+        let mut slice = PlanSlice {
             shard_id: self.shards.first()?.shard_id.clone(),
             demand,
             bytes: demand.storage as u64,
@@ -175,16 +177,16 @@ impl Generator {
         }
     }
 
-    fn spread(&self, slice: &Slice, hash: u64, region: usize) -> Option<ShardId> {
+    fn spread(&self, slice: &PlanSlice, hash: u64, region: usize) -> Option<ShardId> {
         match self.shape.spread {
-            Spread::ByScore => {
-                let subject = Subject {
+            SliceSpread::ByScore => {
+                let subject = PlacementSubject {
                     current: None,
                     ..slice.subject()
                 };
                 decide(&self.placement, &subject).shard_id
             }
-            Spread::AtRandom => {
+            SliceSpread::AtRandom => {
                 // Every so-manieth shard stands in the region, every
                 // so-manieth of those carries the tag.
                 let (regions, zones) = (self.regions.len(), self.zones.len());
@@ -203,10 +205,10 @@ impl Generator {
 
     /// The whole fleet at a moment.
     #[must_use]
-    pub fn fleet(&self, at: Timestamp) -> Fleet {
+    pub fn fleet(&self, at: Timestamp) -> FleetSnapshot {
         let mut slices = Vec::with_capacity(self.shape.tenants as usize);
         slices.extend(self.slices(at));
-        Fleet {
+        FleetSnapshot {
             revision: 1,
             at,
             shards: self.shards().collect(),

@@ -7,7 +7,7 @@ use ballast_domain::id::ShardId;
 use ballast_domain::tenant::SliceId;
 
 use super::Generator;
-use crate::load::{Flow, Interval, Sample, ShardSample, SliceSample};
+use crate::load::{Flow, Interval, LoadSample, ShardSample, SliceSample};
 use crate::resources::Resources;
 
 impl Generator {
@@ -18,7 +18,7 @@ impl Generator {
         from: Timestamp,
         step_ms: u64,
         steps: u32,
-    ) -> impl Iterator<Item = Sample> + '_ {
+    ) -> impl Iterator<Item = LoadSample> + '_ {
         let slices: Vec<_> = (0..self.shape().tenants)
             .filter_map(|n| Some((n, self.slice(n, from)?)))
             .map(|(n, slice)| (n, slice.id, slice.shard_id))
@@ -31,7 +31,7 @@ impl Generator {
         })
     }
 
-    fn sample(&self, interval: Interval, slices: &[(u64, SliceId, ShardId)]) -> Sample {
+    fn sample(&self, interval: Interval, slices: &[(u64, SliceId, ShardId)]) -> LoadSample {
         let mut shards: BTreeMap<ShardId, ShardSample> = self
             .shards()
             .map(|shard| {
@@ -55,7 +55,7 @@ impl Generator {
             shard.concurrency = Some(shard.concurrency.unwrap_or(0.0) + used.concurrency);
             shard.slices.push(slice);
         }
-        Sample {
+        LoadSample {
             interval,
             shards: shards.into_values().collect(),
         }
@@ -79,15 +79,15 @@ fn part(slice: &SliceId, used: &Resources, seconds: f64) -> SliceSample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::Shape;
+    use crate::fleet::FleetShape;
     use crate::load::record::{header, lines, read};
 
     #[test]
     fn a_made_up_fleet_is_written_and_read_again() {
-        let shape = Shape {
+        let shape = FleetShape {
             tenants: 200,
             shards: 4,
-            ..Shape::default()
+            ..FleetShape::default()
         };
         let from = shape.start.plus_seconds(86_400);
         let generator = Generator::new(shape).unwrap();
@@ -96,7 +96,7 @@ mod tests {
         samples.iter().for_each(|it| text.push_str(&lines(it)));
         let again = read(&text).unwrap();
         assert_eq!(again.len(), 5);
-        let slices = |sample: &Sample| -> usize {
+        let slices = |sample: &LoadSample| -> usize {
             sample.shards.iter().map(|shard| shard.slices.len()).sum()
         };
         assert!(

@@ -7,7 +7,7 @@ use ballast_domain::clock::Timestamp;
 /// The shape of a fleet. The same shape and seed give the same fleet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Shape {
+pub struct FleetShape {
     /// Where chance begins.
     pub seed: u64,
     /// How many tenants.
@@ -39,7 +39,7 @@ pub struct Shape {
     /// How much storage grows in a year: 1 is to double.
     pub growth: f64,
     /// How tenants came to be where they are.
-    pub spread: Spread,
+    pub spread: SliceSpread,
     /// When the fleet came to be.
     pub start: Timestamp,
 }
@@ -47,14 +47,14 @@ pub struct Shape {
 /// How tenants came to be where they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Spread {
+pub enum SliceSpread {
     /// Placement put them there: costs a draw per tenant and shard.
     ByScore,
     /// At random, where they may be: costs the same for any number of shards.
     AtRandom,
 }
 
-impl Default for Shape {
+impl Default for FleetShape {
     fn default() -> Self {
         Self {
             seed: 1,
@@ -72,7 +72,7 @@ impl Default for Shape {
             crowds: 0.0,
             crowd_factor: 20.0,
             growth: 0.5,
-            spread: Spread::ByScore,
+            spread: SliceSpread::ByScore,
             // A Sunday, so that days and weeks begin with it.
             start: Timestamp::from_unix_ms(1_735_430_400_000),
         }

@@ -18,13 +18,13 @@ use ballast_domain::bounds::{LANES_DEFAULT, LANES_MAX, POLL_COUNTERS_MAX};
 use ballast_domain::clock::Timestamp;
 use ballast_domain::id::TenantId;
 
-use crate::plan::Span;
-use crate::words::rounded;
+use crate::format::rounded;
+use crate::plan::TimeSpan;
 
 /// A poll that will be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Event {
+pub struct ScheduledPoll {
     /// Whose poll.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
@@ -44,7 +44,7 @@ pub struct Event {
 /// How polls are prepared for.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Readiness {
+pub struct PollReadiness {
     /// The share of the audience that votes in one rush.
     pub rush_share: f64,
     /// How long a rush lasts.
@@ -57,7 +57,7 @@ pub struct Readiness {
     pub rest_seconds: i64,
 }
 
-impl Default for Readiness {
+impl Default for PollReadiness {
     fn default() -> Self {
         Self {
             rush_share: 0.3,
@@ -72,7 +72,7 @@ impl Default for Readiness {
 /// What to do for a poll before it opens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Preparation {
+pub struct PollPreparation {
     /// Whose poll.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
@@ -92,20 +92,24 @@ pub struct Preparation {
 
 /// What is to be prepared for polls that have not closed, the soonest first.
 #[must_use]
-pub fn preparations(events: &[Event], ready: &Readiness, now: Timestamp) -> Vec<Preparation> {
-    let mut found: Vec<Preparation> = events
+pub fn preparations(
+    events: &[ScheduledPoll],
+    ready: &PollReadiness,
+    now: Timestamp,
+) -> Vec<PollPreparation> {
+    let mut found: Vec<PollPreparation> = events
         .iter()
         .filter(|event| now < event.closes_at)
         .map(|event| prepared(event, ready, now))
         .collect();
     found.sort_by(|one, two| {
-        let key = |of: &Preparation| (of.widen_at, of.tenant_id.clone());
+        let key = |of: &PollPreparation| (of.widen_at, of.tenant_id.clone());
         key(one).cmp(&key(two))
     });
     found
 }
 
-fn prepared(event: &Event, ready: &Readiness, now: Timestamp) -> Preparation {
+fn prepared(event: &ScheduledPoll, ready: &PollReadiness, now: Timestamp) -> PollPreparation {
     // A poll shorter than a rush has everyone in it.
     let open_seconds = (event.closes_at.unix_ms() - event.opens_at.unix_ms()).max(1_000) / 1_000;
     let rush = ready.rush_seconds.clamp(1, open_seconds);
@@ -119,7 +123,7 @@ fn prepared(event: &Event, ready: &Readiness, now: Timestamp) -> Preparation {
     let most = (POLL_COUNTERS_MAX / event.items.max(1)).clamp(1, LANES_MAX.into());
     // The cast saturates; never fewer than any poll has.
     let lanes = (wanted as usize).max(LANES_DEFAULT.into()).min(most);
-    Preparation {
+    PollPreparation {
         tenant_id: event.tenant_id.clone(),
         poll_id: event.poll_id,
         votes_per_second,
@@ -131,13 +135,13 @@ fn prepared(event: &Event, ready: &Readiness, now: Timestamp) -> Preparation {
 
 /// Says what is prepared, and why, like any other plan.
 #[must_use]
-pub fn preparation_letter(
-    event: &Event,
-    prepared: &Preparation,
-    ready: &Readiness,
+pub fn format_preparation(
+    event: &ScheduledPoll,
+    prepared: &PollPreparation,
+    ready: &PollReadiness,
     lanes: u16,
 ) -> String {
-    let Event {
+    let ScheduledPoll {
         tenant_id,
         poll_id,
         opens_at,
@@ -172,17 +176,20 @@ pub fn preparation_letter(
 /// When each tenant is to be left alone: around the opening and the closing of
 /// its polls. Spans that meet are one.
 #[must_use]
-pub fn freezes(events: &[Event], ready: &Readiness) -> BTreeMap<TenantId, Vec<Span>> {
-    let mut found: BTreeMap<TenantId, Vec<Span>> = BTreeMap::new();
+pub fn freezes(
+    events: &[ScheduledPoll],
+    ready: &PollReadiness,
+) -> BTreeMap<TenantId, Vec<TimeSpan>> {
+    let mut found: BTreeMap<TenantId, Vec<TimeSpan>> = BTreeMap::new();
     for event in events
         .iter()
         .filter(|event| event.opens_at < event.closes_at)
     {
-        let opening = Span {
+        let opening = TimeSpan {
             from: event.opens_at.plus_seconds(-ready.lead_seconds),
             until: event.opens_at.plus_seconds(ready.rush_seconds),
         };
-        let closing = Span {
+        let closing = TimeSpan {
             from: event.closes_at.plus_seconds(-ready.rush_seconds),
             until: event.closes_at.plus_seconds(ready.rest_seconds),
         };
@@ -195,9 +202,9 @@ pub fn freezes(events: &[Event], ready: &Readiness) -> BTreeMap<TenantId, Vec<Sp
     found
 }
 
-fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+fn joined(mut spans: Vec<TimeSpan>) -> Vec<TimeSpan> {
     spans.sort();
-    let mut joined: Vec<Span> = Vec::new();
+    let mut joined: Vec<TimeSpan> = Vec::new();
     for span in spans {
         match joined.last_mut() {
             Some(last) if span.from <= last.until => last.until = last.until.max(span.until),

@@ -13,8 +13,10 @@ mod calendar;
 mod outlook;
 mod trend;
 
-pub use calendar::{Event, Preparation, Readiness, freezes, preparation_letter, preparations};
-pub use outlook::{Days, Needed, Outlook, outlook, shards_needed};
+pub use calendar::{
+    PollPreparation, PollReadiness, ScheduledPoll, format_preparation, freezes, preparations,
+};
+pub use outlook::{DaysUntilFull, Outlook, ShardsNeeded, outlook, shards_needed};
 
 use augurs_core::{Fit, Predict};
 use augurs_mstl::MSTLModel;
@@ -166,8 +168,10 @@ fn continued(
     sureness: f64,
 ) -> Result<Vec<Expected>, NoForecast> {
     if seasons.is_empty() {
-        let line = trend::Line::through(values);
-        return Ok((1..=steps).map(|step| line.at(step, sureness)).collect());
+        let line = trend::TrendLine::fit(values);
+        return Ok((1..=steps)
+            .map(|step| line.interval_at(step, sureness))
+            .collect());
     }
     let failed = |error: augurs_mstl::Error| NoForecast::Seasons(error.to_string());
     let model = MSTLModel::new(seasons, trend::TheilSen).fit(values);

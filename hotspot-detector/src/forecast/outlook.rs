@@ -28,15 +28,15 @@ pub struct Outlook {
     pub sureness: f64,
     /// In how many days it will be over its limit; `null` when that is further
     /// off than was looked.
-    pub full_in: Option<Days>,
+    pub full_in: Option<DaysUntilFull>,
     /// The most that is expected on each day, from today on.
-    pub peaks: Vec<Peak>,
+    pub peaks: Vec<DailyPeak>,
 }
 
 /// A number of days, with an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Days {
+pub struct DaysUntilFull {
     /// At the earliest.
     pub earliest: f64,
     /// As expected; `null` when only the early end is in sight.
@@ -48,7 +48,7 @@ pub struct Days {
 /// The most on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Peak {
+pub struct DailyPeak {
     /// As expected.
     pub expected: f64,
     /// At the most.
@@ -87,27 +87,27 @@ pub fn outlook(
     })
 }
 
-fn full_in(points: &[Point], now: Timestamp, most: f64) -> Option<Days> {
+fn full_in(points: &[Point], now: Timestamp, most: f64) -> Option<DaysUntilFull> {
     let first = |of: fn(&Point) -> f64| {
         let over = points.iter().find(|point| of(point) > most)?;
         Some((over.at.unix_ms() - now.unix_ms()) as f64 / (DAY_SECONDS * 1_000) as f64)
     };
-    Some(Days {
+    Some(DaysUntilFull {
         earliest: first(|point| point.high)?,
         expected: first(|point| point.expected),
         latest: first(|point| point.low),
     })
 }
 
-fn peaks(points: &[Point], now: Timestamp) -> Vec<Peak> {
-    let mut peaks: Vec<Peak> = Vec::new();
+fn peaks(points: &[Point], now: Timestamp) -> Vec<DailyPeak> {
+    let mut peaks: Vec<DailyPeak> = Vec::new();
     for point in points {
         let since = point.at.unix_ms() - now.unix_ms();
         // The first step after now is of today.
         let day = usize::try_from((since - 1) / (DAY_SECONDS * 1_000)).unwrap_or(0);
         if peaks.len() <= day {
             let (expected, high) = (point.expected, point.high);
-            peaks.push(Peak { expected, high });
+            peaks.push(DailyPeak { expected, high });
         }
         if let Some(peak) = peaks.get_mut(day) {
             peak.expected = peak.expected.max(point.expected);
@@ -120,7 +120,7 @@ fn peaks(points: &[Point], now: Timestamp) -> Vec<Peak> {
 /// How many shards are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Needed {
+pub struct ShardsNeeded {
     /// How many there are.
     pub have: usize,
     /// How many will be needed, as expected.
@@ -134,10 +134,10 @@ pub struct Needed {
 /// dimensions the largest answer counts. `None` when there is no outlook so far
 /// ahead.
 #[must_use]
-pub fn shards_needed(outlooks: &[Outlook], days: usize, goal: f64) -> Option<Needed> {
+pub fn shards_needed(outlooks: &[Outlook], days: usize, goal: f64) -> Option<ShardsNeeded> {
     let have = outlooks.len();
     let capacity = outlooks.iter().map(|shard| shard.capacity).sum::<f64>() / have as f64;
-    let mut sum = Peak {
+    let mut sum = DailyPeak {
         expected: 0.0,
         high: 0.0,
     };
@@ -147,7 +147,7 @@ pub fn shards_needed(outlooks: &[Outlook], days: usize, goal: f64) -> Option<Nee
         sum.high += peak.high;
     }
     let shards = |load: f64| (load / (capacity * goal)).ceil().max(1.0) as usize;
-    (have > 0 && capacity > 0.0 && goal > 0.0).then(|| Needed {
+    (have > 0 && capacity > 0.0 && goal > 0.0).then(|| ShardsNeeded {
         have,
         expected: shards(sum.expected),
         at_most: shards(sum.high),

@@ -13,7 +13,7 @@ const EVERY_PAIR: usize = 300;
 
 /// A line through measurements, the last of which was made at step 0.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct TrendLine {
     level: f64,
     slope: f64,
     /// How far measurements are from the line: a standard deviation.
@@ -21,8 +21,8 @@ pub(super) struct Line {
     count: f64,
 }
 
-impl Line {
-    pub(super) fn through(values: &[f64]) -> Self {
+impl TrendLine {
+    pub(super) fn fit(values: &[f64]) -> Self {
         let slope = median(slopes(values)).unwrap_or(0.0);
         let last = values.len().saturating_sub(1) as f64;
         let flat = |(at, value): (usize, &f64)| value - slope * (at as f64 - last);
@@ -40,7 +40,7 @@ impl Line {
 
     /// What is expected so many steps after the last measurement, and the
     /// interval that it is within as surely as asked.
-    pub(super) fn at(&self, steps: usize, sureness: f64) -> (f64, f64, f64) {
+    pub(super) fn interval_at(&self, steps: usize, sureness: f64) -> (f64, f64, f64) {
         let expected = self.level + self.slope * steps as f64;
         // As for a straight line of least squares: the spread itself, the
         // level's error, and the slope's, which grows with the distance from
@@ -103,11 +103,11 @@ impl TrendModel for TheilSen {
     }
 
     fn fit(&self, values: &[f64]) -> Result<Box<dyn FittedTrendModel + Sync + Send>, Failure> {
-        Ok(Box::new(Line::through(values)))
+        Ok(Box::new(TrendLine::fit(values)))
     }
 }
 
-impl FittedTrendModel for Line {
+impl FittedTrendModel for TrendLine {
     fn predict_inplace(
         &self,
         horizon: usize,
@@ -115,7 +115,9 @@ impl FittedTrendModel for Line {
         forecast: &mut Forecast,
     ) -> Result<(), Failure> {
         let sureness = level.unwrap_or(0.0);
-        let points: Vec<_> = (1..=horizon).map(|step| self.at(step, sureness)).collect();
+        let points: Vec<_> = (1..=horizon)
+            .map(|step| self.interval_at(step, sureness))
+            .collect();
         fill(forecast, &points, level);
         Ok(())
     }
@@ -166,7 +168,7 @@ mod tests {
         for value in &mut values[60..80] {
             *value += 1_000.0;
         }
-        let (expected, ..) = Line::through(&values).at(10, 0.8);
+        let (expected, ..) = TrendLine::fit(&values).interval_at(10, 0.8);
         assert!((expected - (10.0 + 2.0 * 109.0)).abs() < 3.0, "{expected}");
     }
 }

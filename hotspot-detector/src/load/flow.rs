@@ -1,10 +1,10 @@
-//! What passed through in some time: calls and bytes, to be added up.
+//! Counts of calls and bytes in an interval.
 
 use serde::{Deserialize, Serialize};
 
 use super::ring::Merge;
 
-/// Counts of an interval. Added up they are the counts of a longer one.
+/// Counts of an interval. Their sum is the counts of a longer interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Flow {
@@ -14,26 +14,26 @@ pub struct Flow {
     pub queries: f64,
     /// Bytes in and out.
     pub bytes: f64,
-    /// Calls that failed or were refused, throttled ones left out.
+    /// Calls that failed or were rejected, without throttled ones.
     pub errors: f64,
-    /// Calls turned away because they were too many.
+    /// Throttled calls.
     pub throttles: f64,
 }
 
 impl Flow {
-    /// Calls of every kind, whatever became of them.
+    /// All calls, successful or not.
     #[must_use]
     pub fn calls(&self) -> f64 {
         self.votes + self.queries + self.errors + self.throttles
     }
 
-    /// Whether nothing happened.
+    /// Whether there was no call and no traffic.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.calls() + self.bytes <= 0.0
     }
 
-    /// This many times as much.
+    /// These counts multiplied by a factor.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self {

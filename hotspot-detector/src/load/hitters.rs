@@ -1,87 +1,86 @@
-//! The most frequent of very many, in bounded memory (Space-Saving, Metwally,
-//! Agrawal and El Abbadi, 2005), forgetting what is long past.
+//! Heavy hitters in bounded memory: the Space-Saving sketch (Metwally, Agrawal and El
+//! Abbadi, 2005) with exponential decay.
 //!
-//! For every name: `count - error <= true weight <= count`, and a name with
-//! more than `total / capacity` is always among those that are kept. Merging
-//! (Agarwal and others, 2012) and decay keep both.
+//! For every name `count - error <= true weight <= count`, and a name that weighs more than
+//! `total / capacity` is always in the sketch. Merging (Agarwal and others, 2012) and decay
+//! preserve both properties.
 
 use std::collections::BTreeMap;
 
-/// How often the most frequent names were seen.
+/// The weights of the heaviest names.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hitters<K: Ord> {
+pub struct HeavyHitters<K: Ord> {
     capacity: usize,
     total: f64,
-    kept: BTreeMap<K, Hit>,
+    names: BTreeMap<K, HitCount>,
 }
 
-/// What is known of one name.
+/// The estimated weight of one name.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Hit {
-    /// Its weight, too high by at most `error`.
+pub struct HitCount {
+    /// Its estimated weight, too high by at most `error`.
     pub count: f64,
-    /// How much of the weight may belong to others.
+    /// The maximum overestimate.
     pub error: f64,
 }
 
-impl Hit {
-    /// The weight that is certain.
+impl HitCount {
+    /// The lower bound of its weight.
     #[must_use]
     pub fn certain(&self) -> f64 {
         (self.count - self.error).max(0.0)
     }
 }
 
-impl<K: Ord + Clone> Hitters<K> {
-    /// Keeps so many names, one at least.
+impl<K: Ord + Clone> HeavyHitters<K> {
+    /// A sketch of at most `capacity` names, at least one.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity: capacity.max(1),
             total: 0.0,
-            kept: BTreeMap::new(),
+            names: BTreeMap::new(),
         }
     }
 
-    /// Counts a name. A weight that is none (NaN, nought, less) does not count.
+    /// Adds weight to a name. NaN and weights of 0 or less are ignored.
     pub fn add(&mut self, name: K, weight: f64) {
         if weight.is_nan() || weight <= 0.0 {
             return;
         }
         self.total += weight;
-        if let Some(hit) = self.kept.get_mut(&name) {
+        if let Some(hit) = self.names.get_mut(&name) {
             hit.count += weight;
             return;
         }
-        let error = if self.kept.len() < self.capacity {
+        let error = if self.names.len() < self.capacity {
             0.0
         } else {
             self.evict_least()
         };
         let count = error + weight;
-        self.kept.insert(name, Hit { count, error });
+        self.names.insert(name, HitCount { count, error });
     }
 
-    /// Makes all that was counted weigh so much less: `0.5` after each
-    /// half-life.
+    /// Multiplies all weights by a factor: `0.5` after each half-life.
     pub fn decay(&mut self, factor: f64) {
         let factor = factor.clamp(0.0, 1.0);
         self.total *= factor;
-        for hit in self.kept.values_mut() {
+        for hit in self.names.values_mut() {
             hit.count *= factor;
             hit.error *= factor;
         }
-        // What is as good as forgotten makes room.
+        // Negligible weights are dropped.
         let total = self.total;
-        self.kept
+        self.names
             .retain(|_, hit| hit.count > total * 1e-12 && hit.count > 1e-9);
     }
 
-    /// Takes in what another has counted.
+    /// Merges another sketch.
     pub fn merge(&mut self, other: &Self) {
         let (ours, theirs) = (self.floor(), other.floor());
-        for (name, hit) in &mut self.kept {
-            match other.kept.get(name) {
+        for (name, hit) in &mut self.names {
+            match other.names.get(name) {
                 Some(more) => {
                     hit.count += more.count;
                     hit.error += more.error;
@@ -92,50 +91,50 @@ impl<K: Ord + Clone> Hitters<K> {
                 }
             }
         }
-        for (name, hit) in &other.kept {
-            self.kept.entry(name.clone()).or_insert(Hit {
+        for (name, hit) in &other.names {
+            self.names.entry(name.clone()).or_insert(HitCount {
                 count: hit.count + ours,
                 error: hit.error + ours,
             });
         }
         self.total += other.total;
-        while self.kept.len() > self.capacity {
+        while self.names.len() > self.capacity {
             self.evict_least();
         }
     }
 
-    /// What a name that is not kept may weigh at the most.
+    /// The maximum weight of a name that is not in the sketch.
     #[must_use]
     pub fn floor(&self) -> f64 {
-        if self.kept.len() < self.capacity {
+        if self.names.len() < self.capacity {
             return 0.0;
         }
-        let counts = self.kept.values().map(|hit| hit.count);
+        let counts = self.names.values().map(|hit| hit.count);
         counts.fold(f64::INFINITY, f64::min)
     }
 
     fn evict_least(&mut self) -> f64 {
         let least = self
-            .kept
+            .names
             .iter()
             .min_by(|a, b| a.1.count.total_cmp(&b.1.count));
         let Some((name, count)) = least.map(|(name, hit)| (name.clone(), hit.count)) else {
             return 0.0;
         };
-        self.kept.remove(&name);
+        self.names.remove(&name);
         count
     }
 
-    /// All that was counted, decayed.
+    /// The total weight, after decay.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// The heaviest names, heaviest first; equal ones by name.
+    /// The heaviest names, heaviest first; ties by name.
     #[must_use]
-    pub fn top(&self, most: usize) -> Vec<(&K, Hit)> {
-        let mut all: Vec<_> = self.kept.iter().map(|(name, hit)| (name, *hit)).collect();
+    pub fn top(&self, most: usize) -> Vec<(&K, HitCount)> {
+        let mut all: Vec<_> = self.names.iter().map(|(name, hit)| (name, *hit)).collect();
         all.sort_by(|a, b| b.1.count.total_cmp(&a.1.count).then_with(|| a.0.cmp(b.0)));
         all.truncate(most);
         all
@@ -150,7 +149,7 @@ mod tests {
 
     const CAPACITY: usize = 8;
 
-    /// What happens to a sketch: a name is counted, or time passes.
+    /// An operation on a sketch.
     #[derive(Debug, Clone)]
     enum Step {
         Add(u16, u32),
@@ -169,8 +168,8 @@ mod tests {
         proptest::collection::vec(prop_oneof![20 => add, 1 => decay], 0..400)
     }
 
-    fn run(steps: &[Step]) -> (Hitters<u16>, BTreeMap<u16, f64>) {
-        let mut hitters = Hitters::new(CAPACITY);
+    fn run(steps: &[Step]) -> (HeavyHitters<u16>, BTreeMap<u16, f64>) {
+        let mut hitters = HeavyHitters::new(CAPACITY);
         let mut exact: BTreeMap<u16, f64> = BTreeMap::new();
         for step in steps {
             match step {
@@ -187,7 +186,7 @@ mod tests {
         (hitters, exact)
     }
 
-    fn assert_bounds(hitters: &Hitters<u16>, exact: &BTreeMap<u16, f64>) {
+    fn assert_bounds(hitters: &HeavyHitters<u16>, exact: &BTreeMap<u16, f64>) {
         let total: f64 = exact.values().sum();
         let slack = 1e-6 * total.max(1.0);
         assert!((hitters.total() - total).abs() <= slack);
@@ -232,8 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_past_makes_room() {
-        let mut hitters = Hitters::new(4);
+    fn old_weights_decay_and_are_dropped() {
+        let mut hitters = HeavyHitters::new(4);
         hitters.add("yesterday", 1_000.0);
         for _ in 0..60 {
             hitters.decay(0.5);
@@ -245,8 +244,8 @@ mod tests {
     }
 
     #[test]
-    fn what_weighs_nothing_does_not_count() {
-        let mut hitters = Hitters::new(4);
+    fn weights_of_zero_or_less_are_ignored() {
+        let mut hitters = HeavyHitters::new(4);
         for weight in [0.0, -1.0, f64::NAN] {
             hitters.add("a", weight);
         }

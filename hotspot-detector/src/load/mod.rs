@@ -1,32 +1,31 @@
-//! What was measured: samples of an interval, and the short and the long
-//! window that a book of them gives.
+//! Load measurements: samples per interval, and the short and long window over them.
 //!
 //! ```text
-//!   a source ──► sample ──► book ──► short window (to react)
-//!      record ──►                └─► long window  (to be sure)
+//!   a source ──► sample ──► history ──► short window (to react)
+//!      record ──►                   └─► long window  (to confirm)
 //! ```
-//! What was not measured is absent and never nought: a window with too little
-//! in it has no values at all.
+//! Missing measurements are absent, not zero: a window with too few measurements has no
+//! values.
 
-pub mod book;
 pub mod flow;
+pub mod history;
 pub mod hitters;
 pub mod record;
 pub mod ring;
 pub mod sample;
-pub mod shard_book;
+pub mod shard_history;
 pub mod source;
 pub mod view;
 
 pub use ballast_domain::sketch as latency;
 pub use ballast_domain::sketch::Sketch;
-pub use book::{Book, Refused};
 pub use flow::Flow;
-pub use hitters::Hitters;
+pub use history::{LoadHistory, SampleError};
+pub use hitters::HeavyHitters;
 pub use ring::{Spans, Window};
 pub use sample::{
-    Interval, IoWait, ItemName, ItemSample, KeySample, Sample, ShardSample, SliceSample,
+    Interval, IoWait, ItemName, ItemSample, KeySample, LoadSample, ShardSample, SliceSample,
 };
-pub use shard_book::ShardBook;
+pub use shard_history::ShardHistory;
 pub use source::MetricSource;
-pub use view::{ItemView, KeyView, ShardView, SliceView};
+pub use view::{ItemWindow, KeyWindow, ShardWindow, SliceWindow};

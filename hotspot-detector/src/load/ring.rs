@@ -1,30 +1,29 @@
-//! A ring of intervals: the newest in fine steps for the short window, older
-//! ones added up for the long window.
+//! A ring of intervals: fine steps for the short window, merged steps for the long window.
 //!
 //! ```text
 //!   fine    |10s|10s|10s|10s|10s|10s|            the short window
 //!   coarse  |  1m  |  1m  | …       |  1m  |     the long window
 //! ```
-//! Only intervals in which something was measured take room.
+//! Only intervals with measurements take memory.
 
 use std::collections::VecDeque;
 
-/// What can be added up over time.
+/// Measurements that can be merged over time.
 pub trait Merge {
-    /// Takes in what was measured later.
+    /// Adds later measurements.
     fn merge(&mut self, later: &Self);
 }
 
 /// Which of the two windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Window {
-    /// The one to react by.
+    /// The short window, to react quickly.
     Short,
-    /// The one to be sure by.
+    /// The long window, to confirm.
     Long,
 }
 
-/// How long the steps and the windows are.
+/// The lengths of steps and windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spans {
     /// One step, in milliseconds.
@@ -57,19 +56,19 @@ impl Spans {
         }
     }
 
-    /// The step that a moment lies in.
+    /// The step that contains a moment.
     #[must_use]
-    pub fn step_of(&self, unix_ms: i64) -> u32 {
+    pub fn step_at(&self, unix_ms: i64) -> u32 {
         let step = unix_ms.max(0).unsigned_abs() / self.step_ms.max(1);
         u32::try_from(step).unwrap_or(u32::MAX)
     }
 
-    fn coarse_of(&self, step: u32) -> u32 {
+    fn coarse_step(&self, step: u32) -> u32 {
         step / self.short_steps.max(1)
     }
 }
 
-/// What was measured in the newest intervals.
+/// The measurements of the newest intervals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ring<T> {
     fine: VecDeque<(u32, T)>,
@@ -86,9 +85,9 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T: Merge + Clone> Ring<T> {
-    /// Adds what was measured in a step; steps come in order.
+    /// Adds the measurements of a step; steps must be in order.
     pub fn push(&mut self, spans: &Spans, step: u32, value: T) {
-        let coarse = spans.coarse_of(step);
+        let coarse = spans.coarse_step(step);
         match self.coarse.back_mut() {
             Some((last, sum)) if *last == coarse => sum.merge(&value),
             _ => self.coarse.push_back((coarse, value.clone())),
@@ -100,7 +99,7 @@ impl<T: Merge + Clone> Ring<T> {
         self.forget(spans, step);
     }
 
-    /// Drops what no window reaches any more.
+    /// Drops intervals that no window needs.
     pub fn forget(&mut self, spans: &Spans, now: u32) {
         let first_fine = now.saturating_sub(spans.short_steps.saturating_sub(1));
         while self
@@ -110,7 +109,7 @@ impl<T: Merge + Clone> Ring<T> {
         {
             self.fine.pop_front();
         }
-        let coarse = spans.coarse_of(now);
+        let coarse = spans.coarse_step(now);
         let first_coarse = coarse.saturating_sub(spans.long_shorts.saturating_sub(1));
         while self
             .coarse
@@ -121,11 +120,11 @@ impl<T: Merge + Clone> Ring<T> {
         }
     }
 
-    /// What a window that ends with the step `now` holds, oldest first.
+    /// The intervals of a window that ends with the step `now`, oldest first.
     pub fn over(&self, spans: &Spans, window: Window, now: u32) -> impl Iterator<Item = &T> {
         let (ring, now, length) = match window {
             Window::Short => (&self.fine, now, spans.short_steps),
-            Window::Long => (&self.coarse, spans.coarse_of(now), spans.long_shorts),
+            Window::Long => (&self.coarse, spans.coarse_step(now), spans.long_shorts),
         };
         let first = now.saturating_sub(length.saturating_sub(1));
         let within = move |step: u32| (first..=now).contains(&step);
@@ -134,15 +133,15 @@ impl<T: Merge + Clone> Ring<T> {
             .map(|(_, value)| value)
     }
 
-    /// Whether nothing is left in it.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fine.is_empty() && self.coarse.is_empty()
     }
 
-    /// How many intervals it keeps.
+    /// The number of intervals in memory.
     #[must_use]
-    pub fn kept(&self) -> usize {
+    pub fn interval_count(&self) -> usize {
         self.fine.len() + self.coarse.len()
     }
 }
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_hold_their_time_and_no_more() {
+    fn windows_cover_exactly_their_time() {
         let spans = Spans::default();
         let mut ring = Ring::default();
         for step in 600..900 {
@@ -174,13 +173,13 @@ mod tests {
         assert_eq!(sum(&ring, Window::Short, 902), 3);
         assert_eq!(sum(&ring, Window::Long, 902), 54);
         assert_eq!(sum(&ring, Window::Short, 999), 0);
-        assert!(ring.kept() <= 16);
+        assert!(ring.interval_count() <= 16);
         ring.forget(&spans, 2_000);
         assert!(ring.is_empty());
     }
 
     #[test]
-    fn a_step_told_twice_is_added_up() {
+    fn two_pushes_of_one_step_are_merged() {
         let mut ring = Ring::default();
         ring.push(&Spans::default(), 7, 2_u64);
         ring.push(&Spans::default(), 7, 3_u64);

@@ -1,4 +1,4 @@
-//! What a source tells of one interval.
+//! The measurements of one interval.
 
 use ballast_domain::poll::{ItemId, PollId};
 use ballast_domain::tenant::SliceId;
@@ -9,7 +9,7 @@ use super::flow::Flow;
 use super::latency::Sketch;
 use crate::resources::Resources;
 
-/// A stretch of time in which something was measured.
+/// A measured interval of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Interval {
     /// When it began.
@@ -27,41 +27,41 @@ impl Interval {
     }
 }
 
-/// All shards that could be measured in an interval.
+/// The shards that were measured in an interval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
+pub struct LoadSample {
     /// When.
     pub interval: Interval,
-    /// The shards; one that could not be measured is absent.
+    /// The measured shards; a shard that could not be measured is absent.
     pub shards: Vec<ShardSample>,
 }
 
 /// One shard in one interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShardSample {
-    /// Which.
+    /// Its name.
     pub shard: ShardId,
-    /// Where it stands.
+    /// Its region.
     pub region: RegionId,
-    /// What it can do. A dimension that is nought has no limit.
+    /// Its capacity. A dimension of 0 has no limit.
     pub capacity: Resources,
     /// Whether slices may be moved to it.
     pub takes_slices: bool,
-    /// How much of the interval was measured, in milliseconds, if not all.
+    /// The measured part of the interval in milliseconds, if not all of it.
     pub measured_ms: Option<u64>,
-    /// What passed through it.
+    /// Its calls and bytes.
     pub flow: Flow,
-    /// Bytes stored at the end, where known.
+    /// Bytes stored at the end, if known.
     pub storage: Option<f64>,
-    /// Calls at a time on average, where known.
+    /// Average concurrent calls, if known.
     pub concurrency: Option<f64>,
-    /// How long writes waited, where known.
+    /// How long writes waited, if known.
     pub io_wait: Option<IoWait>,
-    /// How long votes took.
+    /// Vote latencies.
     pub vote_latency: Sketch,
-    /// How long queries took.
+    /// Query latencies.
     pub query_latency: Sketch,
-    /// Its slices. One that is not named used nothing but the bytes it stores.
+    /// Its slices. A slice that is not listed had no load except its storage.
     pub slices: Vec<SliceSample>,
     /// The API keys with the most calls.
     pub keys: Vec<KeySample>,
@@ -70,7 +70,7 @@ pub struct ShardSample {
 }
 
 impl ShardSample {
-    /// A shard of which nothing was measured yet.
+    /// A shard without measurements.
     #[must_use]
     pub fn new(shard: ShardId, region: RegionId, capacity: Resources) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl ShardSample {
     }
 }
 
-/// How much of the interval writes waited, as shares of it.
+/// The shares of the interval that writes waited.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IoWait {
@@ -103,7 +103,7 @@ pub struct IoWait {
 }
 
 impl IoWait {
-    /// Both, at most all of the time.
+    /// The total, at most 1.
     #[must_use]
     pub fn share(&self) -> f64 {
         (self.queue + self.fsync).min(1.0)
@@ -113,34 +113,34 @@ impl IoWait {
 /// One slice on one shard in one interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SliceSample {
-    /// Which.
+    /// Its name.
     pub slice: SliceId,
-    /// What passed through it.
+    /// Its calls and bytes.
     pub flow: Flow,
-    /// Bytes stored at the end, where known; nought when it has left the shard.
+    /// Bytes stored at the end, if known; 0 after it has left the shard.
     pub storage: Option<f64>,
-    /// Calls at a time on average.
+    /// Average concurrent calls.
     pub concurrency: f64,
 }
 
 /// One API key in one interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeySample {
-    /// Its public name.
+    /// The key's ID.
     pub key: KeyId,
-    /// Whose it is.
+    /// Its tenant.
     pub tenant: TenantId,
-    /// Its calls, whatever became of them.
+    /// Its calls, successful or not.
     pub calls: f64,
-    /// Those that were refused: second votes, bad requests, too many.
+    /// Rejected calls: duplicate votes, bad requests, rate limits.
     pub refused: f64,
 }
 
-/// An item by its full name.
+/// The full name of an item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemName {
-    /// Whose it is.
+    /// Its tenant.
     #[serde(flatten)]
     pub slice: SliceId,
     /// The poll.
@@ -152,7 +152,7 @@ pub struct ItemName {
 }
 
 impl ItemName {
-    /// Whether both are items of one poll: they share its lanes.
+    /// Whether both are items of the same poll and share its lanes.
     #[must_use]
     pub fn is_of_same_poll(&self, other: &Self) -> bool {
         (self.poll, &self.slice) == (other.poll, &other.slice)
@@ -162,10 +162,10 @@ impl ItemName {
 /// One item's counter in one interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemSample {
-    /// Which.
+    /// Its name.
     pub name: ItemName,
     /// Its votes in the interval.
     pub votes: f64,
-    /// All its votes so far, by lane.
+    /// Its total votes, by lane.
     pub lanes: Vec<u64>,
 }

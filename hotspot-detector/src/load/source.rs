@@ -1,15 +1,14 @@
-//! Where measurements come from: in process, from Prometheus, from a record.
+//! Sources of measurements: in process, from Prometheus, from a record.
 
 use async_trait::async_trait;
 use ballast_domain::Timestamp;
 
-use super::sample::Sample;
+use super::sample::LoadSample;
 
-/// Measures. A shard that could not be reached is left out of the sample: it
-/// is not told as idle. Two calls never count the same thing twice.
+/// Produces samples. An unreachable shard is left out of the sample instead of being
+/// reported as idle. Consecutive samples never count the same call twice.
 #[async_trait]
 pub trait MetricSource: Send {
-    /// What was measured since the last sample, up to `now`. Nothing if no
-    /// time has passed.
-    async fn sample(&mut self, now: Timestamp) -> Option<Sample>;
+    /// The measurements since the last sample, up to `now`; `None` if no time has passed.
+    async fn sample(&mut self, now: Timestamp) -> Option<LoadSample>;
 }

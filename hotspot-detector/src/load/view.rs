@@ -1,8 +1,8 @@
-//! What a window holds, as rates and levels.
+//! The measurements of a window, as rates and levels.
 
 use std::sync::Arc;
 
-use ballast_domain::poll::lanes::Spread;
+use ballast_domain::poll::lanes::LaneSpread;
 use ballast_domain::{KeyId, RegionId, TenantId};
 
 use super::flow::Flow;
@@ -12,40 +12,39 @@ use crate::resources::{Dimension, Resources};
 
 /// A shard over one window.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ShardView {
-    /// Where it stands.
+pub struct ShardWindow {
+    /// Its region.
     pub region: RegionId,
-    /// What it can do.
+    /// Its capacity.
     pub capacity: Resources,
     /// How much of the window was measured, in milliseconds.
     pub measured_ms: u64,
-    /// What it uses; what is unknown is nought here.
+    /// Its load; unknown dimensions are 0.
     pub used: Resources,
-    /// Per second.
+    /// Calls and bytes per second.
     pub flow: Flow,
     /// Whether the bytes stored are known.
     pub knows_storage: bool,
-    /// Whether the calls at a time are known.
+    /// Whether the concurrent calls are known.
     pub knows_concurrency: bool,
-    /// How much of the time writes waited.
+    /// The share of the time that writes waited.
     pub io_wait: Option<IoWait>,
-    /// How long votes took.
+    /// Vote latencies.
     pub vote_latency: Sketch,
-    /// How long queries took.
+    /// Query latencies.
     pub query_latency: Sketch,
 }
 
-impl ShardView {
-    /// How much of its capacity is used, in the dimension where it is most;
-    /// nothing if no capacity is known.
+impl ShardWindow {
+    /// The share of its capacity used, in its fullest dimension; `None` if no capacity is
+    /// known.
     #[must_use]
     pub fn fill(&self) -> Option<(Dimension, f64)> {
         let limited = Dimension::ALL.iter().any(|d| self.capacity[*d] > 0.0);
         limited.then(|| self.used.fill(&self.capacity))
     }
 
-    /// How hard it works: the fullest dimension or the time writes wait,
-    /// whichever is more.
+    /// Its pressure: the higher of its fill and its I/O wait.
     #[must_use]
     pub fn pressure(&self) -> Option<f64> {
         let fill = self.fill().map(|(_, share)| share);
@@ -56,7 +55,7 @@ impl ShardView {
         }
     }
 
-    /// How much of one dimension's capacity is used.
+    /// The share of one dimension's capacity used.
     #[must_use]
     pub fn share(&self, dimension: Dimension) -> Option<f64> {
         let known = match dimension {
@@ -71,8 +70,8 @@ impl ShardView {
 
 /// A slice over one window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct SliceView {
-    /// What it uses.
+pub struct SliceWindow {
+    /// Its load.
     pub used: Resources,
     /// Errors per second.
     pub errors: f64,
@@ -80,47 +79,47 @@ pub struct SliceView {
     pub throttles: f64,
 }
 
-impl SliceView {
-    /// How much of a shard's capacity it uses, where that is most.
+impl SliceWindow {
+    /// The share of its shard's capacity that it uses, in its fullest dimension.
     #[must_use]
-    pub fn share(&self, shard: &ShardView) -> Option<f64> {
+    pub fn share(&self, shard: &ShardWindow) -> Option<f64> {
         let limited = Dimension::ALL.iter().any(|d| shard.capacity[*d] > 0.0);
         limited.then(|| self.used.fill(&shard.capacity).1)
     }
 
-    /// How much of what the shard uses is used by it, where that is most.
+    /// Its share of the shard's load, in the dimension where it is highest.
     #[must_use]
-    pub fn share_of_use(&self, shard: &ShardView) -> f64 {
+    pub fn share_of_use(&self, shard: &ShardWindow) -> f64 {
         self.used.fill(&shard.used).1.min(1.0)
     }
 }
 
 /// An API key over one window.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KeyView {
-    /// Its public name.
+pub struct KeyWindow {
+    /// The key's ID.
     pub key: KeyId,
-    /// Whose it is.
+    /// Its tenant.
     pub tenant: TenantId,
-    /// Calls per second, whatever became of them.
+    /// Calls per second, successful or not.
     pub calls: f64,
-    /// Refused calls per second.
+    /// Rejected calls per second.
     pub refused: f64,
 }
 
 /// An item's counter over one window.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ItemView {
-    /// Which.
+pub struct ItemWindow {
+    /// Its name.
     pub name: ItemName,
     /// Votes per second.
     pub votes: f64,
-    /// All its votes so far, by lane.
+    /// Its total votes, by lane.
     pub lanes: Arc<[u64]>,
 }
 
-impl ItemView {
-    /// Votes per second on one lane.
+impl ItemWindow {
+    /// Votes per second per lane.
     #[must_use]
     pub fn lane_votes(&self) -> f64 {
         self.votes / self.lanes.len().max(1) as f64
@@ -128,7 +127,7 @@ impl ItemView {
 
     /// How evenly the lanes are filled.
     #[must_use]
-    pub fn spread(&self) -> Spread {
-        Spread::of(self.lanes.to_vec())
+    pub fn spread(&self) -> LaneSpread {
+        LaneSpread::from_lanes(self.lanes.to_vec())
     }
 }

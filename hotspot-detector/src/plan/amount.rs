@@ -1,6 +1,6 @@
-//! Amounts in whole units. Sums of them do not depend on the order of adding,
-//! so that a plan is the same plan however its fleet was listed, and planning
-//! again sees the very loads that the first plan left.
+//! Amounts in integer units. Integer sums do not depend on the order of addition, so a plan
+//! does not depend on the order of the fleet's lists, and planning again sees exactly the
+//! loads that the first plan computed.
 
 use crate::resources::{Dimension, Resources};
 
@@ -13,7 +13,7 @@ pub(super) const COUNT: usize = LANES - 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Amount(pub(super) [i64; LANES]);
 
-/// Rates and calls are counted in millionths, bytes one by one.
+/// Rates and calls are counted in millionths, bytes individually.
 fn unit(dimension: Dimension) -> f64 {
     match dimension {
         Dimension::Votes | Dimension::Queries | Dimension::Concurrency => 1e6,
@@ -22,23 +22,23 @@ fn unit(dimension: Dimension) -> f64 {
 }
 
 impl Amount {
-    /// What one slice uses. What is no number, or less than nothing, is nothing.
-    pub(super) fn of_slice(demand: &Resources) -> Self {
-        let mut amount = Self::of(demand);
+    /// The amount of one slice. NaN and negative values count as 0.
+    pub(super) fn from_slice(demand: &Resources) -> Self {
+        let mut amount = Self::from_resources(demand);
         amount.0[COUNT] = 1;
         amount
     }
 
-    pub(super) fn of(resources: &Resources) -> Self {
+    pub(super) fn from_resources(resources: &Resources) -> Self {
         let mut lanes = [0; LANES];
         for (lane, dimension) in lanes.iter_mut().zip(Dimension::ALL) {
-            // The cast saturates, and makes 0 of what is no number.
+            // The cast saturates and turns NaN into 0.
             *lane = ((resources[dimension] * unit(dimension)).round() as i64).max(0);
         }
         Self(lanes)
     }
 
-    /// What may be used of a capacity; a dimension without one has no limit.
+    /// The allowed share of a capacity; a dimension without capacity has no limit.
     pub(super) fn ceiling(capacity: &Resources, share: f64, slices_max: u64) -> Self {
         let mut lanes = [i64::MAX; LANES];
         for (lane, dimension) in lanes.iter_mut().zip(Dimension::ALL) {
@@ -72,7 +72,7 @@ impl Amount {
         self
     }
 
-    /// Whether it and `more` stay within a ceiling, in every lane.
+    /// Whether this plus `more` stays within a ceiling in every lane.
     #[inline]
     pub(super) fn fits(&self, more: &Self, ceiling: &Self) -> bool {
         (0..LANES).all(|lane| self.0[lane].saturating_add(more.0[lane]) <= ceiling.0[lane])
@@ -82,7 +82,7 @@ impl Amount {
         self.fits(&Self::default(), ceiling)
     }
 
-    /// How much of it is above a ceiling, in every lane.
+    /// The excess above a ceiling, per lane.
     pub(super) fn above(&self, ceiling: &Self) -> Self {
         let mut lanes = [0; LANES];
         for (lane, over) in lanes.iter_mut().enumerate() {
@@ -112,14 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_is_nothing_and_no_capacity_is_no_limit() {
+    fn invalid_numbers_count_as_zero_and_no_capacity_means_no_limit() {
         let odd = Resources {
             votes: f64::NAN,
             queries: -3.0,
             storage: 10.0,
             ..Resources::default()
         };
-        let amount = Amount::of_slice(&odd);
+        let amount = Amount::from_slice(&odd);
         assert_eq!(amount.0, [0, 0, 0, 10, 0, 1]);
         let none = Amount::ceiling(&Resources::default(), 0.8, 2);
         assert!(amount.within(&none));

@@ -1,19 +1,19 @@
-//! A fleet after a plan: for what-if questions, and to see that planning again
-//! finds nothing to do.
+//! The fleet after a plan: for what-if simulations, and to check that planning again finds
+//! nothing to do.
 
 use std::collections::HashMap;
 
 use ballast_domain::tenant::SliceId;
 
-use super::input::Fleet;
+use super::input::FleetSnapshot;
 use super::report::Plan;
 
 impl Plan {
-    /// The fleet as it is when every move has ended.
+    /// The fleet after every migration has ended.
     #[must_use]
-    pub fn applied_to(&self, fleet: &Fleet) -> Fleet {
+    pub fn applied_to(&self, fleet: &FleetSnapshot) -> FleetSnapshot {
         let mut after = fleet.clone();
-        let last: HashMap<&SliceId, &super::report::Move> =
+        let last: HashMap<&SliceId, &super::report::PlannedMigration> =
             self.moves.iter().map(|step| (&step.slice, step)).collect();
         for slice in &mut after.slices {
             if let Some(step) = last.get(&slice.id) {
@@ -25,7 +25,7 @@ impl Plan {
         after
     }
 
-    /// Whether there is nothing to do, nothing missing and nothing waiting.
+    /// Whether there is nothing to do, no shard missing and no slice blocked.
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.moves.is_empty()

@@ -1,54 +1,52 @@
-//! Which slices leave a shard: the cheapest set of them that takes away all
-//! that is too much, in every dimension at once.
+//! Which slices leave an overloaded shard: the cheapest set that removes the excess in every
+//! dimension.
 //!
 //! ```text
-//!   greedy by relief per byte ─► leave out what is not needed ─► search around it
+//!   greedy by relief per byte ─► drop redundant slices ─► search around it
 //! ```
-//! The problem is a covering knapsack in several dimensions, so the last word
-//! costs more than it is worth: the search looks at a bounded number of sets
-//! around the greedy one, and at all of them when there are few slices. How far
-//! from the best that is shows in [`at_least`], which no set can beat.
+//! The problem is a multidimensional covering knapsack, too expensive to solve exactly: the
+//! search visits a bounded number of sets around the greedy one, and all sets if there are
+//! few slices. [`at_least`] is a lower bound that shows how far a set is from the optimum.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::amount::{Amount, LANES};
 
-/// How many slices are looked at one by one.
+/// Slices in the branch-and-bound search.
 const CORE: usize = 28;
-/// Of the greedy set, how many are up for exchange.
+/// Slices of the greedy set that may be exchanged.
 const LOOSE: usize = 10;
-/// How many sets are looked at.
+/// Search nodes visited at most.
 const NODES_MAX: u32 = 1_500;
 
 /// A slice that may leave.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item {
+pub(super) struct CoverItem {
     pub(super) slice: u32,
     pub(super) amount: Amount,
     pub(super) cost: u64,
-    /// Breaks ties by the slice's name, not by the order of listing.
+    /// Breaks ties by the slice's name, not by input order.
     pub(super) tie: u64,
 }
 
-/// The cheapest set found that takes away `excess`; `None` when all of them
-/// together do not.
-pub(super) fn cover(items: &[Item], excess: &Amount) -> Option<Vec<Item>> {
+/// The cheapest set found that removes `excess`; `None` if all slices together do not.
+pub(super) fn cover(items: &[CoverItem], excess: &Amount) -> Option<Vec<CoverItem>> {
     let chosen = cover_roughly(items, excess)?;
     Some(search(items, chosen, excess))
 }
 
-/// A cheap set that takes away `excess`, without searching for a cheaper one.
-pub(super) fn cover_roughly(items: &[Item], excess: &Amount) -> Option<Vec<Item>> {
-    Some(without_needless(greedy(items, excess)?, excess))
+/// The greedy set that removes `excess`, without the search.
+pub(super) fn cover_roughly(items: &[CoverItem], excess: &Amount) -> Option<Vec<CoverItem>> {
+    Some(without_redundant(greedy(items, excess)?, excess))
 }
 
-/// Whether all of them together take `excess` away.
-pub(super) fn can_cover(items: &[Item], excess: &Amount) -> bool {
+/// Whether all slices together remove `excess`.
+pub(super) fn can_cover(items: &[CoverItem], excess: &Amount) -> bool {
     excess.within(&sum(items))
 }
 
-/// How much of what is too much a slice takes away, each lane counting as one.
+/// The share of the excess that a slice removes, summed over lanes.
 fn relief(amount: &Amount, left: &Amount, whole: &Amount) -> f64 {
     let mut sum = 0.0;
     for lane in 0..LANES {
@@ -59,24 +57,24 @@ fn relief(amount: &Amount, left: &Amount, whole: &Amount) -> f64 {
     sum
 }
 
-struct Rated {
+struct RatedItem {
     ratio: f64,
     tie: u64,
     at: usize,
 }
 
-impl PartialEq for Rated {
+impl PartialEq for RatedItem {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
-impl Eq for Rated {}
-impl PartialOrd for Rated {
+impl Eq for RatedItem {}
+impl PartialOrd for RatedItem {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Rated {
+impl Ord for RatedItem {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.ratio
             .total_cmp(&other.ratio)
@@ -85,20 +83,20 @@ impl Ord for Rated {
     }
 }
 
-/// The most relief per byte first. What a slice relieves only falls as others
-/// are taken, so a rating that is still the highest when made anew is right.
-fn greedy(items: &[Item], excess: &Amount) -> Option<Vec<Item>> {
+/// The greedy set by relief per byte. A slice's relief only decreases as others are chosen,
+/// so a stale rating that is still the highest after an update is the maximum (lazy greedy).
+fn greedy(items: &[CoverItem], excess: &Amount) -> Option<Vec<CoverItem>> {
     let rate = |at: usize, left: &Amount| {
         let item = &items[at];
         let ratio = relief(&item.amount, left, excess) / item.cost.max(1) as f64;
-        Rated {
+        RatedItem {
             ratio,
             tie: item.tie,
             at,
         }
     };
     let mut left = *excess;
-    let mut heap: BinaryHeap<Rated> = (0..items.len())
+    let mut heap: BinaryHeap<RatedItem> = (0..items.len())
         .map(|at| rate(at, &left))
         .filter(|rated| rated.ratio > 0.0)
         .collect();
@@ -122,8 +120,8 @@ fn greedy(items: &[Item], excess: &Amount) -> Option<Vec<Item>> {
     Some(chosen)
 }
 
-/// Leaves out, the costliest first, what the rest does not need.
-fn without_needless(mut chosen: Vec<Item>, excess: &Amount) -> Vec<Item> {
+/// Drops redundant slices, most expensive first.
+fn without_redundant(mut chosen: Vec<CoverItem>, excess: &Amount) -> Vec<CoverItem> {
     let mut spare = sum(&chosen).minus(excess);
     chosen.sort_by_key(|item| (Reverse(item.cost), item.tie));
     chosen.retain(|item| {
@@ -137,11 +135,11 @@ fn without_needless(mut chosen: Vec<Item>, excess: &Amount) -> Vec<Item> {
     chosen
 }
 
-/// Exchanges the least useful of the chosen for others, as far as that is
-/// cheaper: branch and bound over a few slices.
-fn search(items: &[Item], mut chosen: Vec<Item>, excess: &Amount) -> Vec<Item> {
-    let rating = |item: &Item| relief(&item.amount, excess, excess) / item.cost.max(1) as f64;
-    let by_rating = |one: &Item, two: &Item| {
+/// Exchanges the least useful chosen slices for cheaper ones: branch and bound over a few
+/// slices.
+fn search(items: &[CoverItem], mut chosen: Vec<CoverItem>, excess: &Amount) -> Vec<CoverItem> {
+    let rating = |item: &CoverItem| relief(&item.amount, excess, excess) / item.cost.max(1) as f64;
+    let by_rating = |one: &CoverItem, two: &CoverItem| {
         let order = rating(two).total_cmp(&rating(one));
         order.then(one.tie.cmp(&two.tie))
     };
@@ -160,7 +158,7 @@ fn search(items: &[Item], mut chosen: Vec<Item>, excess: &Amount) -> Vec<Item> {
     }
     let taken: std::collections::HashSet<u32> =
         chosen.iter().chain(&loose).map(|item| item.slice).collect();
-    let mut others: Vec<Item> = items
+    let mut others: Vec<CoverItem> = items
         .iter()
         .filter(|item| !taken.contains(&item.slice) && rating(item) > 0.0)
         .copied()
@@ -172,8 +170,8 @@ fn search(items: &[Item], mut chosen: Vec<Item>, excess: &Amount) -> Vec<Item> {
     }
     let mut core = loose.clone();
     core.extend(others);
-    // The bound is right only in the order of what is gained of the rest.
-    let rating = |item: &Item| relief(&item.amount, &left, &left) / item.cost.max(1) as f64;
+    // The bound is valid only if the core is sorted by relief of the remaining excess.
+    let rating = |item: &CoverItem| relief(&item.amount, &left, &left) / item.cost.max(1) as f64;
     core.sort_by(|one, two| {
         let order = rating(two).total_cmp(&rating(one));
         order.then(one.tie.cmp(&two.tie))
@@ -183,9 +181,9 @@ fn search(items: &[Item], mut chosen: Vec<Item>, excess: &Amount) -> Vec<Item> {
 }
 
 struct Search<'a> {
-    core: &'a [Item],
+    core: &'a [CoverItem],
     whole: Amount,
-    /// What all from here on take away together.
+    /// The total relief of all items from an index on.
     rest: Vec<Amount>,
     taken: Vec<usize>,
     best: Vec<usize>,
@@ -194,7 +192,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn run(core: &'a [Item], start: Vec<Item>, left: &Amount) -> Vec<Item> {
+    fn run(core: &'a [CoverItem], start: Vec<CoverItem>, left: &Amount) -> Vec<CoverItem> {
         let mut rest = vec![Amount::default(); core.len() + 1];
         for at in (0..core.len()).rev() {
             rest[at] = rest[at + 1].plus(&core[at].amount);
@@ -241,13 +239,13 @@ impl<'a> Search<'a> {
         self.visit(at + 1, left, cost);
     }
 
-    /// What any set from here on costs at least: as if the last of them could
-    /// be taken in part, all lanes added up.
+    /// A lower bound of the cost of any set from here on: the fractional relaxation with all
+    /// lanes summed.
     fn bound(&self, at: usize, left: &Amount, cost: u64) -> f64 {
         let mut need = relief(left, left, &self.whole);
         let mut sum = cost as f64;
         for item in &self.core[at..] {
-            // Rated against the whole, as the order is.
+            // RatedItem against the whole, as the order is.
             let gives = relief(&item.amount, &self.whole, &self.whole);
             if gives >= need {
                 return sum + item.cost as f64 * need / gives;
@@ -259,28 +257,27 @@ impl<'a> Search<'a> {
     }
 }
 
-fn sum(items: &[Item]) -> Amount {
+fn sum(items: &[CoverItem]) -> Amount {
     items
         .iter()
         .fold(Amount::default(), |sum, item| sum.plus(&item.amount))
 }
 
-/// What any set costs at least: in each lane, and in all lanes added up, as if
-/// the last slice could be taken in part. The dearest of these counts.
-pub(super) fn at_least(items: &[Item], excess: &Amount) -> f64 {
+/// A lower bound of the cost of any set: the maximum of the fractional relaxations per lane
+/// and of all lanes summed.
+pub(super) fn at_least(items: &[CoverItem], excess: &Amount) -> f64 {
     let lanes = (0..LANES).filter(|lane| excess.0[*lane] > 0);
     let alone = lanes.clone().map(|lane| {
-        let gives = |item: &Item| item.amount.0[lane] as f64 / excess.0[lane] as f64;
+        let gives = |item: &CoverItem| item.amount.0[lane] as f64 / excess.0[lane] as f64;
         in_part(items, gives, 1.0)
     });
-    let together = |item: &Item| relief(&item.amount, excess, excess);
+    let together = |item: &CoverItem| relief(&item.amount, excess, excess);
     let all = in_part(items, together, lanes.clone().count() as f64);
     alone.fold(all, f64::max)
 }
 
-/// The cost of the cheapest slices that give as much as is needed, the last one
-/// in part.
-fn in_part(items: &[Item], gives: impl Fn(&Item) -> f64, mut needed: f64) -> f64 {
+/// The cost of the cheapest slices that give what is needed, the last one fractionally.
+fn in_part(items: &[CoverItem], gives: impl Fn(&CoverItem) -> f64, mut needed: f64) -> f64 {
     let mut priced: Vec<(f64, f64, u64)> = items
         .iter()
         .map(|item| (gives(item), item.cost))
@@ -305,10 +302,10 @@ mod tests {
 
     use super::*;
 
-    fn items(list: &[(i64, i64, u64)]) -> Vec<Item> {
+    fn items(list: &[(i64, i64, u64)]) -> Vec<CoverItem> {
         list.iter()
             .zip(0..)
-            .map(|((votes, storage, cost), slice)| Item {
+            .map(|((votes, storage, cost), slice)| CoverItem {
                 slice,
                 amount: Amount([*votes, 0, 0, *storage, 0, 1]),
                 cost: *cost,
@@ -317,15 +314,15 @@ mod tests {
             .collect()
     }
 
-    fn cost(set: &[Item]) -> u64 {
+    fn cost(set: &[CoverItem]) -> u64 {
         set.iter().map(|item| item.cost).sum()
     }
 
     /// Every set there is.
-    fn cheapest(items: &[Item], excess: &Amount) -> Option<u64> {
+    fn cheapest(items: &[CoverItem], excess: &Amount) -> Option<u64> {
         (0u32..1 << items.len())
             .filter_map(|mask| {
-                let set: Vec<Item> = (0..items.len())
+                let set: Vec<CoverItem> = (0..items.len())
                     .filter(|at| mask >> at & 1 == 1)
                     .map(|at| items[at])
                     .collect();

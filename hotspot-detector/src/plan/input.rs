@@ -1,11 +1,10 @@
-//! What is planned for: shards with what they have, slices with what they use,
-//! all at one revision.
+//! The planner's input: shards with capacities and slices with loads, at one revision.
 
 use serde::{Deserialize, Serialize};
 
 use ballast_domain::clock::Timestamp;
 use ballast_domain::id::{RegionId, ShardId, ZoneId};
-use ballast_domain::placement::{Subject, slice_hash};
+use ballast_domain::placement::{PlacementSubject, slice_hash};
 use ballast_domain::residency::Residency;
 use ballast_domain::shard;
 use ballast_domain::tenant::{Pin, SliceId};
@@ -17,50 +16,50 @@ use crate::resources::Resources;
 /// The whole fleet at one revision of the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Fleet {
+pub struct FleetSnapshot {
     /// The revision that shards and slices were read at.
     pub revision: u64,
     /// When that was.
     pub at: Timestamp,
     /// The shards, in any order.
-    pub shards: Vec<Shard>,
+    pub shards: Vec<PlanShard>,
     /// The slices, in any order.
-    pub slices: Vec<Slice>,
+    pub slices: Vec<PlanSlice>,
 }
 
-/// A shard and what it has.
+/// A shard and its capacity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shard {
-    /// As the registry has it: region, zones, weight, state, density.
+pub struct PlanShard {
+    /// Its registry record: region, zones, weight, state, density.
     #[serde(flatten)]
     pub record: shard::Shard,
-    /// What it has in every dimension; a dimension of 0 has no limit.
+    /// Its capacity; a dimension of 0 has no limit.
     pub capacity: Resources,
-    /// What it uses for no slice in particular.
+    /// Load that belongs to no slice.
     #[serde(default)]
     pub overhead: Resources,
-    /// The share of its capacity above which it is in trouble.
+    /// The share of its capacity above which it is overloaded.
     pub limit: f64,
-    /// The share of its capacity to which it is relieved, and up to which it
-    /// is given more. Below the limit, so that a shard that was just relieved
-    /// or filled is not in trouble again at the next breath.
+    /// The share of its capacity to which it is relieved and up to which it is filled. Below
+    /// the limit, so that a shard that was just relieved or filled is not overloaded again
+    /// immediately.
     pub goal: f64,
-    /// Moves that may come in at a time; without it, the pace of all applies.
+    /// Concurrent migrations into it; the general pace applies if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moves_in_max: Option<u32>,
-    /// Moves that may go out at a time.
+    /// Concurrent migrations out of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moves_out_max: Option<u32>,
 }
 
-/// The limit when nothing else is said: the user's own 80 %.
+/// The default limit: 80 %, as the requirements ask.
 pub const LIMIT_DEFAULT: f64 = 0.80;
-/// The goal when nothing else is said.
+/// The default goal.
 pub const GOAL_DEFAULT: f64 = 0.70;
 
-impl Shard {
-    /// A shard with this capacity and the usual limits.
+impl PlanShard {
+    /// A shard with this capacity and the default limits.
     #[must_use]
     pub fn new(record: shard::Shard, capacity: Resources) -> Self {
         Self {
@@ -81,56 +80,56 @@ impl Shard {
     }
 }
 
-/// A slice and what it uses.
+/// A slice and its load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Slice {
+pub struct PlanSlice {
     /// Which slice.
     #[serde(flatten)]
     pub id: SliceId,
     /// The shard it is on.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// What it uses there.
+    /// Its load.
     pub demand: Resources,
-    /// The bytes that a move of it copies.
+    /// The bytes that a migration of it copies.
     pub bytes: u64,
-    /// Its tenant's home.
+    /// Its tenant's home region.
     pub home_region: RegionId,
-    /// Where else it may be.
+    /// Its tenant's residency policy.
     pub residency: Residency,
-    /// The tags it requires.
+    /// The zones it requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneId>,
-    /// Where an operator wants it.
+    /// The operator's pin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<Box<Pin>>,
-    /// What may be done to it without asking.
+    /// Which automatic actions its tenant allows.
     #[serde(default)]
     pub dial: Dial,
-    /// When it was placed where it is, or last moved.
+    /// When it was placed or last moved.
     pub placed_at: Timestamp,
     /// Shards that it passed over when it was placed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<ShardId>,
-    /// The shard that a move is taking it to. Until that has ended it counts
-    /// on both.
+    /// The target of its running migration. Until that has ended the slice counts on both
+    /// shards.
     #[serde(
         rename = "movingToShardID",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub moving_to: Option<ShardId>,
-    /// Its tenant is closed: it waits where it is to be purged.
+    /// Its tenant is closed: it stays until it is purged.
     #[serde(default)]
     pub closed: bool,
 }
 
-impl Slice {
-    /// The slice as placement sees it.
+impl PlanSlice {
+    /// The slice as placement's subject.
     #[must_use]
-    pub fn subject(&self) -> Subject {
-        Subject {
+    pub fn subject(&self) -> PlacementSubject {
+        PlacementSubject {
             tenant_id: self.id.tenant_id.clone(),
             slice: self.id.slice,
             hash: self.hash(),

@@ -1,5 +1,5 @@
-//! How many shards are missing, where, and of which size: what finds no room is
-//! packed into new shards like those there are, the largest first.
+//! How many shards are missing, where, and of which size: slices without a target are packed
+//! into new shards like the existing ones, largest first.
 
 use std::collections::BTreeMap;
 
@@ -7,72 +7,72 @@ use ballast_domain::id::{RegionId, ShardId, ZoneId};
 
 use super::amount::Amount;
 use super::cover::cover_roughly;
-use super::leave::Must;
-use super::relief::could_go;
-use super::report::Missing;
-use super::world::{Level, World};
+use super::draft::{Level, PlanDraft};
+use super::leave::RequiredMove;
+use super::relief::movable_elsewhere;
+use super::report::MissingShards;
 
-/// The shards that would have to be added.
-pub(super) fn missing(world: &mut World<'_>, musts: &[Must]) -> Vec<Missing> {
-    let homeless = homeless(world, musts);
-    let mut kinds: BTreeMap<Kind, Vec<u32>> = BTreeMap::new();
-    for slice in homeless {
-        let kind = kind(world, slice);
+/// The shards to add.
+pub(super) fn missing(draft: &mut PlanDraft<'_>, required: &[RequiredMove]) -> Vec<MissingShards> {
+    let without_target = without_target(draft, required);
+    let mut kinds: BTreeMap<ShardKind, Vec<u32>> = BTreeMap::new();
+    for slice in without_target {
+        let kind = kind(draft, slice);
         kinds.entry(kind).or_default().push(slice);
     }
     kinds
         .into_iter()
-        .map(|(kind, slices)| pack(world, kind, slices))
+        .map(|(kind, slices)| pack(draft, kind, slices))
         .collect()
 }
 
-/// What would have to go and has nowhere to go to.
-fn homeless(world: &mut World<'_>, musts: &[Must]) -> Vec<u32> {
-    let mut found: Vec<u32> = musts
+/// The slices that should move but have no target.
+fn without_target(draft: &mut PlanDraft<'_>, required: &[RequiredMove]) -> Vec<u32> {
+    let mut found: Vec<u32> = required
         .iter()
-        .filter(|must| {
-            let from = &world.places[world.at[must.slice as usize] as usize];
-            must.to.is_none()
-                && !world.moved[must.slice as usize]
-                && world.is_kept(must.slice).is_none()
+        .filter(|required_move| {
+            let from = &draft.places[draft.at[required_move.slice as usize] as usize];
+            required_move.to.is_none()
+                && !draft.moved[required_move.slice as usize]
+                && draft.leave_blocker(required_move.slice).is_none()
                 && from.view.state != ballast_domain::shard::ShardState::Down
         })
-        .map(|must| must.slice)
+        .map(|required_move| required_move.slice)
         .collect();
-    // A tenant that no shard could hold is not helped by more of them.
+    // More shards do not help a slice that is too large for any shard.
     found.retain(|slice| {
-        let list = world.allowed(*slice);
+        let list = draft.allowed(*slice);
         let none = list.home.is_empty() && list.secondary.is_empty();
-        none || !world.is_too_big(*slice)
+        none || !draft.is_too_big(*slice)
     });
-    for at in (0u32..).take(world.places.len()) {
-        if !world.places[at as usize].is_in_trouble() {
+    for at in (0u32..).take(draft.places.len()) {
+        if !draft.places[at as usize].is_overloaded() {
             continue;
         }
-        let items = could_go(world, at);
-        let place = &world.places[at as usize];
+        let items = movable_elsewhere(draft, at);
+        let place = &draft.places[at as usize];
         let over = |level| place.load.above(place.ceiling(level));
         let set = [Level::Goal, Level::Limit]
             .into_iter()
             .find_map(|level| cover_roughly(&items, &over(level)));
         found.extend(set.into_iter().flatten().map(|item| item.slice));
     }
-    found.sort_by_key(|slice| (world.hash[*slice as usize], *slice));
+    found.sort_by_key(|slice| (draft.hash[*slice as usize], *slice));
     found.dedup();
     found
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord, Clone)]
-struct Kind {
+struct ShardKind {
     region: RegionId,
     zones: Vec<ZoneId>,
     like: Option<ShardId>,
 }
 
-/// A shard like the weightiest of those at its home that may hold it.
-fn kind(world: &mut World<'_>, slice: u32) -> Kind {
-    let home = world.allowed(slice).home.clone();
-    let views = home.iter().map(|at| &world.places[*at as usize].view);
+/// The kind of shard for a slice: like the heaviest allowed one in its home region.
+fn kind(draft: &mut PlanDraft<'_>, slice: u32) -> ShardKind {
+    let home = draft.allowed(slice).home.clone();
+    let views = home.iter().map(|at| &draft.places[*at as usize].view);
     let like = views.reduce(|best, next| {
         if next.weight > best.weight {
             next
@@ -80,14 +80,14 @@ fn kind(world: &mut World<'_>, slice: u32) -> Kind {
             best
         }
     });
-    let slice = &world.fleet.slices[slice as usize];
+    let slice = &draft.fleet.slices[slice as usize];
     match like {
-        Some(view) => Kind {
+        Some(view) => ShardKind {
             region: view.region.clone(),
             zones: view.zones.clone(),
             like: Some(view.id.clone()),
         },
-        None => Kind {
+        None => ShardKind {
             region: slice.home_region.clone(),
             zones: slice.zones.clone(),
             like: None,
@@ -95,30 +95,30 @@ fn kind(world: &mut World<'_>, slice: u32) -> Kind {
     }
 }
 
-fn pack(world: &World<'_>, kind: Kind, mut slices: Vec<u32>) -> Missing {
+fn pack(draft: &PlanDraft<'_>, kind: ShardKind, mut slices: Vec<u32>) -> MissingShards {
     let sum = slices.iter().fold(Amount::default(), |sum, slice| {
-        sum.plus(&world.demand[*slice as usize])
+        sum.plus(&draft.demand[*slice as usize])
     });
-    let place = kind.like.as_ref().and_then(|like| world.place_of(like));
+    let place = kind.like.as_ref().and_then(|like| draft.shard_index(like));
     let shards = place.map_or(1, |at| {
-        let place = &world.places[at as usize];
-        let overhead = Amount::of(&world.fleet.shards[place.input].overhead);
+        let place = &draft.places[at as usize];
+        let overhead = Amount::from_resources(&draft.fleet.shards[place.input].overhead);
         slices.sort_by(|one, two| {
-            let share = |slice: &u32| world.demand[*slice as usize].share_of(&place.goal);
+            let share = |slice: &u32| draft.demand[*slice as usize].share_of(&place.goal);
             share(two).total_cmp(&share(one)).then(one.cmp(two))
         });
         let mut bins: Vec<Amount> = Vec::new();
         for slice in &slices {
-            let amount = &world.demand[*slice as usize];
+            let amount = &draft.demand[*slice as usize];
             match bins.iter_mut().find(|bin| bin.fits(amount, &place.goal)) {
                 Some(bin) => *bin = bin.plus(amount),
-                // What is more than the goal has a shard of its own.
+                // A slice above the goal gets a shard of its own.
                 None => bins.push(overhead.plus(amount)),
             }
         }
         bins.len()
     });
-    Missing {
+    MissingShards {
         shards,
         region: kind.region,
         zones: kind.zones,

@@ -1,5 +1,5 @@
-//! Which moves wait for which: a move into a shard that has no room yet waits
-//! for those that leave it.
+//! Dependencies between migrations: a migration into a shard without room waits for
+//! migrations out of it.
 
 use std::collections::BTreeMap;
 
@@ -8,43 +8,43 @@ use petgraph::algo::toposort;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::amount::Amount;
-use super::world::{Step, World};
+use super::draft::{DraftMove, PlanDraft};
 
-/// For each step, the steps that must have ended before it begins, and how many
-/// of them one after the other.
+/// For each step, the steps that must have ended before it begins, and the length of the
+/// longest such chain.
 pub(super) struct Order {
     pub(super) waits_for: Vec<Vec<u32>>,
     pub(super) waves: Vec<u32>,
 }
 
-/// The order that the steps need. Whatever begins as soon as it may, no shard
-/// is over its limit for a move: an arrival counts from its beginning and a
-/// departure from its end, and each arrival waits for as many of the earlier
-/// departures as it needs with all the earlier arrivals there.
-pub(super) fn order(world: &World<'_>, steps: &[Step]) -> Order {
+/// The dependencies of the steps. Even if every step begins as early as allowed, no
+/// migration puts a shard over its limit: an arrival counts from its beginning, a departure
+/// from its end, and each arrival waits for as many earlier departures as it needs in
+/// addition to all earlier arrivals.
+pub(super) fn order(draft: &PlanDraft<'_>, steps: &[DraftMove]) -> Order {
     let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(steps.len(), 0);
     let nodes: Vec<NodeIndex> = steps.iter().map(|_| graph.add_node(())).collect();
-    let mut shards: BTreeMap<u32, Events> = BTreeMap::new();
+    let mut shards: BTreeMap<u32, ShardEvents> = BTreeMap::new();
     let mut last_of: BTreeMap<u32, usize> = BTreeMap::new();
     for (at, step) in steps.iter().enumerate() {
-        let amount = &world.demand[step.slice as usize];
-        // A slice's second move follows its first.
+        let amount = &draft.demand[step.slice as usize];
+        // A slice's second migration follows its first.
         if let Some(first) = last_of.insert(step.slice, at) {
             graph.add_edge(nodes[first], nodes[at], ());
         }
-        let place = &world.places[step.to as usize];
+        let place = &draft.places[step.to as usize];
         let events = shards
             .entry(step.to)
-            .or_insert_with(|| Events::new(&place.before));
+            .or_insert_with(|| ShardEvents::new(&place.before));
         events.load = events.load.plus(amount);
-        let needed = events.needed(&place.limit, world, steps);
+        let needed = events.needed(&place.limit, draft, steps);
         for gone in &events.departures[..needed] {
             graph.update_edge(nodes[*gone], nodes[at], ());
         }
-        let before = &world.places[step.from as usize].before;
+        let before = &draft.places[step.from as usize].before;
         let events = shards
             .entry(step.from)
-            .or_insert_with(|| Events::new(before));
+            .or_insert_with(|| ShardEvents::new(before));
         events.departures.push(at);
     }
     let waits_for: Vec<Vec<u32>> = nodes
@@ -57,7 +57,7 @@ pub(super) fn order(world: &World<'_>, steps: &[Step]) -> Order {
             before
         })
         .collect();
-    // Edges go from earlier to later, so there is no circle to be found.
+    // Edges go from earlier to later steps, so there is no cycle.
     let sorted = toposort(&graph, None).unwrap_or(nodes);
     let mut waves = vec![0; steps.len()];
     for node in sorted {
@@ -70,14 +70,14 @@ pub(super) fn order(world: &World<'_>, steps: &[Step]) -> Order {
     Order { waits_for, waves }
 }
 
-/// What happens on one shard.
-struct Events {
-    /// What was there at first and all that has arrived.
+/// The arrivals and departures of one shard.
+struct ShardEvents {
+    /// The initial load plus all arrivals.
     load: Amount,
     departures: Vec<usize>,
 }
 
-impl Events {
+impl ShardEvents {
     fn new(before: &Amount) -> Self {
         Self {
             load: *before,
@@ -85,14 +85,14 @@ impl Events {
         }
     }
 
-    /// How many of the departures must have ended for all that is there to fit.
-    fn needed(&self, limit: &Amount, world: &World<'_>, steps: &[Step]) -> usize {
+    /// How many departures must have ended for the load to fit.
+    fn needed(&self, limit: &Amount, draft: &PlanDraft<'_>, steps: &[DraftMove]) -> usize {
         let mut load = self.load;
         for (count, gone) in self.departures.iter().enumerate() {
             if load.within(limit) {
                 return count;
             }
-            load = load.minus(&world.demand[steps[*gone].slice as usize]);
+            load = load.minus(&draft.demand[steps[*gone].slice as usize]);
         }
         self.departures.len()
     }

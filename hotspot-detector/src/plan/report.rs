@@ -1,5 +1,5 @@
-//! The plan itself: immutable, stamped with what it was made from, and without
-//! any choice left to whoever carries it out.
+//! The plan: immutable, stamped with the revision it was made from, and complete: the
+//! executor has no choices left.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::resources::{Dimension, Resources};
 /// The version of the format.
 pub const PLAN_VERSION: u32 = 1;
 
-/// What to move, why, when, at what price and to what effect.
+/// Migrations with their reasons, schedule, price and effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
@@ -23,25 +23,24 @@ pub struct Plan {
     pub revision: u64,
     /// The moment that it was made from.
     pub made_at: Timestamp,
-    /// The moves, in an order in which each fits when its turn comes.
-    pub moves: Vec<Move>,
-    /// What they add up to.
+    /// The migrations, in an order in which each fits when it begins.
+    pub moves: Vec<PlannedMigration>,
+    /// Their totals.
     pub totals: Totals,
-    /// The shards that change or that are over their limit; all others stay as
-    /// they are.
-    pub shards: Vec<ShardLoad>,
-    /// The shards that would have to be added, by kind.
-    pub missing: Vec<Missing>,
+    /// The shards that change or are over their limit.
+    pub shards: Vec<ShardEffect>,
+    /// The shards to add, by kind.
+    pub missing: Vec<MissingShards>,
     /// The shards that stay over their limit, each with the reasons.
-    pub unhelped: Vec<Unhelped>,
-    /// Slices that must leave their shard and cannot, by shard and reason.
-    pub waiting: Vec<Waiting>,
+    pub unhelped: Vec<UnrelievedShard>,
+    /// Slices that must leave their shard but cannot, by shard and reason.
+    pub waiting: Vec<BlockedSlices>,
 }
 
-/// One slice going to another shard.
+/// A planned migration of one slice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Move {
+pub struct PlannedMigration {
     /// Which slice.
     #[serde(flatten)]
     pub slice: SliceId,
@@ -53,51 +52,51 @@ pub struct Move {
     pub to: ShardId,
     /// The bytes that are copied.
     pub bytes: u64,
-    /// Why.
-    pub cause: Cause,
-    /// The target stands in another region.
+    /// Its reason.
+    pub cause: MigrationCause,
+    /// Whether the target is in another region.
     pub across_regions: bool,
-    /// What somebody has to approve first, if anything.
+    /// Why it needs approval, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_approval: Option<String>,
-    /// Shards that outscore the target by weight. They are to be kept with the
-    /// slice, so that placement does not call it back.
+    /// Shards that outscore the target by weight. They are stored with the slice, so that
+    /// placement does not move it back.
     #[serde(
         rename = "passedOverShardIDs",
         default,
         skip_serializing_if = "Vec::is_empty"
     )]
     pub passed_over: Vec<ShardId>,
-    /// The moves of this plan (by their place in it, from 0) that must have
-    /// ended first, because they make the room.
+    /// The migrations of this plan (by index, from 0) that must have ended first, because
+    /// they make the room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<u32>,
-    /// How many moves one after the other must have ended first.
+    /// The length of the longest chain of migrations that must have ended first.
     pub wave: u32,
     /// When it begins at the earliest.
     pub begins_at: Timestamp,
-    /// When it has been copied and cut over.
+    /// When it is copied and cut over.
     pub cutover_at: Timestamp,
-    /// When the source's room is free.
+    /// When the source's room is freed.
     pub ends_at: Timestamp,
 }
 
 /// Why a slice is moved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
-pub enum Cause {
+pub enum MigrationCause {
     /// Its shard is over a limit.
     Relief {
-        /// What there is too much of.
+        /// The measure that is over the limit.
         measure: Measure,
-        /// The share of the capacity that was used.
+        /// The share of the capacity used.
         share: f64,
-        /// The share that may be.
+        /// The limit.
         limit: f64,
     },
-    /// Its shard may no longer hold it.
+    /// Its shard is no longer allowed to hold it.
     Leave {
-        /// Why not, in words.
+        /// The reason as text.
         why: String,
     },
     /// An operator pinned it to the target.
@@ -110,17 +109,17 @@ pub enum Cause {
         /// For which.
         slice: SliceId,
     },
-    /// It steps aside for a while, because slices wait for each other's room.
+    /// It moves to a temporary shard, because slices wait for each other's room.
     Aside {
-        /// Where it goes afterwards.
+        /// Its final target.
         #[serde(rename = "thenShardID")]
         then: ShardId,
     },
-    /// The target outscores its shard, as a shard was added or a weight changed.
+    /// The target outscores its shard, because a shard was added or a weight changed.
     Weights,
 }
 
-/// What a shard can have too much of.
+/// The measures that have limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Measure {
@@ -132,14 +131,14 @@ pub enum Measure {
     Bytes,
     /// Bytes stored.
     Storage,
-    /// Calls at a time.
+    /// Concurrent calls.
     Concurrency,
     /// Slices: its density.
     Slices,
 }
 
 impl Measure {
-    pub(super) fn of_lane(lane: usize) -> Self {
+    pub(super) fn from_lane(lane: usize) -> Self {
         match Dimension::ALL.get(lane) {
             Some(Dimension::Votes) => Self::Votes,
             Some(Dimension::Queries) => Self::Queries,
@@ -164,24 +163,23 @@ impl Measure {
     }
 }
 
-const _: () = assert!(COUNT == 5, "a measure for every lane");
+const _: () = assert!(COUNT == 5, "one measure per lane");
 
-/// What the moves add up to.
+/// The totals of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
-    /// Moves.
+    /// Number of migrations.
     pub moves: usize,
-    /// Bytes that are copied.
+    /// Bytes copied.
     pub bytes: u64,
-    /// Bytes that any plan to the same effect would have to copy.
+    /// A lower bound of the bytes copied by any plan with the same effect.
     pub bytes_at_least: u64,
-    /// What it costs, by the price list.
+    /// The cost according to the price list.
     pub money: f64,
-    /// When the last move has ended.
+    /// When the last migration ends.
     pub ends_at: Timestamp,
-    /// Moves that were left for the next plan, because one plan may only have so
-    /// many or so many bytes.
+    /// Migrations left for the next plan because of the limits on a plan's size.
     pub put_off: usize,
     /// Shards over a limit, before.
     pub over_before: usize,
@@ -191,7 +189,7 @@ pub struct Totals {
     pub fullest_before: f64,
     /// The fullest shard's share of its capacity, after.
     pub fullest_after: f64,
-    /// Slices on shards that are not in the fleet: they were left out.
+    /// Slices ignored because their shard is not in the fleet.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub strays: usize,
 }
@@ -200,84 +198,84 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A shard before and after.
+/// A shard's load before and after the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ShardLoad {
+pub struct ShardEffect {
     /// Which shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// What is used of it now.
-    pub before: Filling,
-    /// What will be, after the last move.
-    pub after: Filling,
-    /// The share of its capacity that may be used.
+    /// Its load now.
+    pub before: ShardFill,
+    /// Its load after the last migration.
+    pub after: ShardFill,
+    /// The limit, as a share of its capacity.
     pub limit: f64,
-    /// The share to which it is relieved or filled.
+    /// The goal, as a share of its capacity.
     pub goal: f64,
 }
 
-/// What is used of a shard.
+/// A shard's load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Filling {
-    /// In every dimension.
+pub struct ShardFill {
+    /// The load in every dimension.
     pub load: Resources,
-    /// How many slices.
+    /// Number of slices.
     pub slices: u64,
-    /// What it is fullest of.
+    /// The fullest measure.
     pub measure: Measure,
-    /// The share of the capacity used of that.
+    /// The share of the capacity used in that measure.
     pub share: f64,
 }
 
-/// Shards that would have to be added.
+/// Shards to add.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Missing {
+pub struct MissingShards {
     /// How many.
     pub shards: usize,
     /// Where.
     pub region: RegionId,
-    /// With which tags.
+    /// Their zones.
     pub zones: Vec<ZoneId>,
-    /// Of the capacity of this one, if there is one to go by.
+    /// The existing shard whose capacity they should have, if there is one.
     #[serde(
         rename = "likeShardID",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub like: Option<ShardId>,
-    /// How many slices they are for.
+    /// Number of slices they are for.
     pub slices: usize,
-    /// What those use.
+    /// The load of those slices.
     pub demand: Resources,
 }
 
 /// A shard that stays over its limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Unhelped {
+pub struct UnrelievedShard {
     /// Which shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// What there is still too much of.
+    /// The measure that stays over its limit.
     pub measure: Measure,
-    /// The share of the capacity that will be used.
+    /// The share of the capacity used after the plan.
     pub share: f64,
     /// The share that may be.
     pub limit: f64,
-    /// Why, the weightiest reason first.
-    pub why: Vec<WhyNot>,
+    /// The reasons, most important first.
+    pub why: Vec<NoReliefReason>,
 }
 
-/// Why a shard is not helped, or not enough.
+/// Why a shard is not relieved, or not enough.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
-pub enum WhyNot {
+pub enum NoReliefReason {
     /// It is down: nothing can be copied from it.
     Down,
-    /// It is drained, and what must leave it cannot: see there.
+    /// It is draining, and some slices cannot leave.
     Drains,
     /// A slice is larger than any shard that may hold it: it must be split.
     TooBig {
@@ -286,12 +284,12 @@ pub enum WhyNot {
         /// The share of this shard's capacity that it uses.
         share: f64,
     },
-    /// Slices would go, and no shard that may hold them has the room.
+    /// Slices could move, but no eligible shard has room.
     NoRoom {
         /// How many.
         slices: usize,
     },
-    /// Slices could go, and it would still be over its limit without them.
+    /// Slices could move, but it would still be over its limit without them.
     NotEnough {
         /// How many.
         slices: usize,
@@ -301,7 +299,7 @@ pub enum WhyNot {
         /// How many.
         slices: usize,
     },
-    /// Their tenants' dial says no.
+    /// Their tenants' dial forbids it.
     Dialled {
         /// How many.
         slices: usize,
@@ -313,19 +311,19 @@ pub enum WhyNot {
         /// When the first of them may be moved.
         until: Timestamp,
     },
-    /// Slices have a poll that opens, runs or closes.
+    /// Slices are frozen around a poll's opening or closing.
     Frozen {
         /// How many.
         slices: usize,
         /// When the first of them may be moved.
         until: Timestamp,
     },
-    /// Slices are on their way already.
+    /// Slices are moving already.
     Moving {
         /// How many.
         slices: usize,
     },
-    /// Moves of before are bringing slices to it.
+    /// Running migrations are moving slices to it.
     Arriving {
         /// How many.
         slices: usize,
@@ -335,26 +333,26 @@ pub enum WhyNot {
         /// How many.
         slices: usize,
     },
-    /// It is over its limit without any slice that could be moved.
+    /// It is over its limit without any slice.
     OwnLoad {
-        /// The share of the capacity that is used for no slice in particular.
+        /// The share of the capacity used outside of slices.
         share: f64,
     },
-    /// The plan may have no more moves or bytes; the next one goes on.
+    /// The plan is at its maximum size; the next plan continues.
     PutOff,
 }
 
-/// Slices that must leave a shard and cannot.
+/// Slices that must leave a shard but cannot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Waiting {
+pub struct BlockedSlices {
     /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// What keeps them, in words.
+    /// The reason as text.
     pub why: String,
-    /// How many they are.
+    /// Number of slices.
     pub slices: usize,
-    /// Some of them.
+    /// Example slices.
     pub examples: Vec<SliceId>,
 }

@@ -1,80 +1,84 @@
-//! Room that is made: a slice that fits nowhere goes where others can give way,
-//! each to a shard that has room for it.
+//! Making room: a slice that fits nowhere moves to a shard whose slices can move elsewhere.
 
-use super::cover::{Item, cover};
-use super::report::Cause;
-use super::world::{Level, World};
+use super::cover::{CoverItem, cover};
+use super::draft::{Level, PlanDraft};
+use super::report::MigrationCause;
 
-/// How many shards are tried for one slice, the highest score first.
+/// Shards tried for one slice, highest score first.
 const SHARDS_TRIED: usize = 6;
 
-/// Moves a slice to the shard where making room costs least. Whether it could.
-pub(super) fn make_room(world: &mut World<'_>, slice: u32, cause: &Cause) -> bool {
-    if world.room_tries == 0 || !world.demand[slice as usize].within(&world.all_room(Level::Limit))
+/// Moves a slice to the shard where making room is cheapest. Returns whether it could.
+pub(super) fn make_room(draft: &mut PlanDraft<'_>, slice: u32, cause: &MigrationCause) -> bool {
+    if draft.room_tries == 0 || !draft.demand[slice as usize].within(&draft.all_room(Level::Limit))
     {
         return false;
     }
     let mut best: Option<(u64, u32)> = None;
-    for to in world.by_score(slice, SHARDS_TRIED) {
-        let mark = world.steps.len();
-        if let Some(cost) = give_way(world, slice, to)
+    for to in draft.by_score(slice, SHARDS_TRIED) {
+        let mark = draft.steps.len();
+        if let Some(cost) = clear_room(draft, slice, to)
             && best.is_none_or(|(least, _)| cost < least)
         {
             best = Some((cost, to));
         }
-        world.undo_to(mark);
+        draft.undo_to(mark);
     }
-    best.is_some_and(|(_, to)| make_room_at(world, slice, to, cause))
+    best.is_some_and(|(_, to)| make_room_at(draft, slice, to, cause))
 }
 
-/// Moves a slice to this shard, if others there can give way.
-pub(super) fn make_room_at(world: &mut World<'_>, slice: u32, to: u32, cause: &Cause) -> bool {
-    let mark = world.steps.len();
-    if give_way(world, slice, to).is_none() {
-        world.undo_to(mark);
+/// Moves a slice to this shard, if room can be made there.
+pub(super) fn make_room_at(
+    draft: &mut PlanDraft<'_>,
+    slice: u32,
+    to: u32,
+    cause: &MigrationCause,
+) -> bool {
+    let mark = draft.steps.len();
+    if clear_room(draft, slice, to).is_none() {
+        draft.undo_to(mark);
         return false;
     }
-    world.commit(slice, to, cause.clone());
+    draft.commit(slice, to, cause.clone());
     true
 }
 
-/// Moves away from `to` what is in the way of a slice; what that costs.
-fn give_way(world: &mut World<'_>, slice: u32, to: u32) -> Option<u64> {
-    let place = &world.places[to as usize];
+/// Moves slices away from `to` until a slice fits. Returns the cost.
+fn clear_room(draft: &mut PlanDraft<'_>, slice: u32, to: u32) -> Option<u64> {
+    let place = &draft.places[to as usize];
     let excess = place
         .load
-        .plus(&world.demand[slice as usize])
+        .plus(&draft.demand[slice as usize])
         .above(&place.limit);
-    world.room_tries = world.room_tries.checked_sub(1)?;
-    let room = world.most_room();
-    let mut items = movable(world, to);
+    draft.room_tries = draft.room_tries.checked_sub(1)?;
+    let room = draft.most_room();
+    let mut items = movable(draft, to);
     items.retain(|item| item.amount.within(&room));
     let set = cover(&items, &excess)?;
-    let reason = world.fleet.slices[slice as usize].id.clone();
+    let reason = draft.fleet.slices[slice as usize].id.clone();
     let mut cost = 0;
     for item in set {
-        let aside = world.best_place(item.slice, Level::Limit)?;
+        let aside = draft.best_target(item.slice, Level::Limit)?;
         let slice = reason.clone();
-        world.commit(item.slice, aside, Cause::Room { slice });
+        draft.commit(item.slice, aside, MigrationCause::Room { slice });
         cost += item.cost;
     }
     Some(cost)
 }
 
-/// The slices of a shard that may be moved to help others.
-pub(super) fn movable(world: &World<'_>, at: u32) -> Vec<Item> {
-    world
+/// The slices of a shard that may be moved to relieve it.
+pub(super) fn movable(draft: &PlanDraft<'_>, at: u32) -> Vec<CoverItem> {
+    draft
         .residents(at)
-        .filter(|slice| world.is_held(*slice).is_none())
-        .map(|slice| item(world, slice))
+        .filter(|slice| draft.help_blocker(*slice).is_none())
+        .map(|slice| item(draft, slice))
         .collect()
 }
 
-pub(super) fn item(world: &World<'_>, slice: u32) -> Item {
-    Item {
+pub(super) fn item(draft: &PlanDraft<'_>, slice: u32) -> CoverItem {
+    CoverItem {
         slice,
-        amount: world.demand[slice as usize],
-        cost: world.cost(slice),
-        tie: world.hash[slice as usize],
+        amount: draft.demand[slice as usize],
+        cost: draft.cost(slice),
+        tie: draft.hash[slice as usize],
     }
 }

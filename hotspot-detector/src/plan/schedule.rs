@@ -1,17 +1,17 @@
-//! When each move begins and ends: so many at a time, in maintenance windows,
-//! outside of freezes, after the moves it waits for. Durations are estimates;
-//! whoever carries a plan out keeps to the order, not to the minute.
+//! When each migration begins and ends: with limited concurrency, in maintenance windows,
+//! outside of freezes, after its dependencies. Durations are estimates; the executor keeps
+//! the order, not the exact times.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use ballast_domain::clock::Timestamp;
 
+use super::draft::{DraftMove, PlanDraft};
 use super::order::Order;
-use super::terms::{Span, Terms};
-use super::world::{Step, World};
+use super::terms::{PlanTerms, TimeSpan};
 
-/// The times of one move.
+/// The times of one migration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     pub(super) begins_at: Timestamp,
@@ -19,11 +19,10 @@ pub(super) struct Times {
     pub(super) ends_at: Timestamp,
 }
 
-/// How often a beginning is put off, for a window or a freeze, before it is
-/// left where it is.
+/// How often a start is postponed for a window or a freeze before the search gives up.
 const TRIES: usize = 1_000;
 
-/// Moves that may run at a time; each slot knows when it is free again.
+/// Concurrency slots; each has the time when it is free again.
 struct Slots(BinaryHeap<Reverse<Timestamp>>);
 
 impl Slots {
@@ -41,14 +40,14 @@ impl Slots {
     }
 }
 
-pub(super) fn schedule(world: &World<'_>, steps: &[Step], order: &Order) -> Vec<Times> {
-    let (terms, now) = (world.terms, world.fleet.at);
+pub(super) fn schedule(draft: &PlanDraft<'_>, steps: &[DraftMove], order: &Order) -> Vec<Times> {
+    let (terms, now) = (draft.terms, draft.fleet.at);
     let mut all = Slots::new(terms.pace.at_a_time, now);
     let mut leaving: HashMap<u32, Slots> = HashMap::new();
     let mut coming: HashMap<u32, Slots> = HashMap::new();
     let mut times: Vec<Times> = Vec::with_capacity(steps.len());
     for (step, waits_for) in steps.iter().zip(&order.waits_for) {
-        let limits = |at: u32| &world.fleet.shards[world.places[at as usize].input];
+        let limits = |at: u32| &draft.fleet.shards[draft.places[at as usize].input];
         let out_max = limits(step.from).moves_out_max;
         let in_max = limits(step.to).moves_in_max;
         let leaving = leaving
@@ -60,7 +59,7 @@ pub(super) fn schedule(world: &World<'_>, steps: &[Step], order: &Order) -> Vec<
         let free = [all.free_at(), leaving.free_at(), coming.free_at()];
         let room = waits_for.iter().map(|at| times[*at as usize].ends_at);
         let earliest = free.into_iter().flatten().chain(room).max().unwrap_or(now);
-        let slice = &world.fleet.slices[step.slice as usize];
+        let slice = &draft.fleet.slices[step.slice as usize];
         let seconds = copy_seconds(terms, slice.bytes);
         let freezes = terms.freezes.get(&slice.id.tenant_id);
         let freezes = freezes.map_or(&[][..], Vec::as_slice);
@@ -72,38 +71,43 @@ pub(super) fn schedule(world: &World<'_>, steps: &[Step], order: &Order) -> Vec<
         times.push(Times {
             begins_at,
             cutover_at,
-            ends_at: cutover_at.plus_seconds(signed(terms.pace.window_seconds)),
+            ends_at: cutover_at.plus_seconds(to_i64(terms.pace.window_seconds)),
         });
     }
     times
 }
 
-fn copy_seconds(terms: &Terms, bytes: u64) -> i64 {
+fn copy_seconds(terms: &PlanTerms, bytes: u64) -> i64 {
     let copy = bytes.div_ceil(terms.pace.bytes_per_second.max(1));
-    signed(copy.saturating_add(terms.pace.seconds_per_move))
+    to_i64(copy.saturating_add(terms.pace.seconds_per_move))
 }
 
-fn signed(seconds: u64) -> i64 {
+fn to_i64(seconds: u64) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
-/// The first moment from `earliest` on at which a window is open and no freeze
-/// begins before the cutover.
-fn allowed_at(terms: &Terms, freezes: &[Span], earliest: Timestamp, seconds: i64) -> Timestamp {
+/// The first moment from `earliest` on at which a window is open and no freeze begins before
+/// the cutover.
+fn allowed_at(
+    terms: &PlanTerms,
+    freezes: &[TimeSpan],
+    earliest: Timestamp,
+    seconds: i64,
+) -> Timestamp {
     let mut at = earliest;
     for _ in 0..TRIES {
         let waits = terms
             .windows
             .iter()
             .map(|window| window.opens_in_seconds(at));
-        let opens = at.plus_seconds(signed(waits.min().unwrap_or(0)));
-        let copying = Span {
+        let opens = at.plus_seconds(to_i64(waits.min().unwrap_or(0)));
+        let copying = TimeSpan {
             from: opens,
             until: opens.plus_seconds(seconds.max(1)),
         };
         let thawed = freezes
             .iter()
-            .filter(|freeze| freeze.meets(&copying))
+            .filter(|freeze| freeze.overlaps(&copying))
             .map(|freeze| freeze.until)
             .max();
         match thawed {
@@ -124,25 +128,26 @@ mod tests {
     }
 
     #[test]
-    fn a_move_begins_in_a_window_and_is_over_before_a_freeze() {
-        let terms = Terms {
+    fn a_migration_begins_in_a_window_and_ends_before_a_freeze() {
+        let terms = PlanTerms {
             windows: vec!["daily 01:00-05:00".parse().unwrap()],
-            ..Terms::default()
+            ..PlanTerms::default()
         };
-        let begins =
-            |freezes: &[Span], from: &str| allowed_at(&terms, freezes, at(from), 3_600).to_string();
+        let begins = |freezes: &[TimeSpan], from: &str| {
+            allowed_at(&terms, freezes, at(from), 3_600).to_string()
+        };
         let monday = "2026-11-16T02:00:00Z";
         assert_eq!(begins(&[], monday), "2026-11-16T02:00:00.000Z");
         assert_eq!(
             begins(&[], "2026-11-16T06:00:00Z"),
             "2026-11-17T01:00:00.000Z"
         );
-        let freeze = Span {
+        let freeze = TimeSpan {
             from: at("2026-11-16T02:59:00Z"),
             until: at("2026-11-16T23:00:00Z"),
         };
         assert_eq!(begins(&[freeze], monday), "2026-11-17T01:00:00.000Z");
-        let later = Span {
+        let later = TimeSpan {
             from: at("2026-11-16T03:00:00Z"),
             ..freeze
         };

@@ -1,5 +1,5 @@
-//! The terms of a plan: how much may be moved, how fast, when, at what price,
-//! and what somebody has to approve first.
+//! The terms of a plan: size limits, pace, maintenance windows, prices, and what needs
+//! approval.
 
 use std::collections::BTreeMap;
 
@@ -11,38 +11,37 @@ use ballast_domain::maintenance::MaintenanceWindow;
 
 /// The terms of a plan.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Terms {
-    /// A slice that was placed or moved less than this ago is left alone,
-    /// unless it must leave.
+pub struct PlanTerms {
+    /// A slice that was placed or moved less than this ago is not moved, unless it must
+    /// leave.
     pub settle_seconds: i64,
-    /// Also move what another shard outscores the holder for: after a shard was
-    /// added or a weight changed. Otherwise a slice moves only for a limit.
+    /// Also move slices for which another shard outscores the current one, after a shard was
+    /// added or a weight changed. Otherwise slices move only because of limits.
     pub follow_weights: bool,
-    /// The most moves of one plan; the rest waits for the next.
+    /// The most migrations in one plan; the next plan has the rest.
     pub moves_max: usize,
     /// The most bytes of one plan.
     pub bytes_max: u64,
-    /// How fast.
-    pub pace: Pace,
-    /// What it costs.
+    /// Concurrency and speed.
+    pub pace: MigrationPace,
+    /// Costs.
     pub prices: Prices,
-    /// When moves may begin; at any time when there is none.
+    /// When migrations may begin; at any time if empty.
     pub windows: Vec<MaintenanceWindow>,
-    /// What needs somebody's word.
+    /// What needs approval.
     pub approval: Approval,
-    /// When a tenant must be left alone: around the opening and closing of its
-    /// polls.
-    pub freezes: BTreeMap<TenantId, Vec<Span>>,
+    /// When a tenant must not be moved: around the opening and closing of its polls.
+    pub freezes: BTreeMap<TenantId, Vec<TimeSpan>>,
 }
 
-impl Default for Terms {
+impl Default for PlanTerms {
     fn default() -> Self {
         Self {
             settle_seconds: 6 * 3_600,
             follow_weights: false,
             moves_max: 100_000,
             bytes_max: u64::MAX,
-            pace: Pace::default(),
+            pace: MigrationPace::default(),
             prices: Prices::default(),
             windows: Vec::new(),
             approval: Approval::default(),
@@ -51,26 +50,26 @@ impl Default for Terms {
     }
 }
 
-/// How fast moves go, and how many at a time.
+/// Concurrency and speed of migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Pace {
-    /// Moves that copy at a time, in all.
+pub struct MigrationPace {
+    /// Concurrent copies in total.
     pub at_a_time: u32,
     /// Of these, out of one shard.
     pub out_at_a_time: u32,
     /// Of these, into one shard.
     pub in_at_a_time: u32,
-    /// Bytes that one move copies in a second.
+    /// Bytes that one migration copies per second.
     pub bytes_per_second: u64,
-    /// Seconds that a move takes however small it is.
+    /// Seconds that the smallest migration takes.
     pub seconds_per_move: u64,
-    /// Seconds that both sides are kept after the cutover. The source's room
-    /// is free only then.
+    /// Length of the migration window in seconds. The source's room is freed only when it
+    /// ends.
     pub window_seconds: u64,
 }
 
-impl Default for Pace {
+impl Default for MigrationPace {
     fn default() -> Self {
         Self {
             at_a_time: 8,
@@ -83,7 +82,7 @@ impl Default for Pace {
     }
 }
 
-/// What a move costs.
+/// What a migration costs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Prices {
@@ -91,9 +90,9 @@ pub struct Prices {
     pub per_gib: f64,
     /// Money per GiB copied into another region, on top.
     pub per_gib_across_regions: f64,
-    /// Money per move.
+    /// Money per migration.
     pub per_move: f64,
-    /// What a move weighs beside its bytes when the cheapest is looked for:
+    /// A fixed cost per migration in addition to its bytes, for choosing the cheapest set:
     /// without it a thousand tiny tenants would be preferred to one.
     pub bytes_per_move: u64,
 }
@@ -109,50 +108,50 @@ impl Default for Prices {
     }
 }
 
-/// What needs somebody's word before it begins.
+/// Which migrations need approval before they begin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Approval {
-    /// Every move.
+    /// Every migration.
     pub every_move: bool,
-    /// A move of more bytes than this.
+    /// Migrations of more bytes than this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_over: Option<u64>,
-    /// A move into another region.
+    /// Migrations into another region.
     pub across_regions: bool,
 }
 
 /// A stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Span {
+pub struct TimeSpan {
     /// Its beginning.
     pub from: Timestamp,
     /// Its end, which is not part of it.
     pub until: Timestamp,
 }
 
-impl Span {
+impl TimeSpan {
     /// Whether a moment is in it.
     #[must_use]
-    pub fn has(&self, moment: Timestamp) -> bool {
+    pub fn contains(&self, moment: Timestamp) -> bool {
         self.from <= moment && moment < self.until
     }
 
     /// Whether it shares a moment with another.
     #[must_use]
-    pub fn meets(&self, other: &Self) -> bool {
+    pub fn overlaps(&self, other: &Self) -> bool {
         self.from < other.until && other.from < self.until
     }
 }
 
-impl Terms {
-    /// Until when a tenant must be left alone, if it must be now.
+impl PlanTerms {
+    /// Until when a tenant is frozen, if it is now.
     pub(super) fn frozen(&self, tenant: &TenantId, at: Timestamp) -> Option<Timestamp> {
         let spans = self.freezes.get(tenant)?;
         spans
             .iter()
-            .filter(|span| span.has(at))
+            .filter(|span| span.contains(at))
             .map(|span| span.until)
             .max()
     }

@@ -1,13 +1,16 @@
-//! A plan as a letter: what was found, what is done about it and why, what it
-//! costs, what to expect, and what to do where it does not help.
+//! The text form of a plan: overloaded shards, migrations with reasons, price, expected
+//! effect, and what could not be relieved and why.
 
 use std::fmt::{self, Write};
 
-use super::report::{Cause, Missing, Move, Plan, ShardLoad, Unhelped, WhyNot};
+use super::report::{
+    MigrationCause, MissingShards, NoReliefReason, Plan, PlannedMigration, ShardEffect,
+    UnrelievedShard,
+};
 
-/// How many moves a letter lists; the rest is in the JSON.
+/// Migrations listed in the text; the JSON has all.
 const MOVES_SHOWN: usize = 20;
-/// How many shards a letter lists.
+/// Shards listed in the text.
 const SHARDS_SHOWN: usize = 20;
 
 impl fmt::Display for Plan {
@@ -27,8 +30,8 @@ fn finding(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         1 => writeln!(f, "Finding: 1 shard is over a limit.")?,
         many => writeln!(f, "Finding: {many} shards are over a limit.")?,
     }
-    let mut over: Vec<&ShardLoad> = plan.shards.iter().collect();
-    over.retain(|shard| shard.before.share > shard.limit_of(shard.before.measure));
+    let mut over: Vec<&ShardEffect> = plan.shards.iter().collect();
+    over.retain(|shard| shard.before.share > shard.limit_for(shard.before.measure));
     over.sort_by(|one, two| two.before.share.total_cmp(&one.before.share));
     for shard in over.iter().take(SHARDS_SHOWN) {
         writeln!(
@@ -37,37 +40,43 @@ fn finding(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             shard.shard_id,
             percent(shard.before.share),
             shard.before.measure.name(),
-            percent(shard.limit_of(shard.before.measure)),
+            percent(shard.limit_for(shard.before.measure)),
         )?;
     }
     more(f, over.len(), SHARDS_SHOWN, "shards")?;
-    let must = |step: &&Move| matches!(step.cause, Cause::Leave { .. } | Cause::Pin { .. });
+    let required_move = |step: &&PlannedMigration| {
+        matches!(
+            step.cause,
+            MigrationCause::Leave { .. } | MigrationCause::Pin { .. }
+        )
+    };
     let waiting: usize = plan.waiting.iter().map(|waiting| waiting.slices).sum();
-    match plan.moves.iter().filter(must).count() + waiting {
+    match plan.moves.iter().filter(required_move).count() + waiting {
         0 => Ok(()),
-        leaving => writeln!(f, "  {} must leave where they are", count(leaving, "slice")),
+        1 => writeln!(f, "  1 slice must leave its shard"),
+        leaving => writeln!(f, "  {leaving} slices must leave their shards"),
     }
 }
 
 fn cure(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let totals = &plan.totals;
     if plan.moves.is_empty() {
-        return writeln!(f, "Cure: nothing is moved.");
+        return writeln!(f, "Cure: no migrations.");
     }
     writeln!(
         f,
-        "Cure: {} copying {}; no plan to the same effect could copy less than {}.",
-        count(totals.moves, "move"),
+        "Cure: {} copying {}; no plan with the same effect can copy less than {}.",
+        count(totals.moves, "migration"),
         bytes(totals.bytes),
         bytes(totals.bytes_at_least),
     )?;
     for (number, step) in plan.moves.iter().enumerate().take(MOVES_SHOWN) {
         writeln!(f, "  {:>2}. {}", number + 1, moved(step))?;
     }
-    more(f, plan.moves.len(), MOVES_SHOWN, "moves")?;
+    more(f, plan.moves.len(), MOVES_SHOWN, "migrations")?;
     if totals.put_off > 0 {
-        let moves = count(totals.put_off, "move");
-        writeln!(f, "  {moves} more wait for the next plan.")?;
+        let moves = count(totals.put_off, "migration");
+        writeln!(f, "  {moves} left for the next plan.")?;
     }
     let approvals = plan
         .moves
@@ -75,15 +84,15 @@ fn cure(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         .filter(|step| step.needs_approval.is_some());
     match approvals.count() {
         0 => {}
-        waits => writeln!(f, "  Approval is needed for {waits} of them.")?,
+        waits => writeln!(f, "  {waits} of them need approval.")?,
     }
     if totals.money > 0.0 {
-        writeln!(f, "Price: {:.2} by the price list.", totals.money)?;
+        writeln!(f, "Price: {:.2} according to the price list.", totals.money)?;
     }
     Ok(())
 }
 
-fn moved(step: &Move) -> String {
+fn moved(step: &PlannedMigration) -> String {
     let mut line = format!(
         "{} from {} to {} ({}): {}",
         step.slice,
@@ -93,15 +102,15 @@ fn moved(step: &Move) -> String {
         because(&step.cause),
     );
     // Writing to a string cannot fail.
-    let _ = write!(line, "; begins {}", step.begins_at);
+    let _ = write!(line, "; starts {}", step.begins_at);
     match step.waits_for.as_slice() {
         [] => {}
         [one] => {
-            let _ = write!(line, ", after move {}", one + 1);
+            let _ = write!(line, ", after migration {}", one + 1);
         }
         several => {
             let numbers: Vec<String> = several.iter().map(|at| (at + 1).to_string()).collect();
-            let _ = write!(line, ", after moves {}", numbers.join(", "));
+            let _ = write!(line, ", after migrations {}", numbers.join(", "));
         }
     }
     if let Some(why) = &step.needs_approval {
@@ -110,9 +119,9 @@ fn moved(step: &Move) -> String {
     line
 }
 
-fn because(cause: &Cause) -> String {
+fn because(cause: &MigrationCause) -> String {
     match cause {
-        Cause::Relief {
+        MigrationCause::Relief {
             measure,
             share,
             limit,
@@ -122,13 +131,15 @@ fn because(cause: &Cause) -> String {
             measure.name(),
             percent(*limit)
         ),
-        Cause::Leave { why } => why.clone(),
-        Cause::Pin { actor } => format!("{actor} pinned it there"),
-        Cause::Room { slice } => format!("it makes room for {slice}"),
-        Cause::Aside { then } => {
-            format!("it steps aside until {then} has room; slices wait for each other there")
+        MigrationCause::Leave { why } => why.clone(),
+        MigrationCause::Pin { actor } => format!("{actor} pinned it there"),
+        MigrationCause::Room { slice } => format!("it makes room for {slice}"),
+        MigrationCause::Aside { then } => {
+            format!(
+                "it moves temporarily until {then} has room, because slices wait for each other's room"
+            )
         }
-        Cause::Weights => "its new shard outscores the old one by weight".to_owned(),
+        MigrationCause::Weights => "the new shard has a higher placement score".to_owned(),
     }
 }
 
@@ -139,12 +150,12 @@ fn effect(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     writeln!(
         f,
-        "Expected effect: the fullest shard goes from {} to {}; all is done by {}.",
+        "Expected effect: the fullest shard goes from {} to {}; finished by {}.",
         percent(totals.fullest_before),
         percent(totals.fullest_after),
         totals.ends_at
     )?;
-    let mut changed: Vec<&ShardLoad> = plan.shards.iter().collect();
+    let mut changed: Vec<&ShardEffect> = plan.shards.iter().collect();
     changed.retain(|shard| shard.before != shard.after);
     changed.sort_by(|one, two| two.before.share.total_cmp(&one.before.share));
     for shard in changed.iter().take(SHARDS_SHOWN) {
@@ -161,8 +172,8 @@ fn effect(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     more(f, changed.len(), SHARDS_SHOWN, "shards")?;
     writeln!(
         f,
-        "If it does not help: take moves back while their windows are open \
-         (ballast migration reverse MOVE), and plan again on what is measured then."
+        "If it does not help: reverse migrations while their windows are open \
+         (ballast migration reverse MOVE), and plan again with new measurements."
     )
 }
 
@@ -200,7 +211,7 @@ fn not_helped(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-fn unhelped(shard: &Unhelped) -> String {
+fn unhelped(shard: &UnrelievedShard) -> String {
     format!(
         "{} stays at {} of its {} (limit {}), because",
         shard.shard_id,
@@ -210,7 +221,7 @@ fn unhelped(shard: &Unhelped) -> String {
     )
 }
 
-fn lacking(missing: &Missing) -> String {
+fn lacking(missing: &MissingShards) -> String {
     let zones: Vec<&str> = missing.zones.iter().map(AsRef::as_ref).collect();
     let mut line = format!("{} in {}", count(missing.shards, "shard"), missing.region);
     if !zones.is_empty() {
@@ -220,67 +231,78 @@ fn lacking(missing: &Missing) -> String {
         Some(like) => {
             let _ = write!(line, ", as large as {like}");
         }
-        None => line.push_str(" at least: there is none whose size could be gone by"),
+        None => line.push_str(" at least: the region has no shard to take the size from"),
     }
     let slices = count(missing.slices, "slice");
     let _ = write!(
         line,
-        ", for {slices} that have nowhere to go. Add with: ballast shard add"
+        ", for {slices} without a possible target. Add with: ballast shard add"
     );
     line
 }
 
-fn why_not(why: &WhyNot) -> String {
+fn why_not(why: &NoReliefReason) -> String {
     match why {
-        WhyNot::Down => {
+        NoReliefReason::Down => {
             "it is down, so nothing can be copied from it. Bring it back into service.".to_owned()
         }
-        WhyNot::Drains => "it drains, and some of what must leave it cannot, see below.".to_owned(),
-        WhyNot::TooBig { slice, share } => format!(
-            "{slice} alone uses {} of what may be used there, and no shard is larger: \
-             moving it will not help. Splitting it may, unless one poll is most of it.",
+        NoReliefReason::Drains => {
+            "it is draining, and some of its slices cannot leave, see below.".to_owned()
+        }
+        NoReliefReason::TooBig { slice, share } => format!(
+            "{slice} alone uses {} of the shard's limit, and no shard is larger: \
+             moving it will not help. Splitting it may, unless most of its load is one poll.",
             percent(*share)
         ),
-        WhyNot::NoRoom { slices } => format!(
-            "{} could go, and no shard that may hold them has the room. Add shards.",
+        NoReliefReason::NoRoom { slices } => format!(
+            "{} could move, but no eligible shard has room. Add shards.",
             count(*slices, "slice")
         ),
-        WhyNot::NotEnough { slices } => format!(
-            "{} could go, and it would be over its limit without them too: \
+        NoReliefReason::NotEnough { slices } => format!(
+            "{} could move, but the shard would be over its limit without them too: \
              moving them will not help.",
             count(*slices, "slice")
         ),
-        WhyNot::Pinned { slices } => format!("{} pinned there. Unpin some.", are(*slices)),
-        WhyNot::Dialled { slices } => format!(
-            "{} left alone by the tenant's dial (essential, pause or stop). Turn it to active.",
-            are(*slices)
-        ),
-        WhyNot::Settling { slices, until } => format!(
-            "{} placed or moved a short time ago and left alone until {until} at least. Wait.",
-            were(*slices)
-        ),
-        WhyNot::Frozen { slices, until } => format!(
-            "{} left alone for a poll until {until} at least. Wait, or widen the poll's lanes.",
-            are(*slices)
-        ),
-        WhyNot::Moving { slices } => format!("{} on the way already. Wait.", are(*slices)),
-        WhyNot::Arriving { slices } => format!(
-            "{} on the way to it by earlier moves. Cancel some (ballast migration cancel MOVE).",
-            are(*slices)
-        ),
-        WhyNot::Closed { slices } => {
-            format!("{} kept for closed tenants. Purge them.", are(*slices))
+        NoReliefReason::Pinned { slices } => {
+            format!("{} pinned to it. Unpin some.", slices_are(*slices))
         }
-        WhyNot::OwnLoad { share } => format!(
-            "it uses {} of its capacity for no tenant at all: no move helps. Look at the machine.",
+        NoReliefReason::Dialled { slices } => format!(
+            "{} excluded by the tenant's dial (essential, pause or stop). Set it to active.",
+            slices_are(*slices)
+        ),
+        NoReliefReason::Settling { slices, until } => format!(
+            "{} placed or moved recently and not moved again before {until}. Wait.",
+            slices_were(*slices)
+        ),
+        NoReliefReason::Frozen { slices, until } => format!(
+            "{} frozen for a poll until {until} at least. Wait, or add lanes to the poll.",
+            slices_are(*slices)
+        ),
+        NoReliefReason::Moving { slices } => {
+            format!("{} moving already. Wait.", slices_are(*slices))
+        }
+        NoReliefReason::Arriving { slices } => format!(
+            "{} moving to it already. Cancel some migrations (ballast migration cancel MOVE).",
+            slices_are(*slices)
+        ),
+        NoReliefReason::Closed { slices } => {
+            format!(
+                "{} kept for closed tenants. Purge them.",
+                slices_are(*slices)
+            )
+        }
+        NoReliefReason::OwnLoad { share } => format!(
+            "it uses {} of its capacity outside of any tenant: moving tenants does not help. Check the machine.",
             percent(*share)
         ),
-        WhyNot::PutOff => "this plan may have no more moves. The next one goes on.".to_owned(),
+        NoReliefReason::PutOff => {
+            "this plan is at its maximum size. The next plan continues.".to_owned()
+        }
     }
 }
 
-impl ShardLoad {
-    fn limit_of(&self, measure: super::report::Measure) -> f64 {
+impl ShardEffect {
+    fn limit_for(&self, measure: super::report::Measure) -> f64 {
         match measure {
             super::report::Measure::Slices => 1.0,
             _ => self.limit,
@@ -288,12 +310,12 @@ impl ShardLoad {
     }
 }
 
-fn are(slices: usize) -> String {
+fn slices_are(slices: usize) -> String {
     let verb = if slices == 1 { "is" } else { "are" };
     format!("{} {verb}", count(slices, "slice"))
 }
 
-fn were(slices: usize) -> String {
+fn slices_were(slices: usize) -> String {
     let verb = if slices == 1 { "was" } else { "were" };
     format!("{} {verb}", count(slices, "slice"))
 }
@@ -314,7 +336,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Bytes as people read them.
+/// Formats bytes.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut amount = bytes as f64;

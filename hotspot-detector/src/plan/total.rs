@@ -1,29 +1,28 @@
-//! What a plan adds up to: bytes, money, loads before and after, and the bytes
-//! that no plan could do without.
+//! A plan's totals: bytes, money, loads before and after, and a lower bound of the bytes.
 
 use std::collections::HashSet;
 
 use super::amount::Amount;
-use super::cover::{Item, at_least};
-use super::leave::Must;
-use super::report::{Move, ShardLoad, Totals};
+use super::cover::{CoverItem, at_least};
+use super::draft::{Level, NO_SHARD, PlanDraft, ShardDraft};
+use super::leave::RequiredMove;
+use super::report::{PlannedMigration, ShardEffect, Totals};
 use super::room::item;
 use super::why_not::{filling, worst};
-use super::world::{Level, NOWHERE, Place, World};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// The shards that change or are over their limit.
-pub(super) fn shards(world: &World<'_>) -> Vec<ShardLoad> {
+pub(super) fn shards(draft: &PlanDraft<'_>) -> Vec<ShardEffect> {
     (0u32..)
-        .zip(&world.places)
+        .zip(&draft.places)
         .filter(|(_, place)| place.before != place.load || !place.load.within(&place.limit))
         .map(|(at, place)| {
-            let shard = &world.fleet.shards[place.input];
-            ShardLoad {
+            let shard = &draft.fleet.shards[place.input];
+            ShardEffect {
                 shard_id: shard.id().clone(),
-                before: filling(world, at, &place.before),
-                after: filling(world, at, &place.load),
+                before: filling(draft, at, &place.before),
+                after: filling(draft, at, &place.load),
                 limit: shard.limit,
                 goal: shard.goal,
             }
@@ -32,12 +31,12 @@ pub(super) fn shards(world: &World<'_>) -> Vec<ShardLoad> {
 }
 
 pub(super) fn totals(
-    world: &World<'_>,
-    moves: &[Move],
+    draft: &PlanDraft<'_>,
+    moves: &[PlannedMigration],
     put_off: usize,
     bytes_at_least: u64,
 ) -> Totals {
-    let prices = &world.terms.prices;
+    let prices = &draft.terms.prices;
     let money = moves.iter().map(|step| {
         let across = if step.across_regions {
             prices.per_gib_across_regions
@@ -46,16 +45,16 @@ pub(super) fn totals(
         };
         prices.per_move + step.bytes as f64 / GIB * (prices.per_gib + across)
     });
-    let over = |load: fn(&Place) -> &Amount| {
-        let places = world.places.iter();
+    let over = |load: fn(&ShardDraft) -> &Amount| {
+        let places = draft.places.iter();
         places
             .filter(|place| !load(place).within(&place.limit))
             .count()
     };
-    let fullest = |load: fn(&Place) -> &Amount| {
-        let places = (0u32..).zip(&world.places);
+    let fullest = |load: fn(&ShardDraft) -> &Amount| {
+        let places = (0u32..).zip(&draft.places);
         places
-            .map(|(at, place)| worst(world, at, load(place)).1)
+            .map(|(at, place)| worst(draft, at, load(place)).1)
             .fold(0.0, f64::max)
     };
     Totals {
@@ -67,29 +66,33 @@ pub(super) fn totals(
             .iter()
             .map(|step| step.ends_at)
             .max()
-            .unwrap_or(world.fleet.at),
+            .unwrap_or(draft.fleet.at),
         put_off,
         over_before: over(|place| &place.before),
         over_after: over(|place| &place.load),
         fullest_before: fullest(|place| &place.before),
         fullest_after: fullest(|place| &place.load),
-        strays: world.at.iter().filter(|at| **at == NOWHERE).count(),
+        strays: draft.at.iter().filter(|at| **at == NO_SHARD).count(),
     }
 }
 
-/// The bytes that any plan would have to copy that brings each shard as far as
-/// this one does: those that had to leave and left, and for each shard that was
-/// relieved, as if its last slice could leave in part. Whether there is room
-/// elsewhere is not even asked.
-pub(super) fn bytes_at_least(world: &World<'_>, musts: &[Must]) -> u64 {
-    let bytes = |slice: u32| world.fleet.slices[slice as usize].bytes;
-    let musts: HashSet<u32> = musts.iter().map(|must| must.slice).collect();
-    let went = musts.iter().filter(|slice| world.moved[**slice as usize]);
+/// A lower bound of the bytes for any plan with the same effect: the slices that had to
+/// leave, and for each relieved shard the fractional relaxation of its covering problem.
+/// Room on targets is ignored.
+pub(super) fn bytes_at_least(draft: &PlanDraft<'_>, required: &[RequiredMove]) -> u64 {
+    let bytes = |slice: u32| draft.fleet.slices[slice as usize].bytes;
+    let required: HashSet<u32> = required
+        .iter()
+        .map(|required_move| required_move.slice)
+        .collect();
+    let went = required
+        .iter()
+        .filter(|slice| draft.moved[**slice as usize]);
     let went: u64 = went.map(|slice| bytes(*slice)).sum();
     let mut relieved = 0.0;
-    for (place, at) in world.places.iter().zip(0u32..) {
+    for (place, at) in draft.places.iter().zip(0u32..) {
         let was_in_trouble = place.is_active() && !place.before.within(&place.limit);
-        if !was_in_trouble || place.is_in_trouble() {
+        if !was_in_trouble || place.is_overloaded() {
             continue;
         }
         let level = if place.load.within(&place.goal) {
@@ -99,20 +102,20 @@ pub(super) fn bytes_at_least(world: &World<'_>, musts: &[Must]) -> u64 {
         };
         let mut excess = place.before.above(place.ceiling(level));
         let mut items = Vec::new();
-        for slice in world.first_residents(at).iter().copied() {
-            if musts.contains(&slice) {
-                // It has been counted, and takes its part of the load along.
-                let without = excess.minus(&world.demand[slice as usize]);
+        for slice in draft.first_residents(at).iter().copied() {
+            if required.contains(&slice) {
+                // It is counted already, and its load leaves with it.
+                let without = excess.minus(&draft.demand[slice as usize]);
                 excess = without.above(&Amount::default());
-            } else if world.is_held(slice).is_none() {
+            } else if draft.help_blocker(slice).is_none() {
                 let cost = bytes(slice);
-                items.push(Item {
+                items.push(CoverItem {
                     cost,
-                    ..item(world, slice)
+                    ..item(draft, slice)
                 });
             }
         }
-        // Bytes are whole; a little less, for the dust of dividing.
+        // Bytes are whole; slightly less, because of rounding errors.
         relieved += (at_least(&items, &excess) * (1.0 - 1e-9)).ceil();
     }
     went.saturating_add(relieved as u64)

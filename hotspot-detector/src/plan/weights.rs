@@ -1,38 +1,37 @@
-//! Slices that placement would rather have elsewhere: a shard was added, or a
-//! weight changed. They move only if that is wanted, and only where there is
-//! room up to the goal.
+//! Slices that placement prefers elsewhere, because a shard was added or a weight changed.
+//! They move only if the terms ask for it and the target has room up to its goal.
 
-use ballast_domain::placement::{self, Why, decide};
+use ballast_domain::placement::{self, PlacementReason, decide};
 
 use super::amount::COUNT;
-use super::report::Cause;
-use super::world::{Level, NOWHERE, World};
+use super::draft::{Level, NO_SHARD, PlanDraft};
+use super::report::MigrationCause;
 
-/// Moves what another shard outscores its holder for.
-pub(super) fn follow_weights(world: &mut World<'_>) {
-    let fleet = world.fleet;
-    let mut then = placement_fleet(world);
+/// Moves the slices for which another shard outscores the current one.
+pub(super) fn follow_weights(draft: &mut PlanDraft<'_>) {
+    let fleet = draft.fleet;
+    let mut then = placement_fleet(draft);
     for (slice, id) in fleet.slices.iter().zip(0u32..) {
-        if world.at[id as usize] == NOWHERE
-            || world.moved[id as usize]
-            || world.is_held(id).is_some()
+        if draft.at[id as usize] == NO_SHARD
+            || draft.moved[id as usize]
+            || draft.help_blocker(id).is_some()
         {
             continue;
         }
         let verdict = decide(&then, &slice.subject());
-        let (Why::HighestScore, Some(shard)) = (verdict.why, &verdict.shard_id) else {
+        let (PlacementReason::HighestScore, Some(shard)) = (verdict.why, &verdict.shard_id) else {
             continue;
         };
-        let Some(to) = world.place_of(shard) else {
+        let Some(to) = draft.shard_index(shard) else {
             continue;
         };
-        if !world.fits(id, to, Level::Goal) {
+        if !draft.fits(id, to, Level::Goal) {
             continue;
         }
-        let from = world.at[id as usize];
-        world.commit(id, to, Cause::Weights);
+        let from = draft.at[id as usize];
+        draft.commit(id, to, MigrationCause::Weights);
         for at in [from, to] {
-            let place = &world.places[at as usize];
+            let place = &draft.places[at as usize];
             if let Some(view) = then.get_mut(&place.view.id) {
                 view.slices = place.load.0[COUNT].unsigned_abs();
             }
@@ -40,11 +39,11 @@ pub(super) fn follow_weights(world: &mut World<'_>) {
     }
 }
 
-fn placement_fleet(world: &World<'_>) -> placement::Fleet {
-    let views = world.places.iter().map(|place| {
+fn placement_fleet(draft: &PlanDraft<'_>) -> placement::PlacementFleet {
+    let views = draft.places.iter().map(|place| {
         let mut view = place.view.clone();
         view.slices = place.load.0[COUNT].unsigned_abs();
         view
     });
-    placement::Fleet::new(views.collect())
+    placement::PlacementFleet::new(views.collect())
 }

@@ -1,22 +1,21 @@
-//! The rules that hold when none are given.
+//! The default rules.
 
-use super::problem::{Problem, Problems};
+use super::problem::{RuleProblem, RuleProblems};
 use super::{Ruleset, read};
 
-/// The default rules as a file, to begin one's own with.
+/// The default rules as a file, as a template for custom rules.
 pub const DEFAULTS: &str = include_str!("defaults.toml");
 
-/// The same for the program, which reads settings and not files. A test keeps
-/// the two alike.
+/// The same as JSON settings, which need no TOML parser. A test keeps both equal.
 const AS_SETTINGS: &str = include_str!("defaults.json");
 
 /// The default rules.
-pub fn defaults() -> Result<Ruleset, Problems> {
+pub fn defaults() -> Result<Ruleset, RuleProblems> {
     match serde_json::from_str(AS_SETTINGS) {
         Ok(settings) => read(&settings),
         Err(error) => {
-            let problem = Problem::new("default rules", error.to_string());
-            Err(Problems(vec![problem]))
+            let problem = RuleProblem::new("default rules", error.to_string());
+            Err(RuleProblems(vec![problem]))
         }
     }
 }
@@ -44,15 +43,15 @@ mod tests {
         let reference = include_str!("../../../docs/hotspots.md");
         assert!(
             reference.contains(DEFAULTS),
-            "docs/hotspots.md has other rules"
+            "docs/hotspots.md has different rules"
         );
-        for what in crate::rules::vars::What::ALL {
+        for what in crate::rules::vars::Metric::ALL {
             let row = format!("| `{}` |", what.name());
             let line = reference.lines().find(|line| line.starts_with(&row));
-            let told = line.is_some_and(|line| line.contains(what.meaning()));
+            let is_documented = line.is_some_and(|line| line.contains(what.meaning()));
             assert!(
-                told,
-                "docs/hotspots.md does not tell what {} is",
+                is_documented,
+                "docs/hotspots.md does not explain {}",
                 what.name()
             );
         }

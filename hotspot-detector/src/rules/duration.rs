@@ -1,7 +1,7 @@
-//! Durations: in conditions as CEL writes them, in settings as people do.
+//! Durations: CEL syntax in conditions, human syntax in settings.
 
-/// Reads `2s`, `1.5s`, `1h30m`, `250ms` into milliseconds: what CEL's
-/// `duration()` takes.
+/// Parses the syntax of CEL's `duration()`: `2s`, `1.5s`, `1h30m`, `250ms`. Returns
+/// milliseconds.
 pub(crate) fn cel_ms(text: &str) -> Option<f64> {
     let mut rest = text;
     let mut sum = 0.0;
@@ -30,15 +30,15 @@ pub(crate) fn cel_ms(text: &str) -> Option<f64> {
     Some(sum)
 }
 
-/// Reads `10m`, `1h 30m`, `2 days` into milliseconds.
+/// Parses `10m`, `1h 30m`, `2 days` into milliseconds.
 pub(crate) fn human_ms(text: &str) -> Option<u64> {
     let duration = humantime::parse_duration(text.trim()).ok()?;
     u64::try_from(duration.as_millis()).ok()
 }
 
-/// Writes milliseconds as people read them: `10m`, `1h 30m`, `1.5s`, `250ms`.
+/// Formats milliseconds: `10m`, `1h 30m`, `1.5s`, `250ms`.
 #[must_use]
-pub(crate) fn shown(ms: f64) -> String {
+pub(crate) fn format_duration(ms: f64) -> String {
     if !ms.is_finite() || ms < 0.0 {
         return "?".to_owned();
     }
@@ -96,7 +96,7 @@ mod tests {
             5_400_000.0,
             90_061_000.0,
         ]
-        .map(shown)
+        .map(format_duration)
         .into();
         assert_eq!(
             said,

@@ -1,11 +1,10 @@
-//! Rules as configuration: when something is a hotspot.
+//! Hotspot rules: configured conditions.
 //!
-//! A rule has a subject (a shard, a tenant's slice on a shard, an item's
-//! counter), a condition in a subset of CEL, how long it must hold, and when it
-//! has passed. [`read()`] reads them and names every problem at once;
-//! [`mod@test`] says what they would have found in recorded load.
+//! A rule has a subject (a shard, a tenant's slice on a shard, or an item's counter), a
+//! condition in a subset of CEL, how long it must hold, and when it ends. [`read()`] parses
+//! rules and reports all problems at once; [`mod@test`] runs them on recorded load.
 
-pub(crate) use duration::shown;
+pub(crate) use duration::format_duration;
 
 mod defaults;
 mod duration;
@@ -21,14 +20,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use defaults::{DEFAULTS, defaults};
-pub use expr::{Condition, Truth};
+pub use expr::{RuleCondition, Truth};
 pub(crate) use problem::did_you_mean;
-pub use problem::{Problem, Problems};
+pub use problem::{RuleProblem, RuleProblems};
 pub use read::read;
 
 use crate::load::{Spans, Window};
 
-/// What a rule is about.
+/// The kind of subject of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SubjectKind {
@@ -36,26 +35,26 @@ pub enum SubjectKind {
     Shard,
     /// Each slice of a tenant on its shard.
     Tenant,
-    /// Each of the items that are voted on most.
+    /// Each of the items with the most votes.
     Item,
 }
 
-/// How bad it is.
+/// The severity of a hotspot.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
+pub enum HotspotSeverity {
     /// Worth knowing.
     Info,
-    /// Worth a cure.
+    /// Needs a cure.
     #[default]
     Warning,
-    /// Users notice.
+    /// Users are affected.
     Critical,
 }
 
-impl Severity {
+impl HotspotSeverity {
     /// Its name, as in its JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -67,59 +66,59 @@ impl Severity {
     }
 }
 
-/// When something is a hotspot.
+/// A hotspot rule.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct HotspotRule {
     /// Its name.
     pub name: Arc<str>,
-    /// What it means, for people.
+    /// A summary for people.
     pub summary: String,
-    /// What it is about.
+    /// The kind of subject.
     pub subject: SubjectKind,
-    /// Holds where it is hot.
-    pub when: Condition,
+    /// Holds where the subject is hot.
+    pub when: RuleCondition,
     /// How long it must hold, in milliseconds.
     pub for_ms: u64,
-    /// Holds where it is hot no more; without one, when `when` does not hold.
-    pub clear: Option<Condition>,
-    /// How long it must be over, in milliseconds.
+    /// Holds where the hotspot has eased; if unset, where `when` does not hold.
+    pub clear: Option<RuleCondition>,
+    /// How long it must have eased, in milliseconds.
     pub clear_for_ms: u64,
-    /// How long after that it is not raised again, in milliseconds.
+    /// The cooldown after that, in milliseconds.
     pub cooldown_ms: u64,
-    /// How bad it is.
-    pub severity: Severity,
+    /// The severity of a hotspot.
+    pub severity: HotspotSeverity,
 }
 
-impl Rule {
-    /// Whether it is over, given what both conditions say.
+impl HotspotRule {
+    /// Whether it has eased, given both conditions.
     #[must_use]
     pub fn is_over(&self, when: Truth, clear: Option<Truth>) -> Truth {
         match clear {
             None => when.not(),
-            // It cannot be hot and over at once.
+            // It cannot be hot and eased at the same time.
             Some(clear) => clear.and(when.not()),
         }
     }
 }
 
-/// All rules, and the windows that they look at.
+/// All rules and their windows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ruleset {
     /// The windows.
     pub spans: Spans,
     /// The rules, in the order of the file.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<HotspotRule>,
 }
 
 impl Ruleset {
     /// A rule by its name.
     #[must_use]
-    pub fn rule(&self, name: &str) -> Option<&Rule> {
+    pub fn rule(&self, name: &str) -> Option<&HotspotRule> {
         self.rules.iter().find(|rule| &*rule.name == name)
     }
 }
 
-/// A window in words.
+/// A window's name.
 #[must_use]
 pub fn window_name(window: Window) -> &'static str {
     match window {

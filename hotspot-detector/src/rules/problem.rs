@@ -1,19 +1,19 @@
-//! What is wrong with rules, and where.
+//! Problems in rules.
 
 use std::fmt;
 
-/// One thing that is wrong.
+/// A problem in the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct RuleProblem {
     /// Where: `rule "slo", when, column 17`.
     pub place: String,
     /// What is wrong.
     pub message: String,
-    /// What to write instead, if that is known.
+    /// A suggestion, if there is one.
     pub help: Option<String>,
 }
 
-impl Problem {
+impl RuleProblem {
     pub(crate) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             place: place.into(),
@@ -27,7 +27,7 @@ impl Problem {
         self
     }
 
-    /// The same problem at a place that is named from farther out.
+    /// Prefixes the problem's place.
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.place = match self.place.as_str() {
             "" => place.to_owned(),
@@ -37,7 +37,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for RuleProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.place.is_empty() {
             write!(f, "{}: ", self.place)?;
@@ -50,17 +50,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong.
+/// All problems.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.0))]
-pub struct Problems(pub Vec<Problem>);
+pub struct RuleProblems(pub Vec<RuleProblem>);
 
-fn lines(problems: &[Problem]) -> String {
-    let lines: Vec<_> = problems.iter().map(Problem::to_string).collect();
+fn lines(problems: &[RuleProblem]) -> String {
+    let lines: Vec<_> = problems.iter().map(RuleProblem::to_string).collect();
     lines.join("\n")
 }
 
-/// `did you mean "…"?`, if one of the names is near.
+/// `did you mean …?`, if one of the names is similar.
 pub(crate) fn did_you_mean<'a>(
     word: &str,
     names: impl IntoIterator<Item = &'a str>,

@@ -1,17 +1,17 @@
-//! Reads rules from settings and names every problem at once, with its place.
+//! Parses rules from settings and reports all problems with their places.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 use super::duration::human_ms;
-use super::problem::{Problem, Problems, did_you_mean};
-use super::{Condition, Rule, Ruleset, Severity, SubjectKind};
+use super::problem::{RuleProblem, RuleProblems, did_you_mean};
+use super::{HotspotRule, HotspotSeverity, RuleCondition, Ruleset, SubjectKind};
 use crate::load::{Spans, Window};
 
-/// How many rules there may be.
+/// The most rules.
 pub const RULES_MAX: usize = 100;
-/// How long a rule's name may be.
+/// The longest rule name.
 const NAME_MAX: usize = 63;
 const RULE_KEYS: [&str; 9] = [
     "name",
@@ -25,25 +25,25 @@ const RULE_KEYS: [&str; 9] = [
     "severity",
 ];
 
-/// Reads rules. All that is wrong is told.
-pub fn read(settings: &Value) -> Result<Ruleset, Problems> {
-    let mut reader = Reader::default();
+/// Parses rules. On failure all problems are reported.
+pub fn read(settings: &Value) -> Result<Ruleset, RuleProblems> {
+    let mut reader = RuleReader::default();
     let spans_and_rules = reader.file(settings);
     match spans_and_rules {
         Some(ruleset) if reader.problems.is_empty() => Ok(ruleset),
-        _ => Err(Problems(reader.problems)),
+        _ => Err(RuleProblems(reader.problems)),
     }
 }
 
 #[derive(Default)]
-struct Reader {
-    problems: Vec<Problem>,
+struct RuleReader {
+    problems: Vec<RuleProblem>,
 }
 
-impl Reader {
+impl RuleReader {
     fn file(&mut self, settings: &Value) -> Option<Ruleset> {
         let file = self.object(settings, "rules")?;
-        self.known(file, &["windows", "rule"], "rules");
+        self.reject_unknown_keys(file, &["windows", "rule"], "rules");
         let spans = match file.get("windows") {
             None => Spans::default(),
             Some(windows) => self.windows(windows).unwrap_or_default(),
@@ -53,15 +53,18 @@ impl Reader {
             None => &none,
             Some(Value::Array(rules)) => rules,
             Some(_) => {
-                let problem = Problem::new("rules, rule", "this is no list of rules");
+                let problem = RuleProblem::new("rules, rule", "must be a list of rules");
                 self.problems
                     .push(problem.help("write [[rule]] before each rule"));
                 return None;
             }
         };
         if rules.len() > RULES_MAX {
-            let message = format!("there are {} rules, more than {RULES_MAX}", rules.len());
-            self.problems.push(Problem::new("rules", message));
+            let message = format!(
+                "{} rules are more than the maximum of {RULES_MAX}",
+                rules.len()
+            );
+            self.problems.push(RuleProblem::new("rules", message));
             return None;
         }
         let mut names = BTreeSet::new();
@@ -72,7 +75,7 @@ impl Reader {
             };
             if !names.insert(rule.name.clone()) {
                 let place = format!("rule {:?}", rule.name);
-                let problem = Problem::new(place, "another rule has this name");
+                let problem = RuleProblem::new(place, "duplicate rule name");
                 self.problems.push(problem);
             }
             read.push(rule);
@@ -83,16 +86,17 @@ impl Reader {
     fn object<'a>(&mut self, value: &'a Value, place: &str) -> Option<&'a Map<String, Value>> {
         let object = value.as_object();
         if object.is_none() {
-            self.problems.push(Problem::new(place, "this is no table"));
+            self.problems
+                .push(RuleProblem::new(place, "must be a table"));
         }
         object
     }
 
-    fn known(&mut self, object: &Map<String, Value>, keys: &[&str], place: &str) {
+    fn reject_unknown_keys(&mut self, object: &Map<String, Value>, keys: &[&str], place: &str) {
         for key in object.keys().filter(|key| !keys.contains(&key.as_str())) {
-            let problem = Problem::new(place, format!("there is no setting {key:?}"));
+            let problem = RuleProblem::new(place, format!("unknown setting {key:?}"));
             let help = did_you_mean(key, keys.iter().copied());
-            let all = || format!("there are {}", keys.join(", "));
+            let all = || format!("valid settings are {}", keys.join(", "));
             self.problems.push(problem.help(help.unwrap_or_else(all)));
         }
     }
@@ -100,7 +104,7 @@ impl Reader {
     fn windows(&mut self, value: &Value) -> Option<Spans> {
         let place = "windows";
         let windows = self.object(value, place)?;
-        self.known(windows, &["step", "short", "long"], place);
+        self.reject_unknown_keys(windows, &["step", "short", "long"], place);
         let normal = Spans::default();
         let mut ms = |key: &str, normal: u64| match windows.get(key) {
             None => Some(normal),
@@ -112,21 +116,21 @@ impl Reader {
         let (step, short, long) = (step?, short?, long?);
         let mut wrong = |key: &str, message: &str| {
             self.problems
-                .push(Problem::new(format!("{place}, {key}"), message));
+                .push(RuleProblem::new(format!("{place}, {key}"), message));
         };
         if !(1_000..=3_600_000).contains(&step) {
-            wrong("step", "a step is from one second to one hour long");
+            wrong("step", "a step must be from one second to one hour long");
             return None;
         }
         if short < step || !short.is_multiple_of(step) || short / step > 60 {
             wrong(
                 "short",
-                "a short window is a whole number of steps, 60 at the most",
+                "a short window must be a whole number of steps, at most 60",
             );
             return None;
         }
         if long <= short || !long.is_multiple_of(short) || long / short > 60 {
-            wrong("long", "a long window is 2 to 60 short windows");
+            wrong("long", "a long window must be 2 to 60 short windows");
             return None;
         }
         Some(Spans {
@@ -139,9 +143,9 @@ impl Reader {
     fn duration(&mut self, value: &Value, place: &str) -> Option<u64> {
         let ms = value.as_str().and_then(human_ms);
         if ms.is_none() {
-            let problem = Problem::new(place, format!("{value} is no duration"));
+            let problem = RuleProblem::new(place, format!("{value} is not a duration"));
             self.problems
-                .push(problem.help("write for instance \"90s\", \"10m\" or \"1h 30m\""));
+                .push(problem.help("write for example \"90s\", \"10m\" or \"1h 30m\""));
         }
         ms
     }
@@ -156,7 +160,7 @@ impl Reader {
         match windows {
             Some(many) if many <= 10_000 => Some(many * spans.length_ms(Window::Short)),
             Some(_) => {
-                let problem = Problem::new(place, "these are more than 10,000 windows");
+                let problem = RuleProblem::new(place, "must not be more than 10,000 windows");
                 self.problems.push(problem);
                 None
             }
@@ -164,7 +168,7 @@ impl Reader {
         }
     }
 
-    fn rule(&mut self, value: &Value, at: usize, spans: &Spans) -> Option<Rule> {
+    fn rule(&mut self, value: &Value, at: usize, spans: &Spans) -> Option<HotspotRule> {
         let number = format!("rule {}", at + 1);
         let rule = self.object(value, &number)?;
         let name = rule.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -173,32 +177,35 @@ impl Reader {
         } else {
             format!("rule {name:?}")
         };
-        self.known(rule, &RULE_KEYS, &place);
+        self.reject_unknown_keys(rule, &RULE_KEYS, &place);
         let is_slug = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let has_name = !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(is_slug);
         if !has_name {
-            let problem = Problem::new(format!("{place}, name"), "the rule has no good name");
-            self.problems
-                .push(problem.help("lower-case letters, digits and '-', at most 63"));
+            let problem =
+                RuleProblem::new(format!("{place}, name"), "invalid or missing rule name");
+            self.problems.push(
+                problem.help("use lower-case letters, digits and '-', at most 63 characters"),
+            );
         }
         let subject = self.word(rule, "subject", &place, Some("shard"));
-        let severity: Option<Severity> = self.word(rule, "severity", &place, Some("warning"));
-        let for_ms = self.span_of(rule, "for", &place, spans);
-        let clear_for_ms = self.span_of(rule, "clear_for", &place, spans);
-        let cooldown_ms = self.span_of(rule, "cooldown", &place, spans);
+        let severity: Option<HotspotSeverity> =
+            self.word(rule, "severity", &place, Some("warning"));
+        let for_ms = self.optional_span(rule, "for", &place, spans);
+        let clear_for_ms = self.optional_span(rule, "clear_for", &place, spans);
+        let cooldown_ms = self.optional_span(rule, "cooldown", &place, spans);
         let summary = self.text(rule, "summary", &place);
-        // Without a subject no variable can be checked.
+        // Variables cannot be checked without a subject.
         let subject: SubjectKind = subject?;
         let when = match rule.get("when") {
             Some(_) => self.condition(rule, "when", &place, subject).flatten(),
             None => {
-                let problem = Problem::new(place.clone(), "the rule has no condition");
+                let problem = RuleProblem::new(place.clone(), "the rule has no condition");
                 self.problems.push(problem.help("write when = \"…\""));
                 None
             }
         };
         let clear = self.condition(rule, "clear", &place, subject);
-        Some(Rule {
+        Some(HotspotRule {
             name: name.into(),
             summary: summary.unwrap_or_default(),
             subject,
@@ -212,7 +219,7 @@ impl Reader {
         .filter(|_| has_name)
     }
 
-    fn span_of(
+    fn optional_span(
         &mut self,
         rule: &Map<String, Value>,
         key: &str,
@@ -229,13 +236,14 @@ impl Reader {
         let value = rule.get(key)?;
         let text = value.as_str();
         if text.is_none() {
-            let problem = Problem::new(format!("{place}, {key}"), format!("{value} is no text"));
+            let problem =
+                RuleProblem::new(format!("{place}, {key}"), format!("{value} is not a text"));
             self.problems.push(problem);
         }
         text.map(str::to_owned)
     }
 
-    /// One of the words of an enumeration.
+    /// A value of an enumeration.
     fn word<T: serde::de::DeserializeOwned>(
         &mut self,
         rule: &Map<String, Value>,
@@ -252,25 +260,26 @@ impl Reader {
             Ok(word) => Some(word),
             Err(error) => {
                 let place = format!("{place}, {key}");
-                self.problems.push(Problem::new(place, error.to_string()));
+                self.problems
+                    .push(RuleProblem::new(place, error.to_string()));
                 None
             }
         }
     }
 
-    /// A condition; `Some(None)` if there is none, `None` if it is wrong.
+    /// A condition; `Some(None)` if there is none, `None` if it is invalid.
     fn condition(
         &mut self,
         rule: &Map<String, Value>,
         key: &str,
         place: &str,
         subject: SubjectKind,
-    ) -> Option<Option<Condition>> {
+    ) -> Option<Option<RuleCondition>> {
         if !rule.contains_key(key) {
             return Some(None);
         }
         let text = self.text(rule, key, place)?;
-        match Condition::new(&text, subject) {
+        match RuleCondition::new(&text, subject) {
             Ok(condition) => Some(Some(condition)),
             Err(problem) => {
                 self.problems
@@ -291,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         insta::assert_snapshot!(problems(
             r#"
             polling = "1m"
@@ -323,13 +332,13 @@ mod tests {
     }
 
     #[test]
-    fn two_rules_of_one_name_are_refused() {
+    fn duplicate_rule_names_are_rejected() {
         let said = problems("[[rule]]\nname='a'\nwhen='true'\n[[rule]]\nname='a'\nwhen='true'\n");
-        assert_eq!(said, "rule \"a\": another rule has this name");
+        assert_eq!(said, "rule \"a\": duplicate rule name");
     }
 
     #[test]
-    fn no_rules_are_rules_too() {
+    fn an_empty_file_has_no_rules() {
         let none = read(&serde_json::json!({})).unwrap();
         assert_eq!(none.spans, Spans::default());
         assert!(none.rules.is_empty());

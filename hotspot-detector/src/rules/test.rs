@@ -1,65 +1,64 @@
-//! What rules would have found in recorded load: what fired when and why, and
-//! why the others did not.
+//! Runs rules on recorded load: which fired when and why, and why the others did not.
 
 use std::sync::Arc;
 
 use ballast_domain::Timestamp;
 
-use super::{Rule, Ruleset, SubjectKind};
-use crate::detect::{Change, Detector, Event, Reading, Subject, explain};
-use crate::load::{Book, Sample, Window};
-use crate::words::{duration, list};
+use super::{HotspotRule, Ruleset, SubjectKind};
+use crate::detect::{Detector, HotspotEvent, HotspotSubject, HotspotTransition, Reading, explain};
+use crate::format::{duration, list};
+use crate::load::{LoadHistory, LoadSample, Window};
 
-/// Firings of one rule that are kept; the rest are counted.
+/// Firings listed per rule; the rest are only counted.
 const FIRINGS_MAX: usize = 100;
 
-/// What rules found.
+/// The result of running rules on recorded load.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct RuleTestReport {
     /// The first and the last moment of the load.
     pub span: Option<(Timestamp, Timestamp)>,
-    /// Samples that were taken.
+    /// Samples read.
     pub samples: usize,
-    /// Samples that were not, and why.
+    /// Rejected samples, and why.
     pub refused: Vec<String>,
     /// Each rule, in the order of the file.
     pub rules: Vec<RuleReport>,
 }
 
-/// What one rule found.
+/// The result of one rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleReport {
     /// Which.
     pub rule: Arc<str>,
     /// How often it fired.
     pub fired: usize,
-    /// The first of those.
+    /// The first firings.
     pub firings: Vec<Firing>,
-    /// The longest that it held without firing, and on what.
-    pub closest: Option<(Subject, u64)>,
-    /// Why it did not fire, if it did not.
+    /// The subject on which it held longest without firing, and how long.
+    pub closest: Option<(HotspotSubject, u64)>,
+    /// Why it did not fire.
     pub why_not: Option<String>,
 }
 
-/// One time that a rule fired.
+/// One firing of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Firing {
-    /// On what.
-    pub subject: Subject,
+    /// The subject.
+    pub subject: HotspotSubject,
     /// Since when the condition held.
     pub since: Timestamp,
     /// When it fired.
     pub at: Timestamp,
-    /// When it was over, if it was.
+    /// When it ended, if it did.
     pub until: Option<Timestamp>,
-    /// The numbers when it fired.
+    /// The readings when it fired.
     pub evidence: Vec<Reading>,
 }
 
-/// Runs rules over load, which comes in the order of time.
+/// Runs rules over samples in order of time.
 #[must_use]
-pub fn test(rules: &Ruleset, samples: impl IntoIterator<Item = Sample>) -> Report {
-    let mut book = Book::new(rules.spans);
+pub fn test(rules: &Ruleset, samples: impl IntoIterator<Item = LoadSample>) -> RuleTestReport {
+    let mut book = LoadHistory::new(rules.spans);
     let mut detector = Detector::default();
     let mut run = Run::new(rules);
     for sample in samples {
@@ -77,7 +76,7 @@ pub fn test(rules: &Ruleset, samples: impl IntoIterator<Item = Sample>) -> Repor
     }
     for (report, rule) in run.report.rules.iter_mut().zip(&rules.rules) {
         if report.fired == 0 {
-            // What still holds at the end has not passed.
+            // A condition that still holds at the end is pending, not passed.
             if let Some((subject, held)) = detector.longest_pending(&rule.name) {
                 closest(report, subject, held);
             }
@@ -88,12 +87,12 @@ pub fn test(rules: &Ruleset, samples: impl IntoIterator<Item = Sample>) -> Repor
 }
 
 struct Run {
-    report: Report,
+    report: RuleTestReport,
 }
 
 impl Run {
     fn new(rules: &Ruleset) -> Self {
-        let report = |rule: &Rule| RuleReport {
+        let report = |rule: &HotspotRule| RuleReport {
             rule: Arc::clone(&rule.name),
             fired: 0,
             firings: Vec::new(),
@@ -101,7 +100,7 @@ impl Run {
             why_not: None,
         };
         Self {
-            report: Report {
+            report: RuleTestReport {
                 span: None,
                 samples: 0,
                 refused: Vec::new(),
@@ -110,13 +109,13 @@ impl Run {
         }
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: HotspotEvent) {
         let reports = &mut self.report.rules;
         let Some(report) = reports.iter_mut().find(|report| report.rule == event.rule) else {
             return;
         };
         match event.change {
-            Change::Fired => {
+            HotspotTransition::Fired => {
                 let since = event.since.unwrap_or(event.at);
                 report.fired += 1;
                 if report.firings.len() < FIRINGS_MAX {
@@ -130,20 +129,22 @@ impl Run {
                     });
                 }
             }
-            Change::Passed => closest(report, event.subject, event.held_ms),
-            Change::Cleared | Change::Gone => {
+            HotspotTransition::Passed => closest(report, event.subject, event.held_ms),
+            HotspotTransition::Cleared | HotspotTransition::Gone => {
                 let same = |firing: &&mut Firing| firing.subject == event.subject;
                 if let Some(firing) = report.firings.iter_mut().rev().find(same) {
                     firing.until = firing.until.or(Some(event.at));
                 }
             }
-            Change::Noticed | Change::Easing | Change::Relapsed => {}
+            HotspotTransition::Noticed
+            | HotspotTransition::Easing
+            | HotspotTransition::Relapsed => {}
         }
     }
 }
 
-/// Notes for how long a rule held, if it never did for longer.
-fn closest(report: &mut RuleReport, subject: Subject, held: u64) {
+/// Records how long a rule held, if longer than before.
+fn closest(report: &mut RuleReport, subject: HotspotSubject, held: u64) {
     let longest = report.closest.as_ref().map(|(_, longest)| *longest);
     if longest.is_none_or(|longest| held > longest) {
         report.closest = Some((subject, held));
@@ -152,14 +153,14 @@ fn closest(report: &mut RuleReport, subject: Subject, held: u64) {
 
 fn why_not(
     rules: &Ruleset,
-    rule: &Rule,
+    rule: &HotspotRule,
     report: &RuleReport,
-    book: &Book,
+    book: &LoadHistory,
     detector: &Detector,
 ) -> String {
     if let Some((subject, held)) = &report.closest {
         return format!(
-            "it held for {} at the most, on {subject}, and must for {}",
+            "its condition held for at most {} (on {subject}) of the required {}",
             duration(*held as f64),
             duration(rule.for_ms as f64)
         );
@@ -167,7 +168,7 @@ fn why_not(
     if rule.subject != SubjectKind::Shard {
         return format!("its condition never held: {}", rule.when.text());
     }
-    // The shard that works hardest came nearest, as far as can be told.
+    // Explain the shard with the highest pressure, the likeliest candidate.
     let pressure = |shard| {
         book.view(shard, Window::Short)
             .and_then(|view| view.pressure())
@@ -178,9 +179,9 @@ fn why_not(
             .total_cmp(&pressure(b.1).unwrap_or(0.0))
     });
     let Some((shard, _)) = hardest else {
-        return "there was no load".to_owned();
+        return "no load was recorded".to_owned();
     };
-    let subject = Subject::Shard {
+    let subject = HotspotSubject::Shard {
         shard: shard.clone(),
     };
     let standings = explain(rules, book, detector, &subject);
@@ -189,22 +190,23 @@ fn why_not(
     format!("at the end, on {shard}: {words}")
 }
 
-/// A report for people.
+/// Formats a report.
 #[must_use]
-pub fn told(report: &Report) -> String {
+pub fn format_report(report: &RuleTestReport) -> String {
     let mut text = match report.span {
         Some((from, to)) => format!("{} samples from {from} to {to}\n", report.samples),
         None => "no samples\n".to_owned(),
     };
     if !report.refused.is_empty() {
         text.push_str(&format!(
-            "{} refused: {}\n",
+            "{} rejected: {}\n",
             report.refused.len(),
             list(&report.refused)
         ));
     }
     for rule in &report.rules {
-        text.push_str(&format!("\n{}: fired {} times\n", rule.rule, rule.fired));
+        let times = if rule.fired == 1 { "time" } else { "times" };
+        text.push_str(&format!("\n{}: fired {} {times}\n", rule.rule, rule.fired));
         if let Some(why_not) = &rule.why_not {
             text.push_str(&format!("  {why_not}\n"));
         }
@@ -238,7 +240,7 @@ mod tests {
 
     /// An hour of one shard: full and slow from the 10th to the 40th minute, but
     /// for a gap; and once for three minutes.
-    fn hour() -> Vec<Sample> {
+    fn hour() -> Vec<LoadSample> {
         (0..360)
             .map(|step| {
                 let minute = step / 6;
@@ -255,7 +257,7 @@ mod tests {
                 let start = Timestamp::from_unix_ms(1_800_000_000_000 + step * 10_000);
                 let measured = !(14..17).contains(&minute);
                 let shards = measured.then_some(shard).into_iter().collect();
-                Sample {
+                LoadSample {
                     interval: Interval { start, ms: 10_000 },
                     shards,
                 }
@@ -264,16 +266,16 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_fired_when_and_why_and_why_not() {
+    fn the_report_explains_firings_and_their_absence() {
         let rules = defaults().unwrap();
         let mut samples = hour();
         samples.push(samples[3].clone());
-        insta::assert_snapshot!(told(&test(&rules, samples)));
+        insta::assert_snapshot!(format_report(&test(&rules, samples)));
     }
 
-    /// Recorded load is thinned out with time; what it says does not change.
+    /// Compaction of recorded load does not change which rules fire.
     #[test]
-    fn thinned_load_fires_the_same_rules() {
+    fn downsampled_load_fires_the_same_rules() {
         let rules = defaults().unwrap();
         let whole: Vec<_> = hour()
             .into_iter()
@@ -286,17 +288,17 @@ mod tests {
                 let mut rules = report.rules.iter();
                 rules.find(|rule| &*rule.rule == name).unwrap().fired
             };
-            assert_eq!(fired("slo"), 1, "{step_ms}: {}", told(&report));
+            assert_eq!(fired("slo"), 1, "{step_ms}: {}", format_report(&report));
         }
     }
 
     #[test]
-    fn without_load_it_says_so() {
+    fn an_empty_record_is_reported() {
         let report = test(&defaults().unwrap(), []);
         assert_eq!(
             report.rules[0].why_not.as_deref(),
-            Some("there was no load")
+            Some("no load was recorded")
         );
-        assert!(told(&report).starts_with("no samples"));
+        assert!(format_report(&report).starts_with("no samples"));
     }
 }

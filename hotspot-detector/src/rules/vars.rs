@@ -1,23 +1,23 @@
-//! The variables of conditions: their names, units and meaning. Without a
-//! prefix over the short window, with `long.` over the long one.
+//! The variables of conditions: names, units and meanings. Over the short window, or over
+//! the long window with the prefix `long.`.
 
 use super::SubjectKind;
-use super::duration::shown;
+use super::duration::format_duration;
 use crate::load::Window;
 
 /// A variable over a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Var {
-    /// What.
-    pub what: What,
-    /// Over which window.
+pub struct Variable {
+    /// The metric.
+    pub what: Metric,
+    /// The window.
     pub window: Window,
 }
 
-/// What a value is counted in.
+/// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// 0 to 1, and above where there is more than fits.
+    /// A share from 0 to 1, or above 1 for an overload.
     Share,
     /// Per second.
     PerSecond,
@@ -25,21 +25,21 @@ pub enum Unit {
     BytesPerSecond,
     /// Bytes.
     Bytes,
-    /// So many.
+    /// A count.
     Count,
-    /// A duration; milliseconds inside.
+    /// A duration in milliseconds.
     Duration,
 }
 
 macro_rules! variables {
     ($($what:ident $name:literal $subject:ident $unit:ident $doc:literal;)*) => {
-        /// What is measured.
+        /// A measured value.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum What {
+        pub enum Metric {
             $(#[doc = $doc] $what,)*
         }
 
-        impl What {
+        impl Metric {
             /// All of them, in the order of the reference.
             pub const ALL: &[Self] = &[$(Self::$what),*];
 
@@ -55,13 +55,13 @@ macro_rules! variables {
                 match self { $(Self::$what => $doc),* }
             }
 
-            /// Whose it is.
+            /// The kind of subject.
             #[must_use]
             pub fn subject(self) -> SubjectKind {
                 match self { $(Self::$what => SubjectKind::$subject),* }
             }
 
-            /// What it is counted in.
+            /// Its unit.
             #[must_use]
             pub fn unit(self) -> Unit {
                 match self { $(Self::$what => Unit::$unit),* }
@@ -71,50 +71,50 @@ macro_rules! variables {
 }
 
 variables! {
-    Pressure "shard.pressure" Shard Share "How hard the shard works: the fullest of its dimensions or its I/O wait, whichever is more.";
-    Storage "shard.storage" Shard Share "Bytes stored, as a share of what it can store.";
+    Pressure "shard.pressure" Shard Share "The shard's pressure: the higher of its fill and its I/O wait.";
+    Storage "shard.storage" Shard Share "Bytes stored, as a share of the storage capacity.";
     StorageBytes "shard.storage_bytes" Shard Bytes "Bytes stored.";
     Votes "shard.votes" Shard PerSecond "Votes counted.";
     Queries "shard.queries" Shard PerSecond "Queries answered.";
     Traffic "shard.bytes" Shard BytesPerSecond "Bytes in and out.";
-    Concurrency "shard.concurrency" Shard Count "Calls at a time, on average.";
-    IoWait "shard.io_wait" Shard Share "Time that writes waited: behind other writes or for the disk.";
-    IoQueue "shard.io_queue" Shard Share "Time that writes waited behind other writes.";
-    IoFsync "shard.io_fsync" Shard Share "Time that writes waited for the disk.";
-    Errors "shard.errors" Shard Share "Calls that failed or were refused, of all calls.";
-    Throttles "shard.throttles" Shard Share "Calls turned away because they were too many, of all calls.";
-    VoteP50 "shard.vote_p50" Shard Duration "Half of the votes took no longer.";
-    VoteP95 "shard.vote_p95" Shard Duration "95 % of the votes took no longer.";
-    VoteP99 "shard.vote_p99" Shard Duration "99 % of the votes took no longer.";
-    QueryP50 "shard.query_p50" Shard Duration "Half of the queries took no longer.";
-    QueryP95 "shard.query_p95" Shard Duration "95 % of the queries took no longer.";
-    QueryP99 "shard.query_p99" Shard Duration "99 % of the queries took no longer.";
+    Concurrency "shard.concurrency" Shard Count "Concurrent calls, on average.";
+    IoWait "shard.io_wait" Shard Share "Share of the time that writes waited: behind other writes or for the disk.";
+    IoQueue "shard.io_queue" Shard Share "Share of the time that writes waited behind other writes.";
+    IoFsync "shard.io_fsync" Shard Share "Share of the time that writes waited for the disk.";
+    Errors "shard.errors" Shard Share "Share of calls that failed or were rejected.";
+    Throttles "shard.throttles" Shard Share "Share of calls that were throttled.";
+    VoteP50 "shard.vote_p50" Shard Duration "Vote latency, 50th percentile.";
+    VoteP95 "shard.vote_p95" Shard Duration "Vote latency, 95th percentile.";
+    VoteP99 "shard.vote_p99" Shard Duration "Vote latency, 99th percentile.";
+    QueryP50 "shard.query_p50" Shard Duration "Query latency, 50th percentile.";
+    QueryP95 "shard.query_p95" Shard Duration "Query latency, 95th percentile.";
+    QueryP99 "shard.query_p99" Shard Duration "Query latency, 99th percentile.";
     Tenants "shard.slices" Shard Count "Slices on the shard.";
-    TenantShare "tenant.share" Tenant Share "What the tenant uses of what its shard can do, in the dimension where that is most.";
-    TenantShareOfUse "tenant.share_of_use" Tenant Share "What the tenant uses of what is used on its shard, in the dimension where that is most.";
+    TenantShare "tenant.share" Tenant Share "The tenant's share of its shard's capacity, in its fullest dimension.";
+    TenantShareOfUse "tenant.share_of_use" Tenant Share "The tenant's share of its shard's load, in the dimension where it is highest.";
     TenantVotes "tenant.votes" Tenant PerSecond "The tenant's votes.";
     TenantQueries "tenant.queries" Tenant PerSecond "The tenant's queries.";
     TenantTraffic "tenant.bytes" Tenant BytesPerSecond "The tenant's bytes in and out.";
     TenantStorage "tenant.storage_bytes" Tenant Bytes "The tenant's bytes stored.";
-    TenantConcurrency "tenant.concurrency" Tenant Count "The tenant's calls at a time.";
-    TenantThrottles "tenant.throttles" Tenant PerSecond "The tenant's calls turned away because they were too many.";
+    TenantConcurrency "tenant.concurrency" Tenant Count "The tenant's concurrent calls.";
+    TenantThrottles "tenant.throttles" Tenant PerSecond "The tenant's throttled calls.";
     ItemVotes "item.votes" Item PerSecond "The item's votes.";
     ItemLanes "item.lanes" Item Count "Lanes that the item's counter is spread over.";
     ItemLaneVotes "item.lane_votes" Item PerSecond "The item's votes on one lane, on average.";
-    ItemLaneSkew "item.lane_skew" Item Share "How far the farthest lane is from the mean; nought where chance or lanes added later explain it.";
+    ItemLaneSkew "item.lane_skew" Item Share "The largest deviation of a lane from the mean; 0 if chance or recently added lanes explain it.";
 }
 
 const LONG: &str = "long.";
 
-impl Var {
-    /// A variable by its name, if a rule about such subjects knows it.
+impl Variable {
+    /// The variable with a name, if rules for this kind of subject have it.
     #[must_use]
-    pub fn named(name: &str, subject: SubjectKind) -> Option<Self> {
+    pub fn from_name(name: &str, subject: SubjectKind) -> Option<Self> {
         let (window, name) = match name.strip_prefix(LONG) {
             Some(name) => (Window::Long, name),
             None => (Window::Short, name),
         };
-        let what = What::ALL.iter().find(|what| what.name() == name)?;
+        let what = Metric::ALL.iter().find(|what| what.name() == name)?;
         let known = what.subject() == SubjectKind::Shard || what.subject() == subject;
         known.then_some(Self {
             what: *what,
@@ -122,10 +122,10 @@ impl Var {
         })
     }
 
-    /// The names that a rule about such subjects knows.
+    /// The names of the variables for a kind of subject.
     #[must_use]
     pub fn names(subject: SubjectKind) -> Vec<String> {
-        let known = What::ALL
+        let known = Metric::ALL
             .iter()
             .filter(|what| what.subject() == SubjectKind::Shard || what.subject() == subject);
         known
@@ -142,7 +142,7 @@ impl Var {
         }
     }
 
-    /// What it is counted in.
+    /// Its unit.
     #[must_use]
     pub fn unit(self) -> Unit {
         self.what.unit()
@@ -150,21 +150,21 @@ impl Var {
 }
 
 impl Unit {
-    /// A value for people: `83 %`, `1,200/s`, `2.4 GB`, `2.1s`.
+    /// Formats a value: `83 %`, `1,200/s`, `2.4 GB`, `2.1s`.
     #[must_use]
-    pub fn shown(self, value: f64) -> String {
+    pub fn format(self, value: f64) -> String {
         match self {
             Self::Share => format!("{} %", rounded(value * 100.0)),
             Self::PerSecond => format!("{}/s", rounded(value)),
             Self::BytesPerSecond => format!("{}/s", bytes(value)),
             Self::Bytes => bytes(value),
             Self::Count => rounded(value),
-            Self::Duration => shown(value),
+            Self::Duration => format_duration(value),
         }
     }
 }
 
-/// Three digits are enough for people; thousands are set apart.
+/// Formats a number with about three significant digits and thousands separators.
 pub(crate) fn rounded(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
@@ -233,13 +233,13 @@ mod tests {
             (Unit::Count, 3.0, "3"),
         ];
         for (unit, value, said) in cases {
-            assert_eq!(unit.shown(value), said);
+            assert_eq!(unit.format(value), said);
         }
     }
 
     #[test]
     fn a_rule_knows_its_subject_and_its_shard() {
-        let known = |name, subject| Var::named(name, subject).is_some();
+        let known = |name, subject| Variable::from_name(name, subject).is_some();
         assert!(known("long.shard.storage", SubjectKind::Shard));
         assert!(known("shard.storage", SubjectKind::Tenant));
         assert!(known("tenant.share", SubjectKind::Tenant));

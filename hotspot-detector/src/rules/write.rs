@@ -1,12 +1,12 @@
-//! Rules as the settings that they were read from: for who runs them elsewhere.
+//! Writes rules as settings, so that another process can run them.
 
 use serde_json::{Map, Value, json};
 
-use super::{Rule, Ruleset};
+use super::{HotspotRule, Ruleset};
 use crate::load::Window;
 
 impl Ruleset {
-    /// As settings: reading them gives the same rules.
+    /// The rules as settings. Reading them gives the same rules.
     #[must_use]
     pub fn settings(&self) -> Value {
         let length = |window| ms(self.spans.length_ms(window));
@@ -25,21 +25,21 @@ fn ms(many: u64) -> String {
     format!("{many}ms")
 }
 
-fn rule(rule: &Rule) -> Value {
-    let mut said = Map::new();
-    let mut say = |key: &str, value: Value| drop(said.insert(key.to_owned(), value));
-    say("name", json!(*rule.name));
-    say("summary", json!(rule.summary));
-    say("subject", json!(rule.subject));
-    say("when", json!(rule.when.text()));
-    say("for", json!(ms(rule.for_ms)));
+fn rule(rule: &HotspotRule) -> Value {
+    let mut settings = Map::new();
+    let mut set = |key: &str, value: Value| drop(settings.insert(key.to_owned(), value));
+    set("name", json!(*rule.name));
+    set("summary", json!(rule.summary));
+    set("subject", json!(rule.subject));
+    set("when", json!(rule.when.text()));
+    set("for", json!(ms(rule.for_ms)));
     if let Some(clear) = &rule.clear {
-        say("clear", json!(clear.text()));
+        set("clear", json!(clear.text()));
     }
-    say("clear_for", json!(ms(rule.clear_for_ms)));
-    say("cooldown", json!(ms(rule.cooldown_ms)));
-    say("severity", json!(rule.severity));
-    Value::Object(said)
+    set("clear_for", json!(ms(rule.clear_for_ms)));
+    set("cooldown", json!(ms(rule.cooldown_ms)));
+    set("severity", json!(rule.severity));
+    Value::Object(settings)
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
     use crate::rules::{defaults, read};
 
     #[test]
-    fn what_is_written_reads_the_same() {
+    fn written_rules_read_back_the_same() {
         let rules = defaults().unwrap();
         assert_eq!(read(&rules.settings()).unwrap(), rules);
     }

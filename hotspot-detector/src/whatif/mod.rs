@@ -1,21 +1,21 @@
-//! What if: a change made to a copy of a fleet, and the same planner over it.
+//! What-if simulation: a change on a copy of the fleet, planned by the same planner.
 //!
 //! ```text
 //!   fleet ─┬─ plan as it is ──────────────┐
 //!          └─ change ─► fleet ─► plan ────┴─► answer: moves, bytes, load before and after
 //! ```
-//! Nothing is changed but the copy. What came of it when it was done for real
-//! is kept beside what was said ([`Outcome`]).
+//! Only the copy is changed. [`PlanOutcome`] compares a plan's predictions with later
+//! measurements.
 
 mod outcome;
 mod recorded;
 mod registered;
 mod replay;
 
-pub use outcome::{Outcome, ShardOutcome};
-pub use recorded::{Recorded, fleet as fleet_of};
-pub use registered::register;
-pub use replay::{Found, Replayed, replay};
+pub use outcome::{PlanOutcome, ShardOutcome};
+pub use recorded::{RecordedFleet, fleet_from_samples};
+pub use registered::apply_registry;
+pub use replay::{ReplayFinding, ReplayReport, replay};
 
 use std::fmt;
 
@@ -25,25 +25,25 @@ use ballast_domain::bounds::{WEIGHT_MAX, WEIGHT_MIN};
 use ballast_domain::id::{RegionId, ShardId};
 use ballast_domain::shard::ShardState;
 
-use crate::plan::{Fleet, Plan, Shard, Terms, Totals, plan};
+use crate::plan::{FleetSnapshot, Plan, PlanShard, PlanTerms, Totals, plan};
 
-/// A change to be tried.
+/// A change to simulate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, tag = "change")]
-pub enum Change {
+pub enum FleetChange {
     /// One more shard, as large as another.
     AddShard {
         /// Its name.
         #[serde(rename = "shardID")]
         shard_id: ShardId,
-        /// The shard that it is like: capacity, region, zones, weight.
+        /// The shard to copy capacity, region, zones and weight from.
         #[serde(rename = "likeShardID")]
         like: ShardId,
-        /// Another region than that one's.
+        /// A different region.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         region: Option<RegionId>,
     },
-    /// Another weight.
+    /// A different weight.
     Weight {
         /// Of which shard.
         #[serde(rename = "shardID")]
@@ -51,38 +51,40 @@ pub enum Change {
         /// The new weight.
         weight: f64,
     },
-    /// A shard is to be emptied.
+    /// A drain.
     Drain {
         /// Which.
         #[serde(rename = "shardID")]
         shard_id: ShardId,
     },
-    /// Other limits for a shard, or for all of them.
+    /// Different limits for one shard or all.
     Rules {
-        /// Which; all when it is left out.
+        /// The shard; all if unset.
         #[serde(rename = "shardID", default, skip_serializing_if = "Option::is_none")]
         shard_id: Option<ShardId>,
-        /// The share of its capacity above which a shard is in trouble.
+        /// The share of its capacity above which a shard is overloaded.
         limit: f64,
         /// The share to which it is relieved.
         goal: f64,
     },
 }
 
-/// Why a change cannot be tried.
+/// Why a change cannot be simulated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BadChange {
     /// There is no such shard.
     #[error("there is no shard {0}")]
     NoShard(ShardId),
-    /// There is one already.
+    /// The shard exists already.
     #[error("there is a shard {0} already")]
     Exists(ShardId),
-    /// The weight cannot be.
-    #[error("a weight is from {WEIGHT_MIN} to {WEIGHT_MAX}; {0} is not")]
+    /// Invalid weight.
+    #[error("invalid weight {0}: it must be from {WEIGHT_MIN} to {WEIGHT_MAX}")]
     Weight(f64),
-    /// The limits cannot be.
-    #[error("a goal is above 0 and not above its limit; {goal} and {limit} are not so")]
+    /// Invalid limits.
+    #[error(
+        "invalid goal {goal} and limit {limit}: the goal must be above 0 and at most the limit"
+    )]
     Rules {
         /// The goal.
         goal: f64,
@@ -91,14 +93,13 @@ pub enum BadChange {
     },
 }
 
-impl Change {
-    /// Makes the change. Whether the weights have changed by it, so that
-    /// tenants are due to move for them.
+impl FleetChange {
+    /// Applies the change. Returns whether it changed weights, so that tenants follow them.
     ///
     /// # Errors
     ///
-    /// When the change cannot be made; the fleet is then as it was.
-    pub fn apply(&self, fleet: &mut Fleet) -> Result<bool, BadChange> {
+    /// If the change is invalid; the fleet is then unchanged.
+    pub fn apply(&self, fleet: &mut FleetSnapshot) -> Result<bool, BadChange> {
         match self {
             Self::AddShard {
                 shard_id,
@@ -127,7 +128,7 @@ impl Change {
                 limit,
                 goal,
             } => {
-                // Written so that what is no number is refused too.
+                // Written so that NaN is rejected too.
                 if !(*goal > 0.0 && goal <= limit) {
                     return Err(BadChange::Rules {
                         goal: *goal,
@@ -147,17 +148,17 @@ impl Change {
     }
 }
 
-fn find<'a>(fleet: &'a mut Fleet, id: &ShardId) -> Result<&'a mut Shard, BadChange> {
+fn find<'a>(fleet: &'a mut FleetSnapshot, id: &ShardId) -> Result<&'a mut PlanShard, BadChange> {
     let found = fleet.shards.iter_mut().find(|shard| shard.id() == id);
     found.ok_or_else(|| BadChange::NoShard(id.clone()))
 }
 
 fn like_another(
-    fleet: &mut Fleet,
+    fleet: &mut FleetSnapshot,
     id: &ShardId,
     like: &ShardId,
     region: Option<&RegionId>,
-) -> Result<Shard, BadChange> {
+) -> Result<PlanShard, BadChange> {
     if fleet.shards.iter().any(|shard| shard.id() == id) {
         return Err(BadChange::Exists(id.clone()));
     }
@@ -173,44 +174,48 @@ fn like_another(
     Ok(shard)
 }
 
-/// What would come of changes.
+/// The result of a simulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct WhatIfReport {
     /// The changes.
-    pub changes: Vec<Change>,
-    /// Whether both plans also move what another shard outscores the holder for,
-    /// as is due when shards or weights change.
+    pub changes: Vec<FleetChange>,
+    /// Whether both plans also move slices for which another shard outscores the current one,
+    /// as is due after shards or weights change.
     pub follows_weights: bool,
-    /// What would be done without them.
+    /// The plan's totals without the changes.
     pub without: Totals,
-    /// What would be done with them.
+    /// The plan with the changes.
     pub plan: Plan,
 }
 
-/// Tries changes on a copy of a fleet, one after the other, and plans for it.
+/// Applies changes to a copy of a fleet, one after the other, and plans for it.
 ///
 /// # Errors
 ///
-/// When one of the changes cannot be made.
-pub fn what_if(fleet: &Fleet, terms: &Terms, changes: &[Change]) -> Result<Answer, BadChange> {
+/// If one of the changes is invalid.
+pub fn simulate_changes(
+    fleet: &FleetSnapshot,
+    terms: &PlanTerms,
+    changes: &[FleetChange],
+) -> Result<WhatIfReport, BadChange> {
     let mut changed = fleet.clone();
     let mut terms = terms.clone();
     for change in changes {
-        // A new shard or weight shows only in where placement wants tenants.
+        // A new shard or weight has an effect only if tenants follow placement's scores.
         terms.follow_weights |= change.apply(&mut changed)?;
     }
-    Ok(Answer {
+    Ok(WhatIfReport {
         changes: changes.to_vec(),
         follows_weights: terms.follow_weights,
-        // By the same terms, or the change would be charged with what was due
-        // without it.
+        // By the same terms: otherwise migrations that are due anyway would be attributed to the
+        // change.
         without: plan(fleet, &terms).totals,
         plan: plan(&changed, &terms),
     })
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for WhatIfReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for change in &self.changes {
             writeln!(f, "What if {change}?")?;
@@ -219,8 +224,8 @@ impl fmt::Display for Answer {
         if self.follows_weights {
             writeln!(
                 f,
-                "With shards or weights changed, tenants follow the weights; so does the plan \
-                 without it."
+                "Because shards or weights change, both plans also move tenants to the shards that \
+                 placement prefers."
             )?;
         }
         if self.changes.is_empty() {
@@ -228,15 +233,15 @@ impl fmt::Display for Answer {
         }
         writeln!(
             f,
-            "Without it: {} moves, {} shards over a limit afterwards. \
-             With it: {} moves, {} shards over a limit afterwards.",
+            "Without the change: {} migrations, {} shards over a limit afterwards. \
+             With the change: {} migrations, {} shards over a limit afterwards.",
             without.moves, without.over_after, with.moves, with.over_after
         )?;
         fmt::Display::fmt(&self.plan, f)
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for FleetChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AddShard {

@@ -1,5 +1,5 @@
-//! What was predicted beside what was measured: kept with the plan, so that
-//! anyone can see how far its word can be trusted.
+//! A plan's predictions compared with measurements, stored with the plan to show how
+//! accurate it was.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use ballast_domain::id::ShardId;
 use crate::plan::Plan;
 use crate::resources::{Dimension, Resources};
 
-/// How a plan turned out.
+/// The measured outcome of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct PlanOutcome {
     /// The revision that the plan was made from.
     pub revision: u64,
     /// When it was measured.
@@ -28,27 +28,25 @@ pub struct Outcome {
     pub worst_error: Option<f64>,
 }
 
-/// How one shard turned out.
+/// The measured outcome of one shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardOutcome {
     /// Which shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// What was said.
+    /// The predicted load.
     pub predicted: Resources,
-    /// What is.
+    /// The measured load.
     pub measured: Resources,
-    /// By how much it is off in each dimension, as a share of what was said;
-    /// dimensions of which nothing was said are left out.
+    /// The relative error per dimension; dimensions with a predicted load of 0 are left out.
     pub errors: BTreeMap<Dimension, f64>,
 }
 
-impl Outcome {
-    /// Compares a plan with what is measured after it. A shard that is not
-    /// measured is left out.
+impl PlanOutcome {
+    /// Compares a plan with later measurements. Unmeasured shards are left out.
     #[must_use]
-    pub fn of(plan: &Plan, measured: &BTreeMap<ShardId, Resources>, at: Timestamp) -> Self {
+    pub fn compare(plan: &Plan, measured: &BTreeMap<ShardId, Resources>, at: Timestamp) -> Self {
         let shards: Vec<ShardOutcome> = plan
             .shards
             .iter()

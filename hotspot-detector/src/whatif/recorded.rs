@@ -1,5 +1,5 @@
 //! A fleet out of recorded load: its shards as they were measured, its slices
-//! where they were last. Each shard is planned for its busiest window: on the
+//! where they were last. Each shard is shard_from_sample for its busiest window: on the
 //! average of a day nobody notices the hour that was too much.
 
 use std::collections::BTreeMap;
@@ -12,26 +12,26 @@ use ballast_domain::shard::{self, Pressure, ShardState};
 use ballast_domain::tenant::SliceId;
 
 use crate::load::ring::Merge;
-use crate::load::{Flow, Sample, ShardSample, Spans, Window};
-use crate::plan::{Dial, Fleet, Shard, Slice, Span};
+use crate::load::{Flow, LoadSample, ShardSample, Spans, Window};
+use crate::plan::{Dial, FleetSnapshot, PlanShard, PlanSlice, TimeSpan};
 use crate::resources::Resources;
 
-/// What a record says of a fleet.
+/// A fleet reconstructed from a record.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recorded {
+pub struct RecordedFleet {
     /// The fleet, each shard with the load of its busiest window.
-    pub fleet: Fleet,
-    /// When that was.
-    pub busiest: BTreeMap<ShardId, Span>,
+    pub fleet: FleetSnapshot,
+    /// Each shard's busiest window.
+    pub busiest: BTreeMap<ShardId, TimeSpan>,
 }
 
 #[derive(Default)]
-struct Used {
+struct UsageTotals {
     flow: Flow,
     concurrency_ms: f64,
 }
 
-impl Used {
+impl UsageTotals {
     fn add(&mut self, flow: &Flow, concurrency: f64, ms: u64) {
         self.flow.merge(flow);
         self.concurrency_ms += concurrency * ms as f64;
@@ -50,16 +50,16 @@ impl Used {
     }
 }
 
-/// Where everything is at the end of a record, and what it stores.
+/// The state at the end of a record: each slice's shard and storage.
 #[derive(Default)]
-struct End {
+struct RecordEnd {
     shards: BTreeMap<ShardId, ShardSample>,
     slices: BTreeMap<SliceId, (ShardId, f64)>,
     here: BTreeMap<ShardId, Vec<SliceId>>,
 }
 
-impl End {
-    fn of(samples: &[Sample]) -> Self {
+impl RecordEnd {
+    fn from_samples(samples: &[LoadSample]) -> Self {
         let mut end = Self::default();
         for shard in samples.iter().flat_map(|sample| &sample.shards) {
             for slice in &shard.slices {
@@ -90,16 +90,16 @@ impl End {
     }
 }
 
-/// What was used in one window.
+/// The loads in one window.
 #[derive(Default)]
-struct Seen {
-    slices: BTreeMap<SliceId, Used>,
-    /// Of each shard: all of it, what of that was slices', for how long.
-    shards: BTreeMap<ShardId, (Used, Used, u64)>,
+struct WindowUsage {
+    slices: BTreeMap<SliceId, UsageTotals>,
+    /// Per shard: total load, load of slices, and measured milliseconds.
+    shards: BTreeMap<ShardId, (UsageTotals, UsageTotals, u64)>,
 }
 
-impl Seen {
-    fn add(&mut self, sample: &Sample) {
+impl WindowUsage {
+    fn add(&mut self, sample: &LoadSample) {
         for shard in &sample.shards {
             let ms = shard.measured_ms.unwrap_or(sample.interval.ms);
             let (all, of_slices, measured) = self.shards.entry(shard.shard.clone()).or_default();
@@ -107,7 +107,7 @@ impl Seen {
             all.add(&shard.flow, shard.concurrency.unwrap_or(0.0), ms);
             for slice in &shard.slices {
                 of_slices.add(&slice.flow, slice.concurrency, ms);
-                // Wherever it was then: its load goes with it.
+                // A slice's load counts wherever it was at that time.
                 let used = self.slices.entry(slice.slice.clone()).or_default();
                 used.add(&slice.flow, slice.concurrency, ms);
             }
@@ -115,10 +115,10 @@ impl Seen {
     }
 }
 
-/// What a shard has to bear with the slices that it has at the end.
-struct Peak {
+/// A shard's load in a window, with the slices that it has at the end.
+struct BusiestWindow {
     fill: f64,
-    span: Span,
+    span: TimeSpan,
     overhead: Resources,
     slices: BTreeMap<SliceId, Resources>,
 }
@@ -127,49 +127,49 @@ struct Peak {
 /// nothing of residency, zones, pins and dials: [`register`](super::register)
 /// adds what the registry knows of them.
 #[must_use]
-pub fn fleet(samples: &[Sample], spans: &Spans) -> Option<Recorded> {
+pub fn fleet_from_samples(samples: &[LoadSample], spans: &Spans) -> Option<RecordedFleet> {
     let at = samples.last()?.interval.end();
-    let end = End::of(samples);
-    let mut peaks: BTreeMap<ShardId, Peak> = BTreeMap::new();
+    let end = RecordEnd::from_samples(samples);
+    let mut peaks: BTreeMap<ShardId, BusiestWindow> = BTreeMap::new();
     for window in windows(samples, spans.length_ms(Window::Long)) {
-        let mut seen = Seen::default();
+        let mut seen = WindowUsage::default();
         window.iter().for_each(|sample| seen.add(sample));
         let (Some(first), Some(last)) = (window.first(), window.last()) else {
             continue;
         };
-        let span = Span {
+        let span = TimeSpan {
             from: first.interval.start,
             until: last.interval.end(),
         };
         for (name, shard) in &end.shards {
             let peak = peak(name, shard, &end, &seen, span);
-            let is_more = |have: &Peak| peak.fill > have.fill;
+            let is_more = |have: &BusiestWindow| peak.fill > have.fill;
             if peaks.get(name).is_none_or(is_more) {
                 peaks.insert(name.clone(), peak);
             }
         }
     }
-    let slices = placed(&end, &peaks);
+    let slices = place_slices(&end, &peaks);
     let shards = end.shards.iter().map(|(name, last)| {
         let overhead = peaks.get(name).map(|peak| peak.overhead);
-        planned(last, at, overhead.unwrap_or_default())
+        shard_from_sample(last, at, overhead.unwrap_or_default())
     });
-    let fleet = Fleet {
+    let fleet = FleetSnapshot {
         revision: 0,
         at,
         shards: shards.collect(),
         slices,
     };
     let busiest = peaks.into_iter().map(|(name, peak)| (name, peak.span));
-    Some(Recorded {
+    Some(RecordedFleet {
         fleet,
         busiest: busiest.collect(),
     })
 }
 
-/// The samples in windows of this length. The last one ends with the record;
-/// what is left at its beginning goes with the first.
-fn windows(samples: &[Sample], long_ms: u64) -> Vec<&[Sample]> {
+/// The samples in windows of this length. The last window ends with the record; a remainder at
+/// the beginning is part of the first.
+fn windows(samples: &[LoadSample], long_ms: u64) -> Vec<&[LoadSample]> {
     let long = i64::try_from(long_ms.max(1)).unwrap_or(i64::MAX);
     let Some(end) = samples.last().map(|last| last.interval.end().unix_ms()) else {
         return Vec::new();
@@ -178,13 +178,20 @@ fn windows(samples: &[Sample], long_ms: u64) -> Vec<&[Sample]> {
         .first()
         .map_or(end, |it| it.interval.start.unix_ms());
     let whole = ((end - start) / long).max(1);
-    let number = |sample: &Sample| ((end - sample.interval.end().unix_ms()) / long).min(whole - 1);
+    let number =
+        |sample: &LoadSample| ((end - sample.interval.end().unix_ms()) / long).min(whole - 1);
     samples.chunk_by(|a, b| number(a) == number(b)).collect()
 }
 
-fn peak(name: &ShardId, shard: &ShardSample, end: &End, seen: &Seen, span: Span) -> Peak {
+fn peak(
+    name: &ShardId,
+    shard: &ShardSample,
+    end: &RecordEnd,
+    seen: &WindowUsage,
+    span: TimeSpan,
+) -> BusiestWindow {
     let measured = seen.shards.get(name);
-    // A shard that was not there yet is taken to have been measured all the time.
+    // A shard that did not exist yet counts as measured for the whole window.
     let length = span.until.unix_ms().saturating_sub(span.from.unix_ms());
     let ms = match measured {
         Some((_, _, ms)) => *ms,
@@ -196,7 +203,9 @@ fn peak(name: &ShardId, shard: &ShardSample, end: &End, seen: &Seen, span: Span)
     for slice in end.here.get(name).into_iter().flatten() {
         let bytes = end.stored(slice);
         let used = seen.slices.get(slice);
-        let used = used.map_or(Used::default().over(ms, bytes), |used| used.over(ms, bytes));
+        let used = used.map_or(UsageTotals::default().over(ms, bytes), |used| {
+            used.over(ms, bytes)
+        });
         stored += bytes;
         sum += used;
         slices.insert(slice.clone(), used);
@@ -209,7 +218,7 @@ fn peak(name: &ShardId, shard: &ShardSample, end: &End, seen: &Seen, span: Span)
     for dimension in crate::resources::Dimension::ALL {
         overhead[dimension] = overhead[dimension].max(0.0);
     }
-    Peak {
+    BusiestWindow {
         fill: (sum + overhead).fill(&shard.capacity).1,
         span,
         overhead,
@@ -217,11 +226,11 @@ fn peak(name: &ShardId, shard: &ShardSample, end: &End, seen: &Seen, span: Span)
     }
 }
 
-fn placed(end: &End, peaks: &BTreeMap<ShardId, Peak>) -> Vec<Slice> {
+fn place_slices(end: &RecordEnd, peaks: &BTreeMap<ShardId, BusiestWindow>) -> Vec<PlanSlice> {
     let slices = end.slices.iter().filter_map(|(id, (shard_id, _))| {
         let shard = end.shards.get(shard_id)?;
         let demand = peaks.get(shard_id)?.slices.get(id).copied()?;
-        Some(Slice {
+        Some(PlanSlice {
             id: id.clone(),
             bytes: demand.storage as u64,
             demand,
@@ -240,7 +249,7 @@ fn placed(end: &End, peaks: &BTreeMap<ShardId, Peak>) -> Vec<Slice> {
     slices.collect()
 }
 
-fn planned(last: &ShardSample, at: Timestamp, overhead: Resources) -> Shard {
+fn shard_from_sample(last: &ShardSample, at: Timestamp, overhead: Resources) -> PlanShard {
     let record = shard::Shard {
         shard_id: last.shard.clone(),
         url: String::new(),
@@ -255,7 +264,7 @@ fn planned(last: &ShardSample, at: Timestamp, overhead: Resources) -> Shard {
         pressure: Pressure::Calm,
         created_at: at,
     };
-    let mut shard = Shard::new(record, last.capacity);
+    let mut shard = PlanShard::new(record, last.capacity);
     shard.overhead = overhead;
     shard
 }
@@ -264,9 +273,9 @@ fn planned(last: &ShardSample, at: Timestamp, overhead: Resources) -> Shard {
 mod tests {
     use super::*;
     use crate::load::{Interval, SliceSample};
-    use crate::plan::{Terms, plan};
+    use crate::plan::{PlanTerms, plan};
 
-    fn sample(step: i64, hot: f64, moved: bool) -> Sample {
+    fn sample(step: i64, hot: f64, moved: bool) -> LoadSample {
         let shard = |name: &str, slices: Vec<(&str, f64, f64)>| {
             let capacity = Resources {
                 votes: 100.0,
@@ -296,7 +305,7 @@ mod tests {
         };
         let start = Timestamp::from_unix_ms(1_800_000_000_000 + step * 10_000);
         let wanderer = if moved { 0.0 } else { 100.0 };
-        Sample {
+        LoadSample {
             interval: Interval { start, ms: 10_000 },
             shards: vec![
                 shard("a", vec![("hot", hot, 500.0), ("wanders", 0.0, wanderer)]),
@@ -311,7 +320,9 @@ mod tests {
     #[test]
     fn load_is_averaged_over_a_window_and_slices_are_where_they_were_last() {
         let samples = [sample(0, 1_200.0, false), sample(1, 600.0, true)];
-        let fleet = fleet(&samples, &Spans::default()).unwrap().fleet;
+        let fleet = fleet_from_samples(&samples, &Spans::default())
+            .unwrap()
+            .fleet;
         let of = |name: &str| {
             let mut slices = fleet.slices.iter();
             slices.find(|it| it.id.tenant_id.as_str() == name).unwrap()
@@ -319,9 +330,9 @@ mod tests {
         assert!((of("hot").demand.votes - 90.0).abs() < 1e-9);
         assert_eq!(of("wanders").shard_id.as_str(), "b");
         assert_eq!(fleet.shards.len(), 2);
-        let made = plan(&fleet, &Terms::default());
+        let made = plan(&fleet, &PlanTerms::default());
         assert!(made.totals.over_before == 1, "{made}");
-        assert!(super::fleet(&[], &Spans::default()).is_none());
+        assert!(super::fleet_from_samples(&[], &Spans::default()).is_none());
     }
 
     /// Half of the record it is too much, on average it is not.
@@ -331,8 +342,8 @@ mod tests {
         let samples: Vec<_> = (0..120)
             .map(|step| sample(step, hot(step), false))
             .collect();
-        let recorded = fleet(&samples, &Spans::default()).unwrap();
-        let made = plan(&recorded.fleet, &Terms::default());
+        let recorded = fleet_from_samples(&samples, &Spans::default()).unwrap();
+        let made = plan(&recorded.fleet, &PlanTerms::default());
         assert_eq!(made.totals.over_before, 1, "{made}");
         let when = recorded.busiest["a"];
         assert_eq!(when.from, samples[0].interval.start);
@@ -341,7 +352,7 @@ mod tests {
 
     /// Its load is the new shard's, and no longer the old one's in any way.
     #[test]
-    fn what_moved_is_counted_once() {
+    fn a_moved_slice_is_counted_once() {
         let wanders = |step: i64| {
             let mut sample = sample(step, 0.0, step >= 100);
             let at = usize::from(step >= 100);
@@ -351,7 +362,9 @@ mod tests {
             sample
         };
         let samples: Vec<_> = (0..150).map(wanders).collect();
-        let fleet = fleet(&samples, &Spans::default()).unwrap().fleet;
+        let fleet = fleet_from_samples(&samples, &Spans::default())
+            .unwrap()
+            .fleet;
         let shard = |name: &str| {
             let mut shards = fleet.shards.iter();
             shards.find(|it| it.id().as_str() == name).unwrap()

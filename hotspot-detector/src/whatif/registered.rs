@@ -1,16 +1,20 @@
-//! What the registry says of a fleet that came out of recorded load: where
-//! slices may be, what may be done to them, and what shards are.
+//! Adds registry data to a fleet from recorded load: residency, zones, pins and dials of
+//! slices, and shard records.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::shard;
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 
-use crate::plan::Fleet;
+use crate::plan::FleetSnapshot;
 
-/// Gives shards and slices what the registry says of them. Those that it does
-/// not know stay as they were measured; how many slices that is.
-pub fn register(fleet: &mut Fleet, shards: &[shard::Shard], tenants: &[Tenant]) -> usize {
+/// Sets registry data on shards and slices. Returns the number of slices unknown to the
+/// registry, which stay unchanged.
+pub fn apply_registry(
+    fleet: &mut FleetSnapshot,
+    shards: &[shard::Shard],
+    tenants: &[Tenant],
+) -> usize {
     for known in shards {
         let mut measured = fleet.shards.iter_mut();
         if let Some(shard) = measured.find(|shard| shard.record.shard_id == known.shard_id) {
@@ -27,10 +31,10 @@ pub fn register(fleet: &mut Fleet, shards: &[shard::Shard], tenants: &[Tenant]) 
             known.insert(id, (tenant, part));
         }
     }
-    let mut strangers = 0;
+    let mut unknown = 0;
     for slice in &mut fleet.slices {
         let Some((tenant, part)) = known.get(&slice.id) else {
-            strangers += 1;
+            unknown += 1;
             continue;
         };
         slice.home_region = tenant.home_region.clone();
@@ -41,7 +45,7 @@ pub fn register(fleet: &mut Fleet, shards: &[shard::Shard], tenants: &[Tenant]) 
         slice.passed_over = part.passed_over.clone();
         slice.closed = tenant.status == TenantStatus::Closed;
     }
-    strangers
+    unknown
 }
 
 #[cfg(test)]
@@ -52,9 +56,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::{Shard, Slice, Terms};
+    use crate::plan::{PlanShard, PlanSlice, PlanTerms};
     use crate::resources::Resources;
-    use crate::whatif::{Change, what_if};
+    use crate::whatif::{FleetChange, simulate_changes};
 
     fn shard(name: &str, zone: &str) -> shard::Shard {
         shard::Shard {
@@ -71,17 +75,17 @@ mod tests {
     }
 
     /// As a record tells it: two shards, and slices of which nothing is known.
-    fn measured(names: &[&str]) -> Fleet {
+    fn measured(names: &[&str]) -> FleetSnapshot {
         let capacity = Resources {
             votes: 100.0,
             ..Resources::default()
         };
         let shards = ["a", "b"].map(|name| {
-            let mut shard = Shard::new(shard(name, "any"), capacity);
+            let mut shard = PlanShard::new(shard(name, "any"), capacity);
             shard.record.zones.clear();
             shard
         });
-        let slices = names.iter().map(|name| Slice {
+        let slices = names.iter().map(|name| PlanSlice {
             id: SliceId {
                 tenant_id: name.parse().unwrap(),
                 slice: 0,
@@ -99,7 +103,7 @@ mod tests {
             moving_to: None,
             closed: false,
         });
-        Fleet {
+        FleetSnapshot {
             revision: 0,
             at: Timestamp::from_unix_ms(1_800_000_000_000),
             shards: shards.to_vec(),
@@ -123,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_registry_forbids_is_not_simulated() {
+    fn moves_that_the_registry_forbids_are_not_simulated() {
         let mut fleet = measured(&["free", "stopped", "tied", "unknown"]);
-        let drain = [Change::Drain {
+        let drain = [FleetChange::Drain {
             shard_id: "a".parse().unwrap(),
         }];
-        let moved = |fleet: &Fleet| -> Vec<String> {
-            let answer = what_if(fleet, &Terms::default(), &drain).unwrap();
+        let moved = |fleet: &FleetSnapshot| -> Vec<String> {
+            let answer = simulate_changes(fleet, &PlanTerms::default(), &drain).unwrap();
             let moves = answer.plan.moves.iter();
             let mut moved: Vec<_> = moves.map(|it| it.slice.tenant_id.to_string()).collect();
             moved.sort();
@@ -142,7 +146,7 @@ mod tests {
             tenant("tied", json!({ "zones": ["green"] })),
         ];
         let shards = [shard("a", "green"), shard("b", "blue")];
-        assert_eq!(register(&mut fleet, &shards, &tenants), 1);
+        assert_eq!(apply_registry(&mut fleet, &shards, &tenants), 1);
         assert_eq!(moved(&fleet), ["free", "unknown"]);
     }
 }

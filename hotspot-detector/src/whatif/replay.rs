@@ -1,43 +1,43 @@
-//! What would have been found in recorded load: the same rules and the same
-//! diagnosis, sample by sample, as if nothing had been done about it.
+//! Replays recorded load through rules and diagnosis, sample by sample, without applying
+//! cures.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::{TenantId, Timestamp};
 
 use crate::detect::Detector;
-use crate::diagnose::letter::cure_in_words;
-use crate::diagnose::{Cure, Finding, Inputs, Memory, Settings, diagnose};
-use crate::load::{Book, Sample};
-use crate::plan::Fleet;
+use crate::diagnose::report::describe_cure;
+use crate::diagnose::{Cure, CureHistory, DiagnosisInputs, DiagnosisSettings, Finding, diagnose};
+use crate::load::{LoadHistory, LoadSample};
+use crate::plan::FleetSnapshot;
 use crate::rules::Ruleset;
 
-/// Findings that are kept.
-const FOUND_MAX: usize = 100;
+/// The most findings recorded.
+const FINDINGS_MAX: usize = 100;
 
-/// What was found.
+/// The findings of a replay.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Replayed {
-    /// Each cause and cure of a shard once, in the order of time.
-    pub found: Vec<Found>,
-    /// Findings that are not among them, because there were too many.
+pub struct ReplayReport {
+    /// Each cause and cure of a shard once, in order of time.
+    pub found: Vec<ReplayFinding>,
+    /// Findings dropped because there were too many.
     pub left_out: usize,
 }
 
-/// Something that was found.
+/// A finding of a replay.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// When first.
+pub struct ReplayFinding {
+    /// When it was made first.
     pub from: Timestamp,
-    /// When last.
+    /// When it was made last.
     pub until: Timestamp,
     /// Whether its cure was ever due.
     pub is_due: bool,
-    /// The finding: when its cure was first due, or as it was last told.
+    /// The finding when its cure was first due, or the last one.
     pub finding: Finding,
 }
 
-impl Found {
+impl ReplayFinding {
     fn is_like(&self, finding: &Finding) -> bool {
         let have = &self.finding;
         have.shards == finding.shards
@@ -46,41 +46,41 @@ impl Found {
     }
 }
 
-/// Runs rules and diagnosis over load, which comes in the order of time.
+/// Runs rules and diagnosis over samples in order of time.
 #[must_use]
 pub fn replay(
     rules: &Ruleset,
-    settings: &Settings,
+    settings: &DiagnosisSettings,
     limits: &BTreeMap<TenantId, f64>,
-    samples: impl IntoIterator<Item = Sample>,
-) -> Replayed {
-    let mut book = Book::new(rules.spans);
-    let (mut detector, mut memory) = (Detector::default(), Memory::default());
-    let mut replayed = Replayed::default();
+    samples: impl IntoIterator<Item = LoadSample>,
+) -> ReplayReport {
+    let mut book = LoadHistory::new(rules.spans);
+    let (mut detector, mut memory) = (Detector::default(), CureHistory::default());
+    let mut replayed = ReplayReport::default();
     for sample in samples {
         if book.take(sample).is_err() {
             continue;
         }
         memory.remember(&detector.pass(rules, &book));
         let hotspots = detector.hotspots(rules);
-        for finding in diagnose(Inputs {
-            book: &book,
+        for finding in diagnose(DiagnosisInputs {
+            history: &book,
             hotspots: &hotspots,
             limits,
             memory: &memory,
             settings,
         }) {
-            replayed.note(finding);
+            replayed.record(finding);
         }
     }
-    replayed.without_beginnings()
+    replayed.drop_transients()
 }
 
-impl Replayed {
-    /// Takes off a fleet's load what throttles take away that were due: they
-    /// come before any move. Says which.
-    pub fn count_on(&self, fleet: &mut Fleet) -> Vec<String> {
-        let mut said = Vec::new();
+impl ReplayReport {
+    /// Subtracts the load that due throttles would remove, because they come before any
+    /// migration. Returns their descriptions.
+    pub fn subtract_throttled_load(&self, fleet: &mut FleetSnapshot) -> Vec<String> {
+        let mut throttles = Vec::new();
         for found in self.found.iter().filter(|found| found.is_due) {
             let finding = &found.finding;
             let (Cure::Throttle { tenant, .. }, Some(effect)) =
@@ -102,12 +102,12 @@ impl Replayed {
                     less -= taken;
                 }
             }
-            said.push(cure_in_words(&finding.cure));
+            throttles.push(describe_cure(&finding.cure));
         }
-        said
+        throttles
     }
 
-    fn note(&mut self, finding: Finding) {
+    fn record(&mut self, finding: Finding) {
         let (at, is_due) = (finding.at, finding.is_due());
         if let Some(have) = self.found.iter_mut().find(|have| have.is_like(&finding)) {
             have.until = at;
@@ -115,10 +115,10 @@ impl Replayed {
                 have.finding = finding;
                 have.is_due = is_due;
             }
-        } else if self.found.len() >= FOUND_MAX {
+        } else if self.found.len() >= FINDINGS_MAX {
             self.left_out += 1;
         } else {
-            self.found.push(Found {
+            self.found.push(ReplayFinding {
                 from: at,
                 until: at,
                 is_due,
@@ -127,9 +127,9 @@ impl Replayed {
         }
     }
 
-    /// Before something is sure it looks like a spike, and it ends as one that
-    /// passes: where a shard has a cure, neither is worth telling.
-    fn without_beginnings(mut self) -> Self {
+    /// Drops the waiting findings before and after a due cure: an unconfirmed hotspot and an
+    /// easing one look like spikes.
+    fn drop_transients(mut self) -> Self {
         let cured: Vec<_> = self
             .found
             .iter()

@@ -1,26 +1,25 @@
-//! Older load in coarser steps, the oldest not at all. Pure functions over
-//! samples; sums stay exact, percentiles keep their stated error.
+//! Compaction of recorded load: older load in coarser steps, the oldest dropped. Pure. Sums
+//! stay exact, percentiles keep their error bound.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::Timestamp;
 
 use crate::load::ring::Merge;
-use crate::load::sample::{Interval, IoWait, Sample, ShardSample};
-use crate::load::shard_book::TOP_MAX;
+use crate::load::sample::{Interval, IoWait, LoadSample, ShardSample};
+use crate::load::shard_history::TOP_MAX;
 
-/// Load is kept in steps of this length for so long.
+/// A retention tier: the step length and how long load is kept in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier {
     /// The length of a step, in milliseconds.
     pub step_ms: u64,
-    /// How long it is kept so, in milliseconds.
+    /// How long it is kept in this tier, in milliseconds.
     pub keep_ms: u64,
 }
 
 impl Tier {
-    /// Ten seconds for two hours, a minute for two days, ten minutes for two
-    /// weeks, an hour for a year.
+    /// 10 seconds for 2 hours, 1 minute for 2 days, 10 minutes for 2 weeks, 1 hour for a year.
     pub const NORMAL: [Self; 4] = [
         Self {
             step_ms: 10_000,
@@ -41,10 +40,10 @@ impl Tier {
     ];
 }
 
-/// The samples in steps of this length. A sample that is longer stays as it is.
+/// Merges samples into steps of this length. Longer samples are unchanged.
 #[must_use]
-pub fn downsample(samples: Vec<Sample>, step_ms: u64) -> Vec<Sample> {
-    let mut out: Vec<Sample> = Vec::new();
+pub fn downsample(samples: Vec<LoadSample>, step_ms: u64) -> Vec<LoadSample> {
+    let mut out: Vec<LoadSample> = Vec::new();
     for sample in samples {
         let step = step_of(&sample, step_ms);
         match out.last_mut() {
@@ -55,43 +54,42 @@ pub fn downsample(samples: Vec<Sample>, step_ms: u64) -> Vec<Sample> {
     out
 }
 
-/// Thins old samples out: each tier's steps are merged into the next tier's when
-/// they are older than the tier keeps, and dropped after the last. Only whole
-/// steps are merged, so that doing it twice changes nothing.
+/// Compacts samples: steps older than a tier's retention are merged into the next tier, and
+/// dropped after the last. Only whole steps are merged, so that compaction is idempotent.
 #[must_use]
-pub fn compact(samples: Vec<Sample>, now: Timestamp, tiers: &[Tier]) -> Vec<Sample> {
-    let mut kept = samples;
+pub fn compact(samples: Vec<LoadSample>, now: Timestamp, tiers: &[Tier]) -> Vec<LoadSample> {
+    let mut compacted = samples;
     for (tier, next) in tiers.iter().zip(tiers.iter().skip(1)) {
-        let (old, new): (Vec<_>, Vec<_>) = kept.into_iter().partition(|sample| {
+        let (old, new): (Vec<_>, Vec<_>) = compacted.into_iter().partition(|sample| {
             let end = step_end(sample, next.step_ms);
             now.unix_ms() - end >= tier.keep_ms as i64
         });
-        kept = downsample(old, next.step_ms);
-        kept.extend(new);
+        compacted = downsample(old, next.step_ms);
+        compacted.extend(new);
     }
     if let Some(last) = tiers.last() {
-        kept.retain(|sample| now.unix_ms() - sample.interval.end().unix_ms() < last.keep_ms as i64);
+        compacted
+            .retain(|sample| now.unix_ms() - sample.interval.end().unix_ms() < last.keep_ms as i64);
     }
-    kept
+    compacted
 }
 
-/// The end of the step of this length that a sample begins in.
-fn step_end(sample: &Sample, step_ms: u64) -> i64 {
+/// The end of the step that a sample begins in.
+fn step_end(sample: &LoadSample, step_ms: u64) -> i64 {
     let step = step_ms.max(1) as i64;
     (sample.interval.start.unix_ms().div_euclid(step) + 1) * step
 }
 
-/// The step that a sample lies in, unless it is longer than one.
-fn step_of(sample: &Sample, step_ms: u64) -> Option<i64> {
+/// The step that contains a sample; `None` if it is longer than a step.
+fn step_of(sample: &LoadSample, step_ms: u64) -> Option<i64> {
     let step = step_ms.max(1) as i64;
     let first = sample.interval.start.unix_ms().div_euclid(step);
     let last = (sample.interval.end().unix_ms() - 1).div_euclid(step);
     (first == last).then_some(first)
 }
 
-/// A sample alone in its step: its interval is the step, of which it measured a
-/// part.
-fn widened(mut sample: Sample, step_ms: u64) -> Sample {
+/// Widens a sample to its whole step, of which it measured a part.
+fn widened(mut sample: LoadSample, step_ms: u64) -> LoadSample {
     let Some(step) = step_of(&sample, step_ms) else {
         return sample;
     };
@@ -107,7 +105,7 @@ fn widened(mut sample: Sample, step_ms: u64) -> Sample {
     sample
 }
 
-fn merge(into: &mut Sample, sample: Sample) {
+fn merge(into: &mut LoadSample, sample: LoadSample) {
     let (long, short) = (into.interval.ms, sample.interval.ms);
     for shard in sample.shards {
         let measured = shard.measured_ms.unwrap_or(short);
@@ -128,7 +126,7 @@ fn merge(into: &mut Sample, sample: Sample) {
     }
 }
 
-/// The mean of two levels, each for so long; the one that is known, if one is.
+/// The time-weighted mean of two levels; if only one is known, that one.
 fn mean(a: Option<f64>, a_ms: u64, b: Option<f64>, b_ms: u64) -> Option<f64> {
     match (a, b) {
         (Some(a), Some(b)) => {
@@ -172,7 +170,7 @@ fn merge_parts(have: &mut ShardSample, have_ms: u64, more: ShardSample, more_ms:
         .drain(..)
         .map(|slice| (slice.slice.clone(), slice))
         .collect();
-    // A slice that is not named in one of the two used nothing there.
+    // A slice missing from one of the two had no load there.
     let part = |ms: u64| ms as f64 / (have_ms + more_ms).max(1) as f64;
     slices
         .values_mut()

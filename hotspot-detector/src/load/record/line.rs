@@ -1,4 +1,4 @@
-//! The lines of a record.
+//! The lines of a load record.
 
 use ballast_domain::poll::{ItemId, PollId};
 use ballast_domain::tenant::SliceId;
@@ -25,7 +25,7 @@ pub(super) struct Header {
 /// Any other line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
-pub(super) enum Line {
+pub(super) enum RecordLine {
     Shard(Box<ShardLine>),
     Slice(SliceLine),
     Key(KeyLine),
@@ -44,7 +44,7 @@ pub(super) struct ShardLine {
     pub(super) region: RegionId,
     #[serde(default)]
     pub(super) capacity: Resources,
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "default_true", skip_serializing_if = "is_true")]
     pub(super) takes_slices: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) measured_ms: Option<u64>,
@@ -62,16 +62,16 @@ pub(super) struct ShardLine {
     pub(super) query_latency: Option<Latency>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_yes(yes: &bool) -> bool {
-    *yes
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
-/// Buckets of a sketch, or the percentiles that a source knows. Milliseconds.
+/// A latency in milliseconds: the buckets of a sketch, or percentiles.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Latency {
@@ -90,8 +90,8 @@ pub(super) struct Latency {
 }
 
 impl Latency {
-    /// The line's words for a sketch; none for an empty one.
-    pub(super) fn of(sketch: &Sketch) -> Option<Self> {
+    /// The latency of a sketch; `None` if it is empty.
+    pub(super) fn from_sketch(sketch: &Sketch) -> Option<Self> {
         if sketch.count() == 0 {
             return None;
         }
@@ -103,7 +103,7 @@ impl Latency {
         })
     }
 
-    pub(super) fn sketch(self) -> Result<Sketch, String> {
+    pub(super) fn into_sketch(self) -> Result<Sketch, String> {
         match self {
             Self {
                 buckets: Some(buckets),
@@ -122,11 +122,13 @@ impl Latency {
                 zero: None,
             } => {
                 if !(0.0 <= p50 && p50 <= p95 && p95 <= p99) {
-                    return Err("percentiles are milliseconds, and p50 <= p95 <= p99".to_owned());
+                    return Err(
+                        "percentiles must be milliseconds with p50 <= p95 <= p99".to_owned()
+                    );
                 }
                 Ok(Sketch::from_percentiles(count, p50, p95, p99))
             }
-            _ => Err("a latency has buckets, or count, p50, p95 and p99".to_owned()),
+            _ => Err("a latency must have either buckets, or count, p50, p95 and p99".to_owned()),
         }
     }
 }
@@ -187,14 +189,14 @@ impl ShardLine {
             storage: sample.storage,
             concurrency: sample.concurrency,
             io_wait: sample.io_wait,
-            vote_latency: Latency::of(&sample.vote_latency),
-            query_latency: Latency::of(&sample.query_latency),
+            vote_latency: Latency::from_sketch(&sample.vote_latency),
+            query_latency: Latency::from_sketch(&sample.query_latency),
         }
     }
 
-    pub(super) fn sample(self) -> Result<ShardSample, String> {
+    pub(super) fn into_sample(self) -> Result<ShardSample, String> {
         let sketch =
-            |latency: Option<Latency>| latency.map_or(Ok(Sketch::default()), Latency::sketch);
+            |latency: Option<Latency>| latency.map_or(Ok(Sketch::default()), Latency::into_sketch);
         let mut sample = ShardSample::new(self.shard, self.region, self.capacity);
         sample.takes_slices = self.takes_slices;
         sample.measured_ms = self.measured_ms;
@@ -221,7 +223,7 @@ impl SliceLine {
         }
     }
 
-    pub(super) fn sample(self) -> SliceSample {
+    pub(super) fn into_sample(self) -> SliceSample {
         let slice = SliceId {
             tenant_id: self.tenant,
             slice: self.slice,
@@ -247,7 +249,7 @@ impl KeyLine {
         }
     }
 
-    pub(super) fn sample(self) -> KeySample {
+    pub(super) fn into_sample(self) -> KeySample {
         KeySample {
             key: self.key,
             tenant: self.tenant,
@@ -272,7 +274,7 @@ impl ItemLine {
         }
     }
 
-    pub(super) fn sample(self) -> ItemSample {
+    pub(super) fn into_sample(self) -> ItemSample {
         let slice = SliceId {
             tenant_id: self.tenant,
             slice: self.slice,

@@ -1,8 +1,8 @@
-//! Recorded load: plain lines of JSON that anyone can write, so that load can be
-//! kept, replayed and fed in from elsewhere. The format is in
-//! `docs/load-format.md`; a golden file keeps it.
+//! The load record format: lines of JSON that other programs can write too, so that load can
+//! be stored, replayed and imported. The format is specified in `docs/load-format.md` and
+//! pinned by a golden file.
 //!
-//! Pure: lines come and go as text, files are opened elsewhere.
+//! Pure: lines are text; files are opened elsewhere.
 
 mod downsample;
 mod line;
@@ -10,7 +10,7 @@ mod read;
 mod write;
 
 pub use downsample::{Tier, compact, downsample};
-pub use read::{BadLine, Reader, read};
+pub use read::{BadLine, RecordReader, read};
 pub use write::{header, lines};
 
 /// The version of the format.

@@ -3,7 +3,9 @@
 use super::super::{Tier, compact, downsample, header, lines};
 use super::*;
 use crate::load::Sketch;
-use crate::load::{Book, Flow, IoWait, ItemName, ItemSample, KeySample, SliceSample, Window};
+use crate::load::{
+    Flow, IoWait, ItemName, ItemSample, KeySample, LoadHistory, SliceSample, Window,
+};
 use crate::resources::Resources;
 use ballast_domain::poll::{ItemId, PollId};
 use ballast_domain::tenant::SliceId;
@@ -57,7 +59,7 @@ fn shard(name: &str, votes: f64) -> ShardSample {
     let name = ItemName {
         slice,
         poll,
-        item: ItemId::of(poll, 0),
+        item: ItemId::from_position(poll, 0),
     };
     shard.items.push(ItemSample {
         name,
@@ -67,9 +69,9 @@ fn shard(name: &str, votes: f64) -> ShardSample {
     shard
 }
 
-fn sample(step: i64, shards: &[&str]) -> Sample {
+fn sample(step: i64, shards: &[&str]) -> LoadSample {
     let start = Timestamp::from_unix_ms(START + step * 10_000);
-    Sample {
+    LoadSample {
         interval: Interval { start, ms: 10_000 },
         shards: shards
             .iter()
@@ -78,7 +80,7 @@ fn sample(step: i64, shards: &[&str]) -> Sample {
     }
 }
 
-fn record(samples: &[Sample]) -> String {
+fn record(samples: &[LoadSample]) -> String {
     let body: String = samples.iter().map(lines).collect();
     header("a test") + &body
 }
@@ -178,7 +180,7 @@ fn coarser_steps_keep_the_sums_and_the_rates() {
             )
         })
         .collect();
-    let votes = |samples: &[Sample], name: &str| -> f64 {
+    let votes = |samples: &[LoadSample], name: &str| -> f64 {
         let shards = samples.iter().flat_map(|sample| &sample.shards);
         shards
             .filter(|shard| shard.shard.as_str() == name)
@@ -196,8 +198,8 @@ fn coarser_steps_keep_the_sums_and_the_rates() {
     assert!((coarse[0].shards[0].slices[0].concurrency - 0.5).abs() < 1e-9);
     assert_eq!(downsample(coarse.clone(), 60_000), coarse);
     // Votes a second are the same in both.
-    let rate = |samples: Vec<Sample>| {
-        let mut book = Book::default();
+    let rate = |samples: Vec<LoadSample>| {
+        let mut book = LoadHistory::default();
         samples
             .into_iter()
             .for_each(|sample| book.take(sample).unwrap());
@@ -222,7 +224,7 @@ fn old_load_gets_coarser_and_then_goes() {
             keep_ms: 600_000,
         },
     ];
-    let mut kept: Vec<Sample> = Vec::new();
+    let mut kept: Vec<LoadSample> = Vec::new();
     for step in 0..180 {
         kept.push(sample(step, &["shard-1"]));
         let now = kept.last().unwrap().interval.end();

@@ -1,6 +1,6 @@
-//! Splits a condition into tokens, each with its column.
+//! The tokenizer of conditions.
 
-use crate::rules::problem::Problem;
+use crate::rules::problem::RuleProblem;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
@@ -18,7 +18,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display(&self) -> String {
         match self {
             Self::Name(name) => name.clone(),
             Self::Int(number) | Self::Double(number) => number.to_string(),
@@ -34,7 +34,7 @@ const SIGNS: [&str; 16] = [
 ];
 
 /// The tokens of a text with the column each begins at, counted from 1.
-pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Problem> {
+pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, RuleProblem> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
@@ -68,12 +68,12 @@ fn name(rest: &str) -> (Token, usize) {
     (Token::Name(rest[..length].to_owned()), length)
 }
 
-fn number(rest: &str, column: usize) -> Result<(Token, usize), Problem> {
+fn number(rest: &str, column: usize) -> Result<(Token, usize), RuleProblem> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.';
     let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
     let word = &rest[..length];
     let help = if rest[length..].starts_with('%') {
-        "write a share as 0.8 and not as 80%".to_owned()
+        "write a share as 0.8 instead of 80%".to_owned()
     } else if super::super::duration::cel_ms(word).is_some() {
         format!("write duration(\"{word}\")")
     } else {
@@ -89,7 +89,7 @@ fn number(rest: &str, column: usize) -> Result<(Token, usize), Problem> {
             })
         }
         _ => {
-            let problem = Problem::new(column_at(column), format!("{word} is no number"));
+            let problem = RuleProblem::new(column_at(column), format!("{word} is not a number"));
             Err(if help.is_empty() {
                 problem
             } else {
@@ -99,25 +99,27 @@ fn number(rest: &str, column: usize) -> Result<(Token, usize), Problem> {
     }
 }
 
-fn quoted(rest: &str, quote: char, column: usize) -> Result<(Token, usize), Problem> {
+fn quoted(rest: &str, quote: char, column: usize) -> Result<(Token, usize), RuleProblem> {
     match rest[1..].find(quote) {
         Some(end) => Ok((Token::Text(rest[1..=end].to_owned()), end + 2)),
-        None => Err(Problem::new(column_at(column), "the text is not closed")
-            .help(format!("add a {quote}"))),
+        None => {
+            Err(RuleProblem::new(column_at(column), "unterminated text")
+                .help(format!("add a {quote}")))
+        }
     }
 }
 
-fn unknown(rest: &str, first: char, column: usize) -> Problem {
+fn unknown(rest: &str, first: char, column: usize) -> RuleProblem {
     let help = match first {
         '&' => "write && for \"and\"",
         '|' => "write || for \"or\"",
         '=' => "write == for \"equals\"",
-        '%' => "write a share as 0.8 and not as 80%",
-        '?' | ':' | '[' | '{' => "conditions are a small part of CEL, see the rule reference",
+        '%' => "write a share as 0.8 instead of 80%",
+        '?' | ':' | '[' | '{' => "conditions support a subset of CEL, see the rule reference",
         _ => "",
     };
     let shown: String = rest.chars().take(1).collect();
-    let problem = Problem::new(column_at(column), format!("{shown} does not belong here"));
+    let problem = RuleProblem::new(column_at(column), format!("unexpected {shown}"));
     if help.is_empty() {
         problem
     } else {

@@ -9,32 +9,31 @@
 //!   unary   = [ "!" | "-" ] ( "(" or ")" | number | "true" | "false"
 //!                           | variable | duration("2s") | has(variable) )
 //! ```
-//! Every condition that is accepted here is CEL and means the same there. Three
-//! things are why it is not read by a CEL library: variables and units are
-//! checked when the rules are read and not when they first matter, what was not
-//! measured is *unknown* and not an error, and a million subjects are judged in
-//! one pass.
+//! Every accepted condition is valid CEL with the same meaning. It is not evaluated by a CEL
+//! library for three reasons: variables and units are checked when rules are read instead of
+//! when they are evaluated, missing measurements are *unknown* instead of an error, and a
+//! pass evaluates a million subjects.
 
 mod lex;
 mod parse;
 
 use super::SubjectKind;
-use super::problem::Problem;
-use super::vars::Var;
+use super::problem::RuleProblem;
+use super::vars::Variable;
 
-/// What a condition says. Unknown is what cannot be told for want of data.
+/// A three-valued truth value. Unknown stands for missing data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Truth {
     /// It holds.
     True,
     /// It does not.
     False,
-    /// Nobody knows.
+    /// Unknown, because data is missing.
     Unknown,
 }
 
 impl Truth {
-    /// Both.
+    /// Logical and.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -44,17 +43,17 @@ impl Truth {
         }
     }
 
-    /// One of them or both.
+    /// Logical or.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         self.not().and(other.not()).not()
     }
 
-    /// The opposite; of the unknown it is unknown.
+    /// Logical not; unknown stays unknown.
     #[must_use]
     #[expect(
         clippy::should_implement_trait,
-        reason = "it stands beside and() and or()"
+        reason = "consistent with and() and or()"
     )]
     pub fn not(self) -> Self {
         match self {
@@ -71,17 +70,17 @@ impl From<bool> for Truth {
     }
 }
 
-/// A condition that has been checked.
+/// A parsed and type-checked condition.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Condition {
+pub struct RuleCondition {
     text: String,
-    root: Yes,
-    vars: Vec<Var>,
+    root: BoolExpr,
+    vars: Vec<Variable>,
 }
 
-impl Condition {
-    /// Reads a condition for subjects of a kind.
-    pub fn new(text: &str, subject: SubjectKind) -> Result<Self, Problem> {
+impl RuleCondition {
+    /// Parses a condition for a kind of subject.
+    pub fn new(text: &str, subject: SubjectKind) -> Result<Self, RuleProblem> {
         let root = parse::parse(text, subject)?;
         let mut vars = Vec::new();
         root.vars(&mut vars);
@@ -92,34 +91,34 @@ impl Condition {
         })
     }
 
-    /// As it was written.
+    /// The condition's text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The variables in it, each once, in the order of the text.
+    /// Its variables without duplicates, in order of the text.
     #[must_use]
-    pub fn vars(&self) -> &[Var] {
+    pub fn vars(&self) -> &[Variable] {
         &self.vars
     }
 
-    /// What it says, given the variables that are known.
+    /// Evaluates it with the known variables.
     #[must_use]
-    pub fn judge(&self, known: &impl Fn(Var) -> Option<f64>) -> Truth {
-        self.root.judge(known)
+    pub fn evaluate(&self, known: &impl Fn(Variable) -> Option<f64>) -> Truth {
+        self.root.evaluate(known)
     }
 }
 
-/// Something that is true or not.
+/// A boolean expression.
 #[derive(Debug, Clone, PartialEq)]
-enum Yes {
+enum BoolExpr {
     Lit(bool),
-    Not(Box<Yes>),
-    And(Box<Yes>, Box<Yes>),
-    Or(Box<Yes>, Box<Yes>),
-    Compare(Compare, Much, Much),
-    Has(Var),
+    Not(Box<BoolExpr>),
+    And(Box<BoolExpr>, Box<BoolExpr>),
+    Or(Box<BoolExpr>, Box<BoolExpr>),
+    Compare(Compare, NumberExpr, NumberExpr),
+    Has(Variable),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,37 +131,37 @@ enum Compare {
     Unequal,
 }
 
-/// A number. Durations are milliseconds.
+/// A numeric expression. Durations are milliseconds.
 #[derive(Debug, Clone, PartialEq)]
-enum Much {
+enum NumberExpr {
     Lit(f64),
-    Var(Var),
-    Minus(Box<Much>),
-    Sum(char, Box<Much>, Box<Much>),
+    Variable(Variable),
+    Minus(Box<NumberExpr>),
+    Sum(char, Box<NumberExpr>, Box<NumberExpr>),
 }
 
-impl Yes {
-    fn judge(&self, known: &impl Fn(Var) -> Option<f64>) -> Truth {
+impl BoolExpr {
+    fn evaluate(&self, known: &impl Fn(Variable) -> Option<f64>) -> Truth {
         match self {
             Self::Lit(yes) => (*yes).into(),
-            Self::Not(inner) => inner.judge(known).not(),
-            Self::And(a, b) => match a.judge(known) {
+            Self::Not(inner) => inner.evaluate(known).not(),
+            Self::And(a, b) => match a.evaluate(known) {
                 Truth::False => Truth::False,
-                a => a.and(b.judge(known)),
+                a => a.and(b.evaluate(known)),
             },
-            Self::Or(a, b) => match a.judge(known) {
+            Self::Or(a, b) => match a.evaluate(known) {
                 Truth::True => Truth::True,
-                a => a.or(b.judge(known)),
+                a => a.or(b.evaluate(known)),
             },
             Self::Has(var) => known(*var).is_some().into(),
-            Self::Compare(how, a, b) => match (a.much(known), b.much(known)) {
+            Self::Compare(how, a, b) => match (a.value(known), b.value(known)) {
                 (Some(a), Some(b)) => compare(*how, a, b).into(),
                 _ => Truth::Unknown,
             },
         }
     }
 
-    fn vars(&self, found: &mut Vec<Var>) {
+    fn vars(&self, found: &mut Vec<Variable>) {
         match self {
             Self::Lit(_) => {}
             Self::Not(inner) => inner.vars(found),
@@ -170,7 +169,7 @@ impl Yes {
                 a.vars(found);
                 b.vars(found);
             }
-            Self::Has(var) => note(*var, found),
+            Self::Has(var) => add_once(*var, found),
             Self::Compare(_, a, b) => {
                 a.vars(found);
                 b.vars(found);
@@ -179,7 +178,7 @@ impl Yes {
     }
 }
 
-#[expect(clippy::float_cmp, reason = "a rule that asks for equality gets it")]
+#[expect(clippy::float_cmp, reason = "rules may test for equality")]
 fn compare(how: Compare, a: f64, b: f64) -> bool {
     match how {
         Compare::Less => a < b,
@@ -191,14 +190,14 @@ fn compare(how: Compare, a: f64, b: f64) -> bool {
     }
 }
 
-impl Much {
-    fn much(&self, known: &impl Fn(Var) -> Option<f64>) -> Option<f64> {
-        let much = match self {
+impl NumberExpr {
+    fn value(&self, known: &impl Fn(Variable) -> Option<f64>) -> Option<f64> {
+        let value = match self {
             Self::Lit(number) => *number,
-            Self::Var(var) => known(*var)?,
-            Self::Minus(inner) => -inner.much(known)?,
+            Self::Variable(var) => known(*var)?,
+            Self::Minus(inner) => -inner.value(known)?,
             Self::Sum(sign, a, b) => {
-                let (a, b) = (a.much(known)?, b.much(known)?);
+                let (a, b) = (a.value(known)?, b.value(known)?);
                 match sign {
                     '+' => a + b,
                     '-' => a - b,
@@ -207,14 +206,14 @@ impl Much {
                 }
             }
         };
-        // Nought by nought is not known.
-        (!much.is_nan()).then_some(much)
+        // 0 / 0 is unknown.
+        (!value.is_nan()).then_some(value)
     }
 
-    fn vars(&self, found: &mut Vec<Var>) {
+    fn vars(&self, found: &mut Vec<Variable>) {
         match self {
             Self::Lit(_) => {}
-            Self::Var(var) => note(*var, found),
+            Self::Variable(var) => add_once(*var, found),
             Self::Minus(inner) => inner.vars(found),
             Self::Sum(_, a, b) => {
                 a.vars(found);
@@ -224,7 +223,7 @@ impl Much {
     }
 }
 
-fn note(var: Var, found: &mut Vec<Var>) {
+fn add_once(var: Variable, found: &mut Vec<Variable>) {
     if !found.contains(&var) {
         found.push(var);
     }

@@ -1,24 +1,25 @@
-//! Reads a condition, checks its types, and says where it is wrong.
+//! The parser and type checker of conditions.
 
 use super::lex::{Token, column_at, tokens};
-use super::{Compare, Much, Yes};
+use super::{BoolExpr, Compare, NumberExpr};
 use crate::rules::SubjectKind;
 use crate::rules::duration::cel_ms;
-use crate::rules::problem::{Problem, did_you_mean};
-use crate::rules::vars::{Unit, Var};
+use crate::rules::problem::{RuleProblem, did_you_mean};
+use crate::rules::vars::{Unit, Variable};
 
-/// How deep parentheses and signs may be nested.
+/// The deepest nesting of parentheses and signs.
 const DEPTH_MAX: usize = 32;
-/// How long a condition may be.
+/// The longest condition.
 const CHARS_MAX: usize = 2_000;
 
-/// A share that is compared with more than this was meant in percent.
+/// A share compared with a larger number was probably meant as a percentage.
 const SHARE_MAX: f64 = 10.0;
 
-/// A share that is compared with a number that no share comes to.
-fn percent_for_share(a: &Much, b: &Much) -> Option<(Var, f64)> {
+/// A share that is compared with a percentage.
+fn percent_for_share(a: &NumberExpr, b: &NumberExpr) -> Option<(Variable, f64)> {
     match (a, b) {
-        (Much::Var(var), Much::Lit(number)) | (Much::Lit(number), Much::Var(var)) => {
+        (NumberExpr::Variable(var), NumberExpr::Lit(number))
+        | (NumberExpr::Lit(number), NumberExpr::Variable(var)) => {
             let is_wrong = var.unit() == Unit::Share && *number > SHARE_MAX;
             is_wrong.then_some((*var, *number))
         }
@@ -26,19 +27,19 @@ fn percent_for_share(a: &Much, b: &Much) -> Option<(Var, f64)> {
     }
 }
 
-/// Something of one of the types.
-enum Any {
-    Yes(Yes),
-    /// A number written without a point.
+/// An expression with its type.
+enum TypedExpr {
+    Bool(BoolExpr),
+    /// A number literal without a decimal point.
     Int(f64),
-    Double(Much),
-    Duration(Much),
+    Double(NumberExpr),
+    Duration(NumberExpr),
 }
 
-impl Any {
+impl TypedExpr {
     fn noun(&self) -> &'static str {
         match self {
-            Self::Yes(_) => "a condition",
+            Self::Bool(_) => "a condition",
             Self::Int(_) | Self::Double(_) => "a number",
             Self::Duration(_) => "a duration",
         }
@@ -52,13 +53,13 @@ struct Parser {
     subject: SubjectKind,
 }
 
-pub(super) fn parse(text: &str, subject: SubjectKind) -> Result<Yes, Problem> {
+pub(super) fn parse(text: &str, subject: SubjectKind) -> Result<BoolExpr, RuleProblem> {
     if text.chars().count() > CHARS_MAX {
         let message = format!("the condition is longer than {CHARS_MAX} characters");
-        return Err(Problem::new("", message));
+        return Err(RuleProblem::new("", message));
     }
     if text.trim().is_empty() {
-        return Err(Problem::new("", "the condition is empty"));
+        return Err(RuleProblem::new("", "the condition is empty"));
     }
     let tokens = tokens(text)?;
     let mut parser = Parser {
@@ -70,18 +71,18 @@ pub(super) fn parse(text: &str, subject: SubjectKind) -> Result<Yes, Problem> {
     let column = parser.column();
     let any = parser.or()?;
     if *parser.token() != Token::End {
-        let shown = parser.token().shown();
-        return Err(parser.problem(format!("{shown} does not belong here")));
+        let shown = parser.token().display();
+        return Err(parser.problem(format!("unexpected {shown}")));
     }
-    yes(any, column)
+    expect_bool(any, column)
 }
 
-fn yes(any: Any, column: usize) -> Result<Yes, Problem> {
+fn expect_bool(any: TypedExpr, column: usize) -> Result<BoolExpr, RuleProblem> {
     match any {
-        Any::Yes(yes) => Ok(yes),
+        TypedExpr::Bool(yes) => Ok(yes),
         other => {
-            let message = format!("this is {}, and a condition is needed", other.noun());
-            Err(Problem::new(column_at(column), message).help("compare it, as in x > 0.8"))
+            let message = format!("expected a condition, found {}", other.noun());
+            Err(RuleProblem::new(column_at(column), message).help("compare it, as in x > 0.8"))
         }
     }
 }
@@ -95,8 +96,8 @@ impl Parser {
         self.tokens[self.at.min(self.tokens.len() - 1)].0
     }
 
-    fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem::new(column_at(self.column()), message)
+    fn problem(&self, message: impl Into<String>) -> RuleProblem {
+        RuleProblem::new(column_at(self.column()), message)
     }
 
     fn take(&mut self) -> Token {
@@ -105,7 +106,7 @@ impl Parser {
         token
     }
 
-    /// Takes one of these signs, if it is next.
+    /// Consumes one of these signs, if it is next.
     fn sign(&mut self, signs: &[&'static str]) -> Option<&'static str> {
         let Token::Sign(sign) = self.token() else {
             return None;
@@ -117,44 +118,50 @@ impl Parser {
         })
     }
 
-    fn expect(&mut self, sign: &'static str) -> Result<(), Problem> {
+    fn expect(&mut self, sign: &'static str) -> Result<(), RuleProblem> {
         if self.sign(&[sign]).is_some() {
             return Ok(());
         }
-        let shown = self.token().shown();
-        Err(self.problem(format!("a {sign} is missing before {shown}")))
+        let shown = self.token().display();
+        Err(self.problem(format!("expected {sign} before {shown}")))
     }
 
-    fn or(&mut self) -> Result<Any, Problem> {
+    fn or(&mut self) -> Result<TypedExpr, RuleProblem> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(self.problem("it is nested too deeply"));
+            return Err(self.problem("nested too deeply"));
         }
         let column = self.column();
         let mut left = self.and()?;
         while self.sign(&["||"]).is_some() {
             let right_column = self.column();
             let right = self.and()?;
-            let (a, b) = (yes(left, column)?, yes(right, right_column)?);
-            left = Any::Yes(Yes::Or(Box::new(a), Box::new(b)));
+            let (a, b) = (
+                expect_bool(left, column)?,
+                expect_bool(right, right_column)?,
+            );
+            left = TypedExpr::Bool(BoolExpr::Or(Box::new(a), Box::new(b)));
         }
         self.depth -= 1;
         Ok(left)
     }
 
-    fn and(&mut self) -> Result<Any, Problem> {
+    fn and(&mut self) -> Result<TypedExpr, RuleProblem> {
         let column = self.column();
         let mut left = self.compare()?;
         while self.sign(&["&&"]).is_some() {
             let right_column = self.column();
             let right = self.compare()?;
-            let (a, b) = (yes(left, column)?, yes(right, right_column)?);
-            left = Any::Yes(Yes::And(Box::new(a), Box::new(b)));
+            let (a, b) = (
+                expect_bool(left, column)?,
+                expect_bool(right, right_column)?,
+            );
+            left = TypedExpr::Bool(BoolExpr::And(Box::new(a), Box::new(b)));
         }
         Ok(left)
     }
 
-    fn compare(&mut self) -> Result<Any, Problem> {
+    fn compare(&mut self) -> Result<TypedExpr, RuleProblem> {
         let left = self.sum()?;
         let column = self.column();
         let Some(sign) = self.sign(&["<", "<=", ">", ">=", "==", "!="]) else {
@@ -170,12 +177,13 @@ impl Parser {
             _ => Compare::Unequal,
         };
         let (a, b) = match (left, right) {
-            (Any::Duration(a), Any::Duration(b)) => (a, b),
-            (a, b) if is_number(&a) && is_number(&b) => (much(a), much(b)),
+            (TypedExpr::Duration(a), TypedExpr::Duration(b)) => (a, b),
+            (a, b) if is_number(&a) && is_number(&b) => (into_number(a), into_number(b)),
             (a, b) => {
                 let message = format!("{sign} cannot compare {} with {}", a.noun(), b.noun());
-                let problem = Problem::new(column_at(column), message);
-                let is_time = matches!(a, Any::Duration(_)) || matches!(b, Any::Duration(_));
+                let problem = RuleProblem::new(column_at(column), message);
+                let is_time =
+                    matches!(a, TypedExpr::Duration(_)) || matches!(b, TypedExpr::Duration(_));
                 return Err(match is_time {
                     true => problem.help("write durations as duration(\"2s\")"),
                     false => problem,
@@ -183,17 +191,14 @@ impl Parser {
             }
         };
         if let Some((share, number)) = percent_for_share(&a, &b) {
-            let message = format!(
-                "{} is a share, from 0 to 1: it is never {number}",
-                share.name()
-            );
+            let message = format!("{} is a share from 0 to 1 and never {number}", share.name());
             let help = format!("for {number} % write {}", number / 100.0);
-            return Err(Problem::new(column_at(column), message).help(help));
+            return Err(RuleProblem::new(column_at(column), message).help(help));
         }
-        Ok(Any::Yes(Yes::Compare(how, a, b)))
+        Ok(TypedExpr::Bool(BoolExpr::Compare(how, a, b)))
     }
 
-    fn sum(&mut self) -> Result<Any, Problem> {
+    fn sum(&mut self) -> Result<TypedExpr, RuleProblem> {
         let mut left = self.product()?;
         loop {
             let column = self.column();
@@ -205,7 +210,7 @@ impl Parser {
         }
     }
 
-    fn product(&mut self) -> Result<Any, Problem> {
+    fn product(&mut self) -> Result<TypedExpr, RuleProblem> {
         let mut left = self.unary()?;
         loop {
             let column = self.column();
@@ -217,23 +222,23 @@ impl Parser {
         }
     }
 
-    fn unary(&mut self) -> Result<Any, Problem> {
+    fn unary(&mut self) -> Result<TypedExpr, RuleProblem> {
         let column = self.column();
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(self.problem("it is nested too deeply"));
+            return Err(self.problem("nested too deeply"));
         }
         let any = match self.sign(&["!", "-"]) {
             Some("!") => {
                 let inner = self.unary()?;
-                Any::Yes(Yes::Not(Box::new(yes(inner, column)?)))
+                TypedExpr::Bool(BoolExpr::Not(Box::new(expect_bool(inner, column)?)))
             }
             Some(_) => match self.unary()? {
-                Any::Int(number) => Any::Int(-number),
-                Any::Double(inner) => Any::Double(Much::Minus(Box::new(inner))),
+                TypedExpr::Int(number) => TypedExpr::Int(-number),
+                TypedExpr::Double(inner) => TypedExpr::Double(NumberExpr::Minus(Box::new(inner))),
                 other => {
-                    let message = format!("- cannot stand before {}", other.noun());
-                    return Err(Problem::new(column_at(column), message));
+                    let message = format!("- cannot be applied to {}", other.noun());
+                    return Err(RuleProblem::new(column_at(column), message));
                 }
             },
             None => self.atom()?,
@@ -242,121 +247,127 @@ impl Parser {
         Ok(any)
     }
 
-    fn atom(&mut self) -> Result<Any, Problem> {
+    fn atom(&mut self) -> Result<TypedExpr, RuleProblem> {
         let problem = self.problem("");
         match self.take() {
-            Token::Int(number) => Ok(Any::Int(number)),
-            Token::Double(number) => Ok(Any::Double(Much::Lit(number))),
+            Token::Int(number) => Ok(TypedExpr::Int(number)),
+            Token::Double(number) => Ok(TypedExpr::Double(NumberExpr::Lit(number))),
             Token::Sign("(") => {
                 let inner = self.or()?;
                 self.expect(")")?;
                 Ok(inner)
             }
             Token::Name(name) if name == "true" || name == "false" => {
-                Ok(Any::Yes(Yes::Lit(name == "true")))
+                Ok(TypedExpr::Bool(BoolExpr::Lit(name == "true")))
             }
             Token::Name(name) if *self.token() == Token::Sign("(") => self.call(&name, problem),
             Token::Name(name) => {
                 let var = self.var(&name, problem)?;
                 Ok(match var.unit() {
-                    Unit::Duration => Any::Duration(Much::Var(var)),
-                    _ => Any::Double(Much::Var(var)),
+                    Unit::Duration => TypedExpr::Duration(NumberExpr::Variable(var)),
+                    _ => TypedExpr::Double(NumberExpr::Variable(var)),
                 })
             }
-            other => Err(Problem {
+            other => Err(RuleProblem {
                 message: match other {
-                    Token::End => "something is missing at the end".to_owned(),
-                    other => format!("{} does not belong here", other.shown()),
+                    Token::End => "unexpected end of the condition".to_owned(),
+                    other => format!("unexpected {}", other.display()),
                 },
                 ..problem
             }),
         }
     }
 
-    fn call(&mut self, name: &str, problem: Problem) -> Result<Any, Problem> {
+    fn call(&mut self, name: &str, problem: RuleProblem) -> Result<TypedExpr, RuleProblem> {
         self.expect("(")?;
         let inner = self.problem("");
         let argument = self.take();
         let any = match (name, argument) {
             ("duration", Token::Text(text)) => match cel_ms(&text) {
-                Some(ms) => Any::Duration(Much::Lit(ms)),
+                Some(ms) => TypedExpr::Duration(NumberExpr::Lit(ms)),
                 None => {
-                    let message = format!("{text:?} is no duration");
-                    let help = "write for instance \"2s\", \"1.5s\", \"250ms\" or \"1h30m\"";
-                    return Err(Problem { message, ..inner }.help(help));
+                    let message = format!("{text:?} is not a duration");
+                    let help = "write for example \"2s\", \"1.5s\", \"250ms\" or \"1h30m\"";
+                    return Err(RuleProblem { message, ..inner }.help(help));
                 }
             },
             ("duration", _) => {
-                let message = "duration() takes a text".to_owned();
-                return Err(Problem { message, ..inner }.help("write duration(\"2s\")"));
+                let message = "duration() needs a text".to_owned();
+                return Err(RuleProblem { message, ..inner }.help("write duration(\"2s\")"));
             }
-            ("has", Token::Name(name)) => Any::Yes(Yes::Has(self.var(&name, inner)?)),
+            ("has", Token::Name(name)) => TypedExpr::Bool(BoolExpr::Has(self.var(&name, inner)?)),
             ("has", _) => {
-                let message = "has() takes a variable".to_owned();
-                return Err(Problem { message, ..inner });
+                let message = "has() needs a variable".to_owned();
+                return Err(RuleProblem { message, ..inner });
             }
             _ => {
-                let message = format!("there is no function {name}");
+                let message = format!("unknown function {name}");
                 let help = did_you_mean(name, ["duration", "has"]);
-                let help = help.unwrap_or_else(|| "there are duration() and has()".to_owned());
-                return Err(Problem { message, ..problem }.help(help));
+                let help =
+                    help.unwrap_or_else(|| "the functions are duration() and has()".to_owned());
+                return Err(RuleProblem { message, ..problem }.help(help));
             }
         };
         self.expect(")")?;
         Ok(any)
     }
 
-    fn var(&self, name: &str, problem: Problem) -> Result<Var, Problem> {
-        if let Some(var) = Var::named(name, self.subject) {
+    fn var(&self, name: &str, problem: RuleProblem) -> Result<Variable, RuleProblem> {
+        if let Some(var) = Variable::from_name(name, self.subject) {
             return Ok(var);
         }
-        if Var::named(name, SubjectKind::Tenant)
-            .or(Var::named(name, SubjectKind::Item))
+        if Variable::from_name(name, SubjectKind::Tenant)
+            .or(Variable::from_name(name, SubjectKind::Item))
             .is_some()
         {
-            let message = format!("{name} is not known to a rule about this subject");
+            let message = format!("{name} is not available for this rule's subject");
             let help = "set the rule's subject to the first word of the variable";
-            return Err(Problem { message, ..problem }.help(help));
+            return Err(RuleProblem { message, ..problem }.help(help));
         }
-        let names = Var::names(self.subject);
-        let message = format!("there is no variable {name}");
+        let names = Variable::names(self.subject);
+        let message = format!("unknown variable {name}");
         let near = did_you_mean(name, names.iter().map(String::as_str));
-        let problem = Problem { message, ..problem };
+        let problem = RuleProblem { message, ..problem };
         Err(match near {
             Some(help) => problem.help(help),
-            None => problem.help("the rule reference lists them"),
+            None => problem.help("see the rule reference for all variables"),
         })
     }
 }
 
-fn is_number(any: &Any) -> bool {
-    matches!(any, Any::Int(_) | Any::Double(_))
+fn is_number(any: &TypedExpr) -> bool {
+    matches!(any, TypedExpr::Int(_) | TypedExpr::Double(_))
 }
 
-fn much(any: Any) -> Much {
+fn into_number(any: TypedExpr) -> NumberExpr {
     match any {
-        Any::Int(number) => Much::Lit(number),
-        Any::Double(much) | Any::Duration(much) => much,
-        Any::Yes(_) => Much::Lit(f64::NAN),
+        TypedExpr::Int(number) => NumberExpr::Lit(number),
+        TypedExpr::Double(much) | TypedExpr::Duration(much) => much,
+        TypedExpr::Bool(_) => NumberExpr::Lit(f64::NAN),
     }
 }
 
-/// CEL adds and multiplies only what is of one type, so do we.
-fn arithmetic(sign: &'static str, left: Any, right: Any, column: usize) -> Result<Any, Problem> {
+/// Arithmetic. As in CEL, both operands must have the same type.
+fn arithmetic(
+    sign: &'static str,
+    left: TypedExpr,
+    right: TypedExpr,
+    column: usize,
+) -> Result<TypedExpr, RuleProblem> {
     let first = sign.chars().next().unwrap_or('+');
-    let sum = |a, b| Much::Sum(first, Box::new(a), Box::new(b));
+    let sum = |a, b| NumberExpr::Sum(first, Box::new(a), Box::new(b));
     match (left, right) {
-        (Any::Double(a), Any::Double(b)) => Ok(Any::Double(sum(a, b))),
-        (Any::Duration(a), Any::Duration(b)) if sign == "+" || sign == "-" => {
-            Ok(Any::Duration(sum(a, b)))
+        (TypedExpr::Double(a), TypedExpr::Double(b)) => Ok(TypedExpr::Double(sum(a, b))),
+        (TypedExpr::Duration(a), TypedExpr::Duration(b)) if sign == "+" || sign == "-" => {
+            Ok(TypedExpr::Duration(sum(a, b)))
         }
         (a, b) if is_number(&a) && is_number(&b) => {
-            let message = format!("{sign} takes numbers with a point on both sides");
-            Err(Problem::new(column_at(column), message).help("write 2.0 instead of 2"))
+            let message = format!("{sign} needs numbers with a decimal point on both sides");
+            Err(RuleProblem::new(column_at(column), message).help("write 2.0 instead of 2"))
         }
         (a, b) => {
-            let message = format!("{sign} cannot join {} and {}", a.noun(), b.noun());
-            Err(Problem::new(column_at(column), message))
+            let message = format!("{sign} cannot combine {} and {}", a.noun(), b.noun());
+            Err(RuleProblem::new(column_at(column), message))
         }
     }
 }

@@ -1,23 +1,23 @@
-//! Conditions: what they say, and what is said of wrong ones.
+//! Tests of conditions and their error messages.
 
 use super::*;
-use crate::rules::vars::What;
+use crate::rules::vars::Metric;
 
-fn judged(text: &str) -> Truth {
-    let known = |var: Var| match var.what {
-        What::Storage => Some(0.85),
-        What::QueryP95 => Some(2_100.0),
-        What::Votes => Some(100.0),
-        What::Queries => Some(0.0),
+fn evaluate(text: &str) -> Truth {
+    let known = |var: Variable| match var.what {
+        Metric::Storage => Some(0.85),
+        Metric::QueryP95 => Some(2_100.0),
+        Metric::Votes => Some(100.0),
+        Metric::Queries => Some(0.0),
         _ => None,
     };
-    Condition::new(text, SubjectKind::Tenant)
+    RuleCondition::new(text, SubjectKind::Tenant)
         .unwrap()
-        .judge(&known)
+        .evaluate(&known)
 }
 
 #[test]
-fn conditions_are_judged() {
+fn conditions_are_evaluate() {
     let slo = "shard.storage > 0.80 && shard.query_p95 > duration(\"2s\")";
     for yes in [
         slo,
@@ -30,7 +30,7 @@ fn conditions_are_judged() {
         "-shard.votes < -99",
         "shard.votes / (2.0 + 2.0 * 3.0) > 12.4",
     ] {
-        assert_eq!(judged(yes), Truth::True, "{yes}");
+        assert_eq!(evaluate(yes), Truth::True, "{yes}");
     }
     for no in [
         "shard.storage > 0.9",
@@ -38,12 +38,12 @@ fn conditions_are_judged() {
         "1 > 2",
         "shard.storage < 0.8 && true",
     ] {
-        assert_eq!(judged(no), Truth::False, "{no}");
+        assert_eq!(evaluate(no), Truth::False, "{no}");
     }
 }
 
 #[test]
-fn what_was_not_measured_is_unknown_unless_it_does_not_matter() {
+fn missing_values_are_unknown_unless_they_do_not_matter() {
     for unknown in [
         "shard.io_wait > 0.5",
         "!(shard.io_wait > 0.5)",
@@ -51,18 +51,18 @@ fn what_was_not_measured_is_unknown_unless_it_does_not_matter() {
         "shard.io_wait > 0.5 || shard.storage > 0.9",
         "shard.queries / shard.queries > 0.5",
     ] {
-        assert_eq!(judged(unknown), Truth::Unknown, "{unknown}");
+        assert_eq!(evaluate(unknown), Truth::Unknown, "{unknown}");
     }
     assert_eq!(
-        judged("shard.io_wait > 0.5 && shard.storage > 0.9"),
+        evaluate("shard.io_wait > 0.5 && shard.storage > 0.9"),
         Truth::False
     );
     assert_eq!(
-        judged("shard.io_wait > 0.5 || shard.storage > 0.8"),
+        evaluate("shard.io_wait > 0.5 || shard.storage > 0.8"),
         Truth::True
     );
     assert_eq!(
-        judged("has(shard.io_wait) && shard.io_wait > 0.5"),
+        evaluate("has(shard.io_wait) && shard.io_wait > 0.5"),
         Truth::False
     );
 }
@@ -70,14 +70,14 @@ fn what_was_not_measured_is_unknown_unless_it_does_not_matter() {
 #[test]
 fn the_variables_are_listed_once_in_order() {
     let text = "long.shard.votes > 1 && shard.votes > 1 && long.shard.votes < 9";
-    let condition = Condition::new(text, SubjectKind::Shard).unwrap();
+    let condition = RuleCondition::new(text, SubjectKind::Shard).unwrap();
     let names: Vec<_> = condition.vars().iter().map(|var| var.name()).collect();
     assert_eq!(names, ["long.shard.votes", "shard.votes"]);
     assert_eq!(condition.text(), text);
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_name_their_column() {
     let cases = [
         "",
         "shard.storage",
@@ -105,7 +105,7 @@ fn what_is_wrong_is_said_with_its_place() {
     ];
     let mut said = String::new();
     for text in cases {
-        let problem = Condition::new(text, SubjectKind::Tenant).unwrap_err();
+        let problem = RuleCondition::new(text, SubjectKind::Tenant).unwrap_err();
         said.push_str(&format!("{text}\n    {problem}\n"));
     }
     insta::assert_snapshot!(said);
@@ -114,25 +114,25 @@ fn what_is_wrong_is_said_with_its_place() {
 #[test]
 fn nesting_and_length_are_bounded() {
     let deep = format!("{}true{}", "(".repeat(5_000), ")".repeat(5_000));
-    assert!(Condition::new(&deep, SubjectKind::Shard).is_err());
+    assert!(RuleCondition::new(&deep, SubjectKind::Shard).is_err());
     let deep = format!("{}true{}", "(".repeat(500), ")".repeat(500));
-    let said = Condition::new(&deep, SubjectKind::Shard).unwrap_err();
+    let said = RuleCondition::new(&deep, SubjectKind::Shard).unwrap_err();
     assert!(said.message.contains("too deeply"));
     let nots = format!("{}true", "!".repeat(1_500));
-    assert!(Condition::new(&nots, SubjectKind::Shard).is_err());
+    assert!(RuleCondition::new(&nots, SubjectKind::Shard).is_err());
 }
 
 proptest::proptest! {
     #[test]
-    fn no_text_breaks_the_reader(text in "[-a-z0-9_.()&|!<>=+*/\"' %é]{0,40}") {
-        let _ = Condition::new(&text, SubjectKind::Item);
+    fn no_text_makes_the_parser_panic(text in "[-a-z0-9_.()&|!<>=+*/\"' %é]{0,40}") {
+        let _ = RuleCondition::new(&text, SubjectKind::Item);
     }
 }
 
 #[test]
-fn a_share_that_was_meant_in_percent_is_named() {
+fn a_share_written_in_percent_is_rejected() {
     for wrong in ["shard.pressure > 80", "80.0 <= long.shard.storage"] {
-        let problem = Condition::new(wrong, SubjectKind::Shard).unwrap_err();
+        let problem = RuleCondition::new(wrong, SubjectKind::Shard).unwrap_err();
         let said = problem.to_string();
         assert!(
             said.contains("is a share") && said.contains("write 0.8"),
@@ -140,6 +140,9 @@ fn a_share_that_was_meant_in_percent_is_named() {
         );
     }
     for right in ["shard.pressure > 1.2", "shard.votes > 80"] {
-        assert!(Condition::new(right, SubjectKind::Shard).is_ok(), "{right}");
+        assert!(
+            RuleCondition::new(right, SubjectKind::Shard).is_ok(),
+            "{right}"
+        );
     }
 }
