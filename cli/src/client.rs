@@ -1,10 +1,10 @@
-//! The way to the admin API: one request, one answer, and every way it can
-//! fail told in the operator's words. The token is never shown.
+//! An HTTP client for the admin API. It turns every failure into a `CliError` with a next step, and
+//! never shows the token.
 
 use std::path::Path;
 use std::time::Duration;
 
-use ballast_domain::error::Problem;
+use ballast_domain::error::ProblemDocument;
 use reqwest::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH,
 };
@@ -12,76 +12,84 @@ use reqwest::{StatusCode, Url, redirect};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::args::Paging;
-use super::failure::Failure;
+use super::args::PagingArgs;
+use super::failure::CliError;
 use super::globals::Globals;
 pub(crate) use super::request::Request;
-use super::stream::Stream;
+use super::stream::ResponseStream;
 use super::trust;
 
-/// Where a token is looked for when nobody says: `up --admin-token-file` may put it there.
+/// The default token file; `up --admin-token-file` may write it.
 const TOKEN_FILE: &str = "ballast-data/admin-token";
 const ADMIN_PATH: &str = "/admin/v1";
-/// Longer than anybody looks on.
+/// A timeout that no watcher reaches.
 const STREAM_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// A connection to the admin API of an instance.
 pub(crate) struct Client {
     http: reqwest::Client,
     pub(super) base: Url,
-    /// How long an answer may take to begin.
+    /// How long a response may take to start.
     timeout: Duration,
 }
 
-/// The body of an answer that is no problem.
+/// The body of a successful response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) bytes: Vec<u8>,
-    /// Whether something was made, and not there already.
+    /// Whether the request created a record (201), instead of finding one.
     pub(crate) created: bool,
 }
 
-/// The names of a list and of the way to its next page.
+/// The field names of a list's items and of its cursor.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Names {
+pub(crate) struct ListFields {
     pub(crate) items: &'static str,
     pub(crate) next: &'static str,
 }
 
-/// As all lists have them that are our own.
-const USUAL: Names = Names {
+/// The field names of all of Ballast's own lists.
+const USUAL: ListFields = ListFields {
     items: "items",
     next: "nextCursor",
 };
 
 impl Reply {
-    /// The body as what it should be.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+    /// Parses the body.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, CliError> {
         serde_json::from_slice(&self.bytes).map_err(|bad| {
-            Failure::unreachable(
-                format!("the answer is not what this version of ballast knows: {bad}"),
-                "compare ballast --version with the server's; --json shows the answer as it is",
+            CliError::unreachable(
+                format!("this version of ballast cannot read the response: {bad}"),
+                "compare ballast --version with the server's; --json shows the raw response",
             )
         })
     }
 }
 
 impl Client {
-    /// Makes ready to connect; nothing is sent yet.
-    pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
-        Self::connecting(globals, base(&globals.url)?, bearer(&token(globals)?)?)
+    /// Prepares to connect; sends nothing yet.
+    pub(crate) fn new(globals: &Globals) -> Result<Self, CliError> {
+        Self::with_credential(
+            globals,
+            parse_base_url(&globals.url)?,
+            bearer_header(&find_token(globals)?)?,
+        )
     }
 
-    /// Makes ready to speak to the tenants' API with an API key.
-    pub(crate) fn with_key(globals: &Globals, key: &str) -> Result<Self, Failure> {
-        let mut base = base(&globals.url)?;
+    /// Prepares to call the tenants' API with an API key.
+    pub(crate) fn with_key(globals: &Globals, key: &str) -> Result<Self, CliError> {
+        let mut base = parse_base_url(&globals.url)?;
         let path = base.path().trim_end_matches('/');
         let path = path.strip_suffix(ADMIN_PATH).unwrap_or(path).to_owned();
         base.set_path(&path);
-        Self::connecting(globals, base, bearer(key)?)
+        Self::with_credential(globals, base, bearer_header(key)?)
     }
 
-    fn connecting(globals: &Globals, base: Url, credential: HeaderValue) -> Result<Self, Failure> {
+    fn with_credential(
+        globals: &Globals,
+        base: Url,
+        credential: HeaderValue,
+    ) -> Result<Self, CliError> {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, credential);
         let mut builder = reqwest::Client::builder()
@@ -91,17 +99,17 @@ impl Client {
             .timeout(globals.timeout)
             .connect_timeout(globals.timeout);
         if let Some(file) = &globals.ca_cert {
-            builder = builder.tls_backend_preconfigured(trust::only(file)?);
+            builder = builder.tls_backend_preconfigured(trust::trust_only(file)?);
         } else if base.scheme() == "http" {
-            // No certificates are needed, so none need be there.
+            // Plain HTTP works without system certificates.
             builder = builder.tls_certs_only([]);
         }
         if is_loopback(&base) {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|bad| {
-            Failure::usage(
-                format!("no connection can be made: {}", innermost(&bad)),
+            CliError::usage(
+                format!("the HTTP client cannot be built: {}", root_cause(&bad)),
                 "--ca-cert names the certificates to trust",
             )
         })?;
@@ -114,13 +122,13 @@ impl Client {
     }
 
     /// Sends a request; a problem becomes a failure.
-    pub(crate) async fn send(&self, request: Request) -> Result<Reply, Failure> {
-        let sent = self.prepared(&request)?;
+    pub(crate) async fn send(&self, request: Request) -> Result<Reply, CliError> {
+        let sent = self.build_request(&request)?;
         let answer = sent.send().await.map_err(|bad| self.unreachable(bad))?;
         let status = answer.status();
         let bytes = answer.bytes().await.map_err(|bad| self.unreachable(bad))?;
         if !status.is_success() {
-            return Err(self.refused(status.as_u16(), &bytes));
+            return Err(self.rejected(status.as_u16(), &bytes));
         }
         let bytes = if bytes.is_empty() {
             b"{}".to_vec()
@@ -131,13 +139,12 @@ impl Client {
         Ok(Reply { bytes, created })
     }
 
-    /// Sends a request for a stream. Its head must come in time; the stream
-    /// itself takes as long as it takes.
-    pub(crate) async fn open(&self, request: Request) -> Result<Stream<'_>, Failure> {
-        let sent = self.prepared(&request)?.timeout(STREAM_MAX);
+    /// Opens a stream. The timeout applies to the response head only.
+    pub(crate) async fn open(&self, request: Request) -> Result<ResponseStream<'_>, CliError> {
+        let sent = self.build_request(&request)?.timeout(STREAM_MAX);
         let late = || {
-            let next = "--timeout waits longer; --url or BALLAST_URL says where the server is";
-            Failure::unreachable(format!("{} did not answer in time", self.base), next)
+            let next = "raise --timeout, or check --url (BALLAST_URL)";
+            CliError::unreachable(format!("{} did not answer in time", self.base), next)
         };
         let answer = tokio::time::timeout(self.timeout, sent.send())
             .await
@@ -149,14 +156,14 @@ impl Client {
                 .await
                 .map_err(|_| late())?
                 .map_err(|bad| self.unreachable(bad))?;
-            return Err(self.refused(status.as_u16(), &bytes));
+            return Err(self.rejected(status.as_u16(), &bytes));
         }
         let client = self;
-        Ok(Stream { client, answer })
+        Ok(ResponseStream { client, answer })
     }
 
-    /// A request with all that belongs to it.
-    fn prepared(&self, request: &Request) -> Result<reqwest::RequestBuilder, Failure> {
+    /// Builds the HTTP request with its headers and body.
+    fn build_request(&self, request: &Request) -> Result<reqwest::RequestBuilder, CliError> {
         let mut sent = self
             .http
             .request(request.method.clone(), self.url(request)?);
@@ -165,8 +172,8 @@ impl Client {
         }
         if let Some(key) = &request.idempotency_key {
             let value = HeaderValue::from_str(key).map_err(|_| {
-                Failure::usage(
-                    "an idempotency key is visible ASCII characters only",
+                CliError::usage(
+                    "an idempotency key may contain only visible ASCII characters",
                     "choose another --idempotency-key",
                 )
             })?;
@@ -186,20 +193,21 @@ impl Client {
     pub(crate) async fn list(
         &self,
         request: Request,
-        paging: &Paging,
+        paging: &PagingArgs,
         page_max: u32,
-    ) -> Result<Reply, Failure> {
-        self.list_of(USUAL, request, paging, page_max).await
+    ) -> Result<Reply, CliError> {
+        self.list_with_fields(USUAL, request, paging, page_max)
+            .await
     }
 
-    /// Sends a request for a list whose parts have these names.
-    pub(crate) async fn list_of(
+    /// Requests a list with these field names.
+    pub(crate) async fn list_with_fields(
         &self,
-        names: Names,
+        names: ListFields,
         request: Request,
-        paging: &Paging,
+        paging: &PagingArgs,
         page_max: u32,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Reply, CliError> {
         let limit = paging.limit.or(paging.all.then_some(page_max));
         let request = request
             .query("limit", limit)
@@ -219,7 +227,7 @@ impl Client {
                 break;
             };
             page = self
-                .send(request.clone().with("cursor", cursor))
+                .send(request.clone().replace_query("cursor", cursor))
                 .await?
                 .read()?;
         }
@@ -231,15 +239,15 @@ impl Client {
         })
     }
 
-    fn url(&self, request: &Request) -> Result<Url, Failure> {
+    fn url(&self, request: &Request) -> Result<Url, CliError> {
         let mut url = self.base.clone();
         if let Some(bad) = request
             .path
             .iter()
             .find(|part| ["", ".", ".."].contains(&part.as_str()))
         {
-            return Err(Failure::usage(
-                format!("{bad:?} is no ID"),
+            return Err(CliError::usage(
+                format!("{bad:?} is not an ID"),
                 "an ID is such as acme or shard-1",
             ));
         }
@@ -252,53 +260,53 @@ impl Client {
         Ok(url)
     }
 
-    pub(super) fn unreachable(&self, bad: reqwest::Error) -> Failure {
+    pub(super) fn unreachable(&self, bad: reqwest::Error) -> CliError {
         let base = &self.base;
         let bad = bad.without_url();
         if bad.is_timeout() {
-            return Failure::unreachable(
+            return CliError::unreachable(
                 format!("{base} did not answer in time"),
-                "--timeout waits longer; --url or BALLAST_URL says where the server is",
+                "raise --timeout, or check --url (BALLAST_URL)",
             );
         }
-        let cause = innermost(&bad);
+        let cause = root_cause(&bad);
         let next = if cause.contains("certificate") {
             "--ca-cert or BALLAST_CA_CERT names the certificates to trust"
         } else {
-            "is the server running there? --url or BALLAST_URL says where it is"
+            "is the server running? check --url (BALLAST_URL)"
         };
-        Failure::unreachable(format!("{base}: {cause}"), next)
+        CliError::unreachable(format!("{base}: {cause}"), next)
     }
 
-    /// The failure in an answer, however odd the answer is.
-    fn refused(&self, status: u16, bytes: &[u8]) -> Failure {
+    /// Turns an error response into an error, whatever its body is.
+    fn rejected(&self, status: u16, bytes: &[u8]) -> CliError {
         let text = String::from_utf8_lossy(bytes);
-        if let Ok(problem) = serde_json::from_slice::<Problem>(bytes) {
-            return Failure::refused(problem, text.trim_end().to_owned());
+        if let Ok(problem) = serde_json::from_slice::<ProblemDocument>(bytes) {
+            return CliError::rejected(problem, text.trim_end().to_owned());
         }
         let said: String = text.chars().filter(|c| !c.is_control()).take(200).collect();
         let detail = format!("{} answered {status}: {said}", self.base);
         let problem = json!({
             "type": "/problems/unexpected-answer",
-            "title": "The answer is none of Ballast's",
+            "title": "Unexpected response",
             "status": status,
             "code": "unexpected-answer",
             "detail": detail,
             "next": "check that --url or BALLAST_URL is the admin URL, such as http://127.0.0.1:8080/admin/v1",
         });
         match serde_json::from_value(problem.clone()) {
-            Ok(known) => Failure::refused(known, problem.to_string()),
-            Err(_) => Failure::local(detail),
+            Ok(known) => CliError::rejected(known, problem.to_string()),
+            Err(_) => CliError::local(detail),
         }
     }
 }
 
-/// Reads the admin URL; one without a path gets the usual one.
-fn base(text: &str) -> Result<Url, Failure> {
+/// Parses the admin URL; adds the default path if it has none.
+fn parse_base_url(text: &str) -> Result<Url, CliError> {
     let bad = |why: String| {
-        Failure::usage(
-            format!("{text:?} is no admin URL: {why}"),
-            "give one such as http://127.0.0.1:8080/admin/v1 with --url or BALLAST_URL",
+        CliError::usage(
+            format!("{text:?} is not an admin URL: {why}"),
+            "set --url or BALLAST_URL to a URL such as http://127.0.0.1:8080/admin/v1",
         )
     };
     let mut url = Url::parse(text).map_err(|error| bad(error.to_string()))?;
@@ -322,13 +330,12 @@ fn is_loopback(url: &Url) -> bool {
             .is_ok_and(|address| address.is_loopback())
 }
 
-/// The token: from the file that was named, the environment, or where
-/// `ballast up` leaves it.
-fn token(globals: &Globals) -> Result<String, Failure> {
-    let next = "set BALLAST_TOKEN, or name a file that holds it with --token-file";
+/// Finds the token: in the named file, the environment, or the default file.
+fn find_token(globals: &Globals) -> Result<String, CliError> {
+    let next = "set BALLAST_TOKEN, or pass a file with --token-file";
     let read = |file: &Path| {
         std::fs::read_to_string(file).map_err(|error| {
-            Failure::usage(
+            CliError::usage(
                 format!("the token file {} cannot be read: {error}", file.display()),
                 next,
             )
@@ -340,31 +347,28 @@ fn token(globals: &Globals) -> Result<String, Failure> {
         (None, Some(token)) if !token.trim().is_empty() => token,
         _ if Path::new(TOKEN_FILE).exists() => read(Path::new(TOKEN_FILE))?,
         _ => {
-            return Err(Failure::usage(
-                "there is no token to show to the server",
-                next,
-            ));
+            return Err(CliError::usage("no admin token was found", next));
         }
     };
     match token.trim() {
-        "" => Err(Failure::usage("the token is empty", next)),
+        "" => Err(CliError::usage("the token is empty", next)),
         token => Ok(token.to_owned()),
     }
 }
 
-fn bearer(token: &str) -> Result<HeaderValue, Failure> {
+fn bearer_header(token: &str) -> Result<HeaderValue, CliError> {
     let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
-        Failure::usage(
-            "the token holds characters that no token has",
-            "copy it again, whole: it begins with bl_admin_",
+        CliError::usage(
+            "the token contains invalid characters",
+            "copy the whole token again; it begins with bl_admin_",
         )
     })?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// The cause at the bottom: "connection refused", not "error sending request".
-fn innermost(error: &dyn std::error::Error) -> String {
+/// The innermost cause: "connection refused", not "error sending request".
+fn root_cause(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source())
         .last()
         .map(ToString::to_string)
@@ -377,21 +381,24 @@ mod tests {
 
     #[test]
     fn an_admin_url_is_read_and_completed() {
-        assert_eq!(base("http://h:1").unwrap().as_str(), "http://h:1/admin/v1");
         assert_eq!(
-            base("https://h/x/admin/v1?y").unwrap().as_str(),
+            parse_base_url("http://h:1").unwrap().as_str(),
+            "http://h:1/admin/v1"
+        );
+        assert_eq!(
+            parse_base_url("https://h/x/admin/v1?y").unwrap().as_str(),
             "https://h/x/admin/v1"
         );
         for bad in ["", "h:1", "ftp://h", "127.0.0.1:8080"] {
-            assert_eq!(base(bad).unwrap_err().exit(), 2, "{bad}");
+            assert_eq!(parse_base_url(bad).unwrap_err().exit(), 2, "{bad}");
         }
-        assert!(is_loopback(&base("http://[::1]:1").unwrap()));
-        assert!(!is_loopback(&base("http://example.org").unwrap()));
+        assert!(is_loopback(&parse_base_url("http://[::1]:1").unwrap()));
+        assert!(!is_loopback(&parse_base_url("http://example.org").unwrap()));
     }
 
     #[test]
     fn a_token_with_a_line_break_is_not_shown() {
-        let failure = bearer("bl_admin_secret\nx").unwrap_err();
+        let failure = bearer_header("bl_admin_secret\nx").unwrap_err();
         assert_eq!(failure.exit(), 2);
         assert!(!failure.document().contains("secret"));
     }

@@ -3,14 +3,14 @@
 
 /// How calls were answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Answers {
+pub struct CallStats {
     /// Those that the shard answered, by how long it took.
-    pub took: [u64; Answers::BANDS],
+    pub took: [u64; CallStats::BANDS],
     /// Those that it did not: away, or too slow.
     pub failed: u64,
 }
 
-impl Answers {
+impl CallStats {
     /// Calls are sorted by how long they took: less than 1, 2, 4 …
     /// milliseconds, and the last ones however long.
     pub const BANDS: usize = 16;
@@ -30,7 +30,7 @@ impl Answers {
 
     /// What came since an earlier look. A count that fell began anew.
     #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
+    pub fn difference_from(&self, earlier: &Self) -> Self {
         if self.calls() < earlier.calls() {
             return *self;
         }
@@ -71,31 +71,31 @@ impl Answers {
 
 /// How a slice's calls were answered around a cutover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AroundCutover {
+pub struct CutoverCallStats {
     /// By the source, while it was copied.
-    pub before: Answers,
+    pub before: CallStats,
     /// By the target, since then.
-    pub after: Answers,
+    pub after: CallStats,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answers(times_ms: &[u64], failed: u64) -> Answers {
-        let mut answers = Answers {
+    fn answers(times_ms: &[u64], failed: u64) -> CallStats {
+        let mut answers = CallStats {
             failed,
-            ..Answers::default()
+            ..CallStats::default()
         };
         for ms in times_ms {
-            answers.took[Answers::band(*ms)] += 1;
+            answers.took[CallStats::band(*ms)] += 1;
         }
         answers
     }
 
     #[test]
     fn the_slowest_of_a_hundred_is_what_p99_leaves_out() {
-        assert_eq!(Answers::default().p99_ms(), None);
+        assert_eq!(CallStats::default().p99_ms(), None);
         assert_eq!(answers(&[0], 0).p99_ms(), Some(1));
         assert_eq!(answers(&[3; 50], 0).p99_ms(), Some(4));
         let mut times = vec![3; 99];
@@ -109,11 +109,11 @@ mod tests {
     #[test]
     fn what_came_since_is_told_and_a_restart_is_no_minus() {
         let (early, late) = (answers(&[1, 2], 1), answers(&[1, 2, 2, 40], 3));
-        let since = late.since(&early);
+        let since = late.difference_from(&early);
         assert_eq!((since.calls(), since.failed), (4, 2));
         assert_eq!(since, answers(&[2, 40], 2));
-        assert_eq!(early.since(&late), early);
+        assert_eq!(early.difference_from(&late), early);
         assert!((since.failed_share() - 0.5).abs() < 1e-9);
-        assert!(Answers::default().failed_share().abs() < 1e-9);
+        assert!(CallStats::default().failed_share().abs() < 1e-9);
     }
 }

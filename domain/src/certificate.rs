@@ -1,85 +1,84 @@
-//! What a finished move proves, and the text of it that is signed.
+//! The certificate of a finished migration, and the text of it that is signed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::clock::Timestamp;
 use crate::id::{ShardId, TenantId};
-use crate::migration::Status;
-use crate::moving::MoveId;
+use crate::migration::MigrationStatus;
+use crate::moving::MigrationId;
 use crate::tenant::Epoch;
 
-/// The version of the certificate's form.
+/// The version of the certificate format.
 pub const VERSION: u32 = 1;
 
-/// What a finished move proves.
+/// What is certified about a finished migration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Certificate {
-    /// The version of this form.
+    /// The version of this format.
     pub version: u32,
-    /// The move.
+    /// The migration.
     #[serde(rename = "migrationID")]
-    pub migration_id: MoveId,
-    /// How it ended.
-    pub status: Status,
-    /// Whose slice was moved.
+    pub migration_id: MigrationId,
+    /// Its final status.
+    pub status: MigrationStatus,
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Which slice of the tenant.
+    /// The tenant's slice.
     pub slice: u32,
-    /// The shard that it left.
+    /// The source.
     #[serde(rename = "fromShardID")]
     pub from: ShardId,
-    /// The shard that it came to.
+    /// The target.
     #[serde(rename = "toShardID")]
     pub to: ShardId,
-    /// The shard that owns it now.
+    /// The shard that owns the slice now.
     #[serde(rename = "ownerShardID")]
     pub owner: ShardId,
-    /// The epoch that it owns it at.
+    /// The epoch of its ownership.
     pub epoch: Epoch,
-    /// Who wanted the move.
+    /// Who requested the migration.
     pub actor: Actor,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What was there when the source was sealed, and what was found on the
-    /// target; absent when it never came to that.
+    /// The votes on the sealed source and on the target; absent if there was no cutover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub votes: Option<VotesProved>,
-    /// The same for the way back, if it was brought back: what was there when
-    /// the target was sealed, and what was found on the source.
+    pub votes: Option<VoteProof>,
+    /// The same for the way back, if the slice was brought back: the votes on the sealed
+    /// target and on the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub votes_back: Option<VotesProved>,
-    /// What was given up, if somebody accepted that: then it does not say that
+    pub votes_back: Option<VoteProof>,
+    /// The loss that an operator accepted. If present, the certificate does not state that
     /// nothing was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given_up: Option<GivenUp>,
-    /// Why it did not end as it was meant to, if it did not.
+    pub given_up: Option<AcceptedLoss>,
+    /// Why it did not complete, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// How long nobody could vote, in milliseconds, at the longest.
+    /// The write pause, in milliseconds; an upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<u64>,
-    /// From when it was asked for until it ended, in milliseconds.
+    /// The time from the request to the end, in milliseconds.
     pub duration_ms: u64,
-    /// Rows that were carried to the target, some of them more than once; what
-    /// streamed back is not among them.
+    /// Rows copied to the target; a row may be copied more than once. Rows that were
+    /// streamed back are not included.
     pub rows_carried: u64,
-    /// Bytes that were carried to it.
+    /// Bytes copied to the target.
     pub bytes_carried: u64,
-    /// How often both sides were compared in the window.
+    /// How often both sides were compared during the window.
     pub compared: u64,
     /// How often they differed.
     pub differences: u64,
-    /// How often a vote was read on the source that the target lacked; counted
-    /// among the differences too. There should be none.
+    /// How often a vote was read on the source that the target lacked. These are also
+    /// counted as differences. There should be none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub stragglers: u64,
     /// Rows that differed before the cutover, and were repaired.
     pub repaired: u64,
-    /// When it was asked for.
+    /// When it was requested.
     pub requested_at: Timestamp,
     /// When the target became the owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,13 +90,14 @@ pub struct Certificate {
 /// The votes on both sides at the moment of the cutover.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct VotesProved {
-    /// Voters' rows that the source had acknowledged when it was sealed, with
-    /// one for each poll.
+#[schema(as = VotesProved)]
+pub struct VoteProof {
+    /// Rows that the source had acknowledged when it was sealed: voters' rows and one row
+    /// per poll.
     pub acknowledged: u64,
-    /// Those found on the target.
+    /// Those that are on the target.
     pub present: u64,
-    /// Those found there more than once.
+    /// Those that are there more than once.
     pub duplicates: u64,
     /// Polls.
     pub polls: u64,
@@ -107,19 +107,20 @@ pub struct VotesProved {
     pub target_digest: String,
     /// The epoch of the seal.
     pub sealed_epoch: Epoch,
-    /// How far the source's changes went when it was sealed: all of them are on
-    /// the target. Unknown when whoever copied them did not live to say so.
+    /// The position of the source's change stream when it was sealed: all changes up to it
+    /// are on the target. Unknown if the copying worker crashed before recording it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_position: Option<u64>,
 }
 
 /// What was given up when a slice was taken back from an owner that was away for
 /// good: all that this shard took and that had not been streamed back. Nothing
-/// that was acknowledged if both sides had to have it ([`GivenUp::synced`]).
+/// that was acknowledged if both sides had to have it ([`AcceptedLoss::synced`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct GivenUp {
-    /// The shard that was left behind.
+#[schema(as = GivenUp)]
+pub struct AcceptedLoss {
+    /// The unavailable shard.
     #[serde(rename = "shardID")]
     pub shard: ShardId,
     /// Who accepted it.
@@ -129,24 +130,23 @@ pub struct GivenUp {
     pub reason: Option<String>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
-    /// When it was done: from then on another shard takes the votes.
+    /// When it took effect: from then on another shard takes the votes.
     pub at: Timestamp,
-    /// The epoch from which on another shard owns the slice. What the shard that
-    /// was left behind took, it took at a lower one.
+    /// The epoch at which another shard owns the slice. The unavailable shard took votes
+    /// at lower epochs only.
     pub epoch: Epoch,
-    /// Everything up to this position of the lost shard's changes is there, and
-    /// perhaps more; what came after it is given up. Unknown when nothing had
-    /// been streamed back: then it is all that came after the cutover.
+    /// The position up to which the unavailable shard's changes are present; later ones are
+    /// given up. Unknown if nothing was streamed back: then all changes since the cutover
+    /// are given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_position: Option<u64>,
-    /// Everything that was acknowledged before this moment is there.
+    /// Everything acknowledged before this moment is present.
     pub after: Timestamp,
-    /// Voters' rows on the shard that took over when it did; unknown when whoever
-    /// counted them did not live to say so.
+    /// Voters' rows on the new owner when it took over. Unknown if the worker crashed before
+    /// recording it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub present: Option<u64>,
-    /// Whether every vote that was acknowledged was on both sides: then none of
-    /// them is lost.
+    /// Whether every acknowledged vote was on both sides: then none of them is lost.
     #[serde(default, skip_serializing_if = "is_not")]
     pub synced: bool,
 }
@@ -156,10 +156,10 @@ fn is_not(flag: &bool) -> bool {
     !flag
 }
 
-impl GivenUp {
-    /// In one line.
+impl AcceptedLoss {
+    /// Describes the loss in one line.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let (shard, after, until) = (&self.shard, self.after, self.at);
         let position = match self.after_position {
             Some(position) => format!(" (position {position} of its changes)"),
@@ -180,8 +180,9 @@ impl GivenUp {
 /// A certificate with its signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Signed {
-    /// What is signed.
+#[schema(as = Signed)]
+pub struct SignedCertificate {
+    /// The signed content.
     #[serde(flatten)]
     pub certificate: Certificate,
     /// The ed25519 public key, in base64.
@@ -196,10 +197,10 @@ fn is_none(count: &u64) -> bool {
 }
 
 impl Certificate {
-    /// Why it does not prove that every vote is there once, if it does not: it
-    /// may be what was signed, and still say that something is wrong.
+    /// Why it does not prove that every vote is present exactly once, if it does not. A
+    /// certificate can have a valid signature and still report a problem.
     #[must_use]
-    pub fn doubt(&self) -> Option<String> {
+    pub fn describe_doubt(&self) -> Option<String> {
         let ways = [
             (&self.votes, &self.from, &self.to),
             (&self.votes_back, &self.to, &self.from),
@@ -223,7 +224,7 @@ impl Certificate {
         if let Some(lost) = &self.given_up {
             let before = self.votes.as_ref().map_or(0, |votes| votes.acknowledged);
             let missing = before.saturating_sub(lost.present.unwrap_or(before));
-            let told = lost.told();
+            let told = lost.describe();
             if missing > 0 {
                 let told =
                     format!("{told}, and {missing} rows from before the cutover are missing");
@@ -239,10 +240,10 @@ impl Certificate {
         })
     }
 
-    /// The text that is signed: JSON with its members in the order above,
-    /// without blanks.
+    /// The text that is signed: JSON with the fields in the order above, without
+    /// whitespace.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn signed_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -266,7 +267,7 @@ mod tests {
         serde_json::from_value(body).unwrap()
     }
 
-    fn given_up() -> GivenUp {
+    fn given_up() -> AcceptedLoss {
         let body = serde_json::json!({
             "shardID": "shard-2", "actor": {"type": "ballast", "name": "ann"},
             "acceptedAt": "2026-11-16T09:00:00Z", "at": "2026-11-16T09:00:01Z",
@@ -276,8 +277,8 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_wrong_casts_doubt_on_it() {
-        assert_eq!(certificate().doubt(), None);
+    fn every_problem_casts_doubt() {
+        assert_eq!(certificate().describe_doubt(), None);
         let doubts: [fn(&mut Certificate); 6] = [
             |it| it.given_up = Some(given_up()),
             |it| it.votes.as_mut().unwrap().present = 4,
@@ -289,11 +290,11 @@ mod tests {
         for doubt in doubts {
             let mut it = certificate();
             doubt(&mut it);
-            assert!(it.doubt().is_some(), "{it:?}");
+            assert!(it.describe_doubt().is_some(), "{it:?}");
         }
         // One that never came to a cutover claims nothing.
         let mut it = certificate();
         (it.votes, it.votes_back) = (None, None);
-        assert_eq!(it.doubt(), None);
+        assert_eq!(it.describe_doubt(), None);
     }
 }

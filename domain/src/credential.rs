@@ -133,7 +133,7 @@ pub fn inspect(text: &str) -> Result<(Purpose, CredentialHash), BadCredential> {
 
 /// `text` with every credential in it cut down to its first characters: for
 /// whatever goes into a log or a trace.
-pub fn redacted(text: &str) -> Cow<'_, str> {
+pub fn redact(text: &str) -> Cow<'_, str> {
     let (mut clean, mut rest) = (String::new(), text);
     while let Some(start) = first_prefix(rest) {
         let secret = &rest[start..];
@@ -315,15 +315,15 @@ mod tests {
     fn secrets_are_cut_out_of_text() {
         let drawn = sample(Purpose::LiveKey);
         let text = format!("/resolve?a=1&api_key={0}&b={0}", drawn.expose());
-        let clean = redacted(&text);
+        let clean = redact(&text);
         assert_eq!(clean.matches(&drawn.hint()).count(), 2, "{clean}");
         assert!(!clean.contains(&drawn.expose()[12..]), "{clean}");
         assert!(
             clean.starts_with("/resolve?a=1&api_key=bl_live_"),
             "{clean}"
         );
-        assert_eq!(redacted("nothing here"), "nothing here");
-        assert_eq!(redacted("bl_live_"), "bl_live_…");
+        assert_eq!(redact("nothing here"), "nothing here");
+        assert_eq!(redact("bl_live_"), "bl_live_…");
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
     fn text_full_of_secrets_is_cut_as_well() {
         // As long as a request's head may be.
         let text = "bl_live_0123456789,".repeat(20_000);
-        assert_eq!(redacted(&text), "bl_live_0123…,".repeat(20_000));
+        assert_eq!(redact(&text), "bl_live_0123…,".repeat(20_000));
     }
 
     struct Given(Vec<u8>);
@@ -398,7 +398,7 @@ mod tests {
             credential in drawn(), before in ".{0,30}", after in ".{0,30}",
         ) {
             let text = format!("{before}{}{after}", credential.expose());
-            let clean = redacted(&text).into_owned();
+            let clean = redact(&text).into_owned();
             let secret = &credential.expose()[credential.purpose().prefix().len() + 4..];
             prop_assert!(!clean.contains(&secret[..8]) || before.contains(&secret[..8])
                 || after.contains(&secret[..8]), "{}", clean);

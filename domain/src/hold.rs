@@ -1,71 +1,77 @@
-//! How long a request is held when its shard cannot take it: the decision,
-//! pure.
+//! Decides how long a request is held when its shard cannot serve it. Pure.
 //!
-//! While a slice moves or a shard recovers, requests wait instead of failing.
-//! Of those who wait for the same slice one, the scout, tries again after waits
-//! that are short at first; the others are told by it, and try by themselves
-//! only now and then, in case nobody tells them. Nobody waits past the
-//! deadline.
+//! While a slice moves or a shard recovers, requests wait instead of failing. One of the
+//! requests that wait for the same slice, the scout, retries with an exponential backoff.
+//! It notifies the others, which retry by themselves only rarely, in case the
+//! notification is missed. No request waits past its deadline.
 
-/// A scout's first wait for a cutover, which takes a few milliseconds.
+/// A scout's first backoff during a cutover, which takes a few milliseconds.
 const FENCED_FIRST_MS: i64 = 1;
-/// Its longest one: a cutover keeps everybody waiting, and one scout costs
-/// little.
+/// Its longest backoff during a cutover: all requests wait for it, and one scout is cheap.
 const FENCED_LONGEST_MS: i64 = 20;
-/// A scout's first wait for a shard that is away.
+/// A scout's first backoff for an unavailable shard.
 const AWAY_FIRST_MS: i64 = 5;
-/// Its longest one.
+/// Its longest backoff for an unavailable shard.
 const AWAY_LONGEST_MS: i64 = 200;
-/// The wait of all but the scout. They are told; this is for the case that the
-/// scout is stuck in a call. Thousands may wait, so it is long.
+/// The backoff of the others, for the case that the scout is stuck in a call. There may be
+/// thousands, so it is long.
 const OTHERS_MS: i64 = 1_000;
 
-/// Why an attempt came to nothing.
+/// Why an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Setback {
-    /// The shard does not own the slice at that epoch: the route is stale, or
-    /// the shard has not been told yet.
+pub enum AttemptFailure {
+    /// The shard does not own the slice at that epoch: the route is stale, or the shard
+    /// does not know the new epoch yet.
     Fenced,
-    /// The shard starts, recovers or cannot be reached.
+    /// The shard is starting, recovering or unreachable.
     Away,
 }
 
-/// What to do about it.
+/// What to do after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// Wait so long, read the route anew, and try again.
+pub enum HoldDecision {
+    /// Wait, read the route again, and retry.
     Retry {
-        /// How long.
+        /// The backoff.
         after_ms: i64,
     },
-    /// Tell the caller to come back later.
+    /// Fail the request with a `Retry-After`.
     GiveUp,
 }
 
-/// Who waits.
+/// The role of a request that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The one who tries for all that wait for the same slice.
+pub enum WaiterRole {
+    /// The request that retries for all that wait for the same slice.
     Scout,
-    /// One who is told.
+    /// A request that is notified.
     Other,
 }
 
-/// Decides after the attempt `attempt` (counted from 1, and anew when the
-/// route changes) of a request that arrived `held_ms` ago and may be held
-/// `hold_max_ms` in all.
-pub fn after(role: Role, setback: Setback, attempt: u32, held_ms: i64, hold_max_ms: i64) -> Next {
+/// Decides after attempt number `attempt` (from 1, and again from 1 when the route changes)
+/// of a request that arrived `held_ms` ago and may be held for `hold_max_ms` in total.
+pub fn decide(
+    role: WaiterRole,
+    setback: AttemptFailure,
+    attempt: u32,
+    held_ms: i64,
+    hold_max_ms: i64,
+) -> HoldDecision {
     let left = hold_max_ms.saturating_sub(held_ms);
     if left <= 0 {
-        return Next::GiveUp;
+        return HoldDecision::GiveUp;
     }
     let doublings = attempt.saturating_sub(1).min(16);
     let wait = match (role, setback) {
-        (Role::Other, _) => OTHERS_MS,
-        (Role::Scout, Setback::Fenced) => (FENCED_FIRST_MS << doublings).min(FENCED_LONGEST_MS),
-        (Role::Scout, Setback::Away) => (AWAY_FIRST_MS << doublings).min(AWAY_LONGEST_MS),
+        (WaiterRole::Other, _) => OTHERS_MS,
+        (WaiterRole::Scout, AttemptFailure::Fenced) => {
+            (FENCED_FIRST_MS << doublings).min(FENCED_LONGEST_MS)
+        }
+        (WaiterRole::Scout, AttemptFailure::Away) => {
+            (AWAY_FIRST_MS << doublings).min(AWAY_LONGEST_MS)
+        }
     };
-    Next::Retry {
+    HoldDecision::Retry {
         after_ms: wait.min(left),
     }
 }
@@ -75,58 +81,58 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SETBACKS: [Setback; 2] = [Setback::Fenced, Setback::Away];
-    const ROLES: [Role; 2] = [Role::Scout, Role::Other];
+    const SETBACKS: [AttemptFailure; 2] = [AttemptFailure::Fenced, AttemptFailure::Away];
+    const ROLES: [WaiterRole; 2] = [WaiterRole::Scout, WaiterRole::Other];
 
-    fn waits(role: Role, setback: Setback) -> Vec<i64> {
-        let wait = |attempt| match after(role, setback, attempt, 0, 5_000) {
-            Next::Retry { after_ms } => after_ms,
-            Next::GiveUp => panic!("there is time left"),
+    fn waits(role: WaiterRole, setback: AttemptFailure) -> Vec<i64> {
+        let wait = |attempt| match decide(role, setback, attempt, 0, 5_000) {
+            HoldDecision::Retry { after_ms } => after_ms,
+            HoldDecision::GiveUp => panic!("there is time left"),
         };
         (1..=8).map(wait).collect()
     }
 
     #[test]
     fn a_scouts_waits_begin_short_and_stay_bounded() {
-        let away = waits(Role::Scout, Setback::Away);
+        let away = waits(WaiterRole::Scout, AttemptFailure::Away);
         assert_eq!(away, [5, 10, 20, 40, 80, 160, 200, 200]);
-        let fenced = waits(Role::Scout, Setback::Fenced);
+        let fenced = waits(WaiterRole::Scout, AttemptFailure::Fenced);
         assert_eq!(fenced, [1, 2, 4, 8, 16, 20, 20, 20]);
     }
 
     #[test]
-    fn the_others_seldom_try_by_themselves() {
+    fn the_others_rarely_retry_by_themselves() {
         for setback in SETBACKS {
-            assert_eq!(waits(Role::Other, setback), [1_000; 8]);
+            assert_eq!(waits(WaiterRole::Other, setback), [1_000; 8]);
         }
     }
 
     #[test]
-    fn nobody_who_may_not_be_held_waits() {
+    fn a_request_that_must_not_be_held_gives_up() {
         for (setback, role) in SETBACKS.into_iter().zip(ROLES) {
-            assert_eq!(after(role, setback, 1, 0, 0), Next::GiveUp);
+            assert_eq!(decide(role, setback, 1, 0, 0), HoldDecision::GiveUp);
         }
     }
 
     proptest! {
         #[test]
-        fn nobody_waits_past_the_deadline(attempt: u32, held in 0..20_000_i64, most in 0..10_000_i64) {
+        fn no_wait_passes_the_deadline(attempt: u32, held in 0..20_000_i64, most in 0..10_000_i64) {
             for (setback, role) in SETBACKS.into_iter().flat_map(|it| ROLES.map(|role| (it, role))) {
-                match after(role, setback, attempt, held, most) {
-                    Next::Retry { after_ms } => prop_assert!(held + after_ms <= most),
-                    Next::GiveUp => prop_assert!(held >= most),
+                match decide(role, setback, attempt, held, most) {
+                    HoldDecision::Retry { after_ms } => prop_assert!(held + after_ms <= most),
+                    HoldDecision::GiveUp => prop_assert!(held >= most),
                 }
             }
         }
 
         #[test]
-        fn it_ends(most in 1..10_000_i64) {
+        fn retries_end(most in 1..10_000_i64) {
             let (mut held, mut attempt) = (0, 0);
             loop {
                 attempt += 1;
-                match after(Role::Scout, Setback::Fenced, attempt, held, most) {
-                    Next::Retry { after_ms } => held += after_ms,
-                    Next::GiveUp => break,
+                match decide(WaiterRole::Scout, AttemptFailure::Fenced, attempt, held, most) {
+                    HoldDecision::Retry { after_ms } => held += after_ms,
+                    HoldDecision::GiveUp => break,
                 }
                 prop_assert!(attempt < 600);
             }

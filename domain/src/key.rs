@@ -29,7 +29,7 @@ pub struct ApiKey {
     /// Live or test.
     pub mode: KeyMode,
     /// What it may do.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<KeyScope>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it stops working.
@@ -47,13 +47,14 @@ pub struct ApiKey {
     pub replaced_by: Option<KeyId>,
     /// That it is let through only so often for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throttle: Option<Throttle>,
+    pub throttle: Option<KeyThrottle>,
 }
 
 /// A key is let through only so often, until a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Throttle {
+#[schema(as = Throttle)]
+pub struct KeyThrottle {
     /// Calls per second.
     #[schema(minimum = 1)]
     pub calls_per_second: u64,
@@ -61,10 +62,10 @@ pub struct Throttle {
     pub until: Timestamp,
 }
 
-impl Throttle {
+impl KeyThrottle {
     /// How many calls a second it allows at a moment; any number when it is over.
     #[must_use]
-    pub fn at(&self, now: Timestamp) -> Option<u64> {
+    pub fn limit_at(&self, now: Timestamp) -> Option<u64> {
         (now < self.until).then_some(self.calls_per_second)
     }
 }
@@ -94,7 +95,8 @@ pub enum KeyMode {
     utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub enum Scope {
+#[schema(as = Scope)]
+pub enum KeyScope {
     /// Cast votes.
     Vote,
     /// Read polls and results.
@@ -103,7 +105,7 @@ pub enum Scope {
     Polls,
 }
 
-impl Scope {
+impl KeyScope {
     /// Every scope: what a key has when none is named.
     pub const ALL: [Self; 3] = [Self::Vote, Self::Read, Self::Polls];
 
@@ -131,7 +133,7 @@ pub enum KeyStatus {
 
 impl KeyStatus {
     /// Whether a key of this fate works at `now`.
-    pub fn of(revoked: bool, expires_at: Option<Timestamp>, now: Timestamp) -> Self {
+    pub fn at_time(revoked: bool, expires_at: Option<Timestamp>, now: Timestamp) -> Self {
         match expires_at {
             _ if revoked => Self::Revoked,
             Some(end) if end <= now => Self::Expired,
@@ -146,7 +148,7 @@ impl ApiKey {
         match (self.revoked_at, self.expires_at) {
             // It was swept after it had expired.
             (Some(revoked), Some(end)) if end <= revoked => KeyStatus::Expired,
-            (revoked, end) => KeyStatus::of(revoked.is_some(), end, now),
+            (revoked, end) => KeyStatus::at_time(revoked.is_some(), end, now),
         }
     }
 }
@@ -157,13 +159,13 @@ pub struct ScopeSet(u8);
 
 impl ScopeSet {
     /// Whether a scope is among them.
-    pub fn has(self, scope: Scope) -> bool {
+    pub fn contains(self, scope: KeyScope) -> bool {
         self.0 & (1 << scope as u8) != 0
     }
 }
 
-impl FromIterator<Scope> for ScopeSet {
-    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+impl FromIterator<KeyScope> for ScopeSet {
+    fn from_iter<I: IntoIterator<Item = KeyScope>>(scopes: I) -> Self {
         Self(
             scopes
                 .into_iter()

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// A tenant's limits. An absent limit is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Limits {
+#[schema(as = Limits)]
+pub struct TenantLimits {
     /// Votes accepted per second.
     #[schema(minimum = 1, maximum = 100_000_000)]
     pub votes_per_second: Option<u64>,

@@ -1,116 +1,116 @@
-//! A move as it was asked for, what was asked of it since, and what has become
-//! of it: what operators see, and what is kept of it for good.
+//! The record of a migration: what was requested, what operators have requested since,
+//! its progress and its result. Operators see this record, and it is kept permanently.
 //!
 //! ```text
 //!   Asked ──► Admitted ──► CutOver ──► Cleaning ──► Ended(completed)
 //!     │           │           └──────────────────► Ended(reversed)
 //!     └───────────┴──────────────────────────────► Ended(rolledBack | cancelled)
 //! ```
-//! It decides nothing about who owns the slice: that is the slice's own record
-//! ([`crate::moving`]). What operators want of a move is written here, and
-//! whoever works on it finds it here.
+//! It does not decide who owns the slice; the slice's route does ([`crate::moving`]).
+//! Operators' requests are written here, and the migration engine reads them here.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
-use crate::certificate::{GivenUp, Signed, VotesProved};
+use crate::certificate::{AcceptedLoss, SignedCertificate, VoteProof};
 use crate::clock::Timestamp;
 use crate::id::{RegionId, ShardId, TenantId};
-use crate::moving::MoveId;
-use crate::registry::{Entity, Kind};
+use crate::moving::MigrationId;
+use crate::registry::{Entity, RecordKind};
 use crate::tenant::{Epoch, SliceId};
 
-/// A move.
+/// A migration of one slice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Migration {
-    /// Its name.
+    /// Its id.
     #[serde(rename = "migrationID")]
-    pub migration_id: MoveId,
-    /// Whose slice is moved.
+    pub migration_id: MigrationId,
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Which slice of the tenant.
+    /// The tenant's slice.
     pub slice: u32,
-    /// The shard that it leaves.
+    /// The source: the shard that it leaves.
     #[serde(rename = "fromShardID")]
     pub from: ShardId,
-    /// The shard that it comes to.
+    /// The target: the shard that it moves to.
     #[serde(rename = "toShardID")]
     pub to: ShardId,
-    /// The regions of both, without repetition.
+    /// The regions of both shards, without duplicates.
     pub regions: Vec<RegionId>,
-    /// Who wants it.
+    /// Who requested it.
     pub actor: Actor,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it was asked for.
+    /// When it was requested.
     pub requested_at: Timestamp,
-    /// How it is to be done.
-    pub terms: Terms,
-    /// How far it is.
-    pub stage: Stage,
-    /// What was asked of it since.
-    #[serde(default, skip_serializing_if = "Asked::is_nothing")]
-    pub asked: Asked,
-    /// What it waits for, if it does.
+    /// Its terms.
+    pub terms: MigrationTerms,
+    /// Its stage.
+    pub stage: MigrationStage,
+    /// What operators have requested since.
+    #[serde(default, skip_serializing_if = "MigrationRequests::is_empty")]
+    pub asked: MigrationRequests,
+    /// What it is waiting for, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
-    /// Which of its executions is the present one: a later one takes over what
-    /// an earlier one left unfinished.
+    /// The number of its current execution: a later execution continues what an earlier
+    /// one left unfinished.
     #[serde(default)]
     pub run: u32,
-    /// What it was expected to cost when it was admitted.
+    /// The estimate when it was admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<Price>,
-    /// What was measured.
+    pub price: Option<MigrationEstimate>,
+    /// The measured figures.
     #[serde(default)]
-    pub figures: Figures,
-    /// What was not as it should be, the newest last; of many the newest.
+    pub figures: MigrationFigures,
+    /// The newest findings, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
-    /// What was found on both sides at the cutover.
+    pub findings: Vec<MigrationFinding>,
+    /// The comparison of both sides at the cutover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proved: Option<VotesProved>,
-    /// What was found on both sides when it was brought back.
+    pub proved: Option<VoteProof>,
+    /// The comparison of both sides when the slice was brought back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proved_back: Option<VotesProved>,
-    /// What was given up, if it was brought back without its owner.
+    pub proved_back: Option<VoteProof>,
+    /// The accepted loss, if the slice was brought back without its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub given_up: Option<GivenUp>,
-    /// The copy that was left to be removed later, because its shard was away when
-    /// the move ended.
+    pub given_up: Option<AcceptedLoss>,
+    /// The copy that remains to be removed, because its shard was unavailable when the
+    /// migration ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<Left>,
-    /// What has become of the copy that was given up, or left.
+    pub left: Option<LeftoverCopy>,
+    /// The state of the copy that was given up or left over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_behind: Option<LeftBehind>,
+    pub left_behind: Option<LeftoverState>,
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ending>,
-    /// What it proves.
+    pub ended: Option<MigrationEnding>,
+    /// The signed certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub certificate: Option<Signed>,
+    pub certificate: Option<SignedCertificate>,
 }
 
-/// How a move is to be done.
+/// The terms of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Terms {
-    /// How long both sides are kept after the cutover, in milliseconds.
+#[schema(as = Terms)]
+pub struct MigrationTerms {
+    /// How long both copies are kept after the cutover, in milliseconds.
     pub window_ms: u64,
     /// Whether, within the window, a write is acknowledged only when both sides
     /// have it.
     #[serde(default, skip_serializing_if = "is_not")]
     pub sync: bool,
-    /// How long nobody may be able to vote at the cutover, in milliseconds: it
-    /// waits for a moment that promises so.
+    /// The longest allowed write pause at the cutover, in milliseconds. The cutover waits
+    /// until its estimate is within this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pause_ms: Option<u64>,
-    /// Whether somebody has to approve it first.
+    /// Whether an operator must approve it first.
     #[serde(default)]
     pub needs_approval: bool,
 }
@@ -120,13 +120,14 @@ fn is_not(flag: &bool) -> bool {
     !flag
 }
 
-/// How far a move is, as limits count it.
+/// The stage of a migration, as the limits on concurrent migrations count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Stage {
-    /// It was asked for, and waits for its turn.
+#[schema(as = Stage)]
+pub enum MigrationStage {
+    /// It was requested and waits for admission.
     Asked,
-    /// It copies: limits on moves count it.
+    /// It is copying: the limits on migrations count it.
     Admitted,
     /// The target owns the slice; both copies are kept.
     CutOver,
@@ -136,71 +137,74 @@ pub enum Stage {
     Ended,
 }
 
-/// What was asked of a move since it began.
+/// The requests of operators for a running migration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Asked {
-    /// It is not to go on for now.
+#[schema(as = Asked)]
+pub struct MigrationRequests {
+    /// Pause it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused: Option<Word>,
-    /// It may begin.
+    pub paused: Option<OperatorRequest>,
+    /// Let it begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved: Option<Word>,
-    /// It is to be called off, or to go back.
+    pub approved: Option<OperatorRequest>,
+    /// Cancel or reverse it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub back: Option<Back>,
-    /// The window may end now.
+    pub back: Option<ReturnRequest>,
+    /// End the window now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub complete: Option<Word>,
-    /// What only the target has may be given up, if it cannot be had.
+    pub complete: Option<OperatorRequest>,
+    /// Give up what only the target has, if the target is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accept_loss: Option<Word>,
-    /// The copy that was given up may be removed.
+    pub accept_loss: Option<OperatorRequest>,
+    /// Remove the copy that was given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub discard: Option<Word>,
-    /// A way back that waits is to be called off: the slice stays.
+    pub discard: Option<OperatorRequest>,
+    /// Cancel a way back that is waiting: the slice stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stay: Option<Word>,
-    /// The window may end although the source is away.
+    pub stay: Option<OperatorRequest>,
+    /// End the window although the source is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub without_source: Option<Word>,
+    pub without_source: Option<OperatorRequest>,
 }
 
-impl Asked {
-    /// Nothing was.
+impl MigrationRequests {
+    /// Whether there are none.
     #[must_use]
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// A copy that nobody needs: where the slice is, everything is.
+/// A copy that is not needed, because the owner has all data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Left {
-    /// Where it is.
+#[schema(as = Left)]
+pub struct LeftoverCopy {
+    /// The shard with the copy.
     #[serde(rename = "shardID")]
     pub shard: ShardId,
-    /// What is there was written at a lower epoch than this, or at it.
+    /// The copy was written at this epoch or a lower one.
     pub epoch: Epoch,
 }
 
-/// What has become of a copy that was given up.
+/// The state of a copy that was given up or left over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum LeftBehind {
-    /// Its shard has not answered since: it does not know yet.
+#[schema(as = LeftBehind)]
+pub enum LeftoverState {
+    /// Its shard has not answered since, and does not know yet.
     Away,
-    /// Its shard has answered, and takes no votes of the slice. It still has
-    /// what was given up.
+    /// Its shard has answered and takes no votes of the slice. It still has the copy.
     Kept,
-    /// There is nothing of it any more.
+    /// The copy was removed.
     Gone,
 }
 
-/// What somebody said.
+/// A request of an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Word {
+#[schema(as = Word)]
+pub struct OperatorRequest {
     /// Who.
     pub actor: Actor,
     /// Why.
@@ -210,159 +214,163 @@ pub struct Word {
     pub at: Timestamp,
 }
 
-/// That a move is to leave, or bring, its slice where it was.
+/// A request to keep the slice at its source, or to bring it back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Back {
-    /// What was asked for.
-    pub how: BackHow,
-    /// By whom.
+#[schema(as = Back)]
+pub struct ReturnRequest {
+    /// Cancel or reverse.
+    pub how: ReturnKind,
+    /// Who requested it, when and why.
     #[serde(flatten)]
-    pub word: Word,
+    pub word: OperatorRequest,
 }
 
-/// How a slice comes to be where it was.
+/// How a slice stays at, or returns to, its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum BackHow {
-    /// It never leaves: before the cutover.
+#[schema(as = BackHow)]
+pub enum ReturnKind {
+    /// Before the cutover: the slice never leaves.
     Cancel,
-    /// It is brought back: within the window.
+    /// In the window: the slice is brought back.
     Reverse,
 }
 
-/// What a move is expected to cost.
+/// The estimated cost of a migration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Price {
-    /// Polls to be copied.
+#[schema(as = Price)]
+pub struct MigrationEstimate {
+    /// Polls to copy.
     pub polls: u64,
-    /// Voters' rows to be copied.
+    /// Voters' rows to copy.
     pub rows: u64,
-    /// About so many bytes.
+    /// Approximate bytes to copy.
     pub bytes: u64,
-    /// About so long until the cutover, in milliseconds.
+    /// Approximate time until the cutover, in milliseconds.
     pub duration_ms: u64,
-    /// About so long nobody can vote, in milliseconds.
+    /// Approximate write pause, in milliseconds.
     pub pause_ms: u64,
-    /// How many ended moves the expectations come from; with none they are
-    /// those of a new installation.
+    /// How many ended migrations the estimate is based on; with 0 it uses defaults.
     pub from_moves: u64,
-    /// Slices that share the source or the target with it.
+    /// Other slices on the source or the target.
     pub neighbours: u64,
 }
 
-/// What was measured of a move.
+/// The measured figures of a migration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Figures {
-    /// Rows that were carried, some of them more than once.
+#[schema(as = Figures)]
+pub struct MigrationFigures {
+    /// Rows copied; a row may be copied more than once.
     pub rows: u64,
-    /// Bytes that were carried.
+    /// Bytes copied.
     pub bytes: u64,
-    /// When the copy began.
+    /// When copying began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copying_since: Option<Timestamp>,
     /// When the target became the owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_over_at: Option<Timestamp>,
-    /// How long nobody could vote, in milliseconds, at the longest.
+    /// The write pause, in milliseconds; an upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<u64>,
-    /// How often the cutover was put off because it would have taken longer
-    /// than it may.
+    /// How often the cutover was postponed because its estimate exceeded the allowed
+    /// pause.
     #[serde(default)]
     pub put_off: u32,
     /// Rows that differed and were repaired.
     #[serde(default)]
     pub repaired: u64,
-    /// How often both sides were compared in the window.
+    /// How often both sides were compared during the window.
     #[serde(default)]
     pub compared: u64,
     /// How often they differed.
     #[serde(default)]
     pub differences: u64,
-    /// How far the target's changes are known to have been streamed back.
+    /// How far the target's changes have been streamed back to the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streamed_back: Option<StreamedBack>,
-    /// Since when the target alone acknowledges, in a window in which both sides
-    /// were to.
+    /// Since when the target alone acknowledges writes, in a window with synchronous
+    /// replication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone_since: Option<Timestamp>,
-    /// How often a reader found a vote on the source that the target lacks:
-    /// there should be none, and as long as there is one the source is kept.
+    /// How often a reader found a vote on the source that the target lacks. There should
+    /// be none; if there is one, the source's copy is kept.
     #[serde(default)]
     pub stragglers: u64,
 }
 
-/// How far what was written to the target after the cutover is on the source,
-/// too.
+/// How far the changes of the target since the cutover are also on the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamedBack {
-    /// The position in the target's changes.
+    /// The position in the target's change stream.
     pub position: u64,
-    /// Everything that was acknowledged before this moment is.
+    /// Everything acknowledged before this moment is on the source.
     pub before: Timestamp,
 }
 
-/// Something that was not as it should be.
+/// A problem that was found during a migration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
+#[schema(as = Finding)]
+pub struct MigrationFinding {
     /// When it was found.
     pub at: Timestamp,
-    /// In which state of the workflow.
+    /// The workflow state in which it was found.
     pub phase: String,
-    /// Whose copy is wrong.
+    /// The shard whose copy is wrong.
     #[serde(rename = "shardID")]
     pub shard: ShardId,
-    /// What is wrong with it: polls, and the voters whose rows they are, or
-    /// files.
+    /// What is wrong: polls with the voters of the rows, or files.
     pub what: String,
     /// What was done about it.
     pub then: String,
 }
 
-/// Findings that are kept of a move.
+/// The most findings that are kept of a migration.
 pub const FINDINGS_MAX: usize = 20;
 
-/// How a move ended.
+/// How a migration ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Ending {
-    /// How.
-    pub status: Status,
-    /// In which state.
+#[schema(as = Ending)]
+pub struct MigrationEnding {
+    /// Its final status.
+    pub status: MigrationStatus,
+    /// The workflow state in which it ended.
     pub phase: String,
     /// When.
     pub at: Timestamp,
-    /// Why, if it did not go as it was meant to.
+    /// Why, if it did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// How a move stands.
+/// The status of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Status {
-    /// It is worked on.
+#[schema(as = Status)]
+pub enum MigrationStatus {
+    /// It is running.
     Running,
-    /// It waits: for an approval, a turn, a maintenance window, a quiet moment,
-    /// or because it was paused.
+    /// It waits for an approval, admission, a maintenance window or a quiet moment, or it
+    /// is paused.
     Waiting,
     /// The slice is at its target.
     Completed,
-    /// Something was not as it should be, and everything is as it was.
+    /// It failed before the cutover, and the source is unchanged.
     RolledBack,
-    /// The slice was at its target, and is back.
+    /// The slice was brought back from its target.
     Reversed,
-    /// It was called off, and everything is as it was.
+    /// It was cancelled, and the source is unchanged.
     Cancelled,
-    /// It is stuck, and is tried again.
+    /// It is stuck and is being retried.
     Failed,
 }
 
-impl Status {
-    /// Whether a move that stands so is over.
+impl MigrationStatus {
+    /// Whether the migration is over.
     #[must_use]
     pub fn is_end(self) -> bool {
         match self {
@@ -386,14 +394,14 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for MigrationStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
 impl Migration {
-    /// What is moved.
+    /// The slice that is moved.
     #[must_use]
     pub fn slice_id(&self) -> SliceId {
         SliceId {
@@ -402,7 +410,7 @@ impl Migration {
         }
     }
 
-    /// The name of its present execution among those of `move-tenant`.
+    /// The name of its current execution of the workflow `move-tenant`.
     #[must_use]
     pub fn execution(&self) -> String {
         match self.run {
@@ -411,102 +419,101 @@ impl Migration {
         }
     }
 
-    /// Keeps what was found.
-    pub fn found(&mut self, finding: Finding) {
+    /// Records a finding, and drops the oldest beyond [`FINDINGS_MAX`].
+    pub fn record_finding(&mut self, finding: MigrationFinding) {
         let spare = (self.findings.len() + 1).saturating_sub(FINDINGS_MAX);
         self.findings.drain(..spare);
         self.findings.push(finding);
     }
 
-    /// The copy that it left behind, given up or to be removed later: where, and at
-    /// which epoch.
+    /// The copy that was given up or is left over: its shard and its epoch.
     #[must_use]
     pub fn copy_left(&self) -> Option<(&ShardId, Epoch)> {
         let given_up = self.given_up.as_ref().map(|lost| (&lost.shard, lost.epoch));
         given_up.or_else(|| self.left.as_ref().map(|left| (&left.shard, left.epoch)))
     }
 
-    /// Whether that copy may be removed as soon as its shard answers: nobody needs
-    /// it, or somebody has said so.
+    /// Whether that copy may be removed when its shard answers: it is not needed, or an
+    /// operator has requested it.
     #[must_use]
     pub fn may_remove_copy(&self) -> bool {
         self.asked.discard.is_some() || (self.given_up.is_none() && self.left.is_some())
     }
 
-    /// Whether it is over.
+    /// Whether the migration is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.stage == Stage::Ended
+        self.stage == MigrationStage::Ended
     }
 }
 
-/// The term of moves that are not over.
+/// The term of migrations that are not over.
 pub const OPEN: &str = "open";
-/// The term of those that are.
+/// The term of migrations that are over.
 pub const OVER: &str = "over";
 
-/// The term of moves that ended so.
+/// The term of migrations that ended with this status.
 #[must_use]
-pub fn ended_so(status: Status) -> String {
+pub fn status_term(status: MigrationStatus) -> String {
     format!("status:{status}")
 }
 
-/// The tally of the moves that copy from or to a shard.
+/// The tally of the migrations that copy from or to a shard.
 #[must_use]
-pub fn moves_on(shard: &ShardId) -> String {
+pub fn shard_migrations_tally(shard: &ShardId) -> String {
     format!("shard:{shard}")
 }
 
-/// The tally of the moves that copy from or to a region.
+/// The tally of the migrations that copy from or to a region.
 #[must_use]
-pub fn moves_in(region: &RegionId) -> String {
+pub fn region_migrations_tally(region: &RegionId) -> String {
     format!("region:{region}")
 }
 
-/// The tally of the moves from or to a shard that are not over: as long as
-/// there are any it cannot be taken away.
+/// The tally of the migrations from or to a shard that are not over. The shard cannot be
+/// removed while there are any.
 #[must_use]
-pub fn open_on(shard: &ShardId) -> String {
+pub fn open_migrations_tally(shard: &ShardId) -> String {
     format!("open:{shard}")
 }
 
-/// The term of moves with a given-up copy that something has yet to be told: that
-/// it is given up, or that it is to be removed.
+/// The term of migrations with a leftover copy whose shard must still be told that the
+/// copy is given up, or must still remove it.
 pub const LEFT_OPEN: &str = "left:open";
 
-/// The term of moves of a tenant that left a copy behind on this shard which is
-/// still there, or may be.
+/// The term of a tenant's migrations that left a copy on this shard which has not been
+/// removed.
 #[must_use]
-pub fn left_on(tenant: &TenantId, shard: &ShardId) -> String {
+pub fn leftover_copies_term(tenant: &TenantId, shard: &ShardId) -> String {
     format!("left:{tenant}:{shard}")
 }
 
-/// The term of a tenant's moves.
+/// The term of a tenant's migrations.
 #[must_use]
-pub fn moves_of(tenant: &TenantId) -> String {
+pub fn tenant_migrations_term(tenant: &TenantId) -> String {
     format!("tenant:{tenant}")
 }
 
 impl Entity for Migration {
-    const KIND: Kind = Kind::Migration;
+    const KIND: RecordKind = RecordKind::Migration;
     fn record_id(&self) -> &str {
         &self.migration_id.0
     }
     fn terms(&self) -> Vec<String> {
         let mut terms = vec![
-            moves_of(&self.tenant_id),
+            tenant_migrations_term(&self.tenant_id),
             format!("from:{}", self.from),
             format!("to:{}", self.to),
         ];
         match &self.ended {
             None => terms.push(OPEN.to_owned()),
-            Some(ended) => terms.extend([OVER.to_owned(), ended_so(ended.status)]),
+            Some(ended) => terms.extend([OVER.to_owned(), status_term(ended.status)]),
         }
-        let left = self.left_behind.filter(|left| *left != LeftBehind::Gone);
+        let left = self.left_behind.filter(|left| *left != LeftoverState::Gone);
         let shard = self.copy_left().map_or(&self.to, |(shard, _)| shard);
-        terms.extend(left.map(|_| left_on(&self.tenant_id, shard)));
+        terms.extend(left.map(|_| leftover_copies_term(&self.tenant_id, shard)));
         let removes = self.may_remove_copy();
-        let open = left.filter(|left| *left == LeftBehind::Away || removes);
+        let open = left.filter(|left| *left == LeftoverState::Away || removes);
         terms.extend(open.map(|_| LEFT_OPEN.to_owned()));
         terms
     }
@@ -514,11 +521,11 @@ impl Entity for Migration {
         let shards = [&self.from, &self.to];
         let mut tallies = Vec::new();
         if !self.is_over() {
-            tallies.extend(shards.map(open_on));
+            tallies.extend(shards.map(open_migrations_tally));
         }
-        if self.stage == Stage::Admitted {
-            tallies.extend(shards.map(moves_on));
-            tallies.extend(self.regions.iter().map(moves_in));
+        if self.stage == MigrationStage::Admitted {
+            tallies.extend(shards.map(shard_migrations_tally));
+            tallies.extend(self.regions.iter().map(region_migrations_tally));
         }
         tallies
     }
@@ -529,14 +536,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_that_was_given_up_is_found_until_it_is_gone() {
+    fn a_leftover_copy_is_listed_until_it_is_removed() {
         let body = serde_json::json!({
             "migrationID": "mv-1", "tenantID": "acme", "slice": 0, "fromShardID": "shard-1",
             "toShardID": "shard-2", "regions": [], "actor": {"type": "ballast", "name": "move"},
             "requestedAt": "2026-11-16T09:00:00Z", "terms": {"windowMs": 0}, "stage": "ended",
         });
         let mut migration: Migration = serde_json::from_value(body).unwrap();
-        let word = Word {
+        let word = OperatorRequest {
             actor: migration.actor.clone(),
             reason: None,
             at: migration.requested_at,
@@ -549,17 +556,17 @@ mod tests {
             (has("left:acme:shard-2"), has(LEFT_OPEN))
         };
         assert_eq!(left(None, false), (false, false));
-        assert_eq!(left(Some(LeftBehind::Away), false), (true, true));
-        assert_eq!(left(Some(LeftBehind::Away), true), (true, true));
-        assert_eq!(left(Some(LeftBehind::Kept), false), (true, false));
-        assert_eq!(left(Some(LeftBehind::Kept), true), (true, true));
-        assert_eq!(left(Some(LeftBehind::Gone), true), (false, false));
-        // What nobody needs is removed without anybody saying so.
-        migration.left = Some(Left {
+        assert_eq!(left(Some(LeftoverState::Away), false), (true, true));
+        assert_eq!(left(Some(LeftoverState::Away), true), (true, true));
+        assert_eq!(left(Some(LeftoverState::Kept), false), (true, false));
+        assert_eq!(left(Some(LeftoverState::Kept), true), (true, true));
+        assert_eq!(left(Some(LeftoverState::Gone), true), (false, false));
+        // A copy that is not needed is removed without a request.
+        migration.left = Some(LeftoverCopy {
             shard: "shard-1".parse().unwrap(),
             epoch: Epoch(3),
         });
-        migration.left_behind = Some(LeftBehind::Kept);
+        migration.left_behind = Some(LeftoverState::Kept);
         migration.asked.discard = None;
         let terms = migration.terms();
         assert!(terms.contains(&"left:acme:shard-1".to_owned()), "{terms:?}");

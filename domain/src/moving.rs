@@ -1,8 +1,8 @@
-//! What a move makes of a slice, in the slice's own record: this record alone
-//! decides a move. It is changed only by compare-and-swap, so of two who want
-//! different things one is refused.
+//! The route of a slice and the migration that changes it, as stored in the tenant's
+//! record. This record alone decides a migration. It is changed only by
+//! compare-and-swap, so that of two conflicting changes one is refused.
 //!
-//! Shards are named by their ids; the model checker names them by numbers.
+//! Shards are named by their ids, or by numbers in the model checker.
 
 use std::fmt;
 
@@ -11,102 +11,104 @@ use serde::{Deserialize, Serialize};
 use crate::id::ShardId;
 use crate::tenant::Epoch;
 
-/// A move's name.
+/// The id of a migration.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
-pub struct MoveId(pub String);
+#[schema(as = MoveId)]
+pub struct MigrationId(pub String);
 
-/// What the name of a way back ends in.
+/// The suffix of the id of a migration that brings a slice back.
 const BACK: &str = "-back";
 
-impl MoveId {
-    /// The name of the move that brings a slice back.
+impl MigrationId {
+    /// The id of the migration that brings the slice back.
     #[must_use]
-    pub fn back(&self) -> Self {
+    pub fn way_back(&self) -> Self {
         Self(format!("{}{BACK}", self.0))
     }
 
-    /// Whether it is the name of a way back: no other move is called so.
+    /// Whether it brings a slice back. Ids of other migrations never have the suffix.
     #[must_use]
     pub fn is_back(&self) -> bool {
         self.0.ends_with(BACK)
     }
 
-    /// The move that this is, or is the way back of.
+    /// The id of the migration there: this one, or the one that this one reverses.
     #[must_use]
-    pub fn there(&self) -> Self {
+    pub fn outbound(&self) -> Self {
         Self(self.0.strip_suffix(BACK).unwrap_or(&self.0).to_owned())
     }
 }
 
-impl fmt::Display for MoveId {
+impl fmt::Display for MigrationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// Where a slice is, and what is becoming of it.
+/// The owner of a slice, and the state of its migration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Route<S = ShardId> {
+pub struct SliceRoute<S = ShardId> {
     /// The shard that owns it.
     pub owner: S,
-    /// The epoch that it owns it at; every write carries it.
+    /// The epoch of its ownership; every write carries it.
     pub epoch: Epoch,
-    /// The highest epoch that was ever given out: none is given out twice.
+    /// The highest epoch that was ever issued: none is issued twice.
     pub spent: Epoch,
-    /// The move that is at work on it.
-    pub moving: Option<Moving<S>>,
-    /// How the last move ended.
-    pub last: Option<Ended>,
+    /// The running migration, if there is one.
+    pub moving: Option<ActiveMigration<S>>,
+    /// How the last migration ended.
+    pub last: Option<LastMigration>,
 }
 
-/// A move at work.
+/// A running migration.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub struct Moving<S = ShardId> {
-    /// Its name.
+#[schema(as = Moving)]
+pub struct ActiveMigration<S = ShardId> {
+    /// Its id.
     #[serde(rename = "migrationID")]
-    pub move_id: MoveId,
-    /// The shard that the slice is to leave.
+    pub move_id: MigrationId,
+    /// The source: the shard that the slice leaves.
     #[serde(rename = "fromShardID")]
     pub from: S,
-    /// The shard that it is to come to.
+    /// The target: the shard that it moves to.
     #[serde(rename = "toShardID")]
     pub to: S,
-    /// A fresh epoch that the target is prepared at. It also orders moves: a
-    /// later one has a higher one.
+    /// The fresh epoch at which the target is prepared. It also orders migrations: a
+    /// later one has a higher epoch.
     #[serde(rename = "preparedEpoch")]
     pub prepared: Epoch,
-    /// Whether it gives up what only the shard that it leaves has: that shard
-    /// was away for good, and somebody accepted it. What is there is never
-    /// removed.
+    /// Whether it gives up the data that only the source has, because the source is
+    /// permanently unavailable and an operator accepted the loss. The source's copy is
+    /// never removed.
     #[serde(default, skip_serializing_if = "is_not")]
     pub gives_up: bool,
-    /// Whether, after the cutover, a write is acknowledged only when both sides
-    /// have it. Then whoever takes the slice back without its owner loses nothing
-    /// that was acknowledged.
+    /// Whether, after the cutover, a write is acknowledged only when both sides have it.
+    /// The slice can then be taken back without its owner, and no acknowledged write is
+    /// lost.
     #[serde(default, skip_serializing_if = "is_not")]
     pub sync: bool,
-    /// How far it is.
+    /// Its phase.
     #[serde(flatten)]
-    pub phase: Phase,
+    pub phase: MigrationPhase,
 }
 
-impl<S> Moving<S> {
-    /// The shard that must have a write, beside the owner, before it is
-    /// acknowledged: from the cutover on where the slice came from, also while it
-    /// goes back there. Once that copy is being removed, or the way back is called
-    /// off, there is nobody to wait for.
+impl<S> ActiveMigration<S> {
+    /// The shard that must have a write, in addition to the owner, before it is
+    /// acknowledged: the previous owner, from the cutover on and also while the slice
+    /// moves back there. There is none once that copy is being removed or the way back
+    /// is cancelled.
     pub fn also_durable_on(&self) -> Option<&S> {
         let is_back = self.move_id.is_back();
         match self.phase {
             _ if !self.sync => None,
-            Phase::Window if !is_back => Some(&self.from),
-            Phase::Copying | Phase::Sealing { .. } if is_back => Some(&self.to),
+            MigrationPhase::Window if !is_back => Some(&self.from),
+            MigrationPhase::Copying | MigrationPhase::Sealing { .. } if is_back => Some(&self.to),
             _ => None,
         }
     }
@@ -117,7 +119,7 @@ fn is_not(flag: &bool) -> bool {
     !flag
 }
 
-/// How far a move is.
+/// The phase of a migration.
 #[derive(
     Debug,
     Clone,
@@ -132,39 +134,40 @@ fn is_not(flag: &bool) -> bool {
     utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase", tag = "phase")]
-pub enum Phase {
-    /// The data is copied; the source takes writes.
+#[schema(as = Phase)]
+pub enum MigrationPhase {
+    /// The data is being copied; the source takes writes.
     Copying,
-    /// The source is to be sealed, or is: it takes no writes, and what is left
-    /// is copied.
+    /// The source is sealed, or about to be: it takes no writes, and the remaining
+    /// changes are copied.
     Sealing {
         /// The fresh epoch of the cutover.
         #[serde(rename = "sealingEpoch")]
         epoch: Epoch,
     },
-    /// It is not to be: the source is, or is to be, as it was; the target is
-    /// to be emptied.
+    /// The migration is aborted: the source is restored and the target is emptied.
     Aborting,
-    /// The target owns it; the source keeps its copy for the way back.
+    /// The target owns the slice; the source keeps its copy for a way back.
     Window,
     /// The source's copy is being removed: there is no way back.
     Cleaning,
 }
 
-/// How a move ended.
+/// How a migration ended.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub struct Ended {
-    /// The move.
+#[schema(as = Ended)]
+pub struct LastMigration {
+    /// The migration.
     #[serde(rename = "migrationID")]
-    pub move_id: MoveId,
+    pub move_id: MigrationId,
     /// Whether the slice is at its target.
     pub moved: bool,
 }
 
-impl<S> Route<S> {
+impl<S> SliceRoute<S> {
     /// The route of a slice that has just been placed.
     pub fn placed(owner: S) -> Self {
         Self {
@@ -176,8 +179,8 @@ impl<S> Route<S> {
         }
     }
 
-    /// The move of this name, while it is at work.
-    pub fn move_of(&self, move_id: &MoveId) -> Option<&Moving<S>> {
+    /// The migration with this id, if it is running.
+    pub fn active_migration(&self, move_id: &MigrationId) -> Option<&ActiveMigration<S>> {
         self.moving
             .as_ref()
             .filter(|moving| moving.move_id == *move_id)
@@ -189,19 +192,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_waits_for_both_sides_from_the_cutover_until_there_is_no_way_back() {
+    fn sync_writes_need_both_sides_while_there_is_a_way_back() {
         let epoch = Epoch(3);
         let phases = [
-            Phase::Copying,
-            Phase::Sealing { epoch },
-            Phase::Aborting,
-            Phase::Window,
-            Phase::Cleaning,
+            MigrationPhase::Copying,
+            MigrationPhase::Sealing { epoch },
+            MigrationPhase::Aborting,
+            MigrationPhase::Window,
+            MigrationPhase::Cleaning,
         ];
         let waits = |name: &str, sync| {
             phases.map(|phase| {
-                let moving = Moving {
-                    move_id: MoveId(name.to_owned()),
+                let moving = ActiveMigration {
+                    move_id: MigrationId(name.to_owned()),
                     from: "from",
                     to: "to",
                     prepared: Epoch(2),
@@ -220,10 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn a_way_back_is_known_by_its_name() {
-        let there = MoveId("m".to_owned());
-        assert!(!there.is_back() && there.back().is_back());
-        assert_eq!(there.back().there(), there);
-        assert_eq!(there.there(), there);
+    fn a_way_back_is_recognised_by_its_id() {
+        let there = MigrationId("m".to_owned());
+        assert!(!there.is_back() && there.way_back().is_back());
+        assert_eq!(there.way_back().outbound(), there);
+        assert_eq!(there.outbound(), there);
     }
 }

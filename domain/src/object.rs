@@ -12,7 +12,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::error::{Error, ErrorCode, Result as Shown, did_you_mean};
+use crate::error::{Error, ErrorCode, Result as Shown, suggest_nearest};
 
 /// Reads a `T` from the text of one JSON object. What cannot be read is told
 /// as a malformed request, what cannot be as an invalid field with its place.
@@ -48,7 +48,7 @@ fn explained<T: DeserializeOwned>(bytes: &[u8]) -> Shown<T> {
                     .replace("//", "/")
             ),
         };
-        Error::invalid_field(&pointer, suggest(&without_place(&inner.to_string())))
+        Error::invalid_field(&pointer, add_suggestion(&without_place(&inner.to_string())))
     })?;
     json.end().map_err(|bad| {
         Error::new(
@@ -69,13 +69,13 @@ fn without_place(message: &str) -> String {
 }
 
 /// Adds the nearest valid name to serde's word on an unknown field.
-pub fn suggest(message: &str) -> String {
+pub fn add_suggestion(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     match quoted.next() {
         Some(unknown)
             if message.contains("unknown field") || message.contains("unknown variant") =>
         {
-            format!("{message}{}", did_you_mean(unknown, quoted))
+            format!("{message}{}", suggest_nearest(unknown, quoted))
         }
         _ => message.to_owned(),
     }
@@ -134,12 +134,12 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OptionalVisitor<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::Limits;
+    use crate::limits::TenantLimits;
 
     #[derive(Debug, Deserialize)]
     struct Holder {
         #[serde(default, deserialize_with = "optional_object")]
-        limits: Option<Limits>,
+        limits: Option<TenantLimits>,
     }
 
     #[test]

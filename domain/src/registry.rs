@@ -1,16 +1,15 @@
-//! The registry port: versioned records, compare-and-swap over several of
-//! them at once, and a change feed that can be resumed.
+//! The registry port: versioned records, compare-and-swap over several records at once,
+//! and a resumable change feed.
 //!
-//! **Contract.** A commit is atomic and durable when it returns, or it
-//! changed nothing. Every write names the version it expects, so there is no
-//! blind write. Commits are totally ordered by their revision; a reader that
-//! starts after a commit returned sees it. What a record was at any earlier
-//! revision stays known: the audit log, the history and the change feed are
-//! the same events.
+//! **Contract.** A commit is atomic: when it returns, all of it is durable, or nothing
+//! changed. Every write names the version that it expects, so there are no blind
+//! writes. Commits are totally ordered by revision; a read that starts after a commit
+//! returned sees the commit. The state of a record at every earlier revision can be
+//! read: the audit log, the history and the change feed are the same events.
 //!
-//! One conformance suite checks all of this for every implementation. A
-//! *term* is a text such as `region:eu` by which a record can be found; a
-//! *tally* is a term whose records are also counted, now and in the past.
+//! One conformance suite checks this contract for every implementation. A *term* is a
+//! text such as `region:eu` by which records can be found. A *tally* is a term whose
+//! records are also counted, now and in the past.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +24,10 @@ use crate::shard::Shard;
 use crate::tenant::Tenant;
 use crate::token::AdminToken;
 
-/// What a record is about. The numbers are stored: never reuse one.
+/// The kind of a record. The numbers are stored: never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordKind {
     /// A tenant with its whole route map.
     Tenant = 1,
     /// A shard.
@@ -37,26 +36,26 @@ pub enum Kind {
     Key = 3,
     /// An admin token.
     Token = 4,
-    /// The one record that changes with every change of a shard, so that a
-    /// placement can be made conditional on the fleet it was decided from.
+    /// A single record that changes with every change of a shard, so that a placement
+    /// can be made conditional on the fleet that it was decided from.
     Fleet = 5,
-    /// A workflow that was deployed, by its name.
+    /// A deployed workflow, by its name.
     Workflow = 6,
-    /// An execution that somebody asked something of, and what.
+    /// The commands that operators sent to an execution.
     Execution = 7,
-    /// A move of a slice.
+    /// A migration of a slice.
     Migration = 8,
-    /// A hotspot: what is hot, why, and what helps.
+    /// A hotspot: its subject, its cause and its cure.
     Hotspot = 9,
-    /// A plan: what is to be done about hotspots, and what came of it.
+    /// A plan against hotspots, and its result.
     Plan = 10,
-    /// The settings, as they were last read again.
+    /// The settings as of the last reload.
     Settings = 11,
-    /// A link that shows a poll's results.
+    /// A link that shares a poll's results.
     Share = 12,
 }
 
-impl Kind {
+impl RecordKind {
     /// Every kind.
     pub const ALL: [Self; 12] = [
         Self::Tenant,
@@ -73,7 +72,7 @@ impl Kind {
         Self::Share,
     ];
 
-    /// The kind's name, as in the audit log.
+    /// The name of the kind, as in the audit log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tenant => "tenant",
@@ -91,7 +90,7 @@ impl Kind {
         }
     }
 
-    /// The kind of this name.
+    /// The kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -104,18 +103,18 @@ impl Kind {
     }
 }
 
-/// Which record.
+/// The key of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordKey {
-    /// What it is about.
-    pub kind: Kind,
+    /// Its kind.
+    pub kind: RecordKind,
     /// Its id within the kind.
     pub id: String,
 }
 
 impl RecordKey {
-    /// The record of this kind and id.
-    pub fn new(kind: Kind, id: impl Into<String>) -> Self {
+    /// The key of the record with this kind and id.
+    pub fn new(kind: RecordKind, id: impl Into<String>) -> Self {
         Self {
             kind,
             id: id.into(),
@@ -123,12 +122,12 @@ impl RecordKey {
     }
 }
 
-/// A record as it is stored: the body is JSON text.
+/// A stored record. Its body is JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Which record.
+    /// Its key.
     pub key: RecordKey,
-    /// 1 when created, one more with every change.
+    /// 1 when created, incremented with every change.
     pub version: u64,
     /// The revision of the commit that wrote it.
     pub revision: u64,
@@ -136,81 +135,79 @@ pub struct Record {
     pub body: String,
 }
 
-/// The version that means "it must not exist".
+/// The expected version of a record that must not exist.
 pub const ABSENT: u64 = 0;
 
 /// One record written by a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Write {
-    /// Which record.
+pub struct RecordWrite {
+    /// Its key.
     pub key: RecordKey,
-    /// The version it must have now; [`ABSENT`] creates it.
+    /// The version that it must have now; [`ABSENT`] creates it.
     pub expected: u64,
-    /// Its new body; `None` removes it (its history stays).
+    /// Its new body; `None` removes the record (its history stays).
     pub body: Option<String>,
-    /// The terms by which it is found from now on; `None` leaves them as they
-    /// are.
+    /// Its new terms; `None` leaves them unchanged.
     pub terms: Option<Vec<String>>,
     /// The terms that are also counted.
     pub tallies: Vec<String>,
 }
 
-/// Something else that must hold for a commit to happen.
+/// A condition of a commit on records that it does not write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expect {
-    /// A record that is not written must have this version.
+pub enum Precondition {
+    /// A record must have this version.
     Version(RecordKey, u64),
     /// A tally must be below this number before the commit.
-    TallyBelow(Kind, String, u64),
+    TallyBelow(RecordKind, String, u64),
 }
 
-/// The remembered answer of an idempotent create.
+/// The remembered answer of an idempotent request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
-    /// Which request it answers.
+pub struct RememberedReply {
+    /// The id of the request.
     pub id: String,
     /// The answer, sealed by the API so that the store cannot read it.
     pub sealed: Vec<u8>,
-    /// When it is forgotten.
+    /// When it is deleted.
     pub expires_at: Timestamp,
 }
 
-/// A set of changes that happen together or not at all.
+/// A set of changes that take effect together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commit {
-    /// Who asked for it.
+pub struct RegistryCommit {
+    /// Who requested it.
     pub actor: Actor,
-    /// What is done, as in the audit log: `tenant.create`.
+    /// The action, as in the audit log: `tenant.create`.
     pub action: &'static str,
-    /// Why, if that was said.
+    /// The reason, if one was given.
     pub reason: Option<String>,
-    /// What else must hold.
-    pub expects: Vec<Expect>,
-    /// The records written, each of them once. A commit without any only asks
-    /// and answers: it has no revision of its own and returns the last one.
-    pub writes: Vec<Write>,
-    /// The answer to remember with it. An answer that has expired does not
-    /// stand in its way.
-    pub reply: Option<Reply>,
+    /// Conditions on other records.
+    pub expects: Vec<Precondition>,
+    /// The records to write, each at most once. A commit without writes only checks its
+    /// conditions; it has no revision of its own and returns the last one.
+    pub writes: Vec<RecordWrite>,
+    /// The answer to remember. An expired answer with the same id is replaced.
+    pub reply: Option<RememberedReply>,
 }
 
-/// Why a commit did not happen. Nothing was changed.
+/// Why a commit failed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// A record has another version than expected.
     #[error("{} {} has version {found}, not {expected}", key.kind.name(), key.id)]
     Conflict {
-        /// Which record.
+        /// Its key.
         key: RecordKey,
         /// The version that was expected.
         expected: u64,
-        /// The version it has; [`ABSENT`] when there is none.
+        /// Its current version; [`ABSENT`] if it does not exist.
         found: u64,
     },
     /// A tally has reached its limit.
     #[error("{tally} has reached {limit}")]
     LimitReached {
-        /// Which tally.
+        /// The tally.
         tally: String,
         /// Its limit.
         limit: u64,
@@ -220,13 +217,13 @@ pub enum CommitError {
     AlreadyAnswered,
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] RegistryError),
 }
 
-/// The store failed, or its answer was lost.
+/// The store failed, or its answer was lost on the way.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}")]
-pub struct StoreError {
+pub struct RegistryError {
     /// What was being done.
     pub doing: &'static str,
     /// The cause.
@@ -234,8 +231,8 @@ pub struct StoreError {
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-impl StoreError {
-    /// The store failed while `doing` something.
+impl RegistryError {
+    /// An error of the store while `doing` something.
     pub fn new(
         doing: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -247,25 +244,25 @@ impl StoreError {
     }
 }
 
-/// A result of a read.
-pub type StoreResult<T> = Result<T, StoreError>;
+/// The result of a read.
+pub type RegistryResult<T> = Result<T, RegistryError>;
 
-/// One record's change: an entry of the audit log and of the change feed.
+/// A change of one record: an entry of the audit log and of the change feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// Its place in the order of all events.
+pub struct RegistryEvent {
+    /// Its number in the order of all events.
     pub sequence: u64,
     /// The commit it belongs to.
     pub revision: u64,
-    /// When. Never runs backwards along revisions.
+    /// When. It never decreases along revisions.
     pub at: Timestamp,
     /// Who.
     pub actor: Actor,
-    /// What.
+    /// The action.
     pub action: String,
     /// Why.
     pub reason: Option<String>,
-    /// Which record.
+    /// Its key.
     pub key: RecordKey,
     /// Its version after the change.
     pub version: u64,
@@ -275,26 +272,26 @@ pub struct Event {
     pub after: Option<String>,
 }
 
-/// Which records to list, in the order of their ids, or against it.
+/// A query for records, in ascending or descending order of their ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordQuery {
     /// The kind.
-    pub kind: Kind,
-    /// Terms that all must hold.
+    pub kind: RecordKind,
+    /// Terms that a record must have, all of them.
     pub terms: Vec<String>,
-    /// What the id must begin with.
+    /// The prefix of the id.
     pub id_prefix: String,
-    /// Only ids that come after this one in the order that is asked for.
+    /// Only ids after this one, in the requested order.
     pub after: Option<String>,
-    /// The last id first.
+    /// Whether to list in descending order.
     pub descending: bool,
-    /// How many at the most.
+    /// The most entries.
     pub limit: u32,
 }
 
 impl RecordQuery {
-    /// Every record of this kind, up to `limit`.
-    pub fn all(kind: Kind, limit: u32) -> Self {
+    /// All records of this kind, up to `limit`.
+    pub fn all(kind: RecordKind, limit: u32) -> Self {
         Self {
             kind,
             terms: Vec::new(),
@@ -306,99 +303,104 @@ impl RecordQuery {
     }
 }
 
-/// Which events to list, newest first.
+/// A query for events, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventQuery {
-    /// Only of this kind.
-    pub kind: Option<Kind>,
-    /// None of this kind.
-    pub hidden: Option<Kind>,
-    /// Only of this record (with `kind`).
+    /// Only events of this kind.
+    pub kind: Option<RecordKind>,
+    /// No events of this kind.
+    pub hidden: Option<RecordKind>,
+    /// Only events of this record (with `kind`).
     pub id: Option<String>,
-    /// Only before this sequence number: the cursor.
+    /// Only events before this sequence number: the cursor.
     pub before: Option<u64>,
-    /// Only at or after this time.
+    /// Only events at or after this time.
     pub since: Option<Timestamp>,
-    /// Only at or before this time.
+    /// Only events at or before this time.
     pub until: Option<Timestamp>,
-    /// How many at the most.
+    /// The most entries.
     pub limit: u32,
 }
 
-/// Versioned records with compare-and-swap and history; see the module.
+/// Versioned records with compare-and-swap and history; the module documents the
+/// contract.
 #[async_trait]
 pub trait Registry: Send + Sync + 'static {
-    /// Makes all the changes or none; returns the commit's revision.
-    async fn commit(&self, commit: Commit) -> Result<u64, CommitError>;
+    /// Makes all changes or none. Returns the commit's revision.
+    async fn commit(&self, commit: RegistryCommit) -> Result<u64, CommitError>;
 
-    /// Whether a commit would be taken now; the error says why not.
-    async fn check(&self) -> StoreResult<()>;
+    /// Checks whether commits are possible now.
+    async fn check(&self) -> RegistryResult<()>;
 
-    /// One record.
-    async fn get(&self, key: &RecordKey) -> StoreResult<Option<Record>>;
+    /// Reads one record.
+    async fn get(&self, key: &RecordKey) -> RegistryResult<Option<Record>>;
 
-    /// A page of records, in the order of their ids, or against it.
-    async fn list(&self, query: &RecordQuery) -> StoreResult<Vec<Record>>;
+    /// Lists a page of records.
+    async fn list(&self, query: &RecordQuery) -> RegistryResult<Vec<Record>>;
 
-    /// The tallies of this kind whose names begin with `prefix`, those that
-    /// count anything.
-    async fn tallies(&self, kind: Kind, prefix: &str) -> StoreResult<BTreeMap<String, u64>>;
+    /// The tallies of this kind whose names begin with `prefix`, without those that are
+    /// 0.
+    async fn tallies(
+        &self,
+        kind: RecordKind,
+        prefix: &str,
+    ) -> RegistryResult<BTreeMap<String, u64>>;
 
     /// The revision of the last commit.
-    async fn revision(&self) -> StoreResult<u64>;
+    async fn revision(&self) -> RegistryResult<u64>;
 
-    /// Returns once there is a commit after `revision`; after a long quiet
-    /// also without one, so that the caller looks up and asks again.
-    async fn wait_past(&self, revision: u64) -> StoreResult<()>;
+    /// Waits for a commit after `revision`. It may also return without one after a long
+    /// time, so that the caller can check whether to go on.
+    async fn wait_past(&self, revision: u64) -> RegistryResult<()>;
 
-    /// The change feed: the events of the commits after `revision`, oldest
-    /// first, whole commits only, at least `limit` events where there are so
-    /// many.
-    async fn changes(&self, revision: u64, limit: u32) -> StoreResult<Vec<Event>>;
+    /// The change feed: the events of the commits after `revision`, oldest first and in
+    /// whole commits, at least `limit` events if there are as many.
+    async fn changes(&self, revision: u64, limit: u32) -> RegistryResult<Vec<RegistryEvent>>;
 
     /// The audit log, newest first.
-    async fn events(&self, query: &EventQuery) -> StoreResult<Vec<Event>>;
+    async fn events(&self, query: &EventQuery) -> RegistryResult<Vec<RegistryEvent>>;
 
     /// The last revision at or before a moment; 0 before the first commit.
-    async fn revision_at(&self, moment: Timestamp) -> StoreResult<u64>;
+    async fn revision_at(&self, moment: Timestamp) -> RegistryResult<u64>;
 
     /// A record as it was at a revision.
-    async fn get_at(&self, key: &RecordKey, revision: u64) -> StoreResult<Option<Record>>;
+    async fn get_at(&self, key: &RecordKey, revision: u64) -> RegistryResult<Option<Record>>;
 
     /// Every record of a kind as it was at a revision.
-    async fn list_at(&self, kind: Kind, revision: u64) -> StoreResult<Vec<Record>>;
+    async fn list_at(&self, kind: RecordKind, revision: u64) -> RegistryResult<Vec<Record>>;
 
     /// The tallies as they were at a revision.
     async fn tallies_at(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         prefix: &str,
         revision: u64,
-    ) -> StoreResult<BTreeMap<String, u64>>;
+    ) -> RegistryResult<BTreeMap<String, u64>>;
 
     /// The remembered answer to a request, unless it has expired at `now`.
-    async fn reply(&self, id: &str, now: Timestamp) -> StoreResult<Option<Reply>>;
+    async fn reply(&self, id: &str, now: Timestamp) -> RegistryResult<Option<RememberedReply>>;
 
-    /// Forgets expired replies.
-    async fn forget_replies(&self, now: Timestamp) -> StoreResult<()>;
+    /// Deletes expired replies.
+    async fn forget_replies(&self, now: Timestamp) -> RegistryResult<()>;
 
-    /// Notes when records were last used. Not a change: it has no version and
-    /// no event, and a crash may lose the last few seconds of it.
-    async fn mark_used(&self, kind: Kind, uses: &[(String, Timestamp)]) -> StoreResult<()>;
+    /// Records when records were last used. This is not a change: it has no version and
+    /// no event, and a crash may lose the last few seconds.
+    async fn mark_used(&self, kind: RecordKind, uses: &[(String, Timestamp)])
+    -> RegistryResult<()>;
 
     /// When records were last used.
     async fn last_used(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         ids: &[String],
-    ) -> StoreResult<BTreeMap<String, Timestamp>>;
+    ) -> RegistryResult<BTreeMap<String, Timestamp>>;
 }
 
-/// What can be kept in a registry: its kind, its id, how it is found.
+/// A type that can be stored in the registry: its kind, its id, its terms and tallies.
 pub trait Entity: Serialize + DeserializeOwned + Send + Sync {
     /// Its kind.
-    const KIND: Kind;
-    /// Its id within the kind.
+    const KIND: RecordKind;
+    /// Its id, unique within the kind.
     fn record_id(&self) -> &str;
     /// The terms by which it is found.
     fn terms(&self) -> Vec<String>;
@@ -409,26 +411,26 @@ pub trait Entity: Serialize + DeserializeOwned + Send + Sync {
 }
 
 /// The tally of the slices on a shard.
-pub fn slices_on(shard: &str) -> String {
+pub fn slices_tally(shard: &str) -> String {
     format!("shard:{shard}")
 }
 
 /// The term of a tenant's keys.
-pub fn keys_of(tenant: &str) -> String {
+pub fn tenant_keys_term(tenant: &str) -> String {
     format!("tenant:{tenant}")
 }
 
 /// The tally of a tenant's keys that are not revoked.
-pub fn live_keys_of(tenant: &str) -> String {
+pub fn live_keys_tally(tenant: &str) -> String {
     format!("live:{tenant}")
 }
 
 /// The tally of the tenants that are pinned to a shard.
-pub fn pinned_to(shard: &str) -> String {
+pub fn pins_tally(shard: &str) -> String {
     format!("pinned:{shard}")
 }
 
-/// The term of tenants that are to have another number of slices.
+/// The term of tenants that are being split or merged.
 pub const SLICING: &str = "slicing";
 
 /// The tally of admin tokens that are not revoked.
@@ -440,7 +442,7 @@ pub fn hash_term(hash: &crate::credential::CredentialHash) -> String {
 }
 
 impl Entity for Tenant {
-    const KIND: Kind = Kind::Tenant;
+    const KIND: RecordKind = RecordKind::Tenant;
     fn record_id(&self) -> &str {
         self.tenant_id.as_str()
     }
@@ -455,25 +457,24 @@ impl Entity for Tenant {
         terms
     }
     fn tallies(&self) -> Vec<String> {
-        // Once per slice: a shard's density counts slices, not tenants. A
-        // closed tenant's slices still lie on their shard until purged.
-        // One that moves needs room on both sides, and neither may be taken
-        // out of the fleet.
+        // Once per slice: a shard's density counts slices, not tenants. The slices of a
+        // closed tenant stay on their shard until they are purged. A slice that moves
+        // needs room on both shards, and neither may be removed from the fleet.
         let slices = self.slices.iter().flat_map(|slice| {
             let moving = slice.moving.iter();
             let sides = moving.flat_map(|moving| [&moving.from, &moving.to]);
             let other = sides.filter(|side| **side != slice.shard_id);
             std::iter::once(&slice.shard_id)
                 .chain(other)
-                .map(|shard| slices_on(shard.as_str()))
+                .map(|shard| slices_tally(shard.as_str()))
         });
-        let pin = self.pin.iter().map(|pin| pinned_to(pin.shard_id.as_str()));
+        let pin = self.pin.iter().map(|pin| pins_tally(pin.shard_id.as_str()));
         slices.chain(pin).collect()
     }
 }
 
 impl Entity for Shard {
-    const KIND: Kind = Kind::Shard;
+    const KIND: RecordKind = RecordKind::Shard;
     fn record_id(&self) -> &str {
         self.shard_id.as_str()
     }
@@ -486,19 +487,19 @@ impl Entity for Shard {
     }
 }
 
-/// A key's hash is a term, not part of its body, so that neither the audit
-/// log nor the change feed ever carries it: the caller adds [`hash_term`].
+/// The hash of a key is a term and not part of its body, so that neither the audit log
+/// nor the change feed contains it. The caller adds [`hash_term`].
 impl Entity for ApiKey {
-    const KIND: Kind = Kind::Key;
+    const KIND: RecordKind = RecordKind::Key;
     fn record_id(&self) -> &str {
         self.key_id.as_str()
     }
     fn terms(&self) -> Vec<String> {
-        vec![keys_of(self.tenant_id.as_str())]
+        vec![tenant_keys_term(self.tenant_id.as_str())]
     }
     fn tallies(&self) -> Vec<String> {
         let live = self.revoked_at.is_none();
-        live.then(|| live_keys_of(self.tenant_id.as_str()))
+        live.then(|| live_keys_tally(self.tenant_id.as_str()))
             .into_iter()
             .collect()
     }
@@ -506,7 +507,7 @@ impl Entity for ApiKey {
 
 /// As with keys, the caller adds [`hash_term`].
 impl Entity for AdminToken {
-    const KIND: Kind = Kind::Token;
+    const KIND: RecordKind = RecordKind::Token;
     fn record_id(&self) -> &str {
         self.token_id.as_str()
     }

@@ -6,7 +6,7 @@ use crate::id::RegionId;
 
 /// A tenant's residency policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Wire", into = "Wire")]
+#[serde(try_from = "ResidencyJson", into = "ResidencyJson")]
 pub enum Residency {
     /// Data stays in the home region; when it is down, so is the tenant.
     #[default]
@@ -23,10 +23,11 @@ pub enum Residency {
 /// Where a tenant's data may be, and what happens when its home is away.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Wire {
+#[schema(as = Wire)]
+struct ResidencyJson {
     /// `strict`: home only, and down when it is. `permitted`: also the
     /// secondary regions. `deferred`: home only, operations wait.
-    policy: Policy,
+    policy: ResidencyPolicy,
     /// The approved regions besides home; with `permitted` only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 16)]
@@ -35,32 +36,37 @@ struct Wire {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-enum Policy {
+#[schema(as = Policy)]
+enum ResidencyPolicy {
     Strict,
     Permitted,
     Deferred,
 }
 
-impl TryFrom<Wire> for Residency {
+impl TryFrom<ResidencyJson> for Residency {
     type Error = &'static str;
-    fn try_from(wire: Wire) -> Result<Self, &'static str> {
+    fn try_from(wire: ResidencyJson) -> Result<Self, &'static str> {
         let secondary_regions = wire.secondary_regions;
         match (wire.policy, secondary_regions.is_empty()) {
-            (Policy::Strict, true) => Ok(Self::Strict),
-            (Policy::Deferred, true) => Ok(Self::Deferred),
-            (Policy::Permitted, false) => Ok(Self::Permitted { secondary_regions }),
-            (Policy::Permitted, true) => Err("permitted needs at least one of secondaryRegions"),
+            (ResidencyPolicy::Strict, true) => Ok(Self::Strict),
+            (ResidencyPolicy::Deferred, true) => Ok(Self::Deferred),
+            (ResidencyPolicy::Permitted, false) => Ok(Self::Permitted { secondary_regions }),
+            (ResidencyPolicy::Permitted, true) => {
+                Err("permitted needs at least one of secondaryRegions")
+            }
             (_, false) => Err("secondaryRegions goes with policy permitted only"),
         }
     }
 }
 
-impl From<Residency> for Wire {
+impl From<Residency> for ResidencyJson {
     fn from(residency: Residency) -> Self {
         let (policy, secondary_regions) = match residency {
-            Residency::Strict => (Policy::Strict, Vec::new()),
-            Residency::Deferred => (Policy::Deferred, Vec::new()),
-            Residency::Permitted { secondary_regions } => (Policy::Permitted, secondary_regions),
+            Residency::Strict => (ResidencyPolicy::Strict, Vec::new()),
+            Residency::Deferred => (ResidencyPolicy::Deferred, Vec::new()),
+            Residency::Permitted { secondary_regions } => {
+                (ResidencyPolicy::Permitted, secondary_regions)
+            }
         };
         Self {
             policy,
@@ -71,7 +77,7 @@ impl From<Residency> for Wire {
 
 impl utoipa::PartialSchema for Residency {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-        Wire::schema()
+        ResidencyJson::schema()
     }
 }
 
@@ -85,14 +91,14 @@ impl utoipa::ToSchema for Residency {
             utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>,
         )>,
     ) {
-        Wire::schemas(schemas);
+        ResidencyJson::schemas(schemas);
     }
 }
 
 /// How a region stands to a tenant. Lower is better, so that ranking by it
 /// puts the home region first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum RegionFit {
     /// The tenant's home region.
     Home,
     /// An approved secondary region: used only while no home shard can be.
@@ -103,13 +109,13 @@ pub enum Standing {
 
 impl Residency {
     /// How `region` stands to a tenant with this policy and this home.
-    pub fn standing(&self, home: &RegionId, region: &RegionId) -> Standing {
+    pub fn region_fit(&self, home: &RegionId, region: &RegionId) -> RegionFit {
         match self {
-            _ if region == home => Standing::Home,
+            _ if region == home => RegionFit::Home,
             Self::Permitted { secondary_regions } if secondary_regions.contains(region) => {
-                Standing::Secondary
+                RegionFit::Secondary
             }
-            _ => Standing::Forbidden,
+            _ => RegionFit::Forbidden,
         }
     }
 

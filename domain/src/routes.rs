@@ -1,9 +1,8 @@
-//! What a router must know to turn an API key into a shard, and the port
-//! through which it learns it.
+//! The port through which a router reads keys and routes, and the types that it reads.
 //!
-//! A router keeps what it has read and is told what to forget. What it knows
-//! may be stale: that is harmless, because every write carries the epoch and
-//! the shard refuses an old one.
+//! A router caches what it reads and follows a feed of invalidations. A cached route may
+//! be stale. That is harmless, because every write carries the epoch and the shard
+//! refuses an old one.
 
 use std::sync::Arc;
 
@@ -12,35 +11,35 @@ use async_trait::async_trait;
 use crate::clock::Timestamp;
 use crate::credential::CredentialHash;
 use crate::id::{KeyId, RegionId, ShardId, TenantId};
-use crate::key::{ApiKey, KeyStatus, ScopeSet, Throttle};
-use crate::limits::Limits;
-use crate::moving::MoveId;
-use crate::registry::StoreError;
+use crate::key::{ApiKey, KeyStatus, KeyThrottle, ScopeSet};
+use crate::limits::TenantLimits;
+use crate::moving::MigrationId;
+use crate::registry::RegistryError;
 use crate::shard::ShardState;
 use crate::tenant::{Slice, TenantStatus};
 
-/// What a key allows: the answer to a look-up by hash. Routers keep very many
-/// of these, so it holds only what a request needs.
+/// What a key allows. Routers cache very many of these, so it has only what a request
+/// needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct KeyGrant {
     /// The whole hash, compared in constant time after the look-up.
     pub hash: CredentialHash,
-    /// The key's public name.
+    /// The key's id.
     pub key_id: KeyId,
     /// The tenant it speaks for.
     pub tenant_id: TenantId,
-    /// What it may do.
+    /// Its scopes.
     pub scopes: ScopeSet,
     /// When it stops working.
     pub expires_at: Option<Timestamp>,
     /// Whether it was revoked.
     pub revoked: bool,
-    /// That it is let through only so often for a while.
-    pub throttle: Option<Throttle>,
+    /// Its throttle, if it is throttled for a while.
+    pub throttle: Option<KeyThrottle>,
 }
 
-impl Grant {
-    /// What a key allows.
+impl KeyGrant {
+    /// Makes it from a key's record.
     pub fn new(hash: CredentialHash, key: &ApiKey) -> Self {
         Self {
             hash,
@@ -53,41 +52,41 @@ impl Grant {
         }
     }
 
-    /// Whether the key works at `now`.
+    /// The status of the key at `now`.
     pub fn status(&self, now: Timestamp) -> KeyStatus {
-        KeyStatus::of(self.revoked, self.expires_at, now)
+        KeyStatus::at_time(self.revoked, self.expires_at, now)
     }
 }
 
-/// What a router knows of a tenant.
+/// A tenant as a router needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantRoute {
     /// The tenant.
     pub tenant_id: TenantId,
     /// Whether it is served.
     pub status: TenantStatus,
-    /// Where it lives.
+    /// Its home region.
     pub home_region: RegionId,
-    /// What it may use.
-    pub limits: Limits,
+    /// Its limits.
+    pub limits: TenantLimits,
     /// Browser origins that may use its keys.
     pub cors_origins: Vec<String>,
-    /// Where its slices are.
+    /// Its slices with their routes.
     pub slices: Vec<Slice>,
 }
 
-/// What a router knows of a shard.
+/// A shard as a router needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardRoute {
-    /// The region it stands in.
+    /// Its region.
     pub region: RegionId,
-    /// Whether it serves.
+    /// Its state.
     pub state: ShardState,
 }
 
-/// Something a router may have kept is no longer true.
+/// A cached entry of a router that is no longer valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stale {
+pub enum RouteInvalidation {
     /// A key changed.
     Key(KeyId),
     /// A tenant changed.
@@ -96,42 +95,45 @@ pub enum Stale {
     Shard(ShardId),
 }
 
-/// How far a move's changes were streamed back.
+/// How far a migration's target has streamed its changes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Streamed {
+pub enum StreamedPosition {
     /// Up to this position at least.
     UpTo(u64),
-    /// That is about to be written down.
+    /// The position is about to be recorded.
     NotYet,
-    /// Nobody keeps count of it: it has to be carried from the beginning.
+    /// The position is not recorded: copy from the beginning.
     Unknown,
 }
 
-/// Where routes come from. A missing answer is `None`; an error means that
-/// the source is away, and the router goes on with what it knows.
+/// The source of keys and routes. A missing record is `None`. An error means that the
+/// source is unavailable, and the router continues with its cache.
 #[async_trait]
 pub trait RouteSource: Send + Sync + 'static {
     /// The key with this hash, whatever its status.
-    async fn grant(&self, hash: &CredentialHash) -> Result<Option<Grant>, StoreError>;
+    async fn grant(&self, hash: &CredentialHash) -> Result<Option<KeyGrant>, RegistryError>;
 
     /// A tenant's route.
-    async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError>;
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, RegistryError>;
 
-    /// Where a shard stands and whether it serves.
-    async fn shard(&self, id: &ShardId) -> Result<Option<ShardRoute>, StoreError>;
+    /// A shard's region and state.
+    async fn shard(&self, id: &ShardId) -> Result<Option<ShardRoute>, RegistryError>;
 
-    /// Waits for changes after `revision` and says what they made stale, with
-    /// the revision to go on from.
-    async fn stale_since(&self, revision: u64) -> Result<(u64, Vec<Stale>), StoreError>;
+    /// Waits for changes after `revision`. Returns the entries that they invalidate, and
+    /// the revision to continue from.
+    async fn stale_since(
+        &self,
+        revision: u64,
+    ) -> Result<(u64, Vec<RouteInvalidation>), RegistryError>;
 
-    /// How far what a move's target took since its cutover is known to be on the
-    /// source, too: a position of the target's changes. Those before it need not be
-    /// carried once more.
-    async fn streamed_back(&self, id: &MoveId) -> Result<Streamed, StoreError>;
+    /// How far the changes of a migration's target since the cutover are also on the
+    /// source, as a position in the target's change stream. Earlier changes need not be
+    /// copied again.
+    async fn streamed_back(&self, id: &MigrationId) -> Result<StreamedPosition, RegistryError>;
 
     /// The revision to start listening from.
-    async fn revision(&self) -> Result<u64, StoreError>;
+    async fn revision(&self) -> Result<u64, RegistryError>;
 
-    /// Notes when keys were last used.
-    async fn keys_used(&self, uses: Vec<(KeyId, Timestamp)>) -> Result<(), StoreError>;
+    /// Records when keys were last used.
+    async fn keys_used(&self, uses: Vec<(KeyId, Timestamp)>) -> Result<(), RegistryError>;
 }

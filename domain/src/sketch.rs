@@ -23,7 +23,7 @@ const GAMMA: f64 = (1.0 + ERROR) / (1.0 - ERROR);
 
 /// How long calls took.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "SketchRecord", into = "SketchRecord")]
 pub struct Sketch {
     /// Times below [`MS_MIN`].
     zero: u64,
@@ -35,7 +35,7 @@ pub struct Sketch {
 /// As in a record: the buckets that hold something.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Written {
+struct SketchRecord {
     #[serde(skip_serializing_if = "is_nought")]
     zero: u64,
     buckets: Vec<(i32, u64)>,
@@ -136,13 +136,13 @@ impl Sketch {
     /// something.
     #[must_use]
     pub fn parts(&self) -> (u64, Vec<(i32, u64)>) {
-        let written = Written::from(self.clone());
+        let written = SketchRecord::from(self.clone());
         (written.zero, written.buckets)
     }
 
     /// The sketch with these parts.
     pub fn from_parts(zero: u64, buckets: Vec<(i32, u64)>) -> Result<Self, BadBucket> {
-        Self::try_from(Written { zero, buckets })
+        Self::try_from(SketchRecord { zero, buckets })
     }
 
     /// How many numbers it keeps.
@@ -164,7 +164,7 @@ impl Sketch {
     }
 }
 
-impl From<Sketch> for Written {
+impl From<Sketch> for SketchRecord {
     fn from(sketch: Sketch) -> Self {
         let buckets = (sketch.first..).zip(sketch.counts);
         Self {
@@ -174,9 +174,9 @@ impl From<Sketch> for Written {
     }
 }
 
-impl TryFrom<Written> for Sketch {
+impl TryFrom<SketchRecord> for Sketch {
     type Error = BadBucket;
-    fn try_from(written: Written) -> Result<Self, BadBucket> {
+    fn try_from(written: SketchRecord) -> Result<Self, BadBucket> {
         let (low, high) = (bucket_of(MS_MIN), bucket_of(MS_MAX));
         let mut sketch = Self {
             zero: written.zero,

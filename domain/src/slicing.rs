@@ -1,29 +1,28 @@
-//! Into how many slices a tenant is cut: the ranges of poll hashes, and how a
-//! tenant's record changes while they are cut anew.
+//! Splitting and merging the slices of a tenant: the ranges of poll hashes, and the part
+//! of the tenant's record that a recut changes.
 //!
 //! ```text
-//!   Slicing   that somebody wants so many slices: stays until it is so
-//!   Recut     one cut at work: some neighbouring slices of one shard, the
-//!             parents, become others, the children, which lie there too
+//!   Slicing   a request for a number of slices: stays until it is carried out
+//!   Recut     one running step: neighbouring slices of one shard, the parents,
+//!             become other slices of the same shard, the children
 //!
 //!                    commit: parents → children, one compare-and-swap
 //!   Sealing(E) ───────────────────────────────────► Cut ──► (none)
 //!       └────────── abort, at a newer epoch ──► Aborting ──► (none)
 //! ```
-//! A slice's number is never given again, and its range never changes: whoever
-//! knows a number knows which polls are meant, however old that knowledge is.
+//! The number of a slice is never reused and its range never changes. So a number always
+//! identifies the same polls, however old the route that names it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::actor::Actor;
 use crate::clock::Timestamp;
 use crate::id::ShardId;
-use crate::moving::MoveId;
+use crate::moving::MigrationId;
 use crate::poll::PollId;
 use crate::tenant::Epoch;
 
-/// Which polls a slice holds: those whose hash lies between two numbers, both
-/// included.
+/// The polls of a slice: those whose hash is between two numbers, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HashRange {
     /// The lowest hash.
@@ -33,19 +32,19 @@ pub struct HashRange {
 }
 
 impl HashRange {
-    /// Every poll.
+    /// All polls.
     pub const WHOLE: Self = Self {
         from: 0,
         to: u64::MAX,
     };
 
-    /// Whether a poll is among them.
+    /// Whether it contains a poll.
     #[must_use]
     pub fn contains(self, poll: PollId) -> bool {
         self == Self::WHOLE || (self.from..=self.to).contains(&poll.hash())
     }
 
-    /// Whether it is every poll.
+    /// Whether it contains all polls.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         *self == Self::WHOLE
@@ -58,70 +57,71 @@ impl Default for HashRange {
     }
 }
 
-/// That a tenant is to have so many slices. It is in the tenant's record until
-/// it is so: whoever looks after the record next goes on with it.
+/// A request to split or merge a tenant into a number of slices. It stays in the tenant's
+/// record until it is carried out, and the slicing reconciler works on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Slicing {
-    /// So many slices are wanted, of equal ranges.
+    /// The requested number of slices, of equal ranges.
     pub into: u32,
-    /// Whether slices that belong elsewhere are moved there afterwards.
+    /// Whether slices are moved to the shards where they belong afterwards.
     #[serde(default)]
     pub spread: bool,
-    /// Who wants it.
+    /// Who requested it.
     pub actor: Actor,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Since when.
     pub asked_at: Timestamp,
-    /// How often a cut was called off because it took too long.
+    /// How often a recut was aborted because it took too long.
     #[serde(default)]
     pub failures: u32,
-    /// The next cut does not begin before.
+    /// When the next recut may begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// The cut that is at work.
+    /// The running recut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recut: Option<Recut>,
 }
 
-/// How the last slicing ended.
+/// How a slicing ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Sliced {
-    /// So many slices were wanted.
+#[schema(as = Sliced)]
+pub struct SlicingResult {
+    /// The requested number of slices.
     pub into: u32,
     /// When it ended.
     pub at: Timestamp,
-    /// Why it was given up, if it was.
+    /// Why it failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// A cut at work.
+/// A running recut.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Recut {
-    /// Its name.
+    /// Its id.
     #[serde(rename = "recutID")]
-    pub recut_id: MoveId,
+    pub recut_id: MigrationId,
     /// The shard that holds all of its slices.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
     /// The fresh epoch at which the parents are sealed and the children begin.
     pub epoch: Epoch,
-    /// The slices that end, in the order of their ranges.
+    /// The slices that are replaced, in the order of their ranges.
     pub parents: Vec<u32>,
-    /// The slices that begin, in the order of their ranges.
-    pub children: Vec<Piece>,
-    /// How far it is.
+    /// The new slices, in the order of their ranges.
+    pub children: Vec<ChildSlice>,
+    /// Its phase.
     pub phase: RecutPhase,
 }
 
-/// A slice that a cut makes.
+/// A slice that a recut makes.
 #[derive(
     Debug,
     Clone,
@@ -136,7 +136,8 @@ pub struct Recut {
     utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub struct Piece {
+#[schema(as = Piece)]
+pub struct ChildSlice {
     /// Its number.
     pub slice: u32,
     /// The lowest hash of its polls.
@@ -145,7 +146,7 @@ pub struct Piece {
     pub hash_to: u64,
 }
 
-impl Piece {
+impl ChildSlice {
     /// Its polls.
     #[must_use]
     pub fn range(&self) -> HashRange {
@@ -156,7 +157,7 @@ impl Piece {
     }
 }
 
-/// How far a cut is.
+/// The phase of a recut.
 #[derive(
     Debug,
     Clone,
@@ -172,44 +173,44 @@ impl Piece {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum RecutPhase {
-    /// The parents are to be sealed, or are: they take no writes.
+    /// The parents are sealed, or about to be: they take no writes.
     Sealing,
-    /// The children have taken their place; the shard is to be told.
+    /// The children have replaced the parents; the shard must still apply it.
     Cut,
-    /// It is not to be: the parents are to take writes again.
+    /// The recut is aborted: the parents must take writes again.
     Aborting,
 }
 
-/// A tenant's slices as cuts see them.
+/// The slices of a tenant, as recuts use them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Layout {
+pub struct SliceLayout {
     /// The slices, in the order of their ranges.
-    pub parts: Vec<Part>,
-    /// The number of the next slice: those below it are never given again.
+    pub parts: Vec<LayoutSlice>,
+    /// The number of the next slice: lower numbers are never reused.
     pub next_slice: u32,
-    /// The cut that is at work.
+    /// The running recut.
     pub recut: Option<Recut>,
 }
 
-/// A slice as cuts see it.
+/// A slice of a layout.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Part {
+pub struct LayoutSlice {
     /// Its number.
     pub slice: u32,
     /// The lowest hash of its polls.
     pub hash_from: u64,
     /// The shard that owns it.
     pub owner: ShardId,
-    /// The epoch that it owns it at.
+    /// The epoch of its ownership.
     pub epoch: Epoch,
-    /// The highest epoch that was ever given out for it.
+    /// The highest epoch that was ever issued for it.
     pub spent: Epoch,
-    /// The move that is at work on it.
-    pub moving: Option<MoveId>,
+    /// Its running migration.
+    pub moving: Option<MigrationId>,
 }
 
-impl Layout {
-    /// The polls of the part at this place.
+impl SliceLayout {
+    /// The polls of the slice at this position.
     #[must_use]
     pub fn range(&self, place: usize) -> HashRange {
         let from = self.parts.get(place).map_or(0, |part| part.hash_from);
@@ -220,15 +221,15 @@ impl Layout {
         }
     }
 
-    /// The part with this number.
+    /// The slice with this number.
     #[must_use]
-    pub fn part(&self, slice: u32) -> Option<&Part> {
+    pub fn part(&self, slice: u32) -> Option<&LayoutSlice> {
         self.parts.iter().find(|part| part.slice == slice)
     }
 
-    /// The cut that is at work on a slice.
+    /// The running recut, if it involves this slice.
     #[must_use]
-    pub fn cut_of(&self, slice: u32) -> Option<&Recut> {
+    pub fn recut_of_slice(&self, slice: u32) -> Option<&Recut> {
         let recut = self.recut.as_ref()?;
         let children = recut.children.iter().map(|child| child.slice);
         let mut own = recut.parents.iter().copied().chain(children);
@@ -236,7 +237,7 @@ impl Layout {
     }
 }
 
-/// Where equal ranges begin.
+/// The lowest hashes of `into` equal ranges.
 #[must_use]
 pub fn equal_cuts(into: u32) -> Vec<u64> {
     let into = u128::from(into.max(1));

@@ -1,13 +1,14 @@
-//! A customer: identity, home, policy, limits — and where its slices are.
+//! A tenant: its identity, home region, residency policy and limits, and the routes of
+//! its slices.
 //!
 //! ```text
 //!   created ──► active ◄──► suspended
 //!                  │            │
-//!                  └──► closed ◄┘      (final: the ID is never given again)
+//!                  └──► closed ◄┘      (final: the ID is never reused)
 //! ```
 //!
-//! The whole route map of a tenant is this one record, so that one
-//! compare-and-swap decides every change of it.
+//! All routes of a tenant are in this one record, so that one compare-and-swap decides
+//! every change.
 
 use std::fmt;
 
@@ -16,74 +17,74 @@ use serde::{Deserialize, Serialize};
 use crate::actor::Actor;
 use crate::clock::Timestamp;
 use crate::id::{RegionId, ShardId, TenantId, ZoneId};
-use crate::limits::Limits;
-use crate::moving::{Ended, Moving, Phase, Route};
+use crate::limits::TenantLimits;
+use crate::moving::{ActiveMigration, LastMigration, MigrationPhase, SliceRoute};
 use crate::poll::PollId;
 use crate::residency::Residency;
-use crate::slicing::{Layout, Part, RecutPhase, Sliced, Slicing};
+use crate::slicing::{LayoutSlice, RecutPhase, SliceLayout, Slicing, SlicingResult};
 
-/// A tenant, as the registry keeps it.
+/// A tenant's record in the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tenant {
-    /// Its name in every command and path.
+    /// Its id, in every command and path.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// What people call it.
+    /// Its display name.
     pub name: String,
-    /// The organisation it belongs to, as the operator knows it.
+    /// The organisation that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub organisation: Option<String>,
     /// Whether it is served.
     pub status: TenantStatus,
-    /// The region its data lives in.
+    /// The region of its data.
     pub home_region: RegionId,
-    /// Where else its data may be.
+    /// In which other regions its data may be.
     pub residency: Residency,
-    /// Only shards that carry one of these tags may hold it; empty: any.
+    /// Only shards with one of these tags may hold it; if empty, any may.
     pub zones: Vec<ZoneId>,
-    /// What it may use.
-    pub limits: Limits,
+    /// Its limits.
+    pub limits: TenantLimits,
     /// Browser origins that may use its keys; `*` allows all.
     pub cors_origins: Vec<String>,
-    /// Its slices and where they are.
+    /// Its slices and their routes.
     pub slices: Vec<Slice>,
-    /// The shard an operator pinned it to.
+    /// The shard that an operator pinned it to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<Pin>,
-    /// What may be done to it without asking.
+    /// Which automatic actions it allows.
     #[serde(default, skip_serializing_if = "Dial::is_active")]
     pub dial: Dial,
-    /// The number of its next slice, once it was cut: none is given twice.
+    /// The number of its next slice, once it was split: numbers are never reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_slice: Option<u32>,
-    /// That it is to have another number of slices.
+    /// The requested number of slices, while that is being carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slicing: Option<Slicing>,
-    /// How that ended the last time.
+    /// How the last such request ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_slicing: Option<Sliced>,
+    pub last_slicing: Option<SlicingResult>,
     /// When it was created.
     pub created_at: Timestamp,
 }
 
 impl Tenant {
-    /// Its slices as cuts see them.
+    /// The layout of its slices, for recuts.
     #[must_use]
-    pub fn layout(&self) -> Layout {
-        let mut parts: Vec<Part> = self.slices.iter().map(Slice::part).collect();
+    pub fn layout(&self) -> SliceLayout {
+        let mut parts: Vec<LayoutSlice> = self.slices.iter().map(Slice::part).collect();
         parts.sort_by_key(|part| part.hash_from);
         let highest = parts.iter().map(|part| part.slice).max();
         let after = highest.map_or(0, |highest| highest.saturating_add(1));
-        Layout {
+        SliceLayout {
             parts,
             next_slice: self.next_slice.unwrap_or(0).max(after),
             recut: self.slicing.as_ref().and_then(|it| it.recut.clone()),
         }
     }
 
-    /// Takes over what a cut has made of its slices at `now`.
-    pub fn set_layout(&mut self, layout: Layout, now: Timestamp) {
+    /// Applies the layout that a recut produced at `now`.
+    pub fn set_layout(&mut self, layout: SliceLayout, now: Timestamp) {
         let recut = layout.recut.as_ref();
         let sealing = recut.filter(|recut| recut.phase == RecutPhase::Sealing);
         let old = std::mem::take(&mut self.slices);
@@ -98,7 +99,7 @@ impl Tenant {
             if part.spent > part.epoch || slice.spent_epoch.is_some() || known.is_none() {
                 slice.spent_epoch = Some(part.spent);
             }
-            if layout.cut_of(part.slice).is_some() || slice.moving.is_none() {
+            if layout.recut_of_slice(part.slice).is_some() || slice.moving.is_none() {
                 let sealed = sealing.is_some_and(|recut| recut.parents.contains(&part.slice));
                 slice.sealing_since = match sealed {
                     true => Some(slice.sealing_since.unwrap_or(now)),
@@ -114,9 +115,9 @@ impl Tenant {
         }
     }
 
-    /// Raises every epoch, as after a restore. What was being cut is not: its
-    /// parents are as they were. A backup is never made between a cut and the
-    /// moment at which its shard has heard of it.
+    /// Raises every epoch, after a restore. A recut that was running is dropped, and its
+    /// parents stay. (A backup is never made between the commit of a recut and the moment
+    /// at which its shard has applied it.)
     pub fn restore(&mut self, raise: u64) {
         for slice in &mut self.slices {
             slice.restore(raise);
@@ -136,7 +137,7 @@ pub enum TenantStatus {
     Active,
     /// Its keys are refused until it is resumed; its data stays.
     Suspended,
-    /// Its keys are refused for ever.
+    /// Its keys are refused permanently.
     Closed,
 }
 
@@ -151,19 +152,19 @@ impl TenantStatus {
     }
 }
 
-/// What may be done to a tenant without asking: an operator's dial.
+/// Which automatic actions a tenant allows: a dial for operators.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Dial {
-    /// Anything that helps.
+    /// All.
     #[default]
     Active,
-    /// Only what must be: it leaves a shard that may no longer hold it, and is
-    /// never moved for the sake of others.
+    /// Only necessary ones: it leaves a shard that may no longer hold it, but is not moved
+    /// for the sake of other tenants.
     Essential,
-    /// Nothing for now. A shard that is drained waits for it.
+    /// None for now. The drain of its shard waits.
     Pause,
-    /// Nothing, whoever asks.
+    /// None, not even on request.
     Stop,
 }
 
@@ -179,7 +180,7 @@ impl Dial {
         }
     }
 
-    /// Whether nothing is held back.
+    /// Whether all actions are allowed.
     #[must_use]
     pub fn is_active(&self) -> bool {
         matches!(self, Self::Active)
@@ -192,43 +193,39 @@ impl Dial {
 pub struct Slice {
     /// Its number within the tenant. Nearly every tenant has only slice 0.
     pub slice: u32,
-    /// The polls it holds: those whose hash is at least this, up to where the
-    /// next slice begins.
+    /// The lowest hash of its polls. The highest is below that of the next slice.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hash_from: u64,
-    /// The shard that owns it.
+    /// The shard that owns the slice.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Grows with every change of owner; every write carries it.
+    /// Its epoch: grows with every change of owner, and every write carries it.
     pub epoch: Epoch,
-    /// Shards that scored higher when it was placed but were filling up or
-    /// full. They do not attract it later, so room that comes and goes never
-    /// turns into a move.
+    /// Shards that scored higher when it was placed, but were busy or full. They do not
+    /// attract it later, so that changes of their load do not cause moves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<ShardId>,
-    /// The same for where a move is bringing it: they take the place of these
-    /// when it arrives.
+    /// The same for the target of its migration: replaces the list above when it arrives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passes_over: Vec<ShardId>,
-    /// When it was placed there.
+    /// When it was placed on its shard.
     pub placed_at: Timestamp,
-    /// The highest epoch that was ever given out for it, once it has moved:
-    /// none is given out twice.
+    /// The highest epoch ever issued for it, once it has moved: none is issued twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent_epoch: Option<Epoch>,
-    /// The move that is at work on it.
+    /// Its running migration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moving: Option<Moving>,
-    /// Since when it is being sealed: nobody can vote meanwhile.
+    pub moving: Option<ActiveMigration>,
+    /// Since when it is being sealed: the start of the write pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealing_since: Option<Timestamp>,
-    /// How its last move ended.
+    /// How its last migration ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_move: Option<Ended>,
+    pub last_move: Option<LastMigration>,
 }
 
 impl Slice {
-    /// A slice that has just been placed.
+    /// A newly placed slice.
     #[must_use]
     pub fn placed(slice: u32, shard_id: ShardId, placed_at: Timestamp) -> Self {
         Self {
@@ -246,11 +243,11 @@ impl Slice {
         }
     }
 
-    /// What cuts know of it.
+    /// The slice as part of a layout, for recuts.
     #[must_use]
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> LayoutSlice {
         let route = self.route();
-        Part {
+        LayoutSlice {
             slice: self.slice,
             hash_from: self.hash_from,
             owner: route.owner,
@@ -260,10 +257,10 @@ impl Slice {
         }
     }
 
-    /// What moves know of it.
+    /// Its route, for migrations.
     #[must_use]
-    pub fn route(&self) -> Route {
-        Route {
+    pub fn route(&self) -> SliceRoute {
+        SliceRoute {
             owner: self.shard_id.clone(),
             epoch: self.epoch,
             spent: self.spent_epoch.unwrap_or(self.epoch).max(self.epoch),
@@ -272,11 +269,11 @@ impl Slice {
         }
     }
 
-    /// Takes over what a move has made of it at `now`.
-    pub fn set_route(&mut self, route: Route, now: Timestamp) {
+    /// Applies the route that a migration produced at `now`.
+    pub fn set_route(&mut self, route: SliceRoute, now: Timestamp) {
         if route.owner != self.shard_id {
             self.placed_at = now;
-            // Shards that outscore this one on purpose do not call it back.
+            // The shards that the migration passed over do not attract it back.
             self.passed_over = std::mem::take(&mut self.passes_over);
         }
         if route.moving.is_none() {
@@ -284,8 +281,8 @@ impl Slice {
         }
         let sealing = matches!(
             route.moving,
-            Some(Moving {
-                phase: Phase::Sealing { .. },
+            Some(ActiveMigration {
+                phase: MigrationPhase::Sealing { .. },
                 ..
             })
         );
@@ -300,8 +297,8 @@ impl Slice {
         self.last_move = route.last;
     }
 
-    /// Raises every epoch, as after a restore. A move is not gone on with: what
-    /// it had begun is undone, and what it had done is finished.
+    /// Raises every epoch, after a restore. A migration does not continue: before the
+    /// cutover it is aborted, after it the source's copy is removed.
     pub fn restore(&mut self, raise: u64) {
         let raised = |epoch: Epoch| Epoch(epoch.0.saturating_add(raise));
         let spent = self.route().spent;
@@ -313,19 +310,21 @@ impl Slice {
         if let Some(moving) = &mut self.moving {
             moving.prepared = raised(moving.prepared);
             moving.phase = match moving.phase {
-                Phase::Copying | Phase::Sealing { .. } | Phase::Aborting => Phase::Aborting,
-                Phase::Window | Phase::Cleaning => Phase::Cleaning,
+                MigrationPhase::Copying
+                | MigrationPhase::Sealing { .. }
+                | MigrationPhase::Aborting => MigrationPhase::Aborting,
+                MigrationPhase::Window | MigrationPhase::Cleaning => MigrationPhase::Cleaning,
             };
         }
     }
 
-    /// The shard whose copy is read beside the owner's, while a move's window
-    /// is open.
+    /// The previous owner, which is read in addition to the owner while a migration's
+    /// window is open.
     #[must_use]
     pub fn also_on(&self) -> Option<&ShardId> {
         let moving = self.moving.as_ref()?;
-        // What was given up is not read.
-        (moving.phase == Phase::Window && !moving.gives_up).then_some(&moving.from)
+        // A copy that was given up is not read.
+        (moving.phase == MigrationPhase::Window && !moving.gives_up).then_some(&moving.from)
     }
 }
 
@@ -334,7 +333,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// The slice that holds a poll.
-pub fn slice_of(slices: &[Slice], poll: PollId) -> Option<&Slice> {
+pub fn find_slice(slices: &[Slice], poll: PollId) -> Option<&Slice> {
     let hash = poll.hash();
     slices
         .iter()
@@ -342,7 +341,7 @@ pub fn slice_of(slices: &[Slice], poll: PollId) -> Option<&Slice> {
         .max_by_key(|slice| slice.hash_from)
 }
 
-/// A slice by its full name: whose it is, and which one.
+/// The full name of a slice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SliceId {
@@ -359,8 +358,8 @@ impl fmt::Display for SliceId {
     }
 }
 
-/// The number that fences writes: it grows with every change of a slice's
-/// owner, and a shard accepts a write only at the epoch it owns the slice at.
+/// The number that fences writes. It grows with every change of a slice's owner, and a
+/// shard accepts a write only at the epoch at which it owns the slice.
 #[derive(
     Debug,
     Clone,
@@ -377,11 +376,11 @@ impl fmt::Display for SliceId {
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// The epoch of a slice that has just been created.
+    /// The epoch of a new slice.
     pub const FIRST: Self = Self(1);
 }
 
-/// An operator's word that a tenant belongs on one shard.
+/// An operator's decision that a tenant belongs on one shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pin {

@@ -15,7 +15,7 @@ pub struct AdminToken {
     /// Who or what uses it.
     pub name: String,
     /// What it may do.
-    pub role: Role,
+    pub role: AdminRole,
     /// Its first characters, to recognise it by.
     pub hint: String,
     /// When it was created.
@@ -46,7 +46,8 @@ pub struct AdminToken {
     utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub enum Role {
+#[schema(as = Role)]
+pub enum AdminRole {
     /// Looks.
     Viewer,
     /// Changes tenants, keys, shards and placement.
@@ -55,7 +56,7 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
+impl AdminRole {
     /// The role's name, as in its JSON.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,68 +1,129 @@
-//! The way in: every request to the router passes here.
+//! The entrance of the router: every request is authenticated here, handed to
+//! its handler, and counted and labelled once it is answered.
 //!
 //! ```text
-//!   preflight? ──► answered
-//!   key in the request ──► keyring ──► tenant ──► status ──► origin ──► on
+//!   preflight? ──► answered at once
+//!   key in the request ──► keyring ──► tenant ──► status ──► origin ──► handler
+//!   handler ──► response + RequestSummary ──► load counts, response headers
 //! ```
+//! The summary of a request is a plain value. A handler fills in the one in its
+//! [`Access`] and returns it with the response as an [`Answered`]. There are two
+//! ways to a handler, and both end in [`handle_admitted`]: through axum
+//! ([`admit`]), where the summary travels in the response's extensions, and
+//! directly ([`crate::direct`]), where it is simply returned.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::HttpBody;
-use axum::extract::{FromRequestParts, Request, State as Given};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::credential::CredentialHash;
-use ballast_domain::key::Scope;
+use ballast_domain::key::KeyScope;
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::{Epoch, Slice, SliceId, TenantStatus};
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, ShardId, Timestamp};
 
-use crate::keyring::{Held, read_key};
-use crate::limits::{Allowance, Limited, QueryPermit};
-use crate::load::{Call, End, Noted};
-use crate::original::Original;
-use crate::{RouterError, State, cors};
+use crate::keyring::{CachedKey, read_key};
+use crate::limits::{LimitExceeded, QueryPermit, QuotaStatus};
+use crate::load::{CallKind, CallOutcome, CallRecord};
+use crate::original_request::OriginalRequest;
+use crate::{RouterError, RouterState, cors};
 
 const TENANT: HeaderName = HeaderName::from_static("ballast-tenant");
 const SHARD: HeaderName = HeaderName::from_static("ballast-shard");
 const EPOCH: HeaderName = HeaderName::from_static("ballast-epoch");
 
-/// What a request was let in with; handlers find it in its extensions.
+/// Who sent a request: its key and tenant. Handlers get it from [`Authorized`]
+/// and fill in the summary while they work.
 #[derive(Clone)]
 pub(crate) struct Access {
     /// The key.
-    pub(crate) key: Arc<Held>,
+    pub(crate) key: Arc<CachedKey>,
     /// The tenant.
     pub(crate) tenant: Arc<TenantRoute>,
-    /// What the answer's headers say beside.
-    told: Arc<Mutex<Told>>,
-    /// The right to run a query, for those that are one.
+    /// What the request turned out to be.
+    pub(crate) summary: RequestSummary,
+    /// The permit of a query; it is released with the last clone.
     permit: Option<Arc<QueryPermit>>,
 }
 
-#[derive(Default)]
-struct Told {
-    /// What it is, as far as load is concerned.
-    call: Call,
-    /// Where the request went in the end: the shard, the epoch, the slice.
-    went_to: Option<(ShardId, Epoch, u32)>,
-    /// How the tenant stands with a limit.
-    allowance: Allowance,
-    /// How long it had to wait for its shard.
+/// What a request was, where it went and how long it was held. Load counts and
+/// response headers are made from it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestSummary {
+    /// How load counts it.
+    pub(crate) call: CallKind,
+    /// The slice it was sent to last.
+    routed_to: Option<RoutedTo>,
+    /// What is left of the tenant's quota.
+    quota: QuotaStatus,
+    /// How long it waited for its shard.
     held: Duration,
 }
 
-/// How long a request had to wait for its shard, in the extensions of its
-/// answer: that time is the move's, not the tenant's.
+/// The slice that a request was sent to, and the shard and epoch of the route.
+#[derive(Debug, Clone)]
+struct RoutedTo {
+    shard: ShardId,
+    epoch: Epoch,
+    slice: u32,
+}
+
+impl RequestSummary {
+    /// Sets where the request is sent. A later attempt replaces an earlier one.
+    pub(crate) fn set_route(&mut self, slice: &Slice) {
+        self.routed_to = Some(RoutedTo {
+            shard: slice.shard_id.clone(),
+            epoch: slice.epoch,
+            slice: slice.slice,
+        });
+    }
+
+    /// Adds time that the request waited for its shard.
+    pub(crate) fn add_held(&mut self, duration: Duration) {
+        self.held += duration;
+    }
+}
+
+/// A response, with the summary of the request that it answers.
+pub(crate) struct Answered {
+    response: Response,
+    summary: RequestSummary,
+}
+
+/// The way back through axum: the summary becomes an extension of the response.
+impl IntoResponse for Answered {
+    fn into_response(self) -> Response {
+        let Self {
+            mut response,
+            summary,
+        } = self;
+        response.extensions_mut().insert(summary);
+        response
+    }
+}
+
+/// Takes the summary out of the extensions again. A response without one was
+/// made by axum itself, such as for an unknown path.
+impl From<Response> for Answered {
+    fn from(mut response: Response) -> Self {
+        let summary = response.extensions_mut().remove().unwrap_or_default();
+        Self { response, summary }
+    }
+}
+
+/// How long a request waited for its shard, in the extensions of its response:
+/// the migration causes that time, not the tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldFor(Duration);
 
 impl HeldFor {
-    /// What an answer took beside that.
+    /// `elapsed` without the time that the request was held.
     pub fn without(response: &Response, elapsed: Duration) -> Duration {
         let held = response.extensions().get::<Self>();
         held.map_or(elapsed, |held| elapsed.saturating_sub(held.0))
@@ -70,205 +131,241 @@ impl HeldFor {
 }
 
 impl Access {
-    fn new(key: Arc<Held>, tenant: Arc<TenantRoute>) -> Self {
+    fn new(key: Arc<CachedKey>, tenant: Arc<TenantRoute>) -> Self {
         Self {
             key,
             tenant,
-            told: Arc::default(),
+            summary: RequestSummary::default(),
             permit: None,
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Answers the request: the response and its summary.
+    pub(crate) fn answer(&mut self, result: Result<impl IntoResponse, RouterError>) -> Answered {
+        Answered {
+            response: result.into_response(),
+            summary: std::mem::take(&mut self.summary),
+        }
     }
 
-    /// Notes where the request goes.
-    pub(crate) fn tell(&self, slice: &Slice) {
-        self.told().went_to = Some((slice.shard_id.clone(), slice.epoch, slice.slice));
-    }
-
-    /// Notes what the request is, as far as load is concerned.
-    pub(crate) fn is(&self, call: Call) {
-        self.told().call = call;
-    }
-
-    /// Notes how long the request had to wait for its shard.
-    pub(crate) fn was_held(&self, duration: Duration) {
-        self.told().held += duration;
-    }
-
-    /// Takes a vote out of the tenant's votes per second.
+    /// Takes one vote out of the tenant's votes per second.
     pub(crate) fn spend_vote(
-        &self,
-        state: &State,
+        &mut self,
+        state: &RouterState,
         vote: (PollId, ItemId),
         now: Timestamp,
-    ) -> Result<(), Limited> {
-        let mut told = self.told();
-        told.call = Call::Vote(Some(vote));
-        told.allowance = state.limiter().votes(&self.tenant, 1, now)?;
+    ) -> Result<(), LimitExceeded> {
+        self.summary.call = CallKind::Vote(Some(vote));
+        self.summary.quota = state.limiter().votes(&self.tenant, 1, now)?;
         Ok(())
     }
 
-    /// Counts the request as load of where it went.
-    fn count(&self, state: &State, response: &Response, bytes: u64, elapsed_micros: u64) {
-        let told = self.told();
-        let end = match response.status() {
-            StatusCode::TOO_MANY_REQUESTS => End::Throttled,
-            status if status.is_client_error() || status.is_server_error() => End::Failed,
-            _ => End::Fine,
-        };
-        if told.call == Call::Other {
+    /// Takes one of the tenant's concurrent queries, until the request is
+    /// answered.
+    fn begin_query(&mut self, state: &RouterState) -> Result<(), LimitExceeded> {
+        let permit = state.limiter().query(&self.tenant)?;
+        self.summary.quota = permit.quota_status();
+        self.permit = Some(Arc::new(permit));
+        Ok(())
+    }
+
+    /// Access for work that goes on after the query was answered: it holds no
+    /// query permit.
+    pub(crate) fn after_query(mut self) -> Self {
+        self.permit = None;
+        self
+    }
+}
+
+/// Who sent a request, without the parts that a handler takes away.
+struct Caller {
+    key: Arc<CachedKey>,
+    tenant: Arc<TenantRoute>,
+}
+
+impl Caller {
+    /// Counts the request as load of the slice that it was sent to.
+    fn count(&self, state: &RouterState, answered: &Answered, bytes: u64, elapsed_micros: u64) {
+        let Answered { response, summary } = answered;
+        if summary.call == CallKind::Other {
             return;
         }
-        // What was refused on the way in would have gone to one of its slices.
+        let outcome = match response.status() {
+            StatusCode::TOO_MANY_REQUESTS => CallOutcome::Throttled,
+            status if status.is_client_error() || status.is_server_error() => CallOutcome::Failed,
+            _ => CallOutcome::Fine,
+        };
+        // A request that was refused before it was routed counts for the first slice.
         let first = self.tenant.slices.first();
-        let went_to = told
-            .went_to
-            .as_ref()
-            .map(|(shard, _, slice)| (shard, *slice));
-        let Some((shard, slice)) = went_to.or(first.map(|first| (&first.shard_id, first.slice)))
+        let routed_to = summary.routed_to.as_ref();
+        let routed_to = routed_to.map(|routed_to| (&routed_to.shard, routed_to.slice));
+        let Some((shard, slice)) = routed_to.or(first.map(|first| (&first.shard_id, first.slice)))
         else {
             return;
         };
-        let held = u64::try_from(told.held.as_micros()).unwrap_or(u64::MAX);
-        state.parts.load.note(&Noted {
+        let held = u64::try_from(summary.held.as_micros()).unwrap_or(u64::MAX);
+        state.parts.load.record_call(&CallRecord {
             shard,
             slice: &SliceId {
                 tenant_id: self.tenant.tenant_id.clone(),
                 slice,
             },
             key: &self.key.key_id,
-            call: told.call,
-            end,
+            kind: summary.call,
+            outcome,
             bytes: bytes + response.body().size_hint().lower(),
             micros: elapsed_micros.saturating_sub(held),
         });
     }
 
-    /// Takes one of the tenant's concurrent queries, until the request is
-    /// answered.
-    fn begin_query(&mut self, state: &State) -> Result<(), Limited> {
-        let permit = state.limiter().query(&self.tenant)?;
-        self.told().allowance = permit.allowance();
-        self.permit = Some(Arc::new(permit));
-        Ok(())
-    }
-
-    /// For what goes on after the query was answered.
-    pub(crate) fn after_query(mut self) -> Self {
-        self.permit = None;
-        self
-    }
-
-    /// Says in the headers whose request it was, where it went, and how the
-    /// tenant stands.
-    fn write(&self, response: &mut Response) {
-        let told = self.told();
-        if !told.held.is_zero() {
-            response.extensions_mut().insert(HeldFor(told.held));
+    /// Writes the headers that say whose request it was, where it went and what
+    /// is left of the tenant's quota.
+    fn label(&self, answered: Answered) -> Response {
+        let Answered {
+            mut response,
+            summary,
+        } = answered;
+        if !summary.held.is_zero() {
+            response.extensions_mut().insert(HeldFor(summary.held));
         }
         let headers = response.headers_mut();
-        // For these and those that are to come: it grows once.
+        // Room for these and for later ones: the map grows once.
         headers.reserve(12);
-        told.allowance.write(headers);
-        let mut say = |name, value: &str| {
+        summary.quota.write(headers);
+        let mut set = |name, value: &str| {
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(name, value);
             }
         };
-        say(TENANT, self.tenant.tenant_id.as_str());
-        if let Some((shard, epoch, _)) = &told.went_to {
-            say(SHARD, shard.as_str());
+        set(TENANT, self.tenant.tenant_id.as_str());
+        if let Some(RoutedTo { shard, epoch, .. }) = &summary.routed_to {
+            set(SHARD, shard.as_str());
             headers.insert(EPOCH, epoch.0.into());
         }
+        response
     }
 }
 
-/// What a handler demands, as a type: the key's scope, and whether it is a
-/// query.
-pub(crate) trait Demand {
-    const SCOPE: Scope;
+/// What a handler requires, as a type: the scope of the key, and whether the
+/// request is a query.
+pub(crate) trait AccessRule {
+    const SCOPE: KeyScope;
     const IS_QUERY: bool = false;
-    const CALL: Call = Call::Query;
+    const CALL: CallKind = CallKind::Query;
 }
 /// Casting votes.
 pub(crate) struct ToVote;
-impl Demand for ToVote {
-    const SCOPE: Scope = Scope::Vote;
-    const CALL: Call = Call::Vote(None);
+impl AccessRule for ToVote {
+    const SCOPE: KeyScope = KeyScope::Vote;
+    const CALL: CallKind = CallKind::Vote(None);
 }
 /// Reading polls and results.
 pub(crate) struct ToRead;
-impl Demand for ToRead {
-    const SCOPE: Scope = Scope::Read;
+impl AccessRule for ToRead {
+    const SCOPE: KeyScope = KeyScope::Read;
     const IS_QUERY: bool = true;
 }
 /// Creating and closing polls.
 pub(crate) struct ToManage;
-impl Demand for ToManage {
-    const SCOPE: Scope = Scope::Polls;
+impl AccessRule for ToManage {
+    const SCOPE: KeyScope = KeyScope::Polls;
 }
-/// Reading all that is known of a poll.
+/// Reading all data of a poll.
 pub(crate) struct ToExport;
-impl Demand for ToExport {
-    const SCOPE: Scope = Scope::Polls;
+impl AccessRule for ToExport {
+    const SCOPE: KeyScope = KeyScope::Polls;
     const IS_QUERY: bool = true;
 }
 
-/// The way in to a handler that demands something.
-pub(crate) struct Allowed<D>(pub(crate) Access, pub(crate) PhantomData<D>);
+/// A request that meets a handler's rule, and what the handler reads from its
+/// path or query. Both are read here, so that a bad path is also answered with
+/// the request's summary.
+pub(crate) struct Authorized<D, P = ()> {
+    pub(crate) access: Access,
+    pub(crate) path: P,
+    rule: PhantomData<D>,
+}
 
-impl<D: Demand> FromRequestParts<State> for Allowed<D> {
-    type Rejection = RouterError;
-    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, RouterError> {
-        let access = parts.extensions.get::<Access>().cloned();
-        let access = access.ok_or_else(|| {
-            Error::internal("let the request in", "a path is outside of the way in")
-        })?;
-        Self::new(access, state)
+impl<D: AccessRule, P: FromRequestParts<RouterState>> FromRequestParts<RouterState>
+    for Authorized<D, P>
+{
+    type Rejection = Answered;
+
+    #[allow(clippy::result_large_err, reason = "the error is the response itself")]
+    async fn from_request_parts(parts: &mut Parts, state: &RouterState) -> Result<Self, Answered> {
+        let Some(access) = parts.extensions.remove::<Access>() else {
+            let error = Error::internal("admit the request", "the path is not behind `admit`");
+            return Err(RouterError::from(error).into_response().into());
+        };
+        let Authorized { mut access, .. } = Authorized::<D>::new(access, state)?;
+        match P::from_request_parts(parts, state).await {
+            Ok(path) => Ok(Self {
+                access,
+                path,
+                rule: PhantomData,
+            }),
+            Err(rejection) => Err(access.answer(Ok(rejection))),
+        }
     }
 }
 
-impl<D: Demand> Allowed<D> {
-    /// Whoever was let in, if the demand is met.
-    pub(crate) fn new(mut access: Access, state: &State) -> Result<Self, RouterError> {
-        if !access.key.scopes.has(D::SCOPE) {
-            let detail = format!("this takes a key with the scope {:?}", D::SCOPE.name());
+impl<D: AccessRule> Authorized<D> {
+    /// Checks the rule: the key's scope, its throttle, the tenant's queries.
+    #[allow(clippy::result_large_err, reason = "the error is the response itself")]
+    pub(crate) fn new(mut access: Access, state: &RouterState) -> Result<Self, Answered> {
+        match access.check_rule::<D>(state) {
+            Ok(()) => Ok(Self {
+                access,
+                path: (),
+                rule: PhantomData,
+            }),
+            Err(error) => Err(access.answer(Err::<(), _>(error))),
+        }
+    }
+}
+
+impl Access {
+    fn check_rule<D: AccessRule>(&mut self, state: &RouterState) -> Result<(), RouterError> {
+        if !self.key.scopes.contains(D::SCOPE) {
+            let detail = format!("this requires a key with the scope {:?}", D::SCOPE.name());
             return Err(Error::new(ErrorCode::MissingScope, detail).into());
         }
-        access.is(D::CALL);
-        if access.key.throttle.is_some() {
+        self.summary.call = D::CALL;
+        if self.key.throttle.is_some() {
             let now = state.parts.clock.now();
-            state.limiter().key(&access.key, now)?;
+            state.limiter().key(&self.key, now)?;
         }
         if D::IS_QUERY {
-            access.begin_query(state)?;
+            self.begin_query(state)?;
         }
-        Ok(Self(access, PhantomData))
+        Ok(())
     }
 }
 
-/// Lets a request in or refuses it: the way in as a layer.
-pub(crate) async fn admit(Given(state): Given<State>, request: Request, next: Next) -> Response {
+/// Admits a request or refuses it, as an axum layer.
+pub(crate) async fn admit(
+    State(state): State<RouterState>,
+    request: Request,
+    next: Next,
+) -> Response {
     if cors::is_preflight(request.method(), request.headers()) {
         return cors::preflight(request.headers());
     }
-    admitted(&state, request, |access, mut request| {
+    handle_admitted(&state, request, |access, mut request| {
         request.extensions_mut().insert(access);
-        next.run(request)
+        let response = next.run(request);
+        async move { Answered::from(response.await) }
     })
     .await
 }
 
-/// Lets a request in or refuses it; `answer` is what it is let in to.
-pub(crate) async fn admitted<F: Future<Output = Response>>(
-    state: &State,
+/// Admits a request or refuses it. `handle` answers an admitted request.
+pub(crate) async fn handle_admitted<F: Future<Output = Answered>>(
+    state: &RouterState,
     request: Request,
-    answer: impl FnOnce(Access, Request) -> F,
+    handle: impl FnOnce(Access, Request) -> F,
 ) -> Response {
-    let asked_from = cors::foreign_origin(request.uri(), request.headers());
+    let foreign_origin = cors::foreign_origin(request.uri(), request.headers());
     let counted = state.parts.load.is_on();
     let began = counted.then(|| {
         (
@@ -276,34 +373,40 @@ pub(crate) async fn admitted<F: Future<Output = Response>>(
             request.body().size_hint().lower(),
         )
     });
-    let mut response = match let_in(state, &request).await {
+    let mut response = match authenticate_request(state, &request).await {
         Ok(access) => {
-            let mut response = answer(access.clone(), request).await;
+            let caller = Caller {
+                key: access.key.clone(),
+                tenant: access.tenant.clone(),
+            };
+            let answered = handle(access, request).await;
             if let Some((began, bytes)) = began {
                 let elapsed = state.parts.clock.micros().saturating_sub(began);
-                access.count(state, &response, bytes, elapsed);
+                caller.count(state, &answered, bytes, elapsed);
             }
-            access.write(&mut response);
-            response
+            caller.label(answered)
         }
         Err(error) if error.code() == ErrorCode::OriginNotAllowed => {
             return RouterError::from(error).into_response();
         }
         Err(error) => RouterError::from(error).into_response(),
     };
-    // Also a refused key: a page that may ask may read why.
-    if let Some(origin) = asked_from {
+    // Also when the key was refused: a page of an allowed origin may read why.
+    if let Some(origin) = foreign_origin {
         cors::expose(&mut response, origin);
     }
     response
 }
 
-/// Judges the key, the tenant and the origin.
-fn let_in(state: &State, request: &Request) -> impl Future<Output = Result<Access>> + Send + use<> {
-    let (state, hash) = (state.clone(), key_of(state, request));
+/// Checks the key, the tenant and the origin of a request.
+fn authenticate_request(
+    state: &RouterState,
+    request: &Request,
+) -> impl Future<Output = Result<Access>> + Send + use<> {
+    let (state, hash) = (state.clone(), hash_key(state, request));
     let origin = cors::foreign_origin(request.uri(), request.headers());
     async move {
-        let access = judge(&state, hash?).await?;
+        let access = authenticate(&state, hash?).await?;
         if let Some(origin) = origin {
             cors::check(&origin, &access.tenant.cors_origins)?;
         }
@@ -311,26 +414,30 @@ fn let_in(state: &State, request: &Request) -> impl Future<Output = Result<Acces
     }
 }
 
-/// The hash of the key in a request. The key itself is not kept.
-fn key_of(state: &State, request: &Request) -> Result<CredentialHash> {
+/// Finds the key in a request and hashes it. The key itself is not stored.
+fn hash_key(state: &RouterState, request: &Request) -> Result<CredentialHash> {
     let places = &state.parts.settings.key_places;
     let (headers, uri) = (request.headers(), request.uri());
-    let Some(key) = places.find(headers, uri, &Original::of(uri, headers)) else {
+    let original = OriginalRequest::from_request(uri, headers);
+    let Some(key) = places.find(headers, uri, &original) else {
         let detail = "there is no API key in the request";
         let next = format!("Send it in one of: {}.", places.in_words());
-        return Err(Error::new(ErrorCode::BadCredential, detail).next(next));
+        return Err(Error::new(ErrorCode::BadCredential, detail).with_next_step(next));
     };
     read_key(&key)
 }
 
-/// Whether whoever was let in would be let in again, and the tenant as it is
-/// now: asked now and then by what goes on for long.
-pub(crate) async fn still(state: &State, access: &Access) -> Result<Arc<TenantRoute>> {
-    Ok(judge(state, access.key.hash).await?.tenant)
+/// Checks again that the caller still has access, and returns the tenant's
+/// current route. Long-running responses call this from time to time.
+pub(crate) async fn reauthenticate(
+    state: &RouterState,
+    access: &Access,
+) -> Result<Arc<TenantRoute>> {
+    Ok(authenticate(state, access.key.hash).await?.tenant)
 }
 
-/// Judges the key and its tenant.
-pub(crate) async fn judge(state: &State, hash: CredentialHash) -> Result<Access> {
+/// Checks a key and its tenant.
+pub(crate) async fn authenticate(state: &RouterState, hash: CredentialHash) -> Result<Access> {
     let now = state.parts.clock.now();
     let key = state.parts.keyring.check(&hash, now).await?;
     let tenant = state.parts.routes.tenant(&key.tenant_id, now).await?;

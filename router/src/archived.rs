@@ -1,65 +1,71 @@
-//! Polls whose rows are in files: what a shard cannot tell is read there.
+//! Archived polls: their voters' rows are in files, and are read there.
 //!
-//! A file that cannot be read becomes the refusal
-//! [`Archived`](Refusal::Archived), which a client is told as
-//! `archive-unavailable`, and an error in the log that names the file. It is
-//! not waited for: a file does not come back within a request.
+//! A file that cannot be read becomes the refusal `Archived`, which clients get as
+//! `archive-unavailable`, and an error in the log that names the file. The request
+//! is not held for it: a file does not come back within a request.
 
-use ballast_domain::poll::{Ballot, Refusal, Verdict};
+use ballast_domain::poll::{Ballot, BallotOutcome, BallotRefusal};
 use ballast_domain::{PollId, ShardId, VoterId};
 use ballast_vote_shard::ShardResult;
-use ballast_vote_shard::archive::{ArchiveResult, Reader, judge};
+use ballast_vote_shard::archive::{ArchiveReader, ArchiveResult, judge_archived_ballot};
 use ballast_vote_shard::shard::{SliceKey, VoterPrint, VoterRow};
 
-use crate::State;
-use crate::deliver::Place;
+use crate::RouterState;
+use crate::deliver::ShardTarget;
 
-/// A file that is open.
+/// The open archive file of a poll.
 #[derive(Clone)]
-pub(crate) struct File {
+pub(crate) struct ArchivedPoll {
     shard_id: ShardId,
-    reader: Reader,
+    reader: ArchiveReader,
     key: SliceKey,
 }
 
-impl State {
-    /// The file that holds a poll's rows, `None` if the shard does. One that is
-    /// open is taken if it is still the one.
-    pub(crate) async fn file(
+impl RouterState {
+    /// Opens the file that holds a poll's rows; `None` if the shard holds them.
+    /// `open` is reused if it is still the poll's file.
+    pub(crate) async fn open_archive(
         &self,
-        place: &Place,
+        target: &ShardTarget,
         poll: PollId,
-        open: Option<&File>,
-    ) -> ShardResult<Option<File>> {
-        let slice = &place.at.slice;
-        let shard = place.read().await?;
+        open: Option<&ArchivedPoll>,
+    ) -> ShardResult<Option<ArchivedPoll>> {
+        let slice = &target.fenced.slice;
+        let shard = target.consistent_reader().await?;
         let Some(file) = shard.archive(slice, poll).await? else {
             return Ok(None);
         };
-        let same = |open: &&File| open.shard_id == place.shard_id && *open.reader.file() == file;
+        let same =
+            |open: &&ArchivedPoll| open.shard_id == target.shard_id && *open.reader.file() == file;
         if let Some(open) = open.filter(same) {
             return Ok(Some(open.clone()));
         }
         let key = shard.slice_key(slice).await?;
-        let archive = self.parts.archives.archive(&place.shard_id)?;
-        let reader = read(Reader::open(&archive, &file, poll).await)?;
-        Ok(Some(File {
-            shard_id: place.shard_id.clone(),
+        let archive = self.parts.archives.archive(&target.shard_id)?;
+        let reader = read(ArchiveReader::open(&archive, &file, poll).await)?;
+        Ok(Some(ArchivedPoll {
+            shard_id: target.shard_id.clone(),
             reader,
             key,
         }))
     }
 
-    /// A voter's row, wherever it is.
-    pub(crate) async fn row(
+    /// Reads a voter's row from the owner, or from the poll's archive file.
+    pub(crate) async fn owner_row(
         &self,
-        place: &Place,
+        target: &ShardTarget,
         poll: PollId,
         voter: &VoterId,
     ) -> ShardResult<Option<VoterRow>> {
-        let slice = &place.at.slice;
-        match place.read().await?.voter(slice, poll, voter).await {
-            Err(error) if error.is_archived() => match self.file(place, poll, None).await? {
+        let slice = &target.fenced.slice;
+        match target
+            .consistent_reader()
+            .await?
+            .voter(slice, poll, voter)
+            .await
+        {
+            Err(error) if error.is_archived() => match self.open_archive(target, poll, None).await?
+            {
                 Some(file) => file.find(voter).await,
                 None => Err(error),
             },
@@ -67,28 +73,29 @@ impl State {
         }
     }
 
-    /// Judges the ballots that the shard could not, because the voters' rows
-    /// are in files. Where one cannot be read, its ballots stay refused.
-    pub(crate) async fn settle(
+    /// Judges the ballots that the shard could not judge because the voters' rows
+    /// are archived. If a file cannot be read, its ballots stay refused.
+    pub(crate) async fn judge_archived(
         &self,
-        place: &Place,
+        target: &ShardTarget,
         ballots: &[Ballot],
-        mut verdicts: Vec<Verdict>,
-    ) -> ShardResult<Vec<Verdict>> {
-        let is_late = |verdict: &Verdict| *verdict == Verdict::Refused(Refusal::Archived);
-        let mut late: Vec<usize> = (0..verdicts.len().min(ballots.len()))
-            .filter(|place| is_late(&verdicts[*place]))
+        mut verdicts: Vec<BallotOutcome>,
+    ) -> ShardResult<Vec<BallotOutcome>> {
+        let is_archived_refusal =
+            |verdict: &BallotOutcome| *verdict == BallotOutcome::Refused(BallotRefusal::Archived);
+        let mut archived: Vec<usize> = (0..verdicts.len().min(ballots.len()))
+            .filter(|index| is_archived_refusal(&verdicts[*index]))
             .collect();
-        late.sort_by_key(|place| ballots[*place].poll);
-        for late in late.chunk_by(|one, two| ballots[*one].poll == ballots[*two].poll) {
-            let Some(poll) = late.first().map(|place| ballots[*place].poll) else {
+        archived.sort_by_key(|index| ballots[*index].poll);
+        for archived in archived.chunk_by(|one, two| ballots[*one].poll == ballots[*two].poll) {
+            let Some(poll) = archived.first().map(|index| ballots[*index].poll) else {
                 continue;
             };
-            let own: Vec<&Ballot> = late.iter().map(|place| &ballots[*place]).collect();
-            match self.judged(place, poll, &own).await {
+            let own: Vec<&Ballot> = archived.iter().map(|index| &ballots[*index]).collect();
+            match self.judge_from_archive(target, poll, &own).await {
                 Ok(judged) => {
-                    for (place, verdict) in late.iter().zip(judged) {
-                        verdicts[*place] = verdict;
+                    for (index, verdict) in archived.iter().zip(judged) {
+                        verdicts[*index] = verdict;
                     }
                 }
                 Err(error) if error.is_archived() => {}
@@ -98,34 +105,35 @@ impl State {
         Ok(verdicts)
     }
 
-    async fn judged(
+    async fn judge_from_archive(
         &self,
-        place: &Place,
+        target: &ShardTarget,
         poll: PollId,
         ballots: &[&Ballot],
-    ) -> ShardResult<Vec<Verdict>> {
-        let Some(file) = self.file(place, poll, None).await? else {
-            return Err(Refusal::Archived.into());
+    ) -> ShardResult<Vec<BallotOutcome>> {
+        let Some(file) = self.open_archive(target, poll, None).await? else {
+            return Err(BallotRefusal::Archived.into());
         };
-        let poll = place.shard.poll(&place.at.slice, poll).await?;
+        let poll = target.shard.poll(&target.fenced.slice, poll).await?;
         let voters = ballots.iter().map(|ballot| &ballot.voter);
-        let prints: Vec<VoterPrint> = voters.map(|voter| file.key.print(voter.as_str())).collect();
+        let prints: Vec<VoterPrint> = voters
+            .map(|voter| file.key.voter_print(voter.as_str()))
+            .collect();
         let rows = read(file.reader.find_all(&prints, &file.key).await)?;
         let judged = ballots.iter().zip(rows);
         Ok(judged
-            .map(|(ballot, row)| judge(&poll, row.as_ref(), ballot))
+            .map(|(ballot, row)| judge_archived_ballot(&poll, row.as_ref(), ballot))
             .collect())
     }
 }
 
-impl File {
+impl ArchivedPoll {
     async fn find(&self, voter: &VoterId) -> ShardResult<Option<VoterRow>> {
-        let print = self.key.print(voter.as_str());
+        let print = self.key.voter_print(voter.as_str());
         read(self.reader.find(print, &self.key).await)
     }
 
-    /// The rows after a voter's, and whose the last is; none when there are no
-    /// more.
+    /// The rows after a voter's, with the last one's voter; `None` at the end.
     pub(crate) async fn after(
         &self,
         after: Option<VoterPrint>,
@@ -134,33 +142,33 @@ impl File {
     }
 }
 
-/// What was read, or that it could not be.
+/// Logs an archive error and turns it into a refusal.
 fn read<T>(read: ArchiveResult<T>) -> ShardResult<T> {
     read.map_err(|error| {
         tracing::error!(
             error = &error as &dyn std::error::Error,
-            "an archived poll cannot be read"
+            "cannot read an archived poll"
         );
-        Refusal::Archived.into()
+        BallotRefusal::Archived.into()
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use ballast_domain::poll::{Ballot, Choice, RequestId};
+    use ballast_domain::poll::{Ballot, RequestId, VoteChoice};
     use ballast_domain::tenant::{Epoch, SliceId};
     use ballast_domain::{ItemId, PollId, Timestamp, VoterId};
-    use ballast_vote_shard::archive::{Archives as _, FullSpeed, backfill};
-    use ballast_vote_shard::{At, VoteShard as _};
+    use ballast_vote_shard::archive::{ArchiveDirectory as _, Unthrottled, backfill};
+    use ballast_vote_shard::{FencedSlice, VoteShard as _};
 
     use futures::StreamExt as _;
     use tower::ServiceExt as _;
 
     use crate::router;
-    use crate::testing::{Answered, House};
+    use crate::testing::{Answered, TestRouter};
 
-    fn at() -> At {
-        At {
+    fn at() -> FencedSlice {
+        FencedSlice {
             slice: SliceId {
                 tenant_id: "acme".parse().unwrap(),
                 slice: 0,
@@ -169,8 +177,8 @@ mod tests {
         }
     }
 
-    impl House {
-        /// A closed poll with three voters: where it is, and a vote's path.
+    impl TestRouter {
+        /// Creates a closed poll with three voters: its path, and a vote's path.
         async fn closed(&self) -> (String, String) {
             let (poll, vote) = self.poll().await;
             for voter in ["ada", "bob", "cyd"] {
@@ -186,11 +194,11 @@ mod tests {
         async fn archive(&self) {
             let archive = self.archives.archive(&"shard-1".parse().unwrap());
             let shard = &*self.shards.shard;
-            let report = backfill(shard, &archive.unwrap(), &at(), 1, &mut FullSpeed).await;
+            let report = backfill(shard, &archive.unwrap(), &at(), 1, &mut Unthrottled).await;
             assert_eq!(report.unwrap().polls, 1);
         }
 
-        /// Everything that can be asked of the poll.
+        /// The answers to every kind of request about the poll.
         async fn all(&self, poll: &str, vote: &str) -> Vec<Answered> {
             let mut answers = Vec::new();
             for (method, path, body) in [
@@ -212,7 +220,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_archived_poll_is_answered_as_before() {
-        let house = House::new(|_| {});
+        let house = TestRouter::new(|_| {});
         let (poll, vote) = house.closed().await;
         let before = house.all(&poll, &vote).await;
         let lines = before[0].body.as_str().unwrap().lines();
@@ -226,7 +234,7 @@ mod tests {
 
     #[tokio::test]
     async fn votes_in_a_stream_are_judged_by_the_file_too() {
-        let house = House::new(|_| {});
+        let house = TestRouter::new(|_| {});
         let (poll, vote) = house.closed().await;
         let item = vote.rsplit('/').next().unwrap();
         let id = poll.rsplit('/').next().unwrap();
@@ -245,9 +253,9 @@ mod tests {
     fn ballot(poll: PollId, n: u64) -> Ballot {
         Ballot {
             poll,
-            item: ItemId::of(poll, 0),
+            item: ItemId::from_position(poll, 0),
             voter: VoterId::new(&format!("voter-{n}")).unwrap(),
-            choice: Choice::For,
+            choice: VoteChoice::For,
             request: RequestId(n),
             arrived_at: Timestamp::from_unix_ms(1_000_000),
             if_revision: None,
@@ -256,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_export_goes_on_when_its_poll_is_archived_meanwhile() {
-        let house = House::new(|_| {});
+        let house = TestRouter::new(|_| {});
         let (poll, _) = house.poll().await;
         let id: PollId = poll.rsplit('/').next().unwrap().parse().unwrap();
         let ballots: Vec<Ballot> = (0..6_000).map(|n| ballot(id, n)).collect();
@@ -281,8 +289,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_away_or_damaged_is_told_and_results_still_work() {
-        let house = House::new(|_| {});
+    async fn a_missing_or_damaged_file_is_reported_and_results_still_work() {
+        let house = TestRouter::new(|_| {});
         let (poll, vote) = house.closed().await;
         let results = house.ask("GET", &format!("{poll}/votes"), "").await;
         house.archive().await;
@@ -312,8 +320,8 @@ mod tests {
         assert_eq!(back.body["outcome"], "already");
     }
 
-    impl House {
-        /// Where the poll's file is.
+    impl TestRouter {
+        /// The path of the poll's file.
         async fn archive_file(&self) -> std::path::PathBuf {
             let archives = self.shards.shard.archives(&at().slice).await.unwrap();
             let archived = archives[0].archived.as_ref().unwrap();

@@ -1,8 +1,7 @@
-//! Browsers: which origins may use a tenant's keys.
+//! CORS: which browser origins may use a tenant's keys.
 //!
-//! A preflight carries no key, so it is answered for any origin; the request
-//! that follows does carry one, and is refused before anything happens if the
-//! tenant does not allow its origin.
+//! A preflight carries no key, so it is answered for every origin. The request that
+//! follows carries a key, and is refused if the tenant does not allow its origin.
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
@@ -36,7 +35,7 @@ pub(crate) fn preflight(headers: &HeaderMap) -> Response {
     response
 }
 
-/// The origin of another site's page, if that is where a request comes from.
+/// The origin of the page that sent a request, if the page is of another site.
 pub(crate) fn foreign_origin(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     let own = is_own(origin.to_str().unwrap_or_default(), uri, headers);
@@ -57,7 +56,7 @@ pub(crate) fn check(origin: &HeaderValue, origins: &[String]) -> Result<()> {
     Err(Error::new(ErrorCode::OriginNotAllowed, detail))
 }
 
-/// Whether the page was served by this very server.
+/// Whether this server served the page.
 fn is_own(origin: &str, uri: &Uri, headers: &HeaderMap) -> bool {
     let named = headers.get(header::HOST);
     let named = named.and_then(|host| host.to_str().ok());
@@ -66,7 +65,7 @@ fn is_own(origin: &str, uri: &Uri, headers: &HeaderMap) -> bool {
     host.is_some() && origin.split_once("://").map(|(_, authority)| authority) == host
 }
 
-/// Lets the page read the answer.
+/// Lets the page read the response.
 pub(crate) fn expose(response: &mut Response, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

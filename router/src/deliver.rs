@@ -1,133 +1,132 @@
-//! Delivery: a request's slice, its shard, the call, and the wait when the
-//! shard cannot take it now.
+//! Delivery: finds the slice that a request is about and its shard, calls the
+//! shard, and holds the request while the shard cannot serve it.
 //!
 //! ```text
 //!   route ──► slice ──► shard ──► call ──► answer
-//!     ▲                            │ fenced, away
-//!     └── read anew ◄── held ◄─────┘ until the deadline, then 503
+//!     ▲                            │ fenced or unavailable
+//!     └── read again ◄── held ◄────┘ until the deadline, then 503
 //! ```
-//! How a request waits is in [`crate::held`].
+//! How a request is held is in [`crate::held`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_domain::routes::{RouteSource, TenantRoute};
-use ballast_domain::tenant::{Epoch, Slice, SliceId, slice_of};
-use ballast_domain::{Error, ErrorCode, PollId, Result, ShardId};
-use ballast_vote_shard::shard::Fenced;
-use ballast_vote_shard::{At, ShardError, ShardResult, VoteShard};
+use ballast_domain::tenant::{Epoch, Slice, SliceId, find_slice};
+use ballast_domain::{Error, ErrorCode, PollId, Result, ShardId, TenantId};
+use ballast_vote_shard::shard::FenceError;
+use ballast_vote_shard::{FencedSlice, ShardError, ShardResult, VoteShard};
 
-use crate::State;
-use crate::admit::Access;
-use crate::held::Held;
-use crate::mirror::Copy;
-use crate::truth::Truth;
+use crate::RouterState;
+use crate::admit::{Access, RequestSummary};
+use crate::consistent_read::ConsistentReader;
+use crate::held::PendingRequest;
+use crate::mirror::SyncReplica;
 
-/// How long one call of a shard may take. What it was asked to do may have
-/// happened even so; done again with the same request id, it happens once.
-const CALL_PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of one call of a shard. The call may have taken effect even so; a
+/// retry carries the same request id, so it takes effect once.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// About what a request keeps in memory while it waits: its connection's
-/// buffers and all that is on the way to its answer.
+/// About what a held request keeps in memory: its connection's buffers and its
+/// state on the way to an answer.
 const REQUEST_BYTES: usize = 4 * 1024;
 
-/// Where a request goes.
+/// The shard that serves a slice, by the route in the cache.
 #[derive(Clone)]
-pub(crate) struct Place {
-    /// The slice and the epoch its route names.
-    pub(crate) at: At,
+pub(crate) struct ShardTarget {
+    /// The slice and the epoch that the route names.
+    pub(crate) fenced: FencedSlice,
     /// The shard's name.
     pub(crate) shard_id: ShardId,
     /// The shard.
     pub(crate) shard: Arc<dyn VoteShard>,
-    /// The shard whose copy is read beside it, while a move's window is open.
-    pub(crate) beside: Option<ShardId>,
-    /// The shard that the slice is about to come to.
-    pub(crate) coming_to: Option<ShardId>,
-    /// The copy that must have a write, too, before it is answered.
-    pub(crate) copy: Option<Copy>,
-    /// Where routes come from: what is kept of them may be old.
-    source: Arc<dyn RouteSource>,
+    /// The previous owner, which is read as well while a migration's window is
+    /// open.
+    pub(crate) previous_shard: Option<ShardId>,
+    /// The shard that the slice is moving to.
+    pub(crate) next_shard: Option<ShardId>,
+    /// The replica that must also have a write before the write is answered.
+    pub(crate) sync_replica: Option<SyncReplica>,
+    /// The source of routes: the cached one may be stale.
+    routes: Arc<dyn RouteSource>,
 }
 
-impl Place {
-    /// That the record still names this shard, at this epoch; else that the
-    /// slice moved.
+impl ShardTarget {
+    /// Fails unless the tenant's record still names this shard at this epoch.
     pub(crate) async fn confirm(&self) -> ShardResult<()> {
-        let route = self.source.tenant(&self.at.slice.tenant_id).await;
-        let route = route.map_err(|_| ShardError::unavailable("its record cannot be read"))?;
+        let route = self.routes.tenant(&self.fenced.slice.tenant_id).await;
+        let route =
+            route.map_err(|_| ShardError::unavailable("the tenant's record cannot be read"))?;
         let slices = route.iter().flat_map(|route| &route.slices);
-        let mut slices = slices.filter(|slice| slice.slice == self.at.slice.slice);
-        let found = slices.next().map(|slice| (&slice.shard_id, slice.epoch));
-        if found == Some((&self.shard_id, self.at.epoch)) {
+        let mut slices = slices.filter(|slice| slice.slice == self.fenced.slice.slice);
+        let owner = slices.next().map(|slice| (&slice.shard_id, slice.epoch));
+        if owner == Some((&self.shard_id, self.fenced.epoch)) {
             return Ok(());
         }
-        let epoch = found.map_or(self.at.epoch, |(_, epoch)| epoch);
-        Err(Fenced::Moved { epoch: Some(epoch) }.into())
+        let epoch = owner.map_or(self.fenced.epoch, |(_, epoch)| epoch);
+        Err(FenceError::NotOwner { epoch: Some(epoch) }.into())
     }
 
-    /// The shard, if what is read from it is the truth by this route.
-    pub(crate) async fn read(&self) -> ShardResult<Truth<'_>> {
-        Truth::of(self).await
+    /// A reader of the shard's data, if the shard owns the slice by this route.
+    pub(crate) async fn consistent_reader(&self) -> ShardResult<ConsistentReader<'_>> {
+        ConsistentReader::open(self).await
     }
 }
 
-/// What a request is about: that decides its slice.
+/// What a request is about. This decides which slice serves it.
 #[derive(Debug, Clone)]
-pub(crate) enum Target {
+pub(crate) enum RouteKey {
     /// A poll.
     Poll(PollId),
-    /// Several polls, which lay in one slice when they were put together.
-    /// After a split they may lie apart.
+    /// Several polls of one slice. After a split they may be in several slices.
     Polls(Vec<PollId>),
-    /// A slice by its number. It may have become others.
+    /// A slice by its number. A split or merge may have replaced it.
     Slice(u32),
 }
 
-impl Target {
-    /// The slice it is about, by this route.
+impl RouteKey {
+    /// The slice that serves it, by this route.
     pub(crate) fn slice<'r>(&self, route: &'r TenantRoute) -> Option<&'r Slice> {
         match self {
-            Self::Poll(poll) => slice_of(&route.slices, *poll),
-            Self::Polls(polls) => slice_of(&route.slices, *polls.first()?),
+            Self::Poll(poll) => find_slice(&route.slices, *poll),
+            Self::Polls(polls) => find_slice(&route.slices, *polls.first()?),
             Self::Slice(number) => route.slices.iter().find(|slice| slice.slice == *number),
         }
     }
 
-    /// Whether it is about several slices, by this route, or about one that has
-    /// become others.
-    fn lies_apart(&self, route: &TenantRoute) -> bool {
+    /// Whether its polls are in several slices of this route, or its slice was
+    /// replaced by others.
+    fn spans_slices(&self, route: &TenantRoute) -> bool {
         let polls = match self {
             Self::Poll(_) => return false,
-            // Numbers are never given again.
+            // Slice numbers are never reused.
             Self::Slice(_) => return self.slice(route).is_none() && !route.slices.is_empty(),
             Self::Polls(polls) => polls,
         };
-        let slices = polls.iter().map(|poll| slice_of(&route.slices, *poll));
+        let slices = polls.iter().map(|poll| find_slice(&route.slices, *poll));
         let mut slices = slices.map(|slice| slice.map(|slice| slice.slice));
         let first = slices.next();
         slices.any(|slice| Some(slice) != first)
     }
 }
 
-/// What a call is to its shard, and to those who wait with it.
+/// What a call costs: whether it writes, and its memory while it is held.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
-    /// Whether it changes something, or its answer depends on something having
-    /// been changed.
+pub(crate) struct CallCost {
+    /// Whether it changes something, or its answer depends on an earlier change.
     writes: bool,
-    /// What it keeps in memory while it waits.
+    /// Bytes that it keeps in memory while it is held.
     bytes: usize,
 }
 
-impl Load {
+impl CallCost {
     /// A read.
     pub(crate) const READ: Self = Self {
         writes: false,
         bytes: REQUEST_BYTES,
     };
 
-    /// A write that keeps so many bytes beside what every request does.
+    /// A write that keeps `bytes` more in memory than every request does.
     pub(crate) fn write(bytes: usize) -> Self {
         Self {
             writes: true,
@@ -136,145 +135,174 @@ impl Load {
     }
 }
 
-/// The answer to what is about one slice only.
-fn undivided<T>(answer: Result<T, Undelivered>) -> Result<T> {
-    answer.map_err(|undelivered| match undelivered {
-        Undelivered::Failed(error) => error,
-        // Only what is put together can lie apart.
-        Undelivered::Apart => {
-            let detail = "the tenant's data is being divided";
-            Error::new(ErrorCode::Unavailable, detail).retry_after(1)
-        }
-    })
-}
-
 /// Why a call was not answered.
 #[derive(Debug)]
-pub(crate) enum Undelivered {
-    /// It cannot be, as it is.
+pub(crate) enum DeliveryError {
+    /// It failed.
     Failed(Error),
-    /// What it is about lies in several slices by now: divide it and send the
-    /// parts.
-    Apart,
+    /// Its polls are in several slices now: divide them and send the parts.
+    SpansSlices,
 }
 
-impl From<Error> for Undelivered {
+impl From<Error> for DeliveryError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl State {
-    /// Reads from the shard of a target, and again while it cannot be read. `call`
-    /// may be made several times.
+impl DeliveryError {
+    /// The error of a call that is about one poll.
+    fn into_error(self) -> Error {
+        match self {
+            Self::Failed(error) => error,
+            // Only several polls, or a slice by its number, can span slices.
+            Self::SpansSlices => {
+                let detail = "the tenant is being split";
+                Error::new(ErrorCode::Unavailable, detail).retry_after(1)
+            }
+        }
+    }
+}
+
+impl RouterState {
+    /// Reads from the shard that serves `route_key`, and retries while the shard
+    /// cannot serve it. `call` may run several times.
     pub(crate) async fn deliver<T, F>(
         &self,
-        access: &Access,
-        target: &Target,
-        call: impl Fn(Place) -> F,
+        access: &mut Access,
+        route_key: &RouteKey,
+        call: impl Fn(ShardTarget) -> F,
     ) -> Result<T>
     where
         F: Future<Output = ShardResult<T>> + Send,
     {
-        let call = self.deliver_heavy(access, target, Load::READ, call);
-        undivided(call.await)
+        let call = self.deliver_with_cost(access, route_key, CallCost::READ, call);
+        call.await.map_err(DeliveryError::into_error)
     }
 
-    /// Writes to the shard of a target, and again while it cannot take it. `call`
-    /// may be made several times: a write carries its request id.
+    /// Writes to the shard that serves `route_key`, and retries while the shard
+    /// cannot serve it. `call` may run several times: a write carries its
+    /// request id.
     pub(crate) async fn deliver_write<T, F>(
         &self,
-        access: &Access,
-        target: &Target,
-        call: impl Fn(Place) -> F,
+        access: &mut Access,
+        route_key: &RouteKey,
+        call: impl Fn(ShardTarget) -> F,
     ) -> Result<T>
     where
         F: Future<Output = ShardResult<T>> + Send,
     {
-        let call = self.deliver_heavy(access, target, Load::write(0), call);
-        undivided(call.await)
+        let call = self.deliver_with_cost(access, route_key, CallCost::write(0), call);
+        call.await.map_err(DeliveryError::into_error)
     }
 
-    /// The same for a call that keeps more than others do while it waits, and
-    /// that may be about several polls.
-    pub(crate) async fn deliver_heavy<T, F>(
+    /// Makes a call of a stated cost, which may be about several polls.
+    pub(crate) async fn deliver_with_cost<T, F>(
         &self,
-        access: &Access,
-        target: &Target,
-        load: Load,
-        call: impl Fn(Place) -> F,
-    ) -> Result<T, Undelivered>
+        access: &mut Access,
+        route_key: &RouteKey,
+        cost: CallCost,
+        call: impl Fn(ShardTarget) -> F,
+    ) -> Result<T, DeliveryError>
     where
         F: Future<Output = ShardResult<T>> + Send,
     {
-        let mut held = Held::new(self, access, target, load.bytes);
-        let mut founded = false;
+        let Access {
+            tenant, summary, ..
+        } = access;
+        let mut pending = PendingRequest::new(self, &tenant.tenant_id, route_key, cost.bytes);
+        let answer = self.retry_until_answered(&mut pending, summary, cost, call);
+        let answer = answer.await;
+        summary.add_held(pending.held_time());
+        answer
+    }
+
+    /// Calls the shard, and holds the request between attempts.
+    async fn retry_until_answered<T, F>(
+        &self,
+        pending: &mut PendingRequest<'_>,
+        summary: &mut RequestSummary,
+        cost: CallCost,
+        call: impl Fn(ShardTarget) -> F,
+    ) -> Result<T, DeliveryError>
+    where
+        F: Future<Output = ShardResult<T>> + Send,
+    {
+        let mut adopted = false;
         loop {
-            let route = self.route(access).await;
-            let route = route.inspect_err(|_| held.end())?;
-            if target.lies_apart(&route) {
-                held.end();
-                return Err(Undelivered::Apart);
+            let route = self.route(pending.tenant()).await;
+            let route = route.inspect_err(|_| pending.end())?;
+            if pending.route_key().spans_slices(&route) {
+                pending.end();
+                return Err(DeliveryError::SpansSlices);
             }
-            let trouble = match self.place(access, &route, target) {
-                Ok(place) => {
-                    let called = {
-                        let _permit = held.permit().await;
-                        self.noting(&place, in_time(call(place.clone()))).await
-                    };
-                    let called = match called {
-                        Ok(answer) if load.writes => {
-                            let mirrored = in_time(self.mirrored(&place)).await;
-                            mirrored.map(|()| answer)
-                        }
-                        other => other,
-                    };
-                    match called {
-                        Ok(answer) => {
-                            held.answered();
-                            return Ok(answer);
-                        }
-                        Err(trouble) if !founded && is_unheard_of(&place, &trouble) => {
-                            founded = true;
-                            match in_time(place.shard.found(&place.at)).await {
-                                Ok(()) => continue,
-                                Err(trouble) => trouble,
-                            }
-                        }
-                        Err(trouble) => trouble,
+            // Also when the shard cannot be reached: the response names the route
+            // that was tried.
+            if let Some(slice) = pending.route_key().slice(&route) {
+                summary.set_route(slice);
+            }
+            let failure = match self.resolve_target(&route, pending.route_key()) {
+                Ok(target) => match self.call_shard(pending, &target, cost, &call).await {
+                    Ok(answer) => {
+                        pending.answered();
+                        return Ok(answer);
                     }
-                }
-                Err(trouble) => trouble,
+                    Err(failure) if !adopted && is_unknown_new_slice(&target, &failure) => {
+                        adopted = true;
+                        match with_timeout(target.shard.adopt(&target.fenced)).await {
+                            Ok(()) => continue,
+                            Err(failure) => failure,
+                        }
+                    }
+                    Err(failure) => failure,
+                },
+                Err(failure) => failure,
             };
-            held.wait(&route, trouble).await?;
+            pending.wait(&route, failure).await?;
         }
     }
 
-    /// Where a tenant is, as far as it is known.
-    pub(crate) async fn route(&self, access: &Access) -> Result<Arc<TenantRoute>> {
+    /// Makes one attempt. A write also waits for the sync replica, if there is
+    /// one.
+    async fn call_shard<T, F>(
+        &self,
+        pending: &mut PendingRequest<'_>,
+        target: &ShardTarget,
+        cost: CallCost,
+        call: impl Fn(ShardTarget) -> F,
+    ) -> ShardResult<T>
+    where
+        F: Future<Output = ShardResult<T>> + Send,
+    {
+        let answer = {
+            let _permit = pending.permit().await;
+            self.timed_call(target, with_timeout(call(target.clone())))
+                .await?
+        };
+        if cost.writes {
+            with_timeout(self.await_replica(target)).await?;
+        }
+        Ok(answer)
+    }
+
+    /// A tenant's route, from the cache if it is there.
+    pub(crate) async fn route(&self, tenant: &TenantId) -> Result<Arc<TenantRoute>> {
         let now = self.parts.clock.now();
-        self.parts
-            .routes
-            .tenant(&access.tenant.tenant_id, now)
-            .await
+        self.parts.routes.tenant(tenant, now).await
     }
 
-    fn place(&self, access: &Access, route: &TenantRoute, target: &Target) -> ShardResult<Place> {
-        // Also when it cannot be reached: the answer says which route was tried.
-        if let Some(slice) = target.slice(route) {
-            access.tell(slice);
-        }
-        self.place_of(route, target)
-    }
-
-    /// Where a target is by a route.
-    pub(crate) fn place_of(&self, route: &TenantRoute, target: &Target) -> ShardResult<Place> {
-        let slice = target
+    /// The shard that serves `route_key` by this route.
+    pub(crate) fn resolve_target(
+        &self,
+        route: &TenantRoute,
+        route_key: &RouteKey,
+    ) -> ShardResult<ShardTarget> {
+        let slice = route_key
             .slice(route)
-            .ok_or_else(|| ShardError::unavailable("the route has no slice for it"))?;
+            .ok_or_else(|| ShardError::unavailable("the route has no slice for the request"))?;
         let shard = self.parts.shards.shard(&slice.shard_id)?;
-        Ok(Place {
-            at: At {
+        Ok(ShardTarget {
+            fenced: FencedSlice {
                 slice: SliceId {
                     tenant_id: route.tenant_id.clone(),
                     slice: slice.slice,
@@ -283,32 +311,35 @@ impl State {
             },
             shard_id: slice.shard_id.clone(),
             shard,
-            beside: slice.also_on().cloned(),
-            coming_to: coming_to(slice).cloned(),
-            copy: Copy::of(slice),
-            source: self.parts.source.clone(),
+            previous_shard: slice.also_on().cloned(),
+            next_shard: next_owner(slice).cloned(),
+            sync_replica: SyncReplica::from_slice(slice),
+            routes: self.parts.source.clone(),
         })
     }
 }
 
-/// The shard that a slice is about to come to.
-fn coming_to(slice: &Slice) -> Option<&ShardId> {
+/// The shard that a slice is moving to.
+fn next_owner(slice: &Slice) -> Option<&ShardId> {
     let moving = slice.moving.as_ref()?;
     (moving.to != slice.shard_id).then_some(&moving.to)
 }
 
-async fn in_time<T>(call: impl Future<Output = ShardResult<T>>) -> ShardResult<T> {
-    tokio::time::timeout(CALL_PATIENCE, call)
+async fn with_timeout<T>(call: impl Future<Output = ShardResult<T>>) -> ShardResult<T> {
+    tokio::time::timeout(CALL_TIMEOUT, call)
         .await
         .unwrap_or_else(|_| Err(ShardError::unavailable("the shard did not answer in time")))
 }
 
-/// The last step of creating a tenant is taken when its first request finds
-/// it missing: the shard is told that the slice is its own. The shard takes
-/// that only of a slice that never moved and that it never held.
-fn is_unheard_of(place: &Place, trouble: &ShardError) -> bool {
-    let unheard_of = matches!(trouble, ShardError::Fenced(Fenced::Moved { epoch: None }));
-    unheard_of && place.at.epoch == Epoch::FIRST
+/// Whether the shard does not know a slice that was just created. The router
+/// then tells the shard to adopt the slice, which completes the creation of a
+/// tenant. The shard refuses for a slice that has moved or that it has held.
+fn is_unknown_new_slice(target: &ShardTarget, failure: &ShardError) -> bool {
+    let unknown = matches!(
+        failure,
+        ShardError::Fenced(FenceError::NotOwner { epoch: None })
+    );
+    unknown && target.fenced.epoch == Epoch::FIRST
 }
 
 #[cfg(test)]
@@ -316,16 +347,16 @@ mod tests {
     use std::time::Duration;
 
     use ballast_domain::tenant::{Epoch, SliceId};
-    use ballast_vote_shard::shard::{MoveId, Order};
-    use ballast_vote_shard::{At, VoteShard};
+    use ballast_vote_shard::shard::{MigrationId, MigrationToken};
+    use ballast_vote_shard::{FencedSlice, VoteShard};
 
-    use crate::testing::House;
+    use crate::testing::TestRouter;
 
     const VOTER: &str = r#"{"voterID":"ada"}"#;
 
     #[tokio::test]
     async fn a_request_says_where_it_went() {
-        let house = House::new(|_| {});
+        let house = TestRouter::new(|_| {});
         let (_, vote) = house.poll().await;
         let counted = house.ask("PATCH", &vote, VOTER).await;
         assert_eq!(counted.body["outcome"], "counted");
@@ -338,7 +369,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_vote_waits_for_its_shard() {
-        let house = House::new(|_| {});
+        let house = TestRouter::new(|_| {});
         let (_, vote) = house.poll().await;
         house.shards.set_away(true);
         let back = async {
@@ -350,8 +381,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_ever() {
-        let house = House::new(|settings| settings.hold_max = Duration::from_millis(20));
+    async fn requests_time_out_while_held() {
+        let house = TestRouter::new(|settings| settings.hold_max = Duration::from_millis(20));
         let (poll, vote) = house.poll().await;
         house.shards.set_away(true);
         for (method, path) in [
@@ -370,8 +401,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_wait() {
-        let house = House::new(|settings| settings.held_per_tenant_max = 1);
+    async fn held_requests_are_bounded_per_tenant() {
+        let house = TestRouter::new(|settings| settings.held_per_tenant_max = 1);
         let (_, vote) = house.poll().await;
         house.shards.set_away(true);
         let second = async {
@@ -388,13 +419,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_vote_waits_for_a_sealed_slice_and_follows_its_route() {
-        let house = House::new(|_| {});
+        let house = TestRouter::new(|_| {});
         let (_, vote) = house.poll().await;
-        let order = Order {
-            move_id: MoveId("m".to_owned()),
+        let order = MigrationToken {
+            move_id: MigrationId("m".to_owned()),
             token: 1,
         };
-        let at = |epoch| At {
+        let at = |epoch| FencedSlice {
             slice: SliceId {
                 tenant_id: "acme".parse().unwrap(),
                 slice: 0,

@@ -1,23 +1,23 @@
-//! The two requests that nearly all traffic consists of — one vote, one
-//! resolved key — told by method and path alone, and answered past the
-//! framework's dispatch: its layers cost a vote more than its key, its limits
-//! and its rules together.
+//! A fast path for the two most frequent requests: casting one vote and
+//! resolving one key. They are recognised by method and path alone and skip
+//! axum's routing, which costs a vote more than its key check, its limits and its
+//! voting rules together.
 //!
-//! Whatever is not plainly one of the two goes the ordinary way, where the
-//! same handlers answer; nothing is refused here.
+//! Every other request goes through axum, where the same handlers answer. Nothing
+//! is refused here.
 
 use axum::body::Body;
 use axum::http::{Method, Request, Uri};
-use axum::response::{IntoResponse, Response};
-use ballast_domain::poll::Choice;
+use axum::response::Response;
+use ballast_domain::poll::VoteChoice;
 use ballast_domain::{ItemId, PollId};
 
-use crate::State;
-use crate::admit::{Access, Allowed, admitted};
+use crate::RouterState;
+use crate::admit::{Access, Answered, Authorized, ToVote, handle_admitted};
 use crate::request::ItemPath;
 use crate::{resolve, votes};
 
-/// The path of a vote.
+/// The path of one vote.
 pub const VOTE_PATTERN: &str = "/polls/{poll}/votes/{item}";
 /// The path that resolves a key.
 pub const RESOLVE_PATTERN: &str = "/resolve";
@@ -27,49 +27,51 @@ pub const RESOLVE_PATTERN: &str = "/resolve";
 pub enum Direct {
     /// A vote for an item of a poll.
     Vote(PollId, ItemId),
-    /// The shard of a key.
+    /// Finding the shard of a key.
     Resolve,
 }
 
 impl Direct {
-    /// Which of them a request is, if any.
-    pub fn of(method: &Method, uri: &Uri) -> Option<Self> {
+    /// Recognises a request, if it can be answered directly.
+    pub fn from_request(method: &Method, uri: &Uri) -> Option<Self> {
         let path = uri.path();
         match *method {
             Method::GET if path == RESOLVE_PATTERN => Some(Self::Resolve),
             Method::PATCH | Method::POST => {
                 let (poll, rest) = path.strip_prefix("/polls/")?.split_once('/')?;
                 let item = rest.strip_prefix("votes/")?;
-                // Escapes are no digits of an id: such a path is not for here.
+                // A path with percent escapes does not parse; axum handles it.
                 Some(Self::Vote(poll.parse().ok()?, item.parse().ok()?))
             }
             _ => None,
         }
     }
 
-    /// The answer, the same as the ordinary way's.
-    pub async fn answer(self, state: &State, request: Request<Body>) -> Response {
-        admitted(state, request, |access, request| {
-            self.let_in(state, access, request)
+    /// Answers the request exactly as the axum handlers would.
+    pub async fn answer(self, state: &RouterState, request: Request<Body>) -> Response {
+        handle_admitted(state, request, |access, request| {
+            self.dispatch(state, access, request)
         })
         .await
     }
 
-    async fn let_in(self, state: &State, access: Access, request: Request<Body>) -> Response {
+    async fn dispatch(
+        self,
+        state: &RouterState,
+        access: Access,
+        request: Request<Body>,
+    ) -> Answered {
         let (head, body) = request.into_parts();
         match self {
-            Self::Vote(poll, item) => match Allowed::new(access, state) {
-                Ok(allowed) => {
+            Self::Vote(poll, item) => match Authorized::<ToVote>::new(access, state) {
+                Ok(Authorized { access, .. }) => {
                     let path = ItemPath(poll, item);
-                    votes::one(state, allowed, Choice::For, path, head.headers, body)
+                    votes::handle_vote(state, access, VoteChoice::For, path, head.headers, body)
                         .await
-                        .into_response()
                 }
-                Err(refused) => refused.into_response(),
+                Err(refusal) => refusal,
             },
-            Self::Resolve => resolve::answer(state, &access, &head.uri, &head.headers)
-                .await
-                .into_response(),
+            Self::Resolve => resolve::answer(state, access, &head.uri, &head.headers).await,
         }
     }
 }
@@ -77,14 +79,14 @@ impl Direct {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::House;
+    use crate::testing::TestRouter;
 
     fn direct(method: &str, uri: &str) -> Option<Direct> {
-        Direct::of(&method.parse().unwrap(), &uri.parse().unwrap())
+        Direct::from_request(&method.parse().unwrap(), &uri.parse().unwrap())
     }
 
     #[test]
-    fn only_what_is_plainly_one_of_the_two_is_direct() {
+    fn only_votes_and_key_lookups_are_direct() {
         let vote = "/polls/poll-01kb5q6s3ww3q0v9d1nqz8t5ma/votes/item-7q0v9d1nqz8t5";
         assert!(matches!(direct("PATCH", vote), Some(Direct::Vote(..))));
         assert!(direct("POST", &format!("{vote}?api_key=x")).is_some());
@@ -105,11 +107,10 @@ mod tests {
         }
     }
 
-    /// Both ways, with every kind of request that one of them might take
-    /// otherwise.
+    /// Sends every kind of request both ways and compares the answers.
     #[tokio::test]
-    async fn the_answer_is_that_of_the_ordinary_way() {
-        let mut house = House::new(|_| {});
+    async fn both_ways_give_the_same_answer() {
+        let mut house = TestRouter::new(|_| {});
         let (_, vote) = house.poll().await;
         let unknown = format!("{}{}", &vote[..vote.len() - 13], "0000000000000");
         let bodies = [
@@ -122,7 +123,7 @@ mod tests {
         ];
         for path in [vote.as_str(), unknown.as_str()] {
             for body in bodies {
-                // The first of them is counted; so both ways find it "already".
+                // The first vote is counted, so that both ways answer "already".
                 house.ask("PATCH", path, body).await;
                 let ordinary = house.ask("PATCH", path, body).await;
                 let direct = house.ask_directly("PATCH", path, body).await;

@@ -1,68 +1,71 @@
-//! The follower: hears from the source what is stale and forgets it; tells
-//! the source which keys were used.
+//! Background tasks of the router: follows the change feed of the route source to
+//! invalidate caches, and reports when keys were last used.
 
 use std::time::Duration;
 
-use ballast_domain::registry::StoreError;
-use ballast_domain::routes::Stale;
+use ballast_domain::registry::RegistryError;
+use ballast_domain::routes::RouteInvalidation;
 
-use crate::State;
+use crate::RouterState;
 
-/// How long to wait after the source failed.
+/// The pause after the source failed.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// How often the uses of keys are told.
-const TELL_USES: Duration = Duration::from_secs(5);
+/// How often uses of keys are reported.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Follows the source from `revision` on, until the task is dropped.
-pub async fn follow(state: State, revision: u64) {
-    tokio::join!(forget(&state, revision), tell_uses(&state));
+/// Runs both tasks, from `revision` on, until the future is dropped.
+pub async fn follow(state: RouterState, revision: u64) {
+    tokio::join!(
+        follow_invalidations(&state, revision),
+        report_key_uses(&state)
+    );
 }
 
-async fn forget(state: &State, mut revision: u64) {
+async fn follow_invalidations(state: &RouterState, mut revision: u64) {
     loop {
-        match round(state, revision).await {
+        match apply_invalidations(state, revision).await {
             Ok(next) => revision = next,
             Err(error) => {
-                tracing::warn!(%error, "the route source is away, serving what is known");
+                tracing::warn!(%error, "the route source is unavailable; serving cached routes");
                 tokio::time::sleep(AFTER_FAILURE).await;
             }
         }
     }
 }
 
-async fn round(state: &State, revision: u64) -> Result<u64, StoreError> {
+async fn apply_invalidations(state: &RouterState, revision: u64) -> Result<u64, RegistryError> {
     let (next, stale) = state.parts.source.stale_since(revision).await?;
     for what in stale {
         match what {
-            Stale::Key(id) => state.parts.keyring.forget(&id),
-            Stale::Tenant(id) => state.parts.routes.forget_tenant(&id),
-            Stale::Shard(id) => state.parts.routes.forget_shard(&id),
+            RouteInvalidation::Key(id) => state.parts.keyring.forget(&id),
+            RouteInvalidation::Tenant(id) => state.parts.routes.forget_tenant(&id),
+            RouteInvalidation::Shard(id) => state.parts.routes.forget_shard(&id),
         }
     }
     Ok(next)
 }
 
-async fn tell_uses(state: &State) {
+async fn report_key_uses(state: &RouterState) {
     loop {
-        tokio::time::sleep(TELL_USES).await;
-        flush_uses(state).await;
+        tokio::time::sleep(REPORT_INTERVAL).await;
+        report_key_uses_once(state).await;
     }
 }
 
-/// Tells the source which keys were used since the last time.
-async fn flush_uses(state: &State) {
+/// Reports which keys were used since the last report.
+async fn report_key_uses_once(state: &RouterState) {
     let uses = state.parts.keyring.take_uses();
     if !uses.is_empty()
         && let Err(error) = state.parts.source.keys_used(uses).await
     {
-        // They are told again with the next use of each key.
-        tracing::warn!(%error, "the uses of keys could not be noted");
+        // The next use of each key is reported again.
+        tracing::warn!(%error, "cannot record the uses of keys");
     }
 }
 
-impl State {
-    /// Tells the source the last uses: for a clean stop.
+impl RouterState {
+    /// Reports the last uses of keys, before a clean stop.
     pub async fn finish(&self) {
-        flush_uses(self).await;
+        report_key_uses_once(self).await;
     }
 }

@@ -1,13 +1,13 @@
-//! Where in a request its API key is.
+//! Finds the API key in a request.
 
 use std::borrow::Cow;
 use std::str::FromStr;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
-use crate::original::Original;
+use crate::original_request::OriginalRequest;
 
-/// One place where a key may be.
+/// A place in a request where a key may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPlace {
     /// `Authorization: Bearer <key>`.
@@ -18,7 +18,7 @@ pub enum KeyPlace {
     Query(String),
 }
 
-/// Why a text names no place for a key.
+/// The error for a text that names no place for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadKeyPlace(String);
 
@@ -26,7 +26,7 @@ impl std::fmt::Display for BadKeyPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{:?} is no place for a key: write bearer, header:NAME or query:NAME",
+            "{:?} is not a place for a key: use bearer, header:NAME or query:NAME",
             self.0
         )
     }
@@ -47,7 +47,7 @@ impl FromStr for KeyPlace {
     }
 }
 
-/// A name that needs no escaping in a query string.
+/// Whether a name needs no escaping in a query string.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name
@@ -70,13 +70,13 @@ impl Default for KeyPlaces {
 }
 
 impl KeyPlaces {
-    /// The key in a request: the first place that has one. When a proxy asks
-    /// about a request, that one's query counts as the request's own.
+    /// Finds the key in a request, in the first place that has one. For a resolve
+    /// request of a proxy, the query of the original request is searched as well.
     pub(crate) fn find<'r>(
         &self,
         headers: &'r HeaderMap,
         uri: &'r Uri,
-        original: &Original<'r>,
+        original: &OriginalRequest<'r>,
     ) -> Option<Cow<'r, str>> {
         self.0.iter().find_map(|place| match place {
             KeyPlace::Bearer => bearer(headers).map(Cow::Borrowed),
@@ -85,7 +85,7 @@ impl KeyPlaces {
                 .to_str()
                 .ok()
                 .map(str::trim)
-                // A header without a value says nothing.
+                // An empty header counts as absent.
                 .filter(|key| !key.is_empty())
                 .map(Cow::Borrowed),
             KeyPlace::Query(name) => uri
@@ -97,7 +97,7 @@ impl KeyPlaces {
         })
     }
 
-    /// The headers that keys may be in: what an answer varies by.
+    /// The `Vary` header: the headers that keys may be in.
     pub(crate) fn vary(&self) -> HeaderValue {
         let names: Vec<&str> = self
             .0
@@ -105,14 +105,14 @@ impl KeyPlaces {
             .filter_map(|place| match place {
                 KeyPlace::Bearer => Some("authorization"),
                 KeyPlace::Header(name) => Some(name.as_str()),
-                // It is part of the URL.
+                // The query is part of the URL.
                 KeyPlace::Query(_) => None,
             })
             .collect();
         HeaderValue::from_str(&names.join(", ")).unwrap_or(HeaderValue::from_static("*"))
     }
 
-    /// The places in words, for an error message.
+    /// Describes the places, for an error message.
     pub(crate) fn in_words(&self) -> String {
         let words: Vec<String> = self
             .0
@@ -136,8 +136,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// The value of a parameter, as it is written: keys and ids are plain ASCII,
-/// so a value that would need decoding is none.
+/// The raw value of a query parameter. Keys and ids are plain ASCII, so values that
+/// need decoding cannot be valid.
 pub(crate) fn in_query<'r>(query: &'r str, name: &str) -> Option<&'r str> {
     query
         .split('&')
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn found(
+    fn find_key(
         places: &KeyPlaces,
         headers: &[(&'static str, &'static str)],
         uri: &str,
@@ -162,42 +162,52 @@ mod tests {
             .collect();
         let uri = uri.parse().unwrap();
         places
-            .find(&headers, &uri, &Original::of(&uri, &headers))
+            .find(
+                &headers,
+                &uri,
+                &OriginalRequest::from_request(&uri, &headers),
+            )
             .map(Cow::into_owned)
     }
 
     #[test]
-    fn every_place_is_looked_at_in_order() {
+    fn places_are_searched_in_order() {
         let places = KeyPlaces::default();
         let all = [("x-api-key", "one"), ("authorization", "bearer two")];
         assert_eq!(
-            found(&places, &all, "/?api_key=three").as_deref(),
+            find_key(&places, &all, "/?api_key=three").as_deref(),
             Some("one")
         );
         assert_eq!(
-            found(&places, &all[1..], "/?api_key=three").as_deref(),
+            find_key(&places, &all[1..], "/?api_key=three").as_deref(),
             Some("two")
         );
         assert_eq!(
-            found(&places, &[], "/?a=b&api_key=three").as_deref(),
+            find_key(&places, &[], "/?a=b&api_key=three").as_deref(),
             Some("three")
         );
-        assert_eq!(found(&places, &[("authorization", "Basic x")], "/"), None);
+        assert_eq!(
+            find_key(&places, &[("authorization", "Basic x")], "/"),
+            None
+        );
         let empty = [("x-api-key", " "), ("authorization", "Bearer two")];
-        assert_eq!(found(&places, &empty, "/").as_deref(), Some("two"));
+        assert_eq!(find_key(&places, &empty, "/").as_deref(), Some("two"));
     }
 
     #[test]
-    fn the_query_of_the_request_a_proxy_asks_about_is_looked_at_last() {
+    fn the_original_requests_query_is_searched_last() {
         let places = KeyPlaces::default();
         for header in ["x-original-uri", "x-forwarded-uri"] {
-            let told = [(header, "/polls?a=b&api_key=told"), ("x-api-key", "own")];
-            let key = |headers, uri| found(&places, headers, uri);
-            assert_eq!(key(&told[..1], "/resolve").as_deref(), Some("told"));
-            assert_eq!(key(&told, "/resolve").as_deref(), Some("own"));
-            let own = key(&told[..1], "/resolve/polls?api_key=own");
+            let original = [
+                (header, "/polls?a=b&api_key=original"),
+                ("x-api-key", "own"),
+            ];
+            let key = |headers, uri| find_key(&places, headers, uri);
+            assert_eq!(key(&original[..1], "/resolve").as_deref(), Some("original"));
+            assert_eq!(key(&original, "/resolve").as_deref(), Some("own"));
+            let own = key(&original[..1], "/resolve/polls?api_key=own");
             assert_eq!(own.as_deref(), Some("own"));
-            assert_eq!(key(&told[..1], "/polls"), None, "only when resolving");
+            assert_eq!(key(&original[..1], "/polls"), None, "only when resolving");
         }
     }
 
@@ -223,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_request_is_looked_through(
+        fn a_key_comes_only_from_a_configured_place(
             path in "[ -~]{0,40}",
             values in prop::collection::vec((0..4_usize, prop::collection::vec(any::<u8>(), 0..60)), 0..4),
         ) {
@@ -237,7 +247,7 @@ mod tests {
             let uri: Result<Uri, _> = format!("/resolve{path}").parse();
             if let Ok(uri) = uri {
                 let places = KeyPlaces::default();
-                let key = places.find(&headers, &uri, &Original::of(&uri, &headers));
+                let key = places.find(&headers, &uri, &OriginalRequest::from_request(&uri, &headers));
                 let from_header = headers.values().any(|value| {
                     let text = value.to_str().unwrap_or_default();
                     key.as_ref().is_some_and(|key| text.contains(&**key))
@@ -268,7 +278,7 @@ mod tests {
                 _ => drop(headers.insert("x-original-uri", query.parse().unwrap())),
             }
             let places = KeyPlaces::default();
-            let found = places.find(&headers, &uri, &Original::of(&uri, &headers));
+            let found = places.find(&headers, &uri, &OriginalRequest::from_request(&uri, &headers));
             prop_assert_eq!(found.as_deref(), Some(&*key));
         }
     }

@@ -1,13 +1,14 @@
-//! API key → what it allows, from memory.
+//! A cache of API keys and what each one allows.
 //!
-//! **This is where an API key is checked.** The text is checked for typos,
-//! hashed, and looked up by the first half of the hash; the whole hash is
-//! then compared in constant time, and the key's own state is judged at the
-//! time of the request. What is not in memory is asked of the source once.
+//! **This is where an API key is checked.** The text is checked for typos, hashed,
+//! and looked up by the first half of the hash. Then the whole hash is compared in
+//! constant time, and the key's state is checked at the time of the request. A key
+//! that is not cached is loaded from the source once.
 //!
 //! ```text
-//!   asked ──► kept ──► (ttl passed: asked again, kept on if the source is away)
-//!                └───► forgotten when the source says it changed
+//!   loaded ──► cached ──► TTL passed: loaded again; stays cached if the source is
+//!                 │       unavailable
+//!                 └─────► removed when the change feed says that it changed
 //! ```
 
 use std::collections::HashMap;
@@ -17,40 +18,38 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_domain::credential::{BadCredential, CredentialHash, Purpose, inspect};
 use ballast_domain::key::KeyStatus;
-use ballast_domain::routes::{Grant, RouteSource};
+use ballast_domain::routes::{KeyGrant, RouteSource};
 use ballast_domain::{Error, ErrorCode, KeyId, Result, Timestamp};
 use quick_cache::sync::Cache;
 
-/// The keys that were used lately.
+/// The cached keys.
 pub struct Keyring {
     source: Arc<dyn RouteSource>,
-    entries: Cache<u128, Arc<Held>>,
-    /// Which entry is a key's: the source tells changes by key id. It has a
-    /// line for every entry at least; lines of entries that were evicted are
-    /// swept when it has grown to twice the capacity.
+    entries: Cache<u128, Arc<CachedKey>>,
+    /// The entry of each key id, because the change feed names keys by id. Every
+    /// entry is listed. Ids of evicted entries are removed when the map has grown to
+    /// twice the capacity.
     handles: Mutex<HashMap<KeyId, u128>>,
     capacity: usize,
-    /// Grows with everything forgotten, so that an answer that was under way
-    /// meanwhile is not kept.
-    forgotten: AtomicU64,
-    /// Keys that were used since the last [`Keyring::take_uses`].
-    used: Mutex<Vec<Arc<Held>>>,
+    /// Counts invalidations: an answer that was read before one is not cached.
+    invalidations: AtomicU64,
+    /// Keys used since the last [`Keyring::take_uses`].
+    used: Mutex<Vec<Arc<CachedKey>>>,
     ttl_ms: i64,
 }
 
-/// A key that is held in memory: one allocation, so that a check touches as
-/// little memory as it can.
+/// A cached key: one allocation, so that a check touches little memory.
 #[derive(Debug)]
-pub struct Held {
-    grant: Grant,
+pub struct CachedKey {
+    grant: KeyGrant,
     read_ms: i64,
     used_ms: AtomicI64,
-    noted: AtomicBool,
+    use_recorded: AtomicBool,
 }
 
-impl Deref for Held {
-    type Target = Grant;
-    fn deref(&self) -> &Grant {
+impl Deref for CachedKey {
+    type Target = KeyGrant;
+    fn deref(&self) -> &KeyGrant {
         &self.grant
     }
 }
@@ -63,17 +62,17 @@ impl Keyring {
             entries: Cache::new(entries),
             handles: Mutex::new(HashMap::new()),
             capacity: entries,
-            forgotten: AtomicU64::new(0),
+            invalidations: AtomicU64::new(0),
             used: Mutex::new(Vec::new()),
             ttl_ms,
         }
     }
 
-    /// What the key with this hash allows, if it works now.
-    pub async fn check(&self, hash: &CredentialHash, now: Timestamp) -> Result<Arc<Held>> {
-        let entry = match self.kept(hash, now) {
+    /// What the key with this hash allows, if it is active.
+    pub async fn check(&self, hash: &CredentialHash, now: Timestamp) -> Result<Arc<CachedKey>> {
+        let entry = match self.cached(hash, now) {
             Some(entry) => entry,
-            None => self.ask(hash, now).await?,
+            None => self.load(hash, now).await?,
         };
         if !entry.hash.matches(hash) {
             return Err(unknown());
@@ -83,55 +82,55 @@ impl Keyring {
             KeyStatus::Expired => return Err(refused("the key has expired")),
             KeyStatus::Revoked => return Err(refused("the key was revoked")),
         }
-        self.note_use(&entry, now);
+        self.record_use(&entry, now);
         Ok(entry)
     }
 
-    fn kept(&self, hash: &CredentialHash, now: Timestamp) -> Option<Arc<Held>> {
+    fn cached(&self, hash: &CredentialHash, now: Timestamp) -> Option<Arc<CachedKey>> {
         self.entries
             .get(&hash.handle())
             .filter(|entry| now.unix_ms() < entry.read_ms.saturating_add(self.ttl_ms))
     }
 
-    async fn ask(&self, hash: &CredentialHash, now: Timestamp) -> Result<Arc<Held>> {
-        let before = self.forgotten.load(Ordering::Acquire);
+    async fn load(&self, hash: &CredentialHash, now: Timestamp) -> Result<Arc<CachedKey>> {
+        let before = self.invalidations.load(Ordering::Acquire);
         let answer = match self.source.grant(hash).await {
             Ok(answer) => answer,
-            // The source is away: what was known goes on being good.
-            Err(away) => {
-                return self.entries.get(&hash.handle()).ok_or_else(|| away.into());
+            // The source is unavailable: a cached key stays valid.
+            Err(error) => {
+                return self.entries.get(&hash.handle()).ok_or_else(|| error.into());
             }
         };
         let Some(grant) = answer else {
             self.entries.remove(&hash.handle());
             return Err(unknown());
         };
-        let entry = Arc::new(Held {
+        let entry = Arc::new(CachedKey {
             read_ms: now.unix_ms(),
             used_ms: AtomicI64::new(0),
-            noted: AtomicBool::new(false),
+            use_recorded: AtomicBool::new(false),
             grant,
         });
-        // In this order: a change told before the link is there is seen below,
-        // one told after it finds the entry.
+        // The order matters: an invalidation before the link is seen below, and one
+        // after it finds the entry.
         self.entries.insert(hash.handle(), entry.clone());
         self.link(&entry.key_id, hash.handle());
-        if self.forgotten.load(Ordering::Acquire) != before {
+        if self.invalidations.load(Ordering::Acquire) != before {
             self.entries.remove(&hash.handle());
         }
         Ok(entry)
     }
 
-    /// Forgets a key that has changed.
+    /// Removes a key that has changed.
     pub fn forget(&self, id: &KeyId) {
-        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        self.invalidations.fetch_add(1, Ordering::AcqRel);
         let handle = self.handles().remove(id);
         if let Some(handle) = handle {
             self.entries.remove(&handle);
         }
     }
 
-    /// Notes which entry is a key's.
+    /// Lists the entry of a key id.
     fn link(&self, id: &KeyId, handle: u128) {
         let mut handles = self.handles();
         handles.insert(id.clone(), handle);
@@ -144,10 +143,10 @@ impl Keyring {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_use(&self, entry: &Arc<Held>, now: Timestamp) {
+    fn record_use(&self, entry: &Arc<CachedKey>, now: Timestamp) {
         entry.used_ms.store(now.unix_ms(), Ordering::Relaxed);
-        // The list is touched once per key and interval, not per request.
-        if !entry.noted.swap(true, Ordering::Relaxed) {
+        // The list is touched once per key and interval, not on every request.
+        if !entry.use_recorded.swap(true, Ordering::Relaxed) {
             self.used
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -155,12 +154,12 @@ impl Keyring {
         }
     }
 
-    /// The keys used since the last call, with the time of their last use.
+    /// Takes the keys used since the last call, with the time of their last use.
     pub fn take_uses(&self) -> Vec<(KeyId, Timestamp)> {
         let used = std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
         used.into_iter()
             .map(|entry| {
-                entry.noted.store(false, Ordering::Relaxed);
+                entry.use_recorded.store(false, Ordering::Relaxed);
                 let at = Timestamp::from_unix_ms(entry.used_ms.load(Ordering::Relaxed));
                 (entry.key_id.clone(), at)
             })
@@ -168,7 +167,7 @@ impl Keyring {
     }
 }
 
-/// The hash of an API key, once its form and checksum are right.
+/// Checks the form and checksum of an API key, and hashes it.
 pub fn read_key(text: &str) -> Result<CredentialHash> {
     match inspect(text).map_err(unreadable)? {
         (Purpose::AdminToken, _) => {
@@ -208,12 +207,12 @@ mod tests {
         Keyring::new(source.clone(), 100, 60_000)
     }
 
-    async fn check(keyring: &Keyring, key: &str, now: Timestamp) -> Result<Arc<Held>> {
+    async fn check(keyring: &Keyring, key: &str, now: Timestamp) -> Result<Arc<CachedKey>> {
         keyring.check(&read_key(key)?, now).await
     }
 
     #[tokio::test]
-    async fn a_key_is_asked_for_once_and_then_kept() {
+    async fn a_key_is_loaded_once_and_then_cached() {
         let source = Arc::new(FakeSource::default());
         let (secret, id) = source.add_key("acme");
         let keyring = keyring(&source);
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_typo_is_told_without_asking() {
+    async fn a_typo_is_refused_without_a_lookup() {
         let source = Arc::new(FakeSource::default());
         let (secret, _) = source.add_key("acme");
         let mut typo = secret.clone();
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_forgotten_key_is_asked_for_again() {
+    async fn an_invalidated_key_is_loaded_again() {
         let source = Arc::new(FakeSource::default());
         let (secret, id) = source.add_key("acme");
         let keyring = keyring(&source);
@@ -247,7 +246,7 @@ mod tests {
         source.change_key(&id, |key| key.revoked = true);
         assert!(
             check(&keyring, &secret, NOW).await.is_ok(),
-            "kept until told"
+            "cached until invalidated"
         );
         keyring.forget(&id);
         let error = check(&keyring, &secret, NOW).await.unwrap_err();
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_busy_key_among_very_many_is_forgotten_when_told() {
+    async fn a_busy_key_among_very_many_can_be_invalidated() {
         let source = Arc::new(FakeSource::default());
         let keyring = Keyring::new(source.clone(), 100, i64::MAX);
         let keys: Vec<_> = (0..2_000).map(|_| source.add_key("acme")).collect();
@@ -278,22 +277,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_was_under_way_when_the_key_changed_is_not_kept() {
+    async fn an_answer_read_before_an_invalidation_is_not_cached() {
         let source = Arc::new(FakeSource::default());
         let (secret, id) = source.add_key("acme");
         let keyring = Arc::new(keyring(&source));
         // The source answers with the old state, and the change is announced
         // before that answer arrives.
-        let told = keyring.clone();
-        let changed = id.clone();
-        source.before_next_answer(move || told.forget(&changed));
+        let (invalidated, changed) = (keyring.clone(), id.clone());
+        source.before_next_answer(move || invalidated.forget(&changed));
         check(&keyring, &secret, NOW).await.unwrap();
         source.change_key(&id, |key| key.revoked = true);
         assert!(check(&keyring, &secret, NOW).await.is_err());
     }
 
     #[tokio::test]
-    async fn an_expired_key_is_refused_though_kept() {
+    async fn an_expired_key_is_refused_though_cached() {
         let source = Arc::new(FakeSource::default());
         let (secret, id) = source.add_key("acme");
         source.change_key(&id, |key| key.expires_at = Some(NOW.plus_seconds(1)));
@@ -303,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_serves_on_while_the_source_is_away() {
+    async fn cached_keys_work_while_the_source_is_unavailable() {
         let source = Arc::new(FakeSource::default());
         let (secret, _) = source.add_key("acme");
         let keyring = keyring(&source);

@@ -1,30 +1,29 @@
-//! The router: a request arrives with an API key and leaves with an answer
-//! from the tenant's shard.
+//! The router: takes requests with API keys and answers them from the tenant's shard.
 //!
 //! ```text
-//!   request ──► admit: key (where) ──► keyring (whose) ──► tenant (served?
-//!               from this origin?) ──► handler ──► answer
-//!   follower ── told by the route source what is stale, and forgets it
+//!   request ──► admit: find the key ──► keyring: check it ──► tenant: active? is
+//!               the origin allowed? ──► handler ──► response
+//!   follow  ──  invalidates cached keys and routes by the change feed
 //! ```
-//! It reads routes through a port ([`ballast_domain::routes`]) and keeps what
-//! it has read, so it goes on serving while the control plane is away. What
-//! it keeps may be stale; that is harmless, because shards check epochs.
+//! It reads routes through a port ([`ballast_domain::routes`]) and caches them, so it
+//! continues to serve while the control plane is unavailable. A cached route may be
+//! stale. That is harmless, because shards check epochs.
 //!
-//! A vote takes this way on: [`deliver`] finds the slice and its shard, and
-//! holds the request while the shard cannot take it. Results come from the
-//! [`live`] view, which the shards' feeds keep up to date.
+//! For a vote, [`deliver`] finds the slice and its shard, and holds the request while the
+//! shard cannot serve it. Results come from the [`live`] view, which the shards' feeds
+//! keep up to date.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod admit;
 mod archived;
+mod consistent_read;
 mod cors;
 mod deliver;
 mod direct;
 mod dual;
 mod follow;
 mod held;
-mod in_use;
 mod key_in_request;
 mod keyring;
 pub mod limits;
@@ -32,10 +31,10 @@ mod live;
 pub mod load;
 mod mirror;
 mod openapi;
-mod original;
-mod patient;
+mod original_request;
 mod polls;
 mod problem;
+mod ref_counted;
 mod request;
 mod resolve;
 #[cfg(test)]
@@ -43,9 +42,9 @@ mod resolve_tests;
 mod results;
 mod route_cache;
 mod slots;
+mod source_timeout;
 #[cfg(test)]
 mod testing;
-mod truth;
 mod votes;
 
 use std::sync::Arc;
@@ -57,9 +56,9 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::any;
 use ballast_domain::routes::RouteSource;
 use ballast_domain::{Clock, Entropy};
-use ballast_vote_shard::Shards;
-use ballast_vote_shard::archive::Archives;
-use ballast_web::openapi::{finished, pages};
+use ballast_vote_shard::ShardDirectory;
+use ballast_vote_shard::archive::ArchiveDirectory;
+use ballast_web::openapi::{complete_document, document_routes};
 use ballast_web::problem::wrong_method;
 use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
@@ -71,114 +70,114 @@ pub use dual::DualReadCounts;
 pub use follow::follow;
 pub use held::HeldCounts;
 pub use key_in_request::{KeyPlace, KeyPlaces};
-pub use keyring::{Held, Keyring, read_key};
-pub use live::{LiveView, MemoryView, Origin, Standing, Subject, Version};
+pub use keyring::{CachedKey, Keyring, read_key};
+pub use live::{CountsOrigin, CountsVersion, LiveView, MemoryView, PollAtShard, PollCounts};
 pub use openapi::document;
 pub use problem::RouterError;
 
-use crate::dual::{Answering, DualReads};
-use crate::held::{Ahead, Gates, HeldCounters};
+use crate::dual::{CallStatsBySlice, DualReads};
+use crate::held::{Gates, HeldRequestCounters, StaleRegistryMonitor};
 use crate::limits::Limiter;
-use crate::live::{Feeds, Hub};
+use crate::live::{Feeds, WatchHub};
 use crate::load::LoadMeter;
-use crate::mirror::Mirrors;
-use crate::patient::Patient;
-use crate::request::FreshRequests;
+use crate::mirror::ReplicaSyncs;
+use crate::request::RequestIdGenerator;
 use crate::results::ResultCache;
 use crate::route_cache::RouteCache;
-use crate::slots::{Room, Slots};
+use crate::slots::{SlotAmount, SlotPool};
+use crate::source_timeout::TimeoutSource;
 
-/// What an operator may set.
+/// The settings of a router.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// Where a key is looked for, in this order.
+pub struct RouterSettings {
+    /// Where to find a key in a request, in this order.
     pub key_places: KeyPlaces,
-    /// How many keys, and how many tenants, are kept.
+    /// How many keys, and how many tenants, are cached.
     pub cache_entries: usize,
-    /// How long something is kept without asking again.
+    /// How long a cached key or route is used before it is read again.
     pub cache_ttl: Duration,
-    /// Where this router is reached: what `shardURL` says.
+    /// The URL of this router, as returned in `shardURL`.
     pub public_url: String,
-    /// How old results may be.
+    /// The highest age of results.
     pub results_max_age: Duration,
-    /// How long a request is held while its shard cannot take it.
+    /// How long a request is held while its shard cannot serve it.
     pub hold_max: Duration,
-    /// How many requests are held at the most.
+    /// The most requests that are held at a time.
     pub held_max: usize,
-    /// How many of them may be of one tenant.
+    /// The same for one tenant.
     pub held_per_tenant_max: usize,
-    /// How many bytes held requests may keep at the most.
+    /// The most bytes that held requests keep in memory.
     pub held_bytes_max: usize,
-    /// How many of them may be of one tenant.
+    /// The same for one tenant.
     pub held_bytes_per_tenant_max: usize,
-    /// While both sides of a move are read, the counts of both are compared
-    /// for one in so many reads of results; for none when it is 0.
+    /// While both shards of a migration are read, one in this many reads of results
+    /// compares the counts of both; 0 compares none.
     pub dual_read_sample: u64,
-    /// How many viewers may watch results.
+    /// The most viewers of live results.
     pub viewers_max: usize,
-    /// How many of them may be of one tenant.
+    /// The same for one tenant.
     pub viewers_per_tenant_max: usize,
-    /// Whether what passes is counted for those who look for hotspots.
+    /// Whether load is counted, for hotspot detection.
     pub count_load: bool,
 }
 
-/// What the router needs of others.
-pub struct Ports {
-    /// What time it is.
+/// The ports that a router uses.
+pub struct RouterPorts {
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where the names of polls and requests come from.
+    /// Random bytes, for the ids of polls and requests.
     pub entropy: Arc<dyn Entropy>,
-    /// Where routes come from.
+    /// The source of keys and routes.
     pub source: Arc<dyn RouteSource>,
-    /// Where votes go.
-    pub shards: Arc<dyn Shards>,
-    /// Where the votes of closed polls are that no shard holds any more.
-    pub archives: Arc<dyn Archives>,
-    /// Where results are kept.
+    /// The shards.
+    pub shards: Arc<dyn ShardDirectory>,
+    /// The archives with the votes of closed polls.
+    pub archives: Arc<dyn ArchiveDirectory>,
+    /// The live view of results.
     pub view: Arc<dyn LiveView>,
 }
 
-/// The router's parts. Cheap to clone.
+/// The state of a router, shared by all requests. Cheap to clone.
 #[derive(Clone)]
-pub struct State {
-    parts: Arc<Parts>,
+pub struct RouterState {
+    parts: Arc<RouterParts>,
 }
 
-struct Parts {
-    settings: Settings,
+struct RouterParts {
+    settings: RouterSettings,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    requests: FreshRequests,
+    requests: RequestIdGenerator,
     source: Arc<dyn RouteSource>,
-    shards: Arc<dyn Shards>,
-    archives: Arc<dyn Archives>,
+    shards: Arc<dyn ShardDirectory>,
+    archives: Arc<dyn ArchiveDirectory>,
     view: Arc<dyn LiveView>,
     keyring: Keyring,
     routes: RouteCache,
     limiter: Limiter,
     feeds: Feeds,
     results: ResultCache,
-    hub: Hub,
-    held: Arc<Slots>,
-    held_counters: HeldCounters,
-    ahead: Ahead,
+    hub: WatchHub,
+    held: Arc<SlotPool>,
+    held_counters: HeldRequestCounters,
+    stale_registry: StaleRegistryMonitor,
     gates: Gates,
     dual_reads: DualReads,
-    answering: Answering,
-    mirrors: Mirrors,
-    viewers: Arc<Slots>,
+    answering: CallStatsBySlice,
+    mirrors: ReplicaSyncs,
+    viewers: Arc<SlotPool>,
     load: LoadMeter,
-    /// Where this router is reached, as a header says it.
+    /// The URL of this router, as a header value.
     public_url: Option<HeaderValue>,
-    /// What answers depend on beside the path: where keys are.
+    /// The `Vary` header: the headers that keys may be in.
     vary: HeaderValue,
     ending: watch::Sender<bool>,
 }
 
-impl State {
-    /// A router over these ports.
-    pub fn new(settings: Settings, ports: Ports) -> Self {
-        let Ports {
+impl RouterState {
+    /// Makes a router over these ports.
+    pub fn new(settings: RouterSettings, ports: RouterPorts) -> Self {
+        let RouterPorts {
             clock,
             entropy,
             source,
@@ -189,11 +188,11 @@ impl State {
         let ttl_ms = i64::try_from(settings.cache_ttl.as_millis()).unwrap_or(i64::MAX);
         let entries = settings.cache_entries;
         let gates = Gates::default();
-        let source: Arc<dyn RouteSource> = Arc::new(Patient(source));
+        let source: Arc<dyn RouteSource> = Arc::new(TimeoutSource(source));
         Self {
-            parts: Arc::new(Parts {
+            parts: Arc::new(RouterParts {
                 clock,
-                requests: FreshRequests::new(&*entropy),
+                requests: RequestIdGenerator::new(&*entropy),
                 entropy,
                 keyring: Keyring::new(source.clone(), entries, ttl_ms),
                 routes: RouteCache::new(source.clone(), entries, ttl_ms, gates.clone()),
@@ -204,17 +203,17 @@ impl State {
                 view,
                 feeds: Feeds::default(),
                 results: ResultCache::default(),
-                hub: Hub::default(),
+                hub: WatchHub::default(),
                 held: held_slots(&settings),
-                held_counters: HeldCounters::default(),
-                ahead: Ahead::default(),
+                held_counters: HeldRequestCounters::default(),
+                stale_registry: StaleRegistryMonitor::default(),
                 gates,
                 dual_reads: DualReads::default(),
-                answering: Answering::default(),
-                mirrors: Mirrors::default(),
-                viewers: Slots::new(
-                    Room::places(settings.viewers_max),
-                    Room::places(settings.viewers_per_tenant_max),
+                answering: CallStatsBySlice::default(),
+                mirrors: ReplicaSyncs::default(),
+                viewers: SlotPool::new(
+                    SlotAmount::count_only(settings.viewers_max),
+                    SlotAmount::count_only(settings.viewers_per_tenant_max),
                 ),
                 load: LoadMeter::new(settings.count_load),
                 public_url: HeaderValue::from_str(&settings.public_url).ok(),
@@ -225,56 +224,59 @@ impl State {
         }
     }
 
-    /// What holds tenants to their limits.
+    /// The limiter of tenants.
     pub fn limiter(&self) -> &Limiter {
         &self.parts.limiter
     }
 
-    /// Ends what would go on for ever: viewers and feeds. For a clean stop.
+    /// Ends viewers and feeds, for a clean stop.
     pub fn end(&self) {
         self.parts.ending.send_replace(true);
     }
 
-    /// Waits until [`State::end`].
+    /// Waits until [`RouterState::end`].
     fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut ending = self.parts.ending.subscribe();
         async move {
-            // The sender is gone with the state: that is an end, too.
+            // An error means that the state was dropped, which is an end as well.
             let _ = ending.wait_for(|ending| *ending).await;
         }
     }
 }
 
-/// Places for requests that wait.
-fn held_slots(settings: &Settings) -> Arc<Slots> {
-    let in_all = Room {
+/// The slots for held requests.
+fn held_slots(settings: &RouterSettings) -> Arc<SlotPool> {
+    let in_all = SlotAmount {
         number: settings.held_max,
         bytes: settings.held_bytes_max,
     };
-    let per_tenant = Room {
+    let per_tenant = SlotAmount {
         number: settings.held_per_tenant_max,
         bytes: settings.held_bytes_per_tenant_max,
     };
-    Slots::new(in_all, per_tenant)
+    SlotPool::new(in_all, per_tenant)
 }
 
-/// The router's paths, to be mounted at the root.
-pub fn router(state: State) -> Router {
+/// The paths of the router, to be mounted at the root.
+pub fn router(state: RouterState) -> Router {
     let (paths, document) = described().split_for_parts();
     paths
-        // Any method: Envoy asks with the method of the request it asks about.
+        // Any method: Envoy sends the method of the original request.
         .route(RESOLVE_PATTERN, any(resolve::resolve))
         .route("/resolve/", any(resolve::resolve))
         .route("/resolve/{*original}", any(resolve::resolve))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), admit::admit))
-        // Neither the document nor its page needs a key.
-        .merge(pages("", finished(document, openapi::edge())))
+        // The OpenAPI document and its page need no key.
+        .merge(document_routes(
+            "",
+            complete_document(document, openapi::edge()),
+        ))
         .with_state(state)
 }
 
-/// Every path with its description.
-fn described() -> OpenApiRouter<State> {
+/// Every path with its OpenAPI description.
+fn described() -> OpenApiRouter<RouterState> {
     OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(polls::list, polls::create))
         .routes(routes!(polls::show, polls::widen))

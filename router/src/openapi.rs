@@ -1,6 +1,6 @@
-//! The OpenAPI document of the tenants' API: what only it says.
+//! The OpenAPI document of the tenants' API: the parts that only this API has.
 
-use ballast_web::openapi::{Edge, finished, has_parameter};
+use ballast_web::openapi::{ApiDescription, complete_document, has_parameter};
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::ParameterIn;
@@ -13,15 +13,15 @@ use crate::described;
     info(
         title = "Ballast",
         description = "Polls, votes and results, with an API key of the tenant. Errors are \
-            problem documents (RFC 9457) with a stable `code`. Sent again, a vote is counted once.",
+            problem documents (RFC 9457) with a stable `code`. A repeated vote is counted once.",
         license(name = "Apache-2.0")
     ),
-    components(schemas(ballast_domain::error::Problem)),
+    components(schemas(ballast_domain::error::ProblemDocument)),
     security(("key" = [])),
     tags(
-        (name = "polls", description = "What is voted on."),
-        (name = "votes", description = "Who votes for what."),
-        (name = "results", description = "How it stands, and live.")
+        (name = "polls", description = "Polls and their items."),
+        (name = "votes", description = "Casting, withdrawing and reading votes."),
+        (name = "results", description = "Results, also live.")
     )
 )]
 struct Base;
@@ -32,18 +32,18 @@ pub(crate) fn base() -> OpenApi {
 
 /// The whole document.
 pub fn document() -> OpenApi {
-    finished(described().into_openapi(), edge())
+    complete_document(described().into_openapi(), edge())
 }
 
-/// What only this API's document says.
-pub(crate) fn edge() -> Edge {
+/// The parts that only this API has.
+pub(crate) fn edge() -> ApiDescription {
     let key = ApiKeyValue::with_description("X-API-Key", "An API key, `bl_live_…`.");
-    Edge {
+    ApiDescription {
         security: ("key", SecurityScheme::ApiKey(ApiKey::Header(key))),
         refusals: &[
-            ("401", "The key is missing or does not work"),
+            ("401", "The key is missing or not valid"),
             ("403", "The key, the tenant or the poll does not allow it"),
-            ("429", "More than the tenant may send"),
+            ("429", "A limit of the tenant is exceeded"),
         ],
         names_something: |operation| {
             has_parameter(operation, |it| it.parameter_in == ParameterIn::Path)
@@ -51,23 +51,23 @@ pub(crate) fn edge() -> Edge {
     }
 }
 
-/// The header by which a request names itself.
+/// The header that makes a request idempotent.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
-#[allow(dead_code, reason = "it only describes the header")]
+#[allow(dead_code, reason = "describes the header for OpenAPI")]
 pub(crate) struct IdempotencyHeader {
-    /// A text of your choice: repeated with it, the request happens once.
+    /// A text of your choice. Repeated requests with the same text take effect once.
     #[param(rename = "Idempotency-Key", min_length = 1, max_length = 200)]
     idempotency_key: Option<String>,
 }
 
-/// The header that demands a revision.
+/// The header that requires a revision.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
-#[allow(dead_code, reason = "it only describes the header")]
+#[allow(dead_code, reason = "describes the header for OpenAPI")]
 pub(crate) struct IfMatchHeader {
-    /// The ETag of the voter's vote that was read (`"0"`: none); refused with
-    /// 412 if it has changed since.
+    /// The ETag of the voter's vote (`"0"` for none). The request is refused with 412 if
+    /// the vote has changed since.
     #[param(rename = "If-Match")]
     if_match: Option<String>,
 }
@@ -75,9 +75,9 @@ pub(crate) struct IfMatchHeader {
 /// The header that names the voter.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
-#[allow(dead_code, reason = "it only describes the header")]
+#[allow(dead_code, reason = "describes the header for OpenAPI")]
 pub(crate) struct VoterHeader {
-    /// Who votes; the body may say so instead.
+    /// The voter; may be sent in the body instead.
     #[param(
         rename = "Voter-Id",
         min_length = 1,

@@ -1,31 +1,31 @@
-//! Errors on the wire: problem documents, and how the tenant stands.
+//! Error responses: a problem document, and the headers of the tenant's quota.
 
 use axum::response::{IntoResponse, Response};
 use ballast_domain::Error;
 use ballast_web::ApiError;
 
-use crate::limits::Allowance;
+use crate::limits::QuotaStatus;
 
-/// An [`Error`] as an HTTP answer, with what is told of a limit.
+/// An [`Error`] as an HTTP response, with the state of the tenant's quota.
 #[derive(Debug)]
 pub struct RouterError {
     error: ApiError,
-    allowance: Allowance,
+    quota: QuotaStatus,
 }
 
 impl From<Error> for RouterError {
     fn from(error: Error) -> Self {
         Self {
             error: error.into(),
-            allowance: Allowance::default(),
+            quota: QuotaStatus::default(),
         }
     }
 }
 
 impl RouterError {
-    /// Tells also how the tenant stands with a limit.
-    pub(crate) fn with(mut self, allowance: Allowance) -> Self {
-        self.allowance = allowance;
+    /// Adds the state of the tenant's quota.
+    pub(crate) fn with_quota(mut self, quota: QuotaStatus) -> Self {
+        self.quota = quota;
         self
     }
 }
@@ -33,7 +33,7 @@ impl RouterError {
 impl IntoResponse for RouterError {
     fn into_response(self) -> Response {
         let mut response = self.error.into_response();
-        self.allowance.write(response.headers_mut());
+        self.quota.write(response.headers_mut());
         response
     }
 }

@@ -1,6 +1,5 @@
-//! What a request asks for in this API's own words: polls and items in the
-//! path, the headers of a vote, the page of a list — each refused with the
-//! place and the reason.
+//! Extractors for the parts of a request: polls and items in the path, the headers of
+//! a vote, the page of a list. Each reports errors with the field and the reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,9 +8,9 @@ use axum::body::{Body, Bytes};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, header};
-use ballast_domain::poll::{Choice, RequestId};
+use ballast_domain::poll::{RequestId, VoteChoice};
 use ballast_domain::{Entropy, Error, ErrorCode, ItemId, PollId, Result};
-use ballast_web::body::read_within;
+use ballast_web::body::read_with_timeout;
 use ballast_web::head::segments;
 use ballast_web::page;
 use ballast_web::problem::malformed;
@@ -22,14 +21,14 @@ use crate::RouterError;
 /// How long a client may take to send a body that is read whole.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// `{poll}` in a path. A text that is no poll's id names no poll.
+/// `{poll}` in a path. A text that is not a poll's id is answered with "not found".
 pub(crate) struct PollPath(pub(crate) PollId);
 
 impl<S: Send + Sync> FromRequestParts<S> for PollPath {
     type Rejection = RouterError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RouterError> {
-        let named = segments(parts).await?;
-        Ok(Self(poll_id(named.first().map_or("", String::as_str))?))
+        let segments = segments(parts).await?;
+        Ok(Self(poll_id(segments.first().map_or("", String::as_str))?))
     }
 }
 
@@ -39,8 +38,8 @@ pub(crate) struct ItemPath(pub(crate) PollId, pub(crate) ItemId);
 impl<S: Send + Sync> FromRequestParts<S> for ItemPath {
     type Rejection = RouterError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RouterError> {
-        let named = segments(parts).await?;
-        let text = |place: usize| named.get(place).map_or("", String::as_str);
+        let segments = segments(parts).await?;
+        let text = |index: usize| segments.get(index).map_or("", String::as_str);
         Ok(Self(poll_id(text(0))?, item_id(text(1))?))
     }
 }
@@ -51,9 +50,9 @@ pub(crate) struct PollAndText(pub(crate) PollId, pub(crate) String);
 impl<S: Send + Sync> FromRequestParts<S> for PollAndText {
     type Rejection = RouterError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RouterError> {
-        let mut named = segments(parts).await?.into_iter();
-        let poll = poll_id(&named.next().unwrap_or_default())?;
-        Ok(Self(poll, named.next().unwrap_or_default()))
+        let mut segments = segments(parts).await?.into_iter();
+        let poll = poll_id(&segments.next().unwrap_or_default())?;
+        Ok(Self(poll, segments.next().unwrap_or_default()))
     }
 }
 
@@ -69,34 +68,34 @@ fn item_id(text: &str) -> Result<ItemId> {
 
 /// Reads a body whole, up to a size.
 pub(crate) fn read(body: Body, most: usize) -> impl Future<Output = Result<Bytes>> + Send {
-    read_within(BODY_PATIENCE, body, most)
+    read_with_timeout(BODY_PATIENCE, body, most)
 }
 
-/// The id of a vote that names itself. The same name for another item or for
-/// a withdrawal is another request, so that no answer speaks of a vote that
-/// was not cast.
-pub(crate) fn named_vote(name: &str, item: ItemId, choice: Choice) -> RequestId {
+/// The request id of a vote with an `Idempotency-Key`. The same key for another item
+/// or for a withdrawal gives another id, so that no answer refers to a vote that was
+/// not cast.
+pub(crate) fn vote_request_id(name: &str, item: ItemId, choice: VoteChoice) -> RequestId {
     let verb = match choice {
-        Choice::For => "for",
-        Choice::Withdraw => "withdraw",
+        VoteChoice::For => "for",
+        VoteChoice::Withdraw => "withdraw",
     };
-    RequestId::of(&format!("{verb} {item} {name}"))
+    RequestId::from_name(&format!("{verb} {item} {name}"))
 }
 
-/// Names for requests that gave themselves none: no two alike in a process,
-/// and by chance none like another process's. Cheaper than asking the
-/// operating system for each.
-pub(crate) struct FreshRequests(AtomicU64);
+/// Makes request ids for requests without an `Idempotency-Key`. They are unique in a
+/// process, and with high probability among processes. This is cheaper than reading
+/// random bytes from the operating system for each.
+pub(crate) struct RequestIdGenerator(AtomicU64);
 
-impl FreshRequests {
-    /// Names from a random beginning.
+impl RequestIdGenerator {
+    /// Starts at a random number.
     pub(crate) fn new(entropy: &dyn Entropy) -> Self {
         let mut bytes = [0; 8];
         entropy.fill(&mut bytes);
         Self(AtomicU64::new(u64::from_le_bytes(bytes)))
     }
 
-    /// The next one. SplitMix64: every number leads to another one.
+    /// The next id (SplitMix64, which maps every number to a different one).
     pub(crate) fn next(&self) -> RequestId {
         let mut mixed = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -105,7 +104,7 @@ impl FreshRequests {
     }
 }
 
-/// The revision that `If-Match` demands of a voter's row.
+/// The revision of the voter's row that `If-Match` requires.
 pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<u32>> {
     let mut given = headers.get_all(header::IF_MATCH).iter();
     let Some(value) = given.next() else {
@@ -116,7 +115,7 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<u32>> {
         return Err(malformed("If-Match takes one ETag, such as \"3\""));
     }
     let revision = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
-    // A tag that is none of ours matches nothing.
+    // A tag of another form matches no revision.
     Ok(Some(
         revision
             .and_then(|text| text.parse().ok())
@@ -124,7 +123,7 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<u32>> {
     ))
 }
 
-/// A header's value as UTF-8.
+/// The value of a header as UTF-8.
 pub(crate) fn utf8_header<'h>(
     headers: &'h HeaderMap,
     name: &'static str,
@@ -134,30 +133,32 @@ pub(crate) fn utf8_header<'h>(
         return Ok(None);
     };
     if given.next().is_some() {
-        return Err(malformed(format!("the header {name} is there twice")));
+        return Err(malformed(format!(
+            "the header {name} appears more than once"
+        )));
     }
     std::str::from_utf8(value.as_bytes())
         .map(Some)
         .map_err(|_| malformed(format!("the header {name} is not UTF-8")))
 }
 
-/// Which page of a list is asked for. Other parameters are left alone: one of
-/// them may be the key.
+/// The page of a list. Other parameters are ignored, because one of them may be the
+/// key.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Paging {
-    /// How many at the most; 100 when absent.
+    /// The most items on the page; 100 when absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// The `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
 impl Paging {
-    /// How many, and after which poll.
+    /// The limit, and the poll after which the page begins.
     pub(crate) fn read(&self) -> Result<(u32, Option<PollId>)> {
-        let limit = page::limit(self.limit)?;
-        Ok((limit, page::after(self.cursor.as_deref())?))
+        let limit = page::page_size(self.limit)?;
+        Ok((limit, page::parse_cursor(self.cursor.as_deref())?))
     }
 }
 
@@ -182,11 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn a_named_vote_is_another_one_for_another_item() {
+    fn a_vote_request_id_depends_on_item_and_choice() {
         let item = ItemId::from_number;
-        let one = named_vote("a", item(1), Choice::For);
-        assert_eq!(one, named_vote("a", item(1), Choice::For));
-        assert_ne!(one, named_vote("a", item(2), Choice::For));
-        assert_ne!(one, named_vote("a", item(1), Choice::Withdraw));
+        let one = vote_request_id("a", item(1), VoteChoice::For);
+        assert_eq!(one, vote_request_id("a", item(1), VoteChoice::For));
+        assert_ne!(one, vote_request_id("a", item(2), VoteChoice::For));
+        assert_ne!(one, vote_request_id("a", item(1), VoteChoice::Withdraw));
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use axum::response::Response;
-use ballast_domain::limits::Limits;
-use ballast_domain::moving::{MoveId, Moving, Phase};
+use ballast_domain::limits::TenantLimits;
+use ballast_domain::moving::{ActiveMigration, MigrationId, MigrationPhase};
 use ballast_domain::poll::PollId;
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::shard::ShardState;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::testing::{FakeSource, ports, settings};
-use crate::{Settings, State, router};
+use crate::{RouterSettings, RouterState, router};
 
 struct Noon;
 
@@ -47,18 +47,18 @@ fn set_up() -> (axum::Router, Arc<FakeSource>, String) {
         tenant_id: "acme".parse().unwrap(),
         status: TenantStatus::Active,
         home_region: "local".parse().unwrap(),
-        limits: Limits::default(),
+        limits: TenantLimits::default(),
         cors_origins: vec!["https://vote.example".to_owned()],
         slices: vec![slice(0, 0, "shard-1"), slice(1, MIDDLE, "shard-2")],
     });
     source.set_shard("shard-1", ShardState::Active);
     source.set_shard("shard-2", ShardState::Draining);
-    let settings = Settings {
+    let settings = RouterSettings {
         // Nothing is kept: tests change their minds.
         cache_ttl: Duration::ZERO,
         ..settings()
     };
-    let state = State::new(settings, ports(Arc::new(Noon), source.clone()));
+    let state = RouterState::new(settings, ports(Arc::new(Noon), source.clone()));
     (router(state), source, key)
 }
 
@@ -84,14 +84,14 @@ async fn the_previous_shard_is_named_while_the_window_is_open() {
     let key = [("x-api-key", key.as_str())];
     let path = format!("/resolve?poll={}", poll_in(true));
     for (phase, also_on) in [
-        (Phase::Copying, None),
-        (Phase::Sealing { epoch: Epoch(9) }, None),
-        (Phase::Window, Some("shard-1")),
-        (Phase::Cleaning, None),
+        (MigrationPhase::Copying, None),
+        (MigrationPhase::Sealing { epoch: Epoch(9) }, None),
+        (MigrationPhase::Window, Some("shard-1")),
+        (MigrationPhase::Cleaning, None),
     ] {
         source.change_route(|route| {
-            route.slices[1].moving = Some(Moving {
-                move_id: MoveId("m".to_owned()),
+            route.slices[1].moving = Some(ActiveMigration {
+                move_id: MigrationId("m".to_owned()),
                 from: "shard-1".parse().unwrap(),
                 to: "shard-2".parse().unwrap(),
                 prepared: Epoch(8),

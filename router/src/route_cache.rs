@@ -1,4 +1,6 @@
-//! Tenant → where it is, from memory; the same life as the keyring's.
+//! A cache of tenants' routes and shards' routes. Entries live as in the keyring:
+//! they expire, are invalidated by the change feed, and serve while the source is
+//! unavailable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,40 +10,40 @@ use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId, Timestamp};
 use quick_cache::sync::Cache;
 
 use crate::held::Gates;
-use crate::in_use::InUse;
+use crate::ref_counted::RefCountedMap;
 
-/// Shards that are kept.
+/// How many shards are cached.
 const SHARDS: usize = 10_000;
 
 pub(crate) struct RouteCache {
     source: Arc<dyn RouteSource>,
-    tenants: Cache<TenantId, KeptRoute>,
-    shards: Cache<ShardId, Kept<ShardRoute>>,
-    /// As in the keyring: an answer under way meanwhile is not kept.
-    forgotten: AtomicU64,
+    tenants: Cache<TenantId, CachedRoute>,
+    shards: Cache<ShardId, Cached<ShardRoute>>,
+    /// Counts invalidations: an answer that was read before one is not cached.
+    invalidations: AtomicU64,
     ttl_ms: i64,
-    /// Tenants whose route is being read.
-    readings: Arc<InUse<TenantId, Reading>>,
-    /// Who waits for a tenant's route to change is told.
+    /// Reads of routes that are in progress.
+    reads: Arc<RefCountedMap<TenantId, RouteRead>>,
+    /// Notified when a tenant's route changes.
     gates: Gates,
 }
 
-/// Where those meet who read the same tenant's route, so that many who wait
-/// for the same news ask for it once.
+/// Coordinates concurrent reads of the same tenant's route, so that many requests
+/// share one read.
 #[derive(Debug, Default)]
-struct Reading {
+struct RouteRead {
     turn: tokio::sync::Mutex<()>,
-    /// How many of them have begun.
+    /// How many reads have begun.
     begun: AtomicU64,
 }
 
 #[derive(Clone)]
-struct Kept<T> {
+struct Cached<T> {
     value: T,
     read_ms: i64,
 }
 
-type KeptRoute = Kept<Arc<TenantRoute>>;
+type CachedRoute = Cached<Arc<TenantRoute>>;
 
 impl RouteCache {
     pub(crate) fn new(
@@ -54,108 +56,112 @@ impl RouteCache {
             source,
             tenants: Cache::new(entries),
             shards: Cache::new(SHARDS),
-            forgotten: AtomicU64::new(0),
+            invalidations: AtomicU64::new(0),
             ttl_ms,
-            readings: Arc::default(),
+            reads: Arc::default(),
             gates,
         }
     }
 
-    /// Where a tenant is.
+    /// A tenant's route.
     pub(crate) async fn tenant(&self, id: &TenantId, now: Timestamp) -> Result<Arc<TenantRoute>> {
-        let is_fresh = |kept: &KeptRoute| self.is_fresh(kept.read_ms, now);
+        let is_fresh = |cached: &CachedRoute| self.is_fresh(cached.read_ms, now);
         match self.tenants.get(id).filter(is_fresh) {
-            Some(kept) => Ok(kept.value),
+            Some(cached) => Ok(cached.value),
             None => self.read(id, now, is_fresh).await,
         }
     }
 
-    /// Reads a route anew that has turned out to be stale, unless somebody has
-    /// done so meanwhile. What is kept stays when the source is away.
+    /// Reads a route again that turned out to be stale, unless another request has
+    /// done so. The cached route stays when the source is unavailable.
     pub(crate) async fn refresh(&self, stale: &Arc<TenantRoute>, now: Timestamp) {
-        let is_another = |kept: &KeptRoute| !Arc::ptr_eq(&kept.value, stale);
+        let is_another = |cached: &CachedRoute| !Arc::ptr_eq(&cached.value, stale);
         let _ = self.read(&stale.tenant_id, now, is_another).await;
     }
 
-    /// Reads a route, one at a time of the same tenant: what somebody else has
-    /// read since this one asked is as good.
+    /// Reads a tenant's route, one read at a time. A read that another request began
+    /// after this call is good enough.
     async fn read(
         &self,
         id: &TenantId,
         now: Timestamp,
-        is_enough: impl Fn(&KeptRoute) -> bool,
+        is_enough: impl Fn(&CachedRoute) -> bool,
     ) -> Result<Arc<TenantRoute>> {
-        let reading = self.readings.enter(id.clone());
-        let asked = reading.begun.load(Ordering::Acquire);
-        let _turn = reading.turn.lock().await;
-        let kept = self.tenants.peek(id);
-        if let Some(kept) = &kept
-            && (is_enough(kept) || reading.begun.load(Ordering::Acquire) != asked)
+        let read = self.reads.enter(id.clone());
+        let asked = read.begun.load(Ordering::Acquire);
+        let _turn = read.turn.lock().await;
+        let cached = self.tenants.peek(id);
+        if let Some(cached) = &cached
+            && (is_enough(cached) || read.begun.load(Ordering::Acquire) != asked)
         {
-            return Ok(kept.value.clone());
+            return Ok(cached.value.clone());
         }
-        reading.begun.fetch_add(1, Ordering::AcqRel);
-        let before = self.forgotten.load(Ordering::Acquire);
+        read.begun.fetch_add(1, Ordering::AcqRel);
+        let before = self.invalidations.load(Ordering::Acquire);
         let value = match self.source.tenant(id).await {
-            Ok(answer) => answer.ok_or_else(|| gone(id.as_str()))?,
-            Err(away) => return kept.map(|kept| kept.value).ok_or_else(|| away.into()),
+            Ok(answer) => answer.ok_or_else(|| missing_record(id.as_str()))?,
+            Err(error) => {
+                return cached
+                    .map(|cached| cached.value)
+                    .ok_or_else(|| error.into());
+            }
         };
         let read_ms = now.unix_ms();
-        let fresh = Kept {
+        let fresh = Cached {
             value: value.clone(),
             read_ms,
         };
         self.tenants.insert(id.clone(), fresh);
-        if self.forgotten.load(Ordering::Acquire) != before {
+        if self.invalidations.load(Ordering::Acquire) != before {
             self.tenants.remove(id);
         }
-        if kept.is_some_and(|kept| kept.value.slices != value.slices) {
+        if cached.is_some_and(|cached| cached.value.slices != value.slices) {
             self.gates.route_changed(id);
         }
         Ok(value)
     }
 
-    /// Where a shard stands and whether it serves.
+    /// A shard's region and state.
     pub(crate) async fn shard(&self, id: &ShardId, now: Timestamp) -> Result<ShardRoute> {
-        if let Some(kept) = self
+        if let Some(cached) = self
             .shards
             .get(id)
-            .filter(|kept| self.is_fresh(kept.read_ms, now))
+            .filter(|cached| self.is_fresh(cached.read_ms, now))
         {
-            return Ok(kept.value);
+            return Ok(cached.value);
         }
-        let before = self.forgotten.load(Ordering::Acquire);
+        let before = self.invalidations.load(Ordering::Acquire);
         let shard = match self.source.shard(id).await {
-            Ok(answer) => answer.ok_or_else(|| gone(id.as_str()))?,
-            Err(away) => {
+            Ok(answer) => answer.ok_or_else(|| missing_record(id.as_str()))?,
+            Err(error) => {
                 return self
                     .shards
                     .get(id)
-                    .map(|kept| kept.value)
-                    .ok_or_else(|| away.into());
+                    .map(|cached| cached.value)
+                    .ok_or_else(|| error.into());
             }
         };
         self.shards.insert(
             id.clone(),
-            Kept {
+            Cached {
                 value: shard.clone(),
                 read_ms: now.unix_ms(),
             },
         );
-        if self.forgotten.load(Ordering::Acquire) != before {
+        if self.invalidations.load(Ordering::Acquire) != before {
             self.shards.remove(id);
         }
         Ok(shard)
     }
 
     pub(crate) fn forget_tenant(&self, id: &TenantId) {
-        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        self.invalidations.fetch_add(1, Ordering::AcqRel);
         self.tenants.remove(id);
         self.gates.route_changed(id);
     }
 
     pub(crate) fn forget_shard(&self, id: &ShardId) {
-        self.forgotten.fetch_add(1, Ordering::AcqRel);
+        self.invalidations.fetch_add(1, Ordering::AcqRel);
         self.shards.remove(id);
     }
 
@@ -164,9 +170,10 @@ impl RouteCache {
     }
 }
 
-/// A key or a route points at something that is not there: ours to mend.
-fn gone(id: &str) -> Error {
+/// A key or a route names a record that does not exist. The registry is
+/// inconsistent.
+fn missing_record(id: &str) -> Error {
     Error::new(ErrorCode::Unavailable, "the route is incomplete")
-        .next("Try again; if it stays, the server's log names what is missing.")
-        .because(format!("a route points at {id}, which is not there"))
+        .with_next_step("Try again; if it stays, the server's log names what is missing.")
+        .with_source(format!("a route names {id}, which does not exist"))
 }

@@ -19,7 +19,7 @@ pub async fn read(body: Body, most: usize) -> Result<Bytes> {
 }
 
 /// Reads a body whole, up to a size, and gives up on a client who takes longer.
-pub async fn read_within(patience: Duration, body: Body, most: usize) -> Result<Bytes> {
+pub async fn read_with_timeout(patience: Duration, body: Body, most: usize) -> Result<Bytes> {
     let mut reading = std::pin::pin!(read(body, most));
     // A small body arrives with its head: then no timer is set.
     match futures::poll!(&mut reading) {
@@ -75,7 +75,7 @@ fn refuse_other_types(headers: &HeaderMap) -> Result<()> {
 /// No body, or an empty object.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Nothing {}
+pub struct EmptyBody {}
 
 #[cfg(test)]
 mod tests {
@@ -96,7 +96,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_does_not_come_is_given_up() {
         let never = futures::stream::pending::<Result<Bytes, std::io::Error>>();
-        let late = read_within(PATIENCE, Body::from_stream(never), 4).await;
+        let late = read_with_timeout(PATIENCE, Body::from_stream(never), 4).await;
         let late = late.unwrap_err();
         assert_eq!(late.code(), ErrorCode::MalformedRequest);
         assert!(late.to_string().contains("in time"), "{late}");
@@ -108,7 +108,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let read = runtime.block_on(read_within(PATIENCE, Body::from("1234"), 4));
+        let read = runtime.block_on(read_with_timeout(PATIENCE, Body::from("1234"), 4));
         assert_eq!(&read.unwrap()[..], b"1234");
     }
 
@@ -120,7 +120,7 @@ mod tests {
                 .collect()
         };
         let code = |headers: &HeaderMap, bytes: &[u8], required| {
-            decode::<Nothing>(headers, bytes, required)
+            decode::<EmptyBody>(headers, bytes, required)
                 .err()
                 .map(|error| error.code())
         };

@@ -5,7 +5,7 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use ballast_domain::bounds::IDEMPOTENCY_KEY_CHARS_MAX;
-use ballast_domain::object::suggest;
+use ballast_domain::object::add_suggestion;
 use ballast_domain::{Error, ErrorCode, Result};
 use serde::de::DeserializeOwned;
 
@@ -34,10 +34,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
 pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T> {
     let Query(params) = Query::try_from_uri(uri).map_err(|bad| {
         let source = std::error::Error::source(&bad).map(ToString::to_string);
-        let message = suggest(&source.unwrap_or_else(|| bad.to_string()));
+        let message = add_suggestion(&source.unwrap_or_else(|| bad.to_string()));
         let name = message.split(':').next().unwrap_or_default().to_owned();
         let detail = format!("in the query string: {message}");
-        Error::new(ErrorCode::InvalidField, detail).at(&format!("?{name}"), message)
+        Error::new(ErrorCode::InvalidField, detail).with_field(&format!("?{name}"), message)
     })?;
     Ok(params)
 }

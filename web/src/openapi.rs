@@ -12,10 +12,10 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use crate::problem::wrong_method;
 
 /// A status, and what it means.
-pub type Meaning = (&'static str, &'static str);
+pub type StatusMeaning = (&'static str, &'static str);
 
 /// What any operation of any API may be refused with.
-const ALWAYS: &[Meaning] = &[
+const ALWAYS: &[StatusMeaning] = &[
     ("400", "The request cannot be read"),
     (
         "422",
@@ -28,9 +28,9 @@ const ALWAYS: &[Meaning] = &[
     ),
 ];
 /// What an operation may be refused with that names something.
-const NAMING: &[Meaning] = &[("404", "There is no such thing")];
+const NAMING: &[StatusMeaning] = &[("404", "There is no such thing")];
 /// What an operation may be refused with that changes something.
-const CHANGING: &[Meaning] = &[
+const CHANGING: &[StatusMeaning] = &[
     ("409", "It contradicts what is there"),
     ("412", "It has changed since you read it"),
     ("413", "The body is too large"),
@@ -38,19 +38,19 @@ const CHANGING: &[Meaning] = &[
 ];
 
 /// What is an API's own in the document.
-pub struct Edge {
+pub struct ApiDescription {
     /// How callers identify themselves: the scheme and its name.
     pub security: (&'static str, SecurityScheme),
     /// What any of its operations may be refused with, beside what those of
     /// all APIs may.
-    pub refusals: &'static [Meaning],
+    pub refusals: &'static [StatusMeaning],
     /// Whether an operation names something that may not be there.
     pub names_something: fn(&Operation) -> bool,
 }
 
 /// Adds what is the same everywhere: how to identify oneself, and the
 /// problems that each kind of operation can answer with.
-pub fn finished(mut document: OpenApi, edge: Edge) -> OpenApi {
+pub fn complete_document(mut document: OpenApi, edge: ApiDescription) -> OpenApi {
     let (name, scheme) = edge.security;
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(name, scheme);
@@ -106,7 +106,10 @@ pub fn has_parameter(operation: &Operation, such: impl Fn(&Parameter) -> bool) -
 
 /// The document at `openapi.json` and its page at `docs/`, below a prefix. The
 /// page works without any network.
-pub fn pages<S: Clone + Send + Sync + 'static>(prefix: &str, document: OpenApi) -> Router<S> {
+pub fn document_routes<S: Clone + Send + Sync + 'static>(
+    prefix: &str,
+    document: OpenApi,
+) -> Router<S> {
     let url = format!("{prefix}/openapi.json");
     let page = SwaggerUi::new(format!("{prefix}/docs")).config(
         Config::from(url.clone())
@@ -129,9 +132,9 @@ mod tests {
     use utoipa::openapi::security::{Http, HttpAuthScheme};
     use utoipa::openapi::{OpenApiBuilder, PathsBuilder};
 
-    fn edge() -> Edge {
+    fn edge() -> ApiDescription {
         let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-        Edge {
+        ApiDescription {
             security: ("token", bearer),
             refusals: &[("401", "Who are you?")],
             names_something: |operation| {
@@ -155,7 +158,7 @@ mod tests {
     #[test]
     fn operations_say_what_they_may_be_refused_with() {
         let told = |method, operation| {
-            let mut document = finished(document(method, operation), edge());
+            let mut document = complete_document(document(method, operation), edge());
             answers(document.paths.paths.get_mut("/x").unwrap())
         };
         let named = || {
@@ -181,7 +184,7 @@ mod tests {
         let own = ResponseBuilder::new().description("own").build();
         let answers = &mut operation.responses.responses;
         answers.insert("503".to_owned(), own.into());
-        let document = finished(document(HttpMethod::Get, operation), edge());
+        let document = complete_document(document(HttpMethod::Get, operation), edge());
         let json = document.to_json().unwrap();
         assert!(json.contains(r#""503":{"description":"own"}"#), "{json}");
     }
@@ -189,7 +192,7 @@ mod tests {
     #[tokio::test]
     async fn the_document_and_its_page_are_below_the_prefix() {
         let document = document(HttpMethod::Get, Operation::new());
-        let pages = pages::<()>("/below", document);
+        let pages = document_routes::<()>("/below", document);
         let ask = async |method: &str, path: &str| {
             let request = Request::builder().method(method).uri(path);
             let request = request.body(Body::empty()).unwrap();

@@ -20,7 +20,7 @@ pub struct Page<T> {
 impl<T> Page<T> {
     /// A page out of `limit + 1` items that were asked for: the one too many
     /// tells that there is a next page.
-    pub fn of<K: Display>(mut items: Vec<T>, limit: u32, key: impl Fn(&T) -> K) -> Self {
+    pub fn from_items<K: Display>(mut items: Vec<T>, limit: u32, key: impl Fn(&T) -> K) -> Self {
         let more = items.len() > limit as usize;
         items.truncate(limit as usize);
         let last = items.last().filter(|_| more);
@@ -48,7 +48,7 @@ pub fn cursor(after: impl Display) -> String {
 }
 
 /// Reads a cursor: after which item the page begins.
-pub fn after<K: FromStr>(cursor: Option<&str>) -> Result<Option<K>> {
+pub fn parse_cursor<K: FromStr>(cursor: Option<&str>) -> Result<Option<K>> {
     let Some(text) = cursor else { return Ok(None) };
     let after = text
         .strip_prefix(CURSOR)
@@ -64,12 +64,12 @@ pub fn after<K: FromStr>(cursor: Option<&str>) -> Result<Option<K>> {
 }
 
 /// Reads a page size.
-pub fn limit(limit: Option<u32>) -> Result<u32> {
-    bounded(limit, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX)
+pub fn page_size(limit: Option<u32>) -> Result<u32> {
+    page_size_within(limit, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX)
 }
 
 /// Reads a page size with bounds of its own.
-pub fn bounded(limit: Option<u32>, default: u32, max: u32) -> Result<u32> {
+pub fn page_size_within(limit: Option<u32>, default: u32, max: u32) -> Result<u32> {
     let limit = limit.unwrap_or(default);
     if (1..=max).contains(&limit) {
         Ok(limit)
@@ -87,31 +87,35 @@ mod tests {
 
     #[test]
     fn pages_say_where_to_go_on() {
-        let page = Page::of(vec![1, 2, 3], 2, |number| *number);
+        let page = Page::from_items(vec![1, 2, 3], 2, |number| *number);
         assert_eq!(page.items, [1, 2]);
         let next = page.next_cursor.as_deref();
-        assert_eq!(after::<u32>(next).unwrap(), Some(2));
-        assert_eq!(after::<String>(next).unwrap().as_deref(), Some("2"));
-        assert!(Page::of(vec![1, 2, 3], 3, |n| *n).next_cursor.is_none());
+        assert_eq!(parse_cursor::<u32>(next).unwrap(), Some(2));
+        assert_eq!(parse_cursor::<String>(next).unwrap().as_deref(), Some("2"));
+        assert!(
+            Page::from_items(vec![1, 2, 3], 3, |n| *n)
+                .next_cursor
+                .is_none()
+        );
     }
 
     #[test]
     fn what_is_no_cursor_is_refused() {
-        assert_eq!(after::<u32>(None).unwrap(), None);
+        assert_eq!(parse_cursor::<u32>(None).unwrap(), None);
         let long = cursor("1".repeat(CURSOR_BYTES_MAX + 1));
         for text in ["", "c1.", "2", "c2.2", &long] {
-            assert!(after::<String>(Some(text)).is_err(), "{text}");
+            assert!(parse_cursor::<String>(Some(text)).is_err(), "{text}");
         }
-        assert!(after::<u32>(Some("c1.two")).is_err());
+        assert!(parse_cursor::<u32>(Some("c1.two")).is_err());
     }
 
     #[test]
     fn a_page_has_a_size() {
-        assert_eq!(limit(None).unwrap(), PAGE_ITEMS_DEFAULT);
-        assert_eq!(limit(Some(PAGE_ITEMS_MAX)).unwrap(), PAGE_ITEMS_MAX);
-        assert!(limit(Some(0)).is_err());
-        assert!(limit(Some(PAGE_ITEMS_MAX + 1)).is_err());
-        assert_eq!(bounded(None, 5, 7).unwrap(), 5);
-        assert!(bounded(Some(8), 5, 7).is_err());
+        assert_eq!(page_size(None).unwrap(), PAGE_ITEMS_DEFAULT);
+        assert_eq!(page_size(Some(PAGE_ITEMS_MAX)).unwrap(), PAGE_ITEMS_MAX);
+        assert!(page_size(Some(0)).is_err());
+        assert!(page_size(Some(PAGE_ITEMS_MAX + 1)).is_err());
+        assert_eq!(page_size_within(None, 5, 7).unwrap(), 5);
+        assert!(page_size_within(Some(8), 5, 7).is_err());
     }
 }

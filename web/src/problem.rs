@@ -2,8 +2,8 @@
 
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
-use ballast_domain::error::Wire;
-use ballast_domain::registry::StoreError;
+use ballast_domain::error::ErrorResponse;
+use ballast_domain::registry::RegistryError;
 use ballast_domain::{Error, ErrorCode};
 
 /// An [`Error`] as an HTTP answer. It is logged here, once, when it is ours.
@@ -16,8 +16,8 @@ impl From<Error> for ApiError {
     }
 }
 
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
+impl From<RegistryError> for ApiError {
+    fn from(error: RegistryError) -> Self {
         Error::from(error).into()
     }
 }
@@ -28,11 +28,11 @@ impl IntoResponse for ApiError {
         if let Some(cause) = error.log_line() {
             tracing::error!(code = error.code().name(), cause, "{error}");
         }
-        let Wire {
+        let ErrorResponse {
             status,
             headers,
             body,
-        } = error.wire();
+        } = error.to_http();
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, body).into_response();
         for (name, value) in headers {

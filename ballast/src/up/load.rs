@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ballast_control_plane::ControlPlane;
-use ballast_control_plane::load::keep::LoadSource;
-use ballast_control_plane::load::whereabouts::Whereabouts;
+use ballast_control_plane::load::recorder::LoadSource;
+use ballast_control_plane::load::slice_locations::SliceLocations;
 use ballast_domain::shard::{Shard, ShardState};
 use ballast_domain::sketch::Sketch;
 use ballast_domain::tenant::SliceId;
@@ -20,10 +20,10 @@ use ballast_hotspot_detector::load::{
 use ballast_router as router;
 use ballast_router::load::{LoadCounts, RoutedLoad};
 use ballast_vote_shard::shard::Stalls;
-use ballast_vote_shard::{Shards, Usage, VoteShard};
+use ballast_vote_shard::{ShardDirectory, ShardUsage, VoteShard};
 
 use super::shards::LocalShards;
-use super::wide::{Lanes, WidePolls, lanes_of};
+use super::wide::{Lanes, WidePolls, fetch_lanes};
 
 /// Keys and items that are told of a shard.
 const TOP: usize = 32;
@@ -34,7 +34,7 @@ const SIZED_MAX: usize = 500;
 const BYTES_PER_ROW: f64 = 120.0;
 
 /// Measures this process.
-pub(crate) struct InProcess {
+pub(crate) struct ProcessLoad {
     plane: ControlPlane,
     router: router::RouterState,
     shards: Arc<LocalShards>,
@@ -44,22 +44,22 @@ pub(crate) struct InProcess {
     stalls: HashMap<ShardId, Stalls>,
     /// Slices whose size is to be asked, shard by shard, and where each slice
     /// was told to be.
-    sizes: HashMap<ShardId, Sizes>,
-    whereabouts: Whereabouts,
+    sizes: HashMap<ShardId, SliceSizes>,
+    whereabouts: SliceLocations,
     latencies: HashMap<SliceId, Sketch>,
     wide: WidePolls,
 }
 
 /// What is known of the slices of a shard.
 #[derive(Default)]
-struct Sizes {
+struct SliceSizes {
     /// All of them, in the order in which they are asked.
     turn: VecDeque<SliceId>,
     /// Those that were told with a size that is not nought.
     told: BTreeSet<SliceId>,
 }
 
-impl InProcess {
+impl ProcessLoad {
     /// Measures from now on.
     pub(crate) fn new(
         plane: ControlPlane,
@@ -74,7 +74,7 @@ impl InProcess {
             since,
             stalls: HashMap::new(),
             sizes: HashMap::new(),
-            whereabouts: Whereabouts::default(),
+            whereabouts: SliceLocations::default(),
             latencies: HashMap::new(),
             wide: WidePolls::default(),
         }
@@ -83,7 +83,7 @@ impl InProcess {
     async fn shard(
         &mut self,
         record: &Shard,
-        usage: &Usage,
+        usage: &ShardUsage,
         load: RoutedLoad,
         ms: u64,
     ) -> ShardSample {
@@ -93,7 +93,7 @@ impl InProcess {
         sample.takes_slices = record.state == ShardState::Active;
         sample.flow = flow(&load.counts);
         sample.storage = Some((usage.disk_bytes + usage.archive_bytes) as f64);
-        sample.concurrency = Some(at_a_time(load.counts.busy_micros, ms));
+        sample.concurrency = Some(mean_concurrency(load.counts.busy_micros, ms));
         sample.io_wait = self.io_wait(id, usage.stalls, ms);
         sample.slices = self.slices(id, &load, ms).await;
         sample.keys = keys(&load);
@@ -126,7 +126,7 @@ impl InProcess {
                     slice: slice.clone(),
                     flow: flow(&used.counts),
                     storage: None,
-                    concurrency: at_a_time(used.counts.busy_micros, ms),
+                    concurrency: mean_concurrency(used.counts.busy_micros, ms),
                 },
             );
             if used.latency.count() > 0 {
@@ -143,7 +143,7 @@ impl InProcess {
         let others: Vec<_> = sizes.turn.drain(..others).collect();
         sizes.turn.extend(others.iter().cloned());
         for slice in active.iter().chain(&others) {
-            let Some(bytes) = size_of(&*shard, slice).await else {
+            let Some(bytes) = estimate_size(&*shard, slice).await else {
                 continue;
             };
             let known = samples.entry(slice.clone()).or_insert_with(|| SliceSample {
@@ -163,7 +163,7 @@ impl InProcess {
         let empty = BTreeSet::new();
         for shard in &mut sample.shards {
             let sizes = self.sizes.entry(shard.shard.clone()).or_default();
-            let here = self.whereabouts.on(&shard.shard).unwrap_or(&empty);
+            let here = self.whereabouts.slices_on(&shard.shard).unwrap_or(&empty);
             for slice in &mut shard.slices {
                 if here.contains(&slice.slice) {
                     sizes.told.insert(slice.slice.clone());
@@ -207,19 +207,19 @@ impl InProcess {
             let (slice, (poll, item)) = (counted.slice, counted.item);
             let known = match polls.entry(poll) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(free) => free.insert(lanes_of(&*shard, &slice, poll).await),
+                Entry::Vacant(free) => free.insert(fetch_lanes(&*shard, &slice, poll).await),
             };
             let lanes = known.as_ref().and_then(|lanes| lanes.get(&item));
             let Some(lanes) = lanes.cloned() else {
                 continue;
             };
             let name = ItemName { slice, poll, item };
-            self.wide.voted(&name, shards);
+            self.wide.record_vote(&name, shards);
             let votes = votes as f64;
             items.push(ItemSample { name, votes, lanes });
         }
-        if let Some(here) = self.whereabouts.on(id) {
-            let quiet = self.wide.quiet(&*shard, here, &items).await;
+        if let Some(here) = self.whereabouts.slices_on(id) {
+            let quiet = self.wide.sample_quiet(&*shard, here, &items).await;
             items.extend(quiet);
         }
         items
@@ -227,7 +227,7 @@ impl InProcess {
 }
 
 /// What a slice takes, about; unknown while the shard cannot tell.
-async fn size_of(shard: &dyn VoteShard, slice: &SliceId) -> Option<f64> {
+async fn estimate_size(shard: &dyn VoteShard, slice: &SliceId) -> Option<f64> {
     let digest = shard.digest(slice).await.ok()?;
     Some(digest.rows.rows as f64 * BYTES_PER_ROW)
 }
@@ -243,7 +243,7 @@ fn flow(counts: &LoadCounts) -> Flow {
 }
 
 /// Calls at a time: how long all took together, over how long it was.
-fn at_a_time(busy_micros: u64, ms: u64) -> f64 {
+fn mean_concurrency(busy_micros: u64, ms: u64) -> f64 {
     busy_micros as f64 / 1_000.0 / ms.max(1) as f64
 }
 
@@ -259,7 +259,7 @@ fn keys(load: &RoutedLoad) -> Vec<KeySample> {
 }
 
 #[async_trait]
-impl MetricSource for InProcess {
+impl MetricSource for ProcessLoad {
     async fn sample(&mut self, now: Timestamp) -> Option<LoadSample> {
         let ms = u64::try_from(now.unix_ms() - self.since.unix_ms()).ok();
         let ms = ms.filter(|ms| *ms > 0)?;
@@ -269,7 +269,7 @@ impl MetricSource for InProcess {
         };
         self.since = now;
         self.latencies.clear();
-        self.wide.remember(&self.plane).await;
+        self.wide.load_from_plans(&self.plane).await;
         let mut loads = self.router.drain_load();
         let usages: HashMap<_, _> = self.shards.usages().await.into_iter().collect();
         let snapshot = self.plane.fleet().snapshot();
@@ -293,13 +293,13 @@ impl MetricSource for InProcess {
                     self.wide.forget_gone(&self.whereabouts);
                 }
             }
-            Err(error) => tracing::debug!(%error, "which slices are where cannot be read now"),
+            Err(error) => tracing::debug!(%error, "slice locations cannot be read"),
         }
         Some(sample)
     }
 }
 
-impl LoadSource for InProcess {
+impl LoadSource for ProcessLoad {
     fn latencies(&mut self) -> HashMap<SliceId, Sketch> {
         std::mem::take(&mut self.latencies)
     }

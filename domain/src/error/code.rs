@@ -1,39 +1,39 @@
-//! Every error code there is: name, kind, title and the next step. The page
-//! `docs/errors.md` is this table, and a test keeps the two equal.
+//! The error codes: name, category, title and next step of each. `docs/errors.md` has
+//! the same table, and a test keeps the two equal.
 
-/// What the caller should make of an error.
+/// The category of an error code, which decides the HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ErrorCategory {
     /// The request cannot be read.
     Malformed,
-    /// The request can be read and asks for something that cannot be.
+    /// The request can be read, but a value is not valid.
     Invalid,
-    /// The caller did not say who it is, or not believably.
+    /// The caller sent no valid credential.
     Unauthenticated,
     /// The caller may not do that.
     Forbidden,
-    /// There is no such thing.
+    /// The record does not exist.
     NotFound,
-    /// The path is there, the method is not.
+    /// The path exists, but does not support the method.
     MethodNotAllowed,
-    /// It contradicts what is there.
+    /// It contradicts the current state.
     Conflict,
     /// It has changed since the caller read it.
     Stale,
     /// The body is too large.
     TooLarge,
-    /// The body is of a type that is not taken.
+    /// The body has an unsupported media type.
     UnsupportedMediaType,
     /// Too many requests.
     TooMany,
-    /// Not now; try again.
+    /// Temporarily unavailable; try again.
     Unavailable,
-    /// Ours.
+    /// An error of the server.
     Internal,
 }
 
-impl Kind {
-    /// The HTTP status of this kind: the one place where it is decided.
+impl ErrorCategory {
+    /// The HTTP status of this category. This is the only place that maps them.
     pub const fn http_status(self) -> u16 {
         match self {
             Self::Malformed => 400,
@@ -70,17 +70,17 @@ macro_rules! codes {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Its kind.
-            pub const fn kind(self) -> Kind {
-                match self { $(Self::$variant => Kind::$kind,)* }
+            /// Its category.
+            pub const fn kind(self) -> ErrorCategory {
+                match self { $(Self::$variant => ErrorCategory::$kind,)* }
             }
 
-            /// What kind of problem it is, in a few words.
+            /// The problem in a few words.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)* }
             }
 
-            /// What to do next, unless the case at hand knows better.
+            /// What to do next, unless the error itself says more.
             pub const fn next_step(self) -> &'static str {
                 match self { $(Self::$variant => $next,)* }
             }
@@ -93,23 +93,23 @@ codes! {
         "The request cannot be read"
         "Correct the request as the detail says and send it again."
     InvalidField "invalid-field" Invalid
-        "A field has a value that cannot be"
+        "Invalid field value"
         "Correct the fields listed in errors and send the request again."
     UnknownRegion "unknown-region" Invalid
-        "No shard stands in that region"
+        "No shard is in that region"
         "Use a region of an existing shard (shard list), or add a shard there first."
     UnknownZone "unknown-zone" Invalid
-        "No shard carries that zone"
+        "No shard has that zone"
         "Use a zone of an existing shard (shard list), or tag a shard with it first."
     NoEligibleShard "no-eligible-shard" Conflict
         "No shard may take the slice"
-        "Read why each shard was ruled out, then add a shard or lift one of the reasons."
+        "See why each shard was ruled out, then add a shard or remove one of the reasons."
     BadCredential "bad-credential" Unauthenticated
         "The credential is missing or not accepted"
         "Send a valid token or key; detail says what is wrong with this one."
     MistypedCredential "mistyped-credential" Unauthenticated
         "The credential has a typo"
-        "Its checksum does not fit: copy it again, whole."
+        "Its checksum does not match: copy the whole credential again."
     MissingRole "missing-role" Forbidden
         "The token's role does not allow that"
         "Use a token with the role named in the detail."
@@ -132,14 +132,14 @@ codes! {
         "There is no such tenant"
         "Look for it with tenant list."
     TenantExists "tenant-exists" Conflict
-        "A tenant of that ID exists"
-        "Choose another ID; IDs of closed tenants are not given again."
+        "A tenant with that ID exists"
+        "Choose another ID; IDs of closed tenants are not reused."
     ShardNotFound "shard-not-found" NotFound
         "There is no such shard"
         "Look for it with shard list."
     ShardExists "shard-exists" Conflict
-        "A shard of that ID exists"
-        "Choose another ID, or change the shard that is there."
+        "A shard with that ID exists"
+        "Choose another ID, or change the existing shard."
     ShardUrlTaken "shard-url-taken" Conflict
         "Another shard stores its data at that URL"
         "Give the shard a URL of its own."
@@ -160,9 +160,9 @@ codes! {
         "Create another admin token that does not expire first."
     PinRefused "pin-refused" Conflict
         "The tenant may not be on that shard"
-        "Pin it to a shard that nothing vetoes (placement explain)."
+        "Pin it to a shard without a veto (placement explain)."
     TooMany "limit-reached" Conflict
-        "A limit on how many there may be is reached"
+        "A limit on the number of records is reached"
         "Remove what is no longer needed, or raise the limit."
     Changed "changed-meanwhile" Stale
         "It has changed since you read it"
@@ -172,7 +172,7 @@ codes! {
         "Use a fresh Idempotency-Key for each new request."
     PollNotFound "poll-not-found" NotFound
         "There is no such poll"
-        "Look for it with GET /polls; a poll is seen only with a key of its tenant."
+        "Look for it with GET /polls; a poll is visible only to keys of its tenant."
     ItemNotFound "item-not-found" NotFound
         "The poll has no such item"
         "Use one of the itemIDs that GET /polls/{poll} lists."
@@ -184,7 +184,7 @@ codes! {
         "Vote again when it has opened; the detail says when."
     PollClosed "poll-closed" Conflict
         "The poll is closed"
-        "It takes no votes any more; its results can be read."
+        "It takes no more votes; its results can still be read."
     AlreadyVoted "already-voted" Conflict
         "The voter has voted for something else"
         "The first vote stays. Polls may allow changes (voteChangeable) or several choices (choicesMax)."
@@ -199,12 +199,12 @@ codes! {
         "Try again later; the operator should add memory, close polls, or move tenants away."
     ArchiveUnavailable "archive-unavailable" Unavailable
         "The file with a closed poll's votes cannot be read"
-        "Results still work. An operator finds the file and what is wrong with it in the log."
+        "Results still work. The log names the file and the error, for an operator."
     ShardDown "shard-down" Unavailable
         "The shard is down"
         "Try again when Retry-After says; the operator can bring it back (shard state)."
     MigrationNotFound "migration-not-found" NotFound
-        "There is no such move"
+        "There is no such migration"
         "Look for it with migration list."
     HotspotNotFound "hotspot-not-found" NotFound
         "There is no such hotspot"
@@ -216,23 +216,23 @@ codes! {
         "The slice is on that shard already"
         "Nothing has to be done; placement show says where it is."
     MoveInProgress "move-in-progress" Conflict
-        "Another move is at work on the slice"
-        "Wait for it (migration watch), or call it off (migration cancel)."
+        "Another migration of the slice is running"
+        "Wait for it (migration watch), or cancel it (migration cancel)."
     MoveRefused "move-refused" Conflict
         "The slice may not be moved there"
-        "Choose another shard, or lift what the detail names (placement explain)."
+        "Choose another shard, or remove the reason that the detail names (placement explain)."
     AlreadySliced "already-sliced" Conflict
         "The tenant has that many slices already"
         "Nothing has to be done; tenant show lists its slices."
     SlicesRefused "slices-refused" Conflict
-        "The tenant's slices cannot be cut so"
-        "Do first what the detail names, then try again (docs/splitting-tenants.md)."
+        "The tenant cannot be split or merged like that"
+        "Resolve what the detail names, then try again (docs/splitting-tenants.md)."
     WrongPhase "wrong-phase" Conflict
-        "The move is not in a phase that allows that"
-        "Look how far it is with migration show."
+        "The migration is not in a phase that allows that"
+        "See its phase with migration show."
     LossNotNeeded "loss-not-needed" Conflict
-        "Nothing has to be given up"
-        "Reverse the move without accepting a loss (migration reverse)."
+        "No loss needs to be accepted"
+        "Reverse the migration without accepting a loss (migration reverse)."
     WorkflowNotFound "workflow-not-found" NotFound
         "There is no such workflow"
         "Look for it with workflow list, or deploy it (workflow deploy)."
@@ -241,30 +241,30 @@ codes! {
         "Deploy yours under another name."
     InvalidDefinition "invalid-definition" Invalid
         "The definition is not valid"
-        "Mend what errors lists; workflow check says the same without a server."
+        "Fix what errors lists; workflow check finds the same without a server."
     NoHandler "no-handler" Invalid
-        "Nobody does the work of a resource"
-        "Use resources that this instance has handlers for; detail names those that it has not."
+        "A resource has no handler"
+        "Use resources that this instance has handlers for; detail names the others."
     ExecutionNotFound "execution-not-found" NotFound
         "There is no such execution"
         "Look for it with execution list."
     ExecutionExists "execution-exists" Conflict
-        "An execution of that name has another input"
-        "Choose another name, or send the same input to get the execution that is there."
+        "An execution with that name has a different input"
+        "Choose another name, or send the same input to get the existing execution."
     ExecutionEnded "execution-ended" Conflict
         "The execution has ended"
-        "Nothing can be asked of it any more; start another (execution start)."
+        "It accepts no more commands; start another (execution start)."
     NothingWaits "nothing-waits" Conflict
-        "No such task waits for a signal"
-        "See where the execution stands with execution show."
+        "No such task is waiting for a signal"
+        "See the state of the execution with execution show."
     RateLimited "rate-limited" TooMany
-        "The tenant sends more than it may"
+        "The tenant has exceeded a limit"
         "Wait as long as Retry-After says; the limits can be raised (tenant update)."
     NotFound "not-found" NotFound
-        "There is nothing here"
+        "There is nothing at this path"
         "See the lists of paths in /openapi.json and /admin/v1/openapi.json."
     MethodNotAllowed "method-not-allowed" MethodNotAllowed
-        "The path does not take that method"
+        "The path does not support that method"
         "See the lists of paths in /openapi.json and /admin/v1/openapi.json."
     TooLarge "body-too-large" TooLarge
         "The body is too large"
@@ -273,17 +273,17 @@ codes! {
         "The body is not JSON"
         "Send the body as JSON with Content-Type: application/json."
     NoHistory "no-history" NotFound
-        "Nothing is recorded of that time"
+        "There is no history for that time"
         "Ask for a time after the subject was created."
     Busy "busy" Unavailable
-        "Too much is going on at once"
+        "Too many requests at once"
         "Try again in a moment."
     Unavailable "unavailable" Unavailable
         "Not possible right now"
         "Try again in a moment; /readyz says what is missing."
     Internal "internal-error" Internal
         "Something failed on our side"
-        "Try again; if it stays, the server's log has the cause."
+        "Try again; if the error persists, the server's log has the cause."
 }
 
 #[cfg(test)]

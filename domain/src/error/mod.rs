@@ -2,7 +2,7 @@
 //!
 //! Inside, libraries have errors of their own. At the edge they become an
 //! [`Error`]: a stable [`ErrorCode`], what was wrong, where, and the next
-//! step. [`Problem`] is its RFC 9457 form; [`Kind::http_status`] is the one
+//! step. [`ProblemDocument`] is its RFC 9457 form; [`RecordKind::http_status`] is the one
 //! place where kinds become HTTP statuses.
 
 mod code;
@@ -10,9 +10,9 @@ mod problem;
 
 use std::fmt;
 
-use crate::registry::StoreError;
-pub use code::{ErrorCode, Kind};
-pub use problem::{FieldProblem, Problem, Wire};
+use crate::registry::RegistryError;
+pub use code::{ErrorCategory, ErrorCode};
+pub use problem::{ErrorResponse, FieldProblem, ProblemDocument};
 
 /// A result whose error is fit to be shown.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -59,19 +59,19 @@ impl Error {
             "" => message.clone(),
             place => format!("{place}: {message}"),
         };
-        Self::new(ErrorCode::InvalidField, detail).at(pointer, message)
+        Self::new(ErrorCode::InvalidField, detail).with_field(pointer, message)
     }
 
     /// Says what to do next in this very case.
     #[must_use]
-    pub fn next(mut self, step: impl Into<String>) -> Self {
+    pub fn with_next_step(mut self, step: impl Into<String>) -> Self {
         self.next = Some(step.into());
         self
     }
 
     /// Names a field that is wrong.
     #[must_use]
-    pub fn at(mut self, pointer: &str, message: impl Into<String>) -> Self {
+    pub fn with_field(mut self, pointer: &str, message: impl Into<String>) -> Self {
         self.fields.push(FieldProblem {
             pointer: pointer.to_owned(),
             message: message.into(),
@@ -88,7 +88,10 @@ impl Error {
 
     /// Adds the cause: for the log, not for the caller.
     #[must_use]
-    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn with_source(
+        mut self,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.source = Some(source.into());
         self
     }
@@ -104,8 +107,8 @@ impl Error {
     }
 
     /// The document that is sent.
-    pub fn problem(&self) -> Problem {
-        Problem::new(
+    pub fn problem(&self) -> ProblemDocument {
+        ProblemDocument::new(
             self.code,
             self.detail.clone(),
             self.next.clone(),
@@ -115,8 +118,8 @@ impl Error {
 }
 
 /// The store being away is not the caller's fault and may pass.
-impl From<StoreError> for Error {
-    fn from(source: StoreError) -> Self {
+impl From<RegistryError> for Error {
+    fn from(source: RegistryError) -> Self {
         let mut error = Self::new(
             ErrorCode::Unavailable,
             "the registry cannot be used right now",
@@ -140,7 +143,7 @@ impl std::error::Error for Error {
 
 /// `; did you mean "…"?` for the candidate nearest to `text`, or nothing when
 /// none is near.
-pub fn did_you_mean<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn suggest_nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     candidates
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(text, candidate), candidate))
@@ -157,9 +160,9 @@ mod tests {
     #[test]
     fn the_nearest_candidate_is_suggested_and_a_far_one_is_not() {
         assert_eq!(
-            did_you_mean("shrad-1", ["shard-1", "eu"]),
+            suggest_nearest("shrad-1", ["shard-1", "eu"]),
             "; did you mean \"shard-1\"?"
         );
-        assert_eq!(did_you_mean("zebra", ["shard-1", "eu"]), "");
+        assert_eq!(suggest_nearest("zebra", ["shard-1", "eu"]), "");
     }
 }

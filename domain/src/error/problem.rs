@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, ErrorCode, Kind};
+use super::{Error, ErrorCategory, ErrorCode};
 
 /// An error, as every API of Ballast answers it (`application/problem+json`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Problem {
+#[schema(as = Problem)]
+pub struct ProblemDocument {
     /// Where this kind of problem is explained, relative to the server.
     #[serde(rename = "type")]
     #[schema(example = "/problems/tenant-not-found")]
@@ -38,7 +39,7 @@ pub struct FieldProblem {
     pub message: String,
 }
 
-impl Problem {
+impl ProblemDocument {
     pub(super) fn new(
         code: ErrorCode,
         detail: String,
@@ -59,7 +60,7 @@ impl Problem {
 
 /// A problem as an HTTP answer, for whatever server sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wire {
+pub struct ErrorResponse {
     /// The HTTP status.
     pub status: u16,
     /// The headers, names in lower case.
@@ -70,7 +71,7 @@ pub struct Wire {
 
 impl Error {
     /// This error as an HTTP answer.
-    pub fn wire(&self) -> Wire {
+    pub fn to_http(&self) -> ErrorResponse {
         let problem = self.problem();
         let mut headers = vec![
             ("content-type", "application/problem+json".to_owned()),
@@ -79,10 +80,10 @@ impl Error {
         if let Some(seconds) = self.retry_after_seconds() {
             headers.push(("retry-after", seconds.to_string()));
         }
-        if self.code().kind() == Kind::Unauthenticated {
+        if self.code().kind() == ErrorCategory::Unauthenticated {
             headers.push(("www-authenticate", "Bearer realm=\"ballast\"".to_owned()));
         }
-        Wire {
+        ErrorResponse {
             status: problem.status,
             headers,
             body: serde_json::to_vec(&problem).unwrap_or_default(),

@@ -1,20 +1,20 @@
 //! The verdict: where a slice belongs, and why.
 
-use super::fleet::{Fleet, ShardView, Subject};
+use super::fleet::{PlacementFleet, PlacementShard, PlacementSubject};
 use super::score::{draw, might_exceed, score};
-use super::veto::{is_vetoed, is_vetoed_even_if_empty, standing};
+use super::veto::{is_vetoed, is_vetoed_even_if_empty, region_fit};
 use crate::id::ShardId;
-use crate::residency::Standing;
+use crate::residency::RegionFit;
 use crate::shard::Pressure;
 use crate::tenant::Pin;
 
 /// Where a slice belongs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct PlacementDecision {
     /// The shard; `None` when the rules leave none.
     pub shard_id: Option<ShardId>,
     /// Why that one.
-    pub why: Why,
+    pub why: PlacementReason,
     /// For a slice that is placed anew: shards that score higher by weight
     /// alone but were passed over because they are filling up or full.
     pub passed_over: Vec<ShardId>,
@@ -22,7 +22,7 @@ pub struct Verdict {
 
 /// Why a slice belongs where it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum PlacementReason {
     /// An operator pinned it there.
     Pinned,
     /// It is there, and no eligible shard outscores it.
@@ -40,19 +40,19 @@ pub enum Why {
 /// Decides where a slice belongs.
 ///
 /// Placing twice is placing once: applied to its own result in an unchanged
-/// fleet it answers [`Why::Stays`].
-pub fn decide(fleet: &Fleet, subject: &Subject) -> Verdict {
+/// fleet it answers [`PlacementReason::Stays`].
+pub fn decide(fleet: &PlacementFleet, subject: &PlacementSubject) -> PlacementDecision {
     if subject.closed && subject.current.is_some() {
-        return Verdict {
+        return PlacementDecision {
             shard_id: subject.current.clone(),
-            why: Why::Closed,
+            why: PlacementReason::Closed,
             passed_over: Vec::new(),
         };
     }
     if let Some(shard) = pinned(fleet, subject) {
-        return Verdict {
+        return PlacementDecision {
             shard_id: Some(shard.id.clone()),
-            why: Why::Pinned,
+            why: PlacementReason::Pinned,
             passed_over: Vec::new(),
         };
     }
@@ -63,18 +63,24 @@ pub fn decide(fleet: &Fleet, subject: &Subject) -> Verdict {
 }
 
 /// The pinned shard, if there is one and the rules allow it.
-fn pinned<'a>(fleet: &'a Fleet, subject: &Subject) -> Option<&'a ShardView> {
+fn pinned<'a>(fleet: &'a PlacementFleet, subject: &PlacementSubject) -> Option<&'a PlacementShard> {
     let Pin { shard_id, .. } = subject.pin.as_ref()?;
     eligible(fleet.get(shard_id)?, subject).map(|(shard, _)| shard)
 }
 
 /// The shard that holds the slice, if the rules still allow it to.
-fn holder<'a>(fleet: &'a Fleet, subject: &Subject) -> Option<(&'a ShardView, Standing)> {
+fn holder<'a>(
+    fleet: &'a PlacementFleet,
+    subject: &PlacementSubject,
+) -> Option<(&'a PlacementShard, RegionFit)> {
     eligible(fleet.get(subject.current.as_ref()?)?, subject)
 }
 
-fn eligible<'a>(shard: &'a ShardView, subject: &Subject) -> Option<(&'a ShardView, Standing)> {
-    let standing = standing(shard, subject);
+fn eligible<'a>(
+    shard: &'a PlacementShard,
+    subject: &PlacementSubject,
+) -> Option<(&'a PlacementShard, RegionFit)> {
+    let standing = region_fit(shard, subject);
     (!is_vetoed(shard, subject, standing)).then_some((shard, standing))
 }
 
@@ -82,9 +88,13 @@ fn eligible<'a>(shard: &'a ShardView, subject: &Subject) -> Option<(&'a ShardVie
 /// by weight alone, or that stands in its home region when the holder does
 /// not. Pressure plays no part, and shards it once passed over do not attract
 /// it: so neither filling up nor emptying ever moves a tenant.
-fn stay_or_go(fleet: &Fleet, subject: &Subject, holder: (&ShardView, Standing)) -> Verdict {
+fn stay_or_go(
+    fleet: &PlacementFleet,
+    subject: &PlacementSubject,
+    holder: (&PlacementShard, RegionFit),
+) -> PlacementDecision {
     let (home, home_standing) = holder;
-    let mut best = Best {
+    let mut best = BestShard {
         shard: home,
         standing: home_standing,
         score: score(home.weight, draw(subject.hash, home.hash)),
@@ -94,12 +104,12 @@ fn stay_or_go(fleet: &Fleet, subject: &Subject, holder: (&ShardView, Standing)) 
             best.challenge(shard, subject, shard.weight);
         }
     }
-    Verdict {
+    PlacementDecision {
         shard_id: Some(best.shard.id.clone()),
         why: if best.shard.id == home.id {
-            Why::Stays
+            PlacementReason::Stays
         } else {
-            Why::HighestScore
+            PlacementReason::HighestScore
         },
         passed_over: Vec::new(),
     }
@@ -107,29 +117,29 @@ fn stay_or_go(fleet: &Fleet, subject: &Subject, holder: (&ShardView, Standing)) 
 
 /// A slice without a holder goes to the highest score, where a shard that is
 /// filling up counts with a part of its weight.
-fn place(fleet: &Fleet, subject: &Subject) -> Verdict {
-    let mut best: Option<Best<'_>> = None;
+fn place(fleet: &PlacementFleet, subject: &PlacementSubject) -> PlacementDecision {
+    let mut best: Option<BestShard<'_>> = None;
     for shard in fleet.shards() {
         let weight = shard.weight * shard.pressure.preference();
         match &mut best {
             Some(best) => best.challenge(shard, subject, weight),
-            None => best = Best::first(shard, subject, weight),
+            None => best = BestShard::first(shard, subject, weight),
         }
     }
     let Some(best) = best else {
-        return Verdict {
+        return PlacementDecision {
             shard_id: None,
-            why: Why::NoneEligible,
+            why: PlacementReason::NoneEligible,
             passed_over: Vec::new(),
         };
     };
-    Verdict {
+    PlacementDecision {
         passed_over: passed_over(fleet, subject, &best),
         shard_id: Some(best.shard.id.clone()),
         why: if subject.current.is_some() {
-            Why::MustLeave
+            PlacementReason::MustLeave
         } else {
-            Why::HighestScore
+            PlacementReason::HighestScore
         },
     }
 }
@@ -139,7 +149,11 @@ fn place(fleet: &Fleet, subject: &Subject) -> Verdict {
 /// of better standing does, once it has room: home is where it belongs.) A calm
 /// shard with room is never among them: it was weighed with all its weight,
 /// and lost.
-fn passed_over(fleet: &Fleet, subject: &Subject, winner: &Best<'_>) -> Vec<ShardId> {
+fn passed_over(
+    fleet: &PlacementFleet,
+    subject: &PlacementSubject,
+    winner: &BestShard<'_>,
+) -> Vec<ShardId> {
     let own = score(winner.shard.weight, draw(subject.hash, winner.shard.hash));
     fleet
         .shards()
@@ -148,7 +162,7 @@ fn passed_over(fleet: &Fleet, subject: &Subject, winner: &Best<'_>) -> Vec<Shard
         .filter(|shard| shard.id != winner.shard.id)
         .filter(|shard| {
             score(shard.weight, draw(subject.hash, shard.hash)) > own && {
-                let standing = standing(shard, subject);
+                let standing = region_fit(shard, subject);
                 standing == winner.standing && !is_vetoed_even_if_empty(shard, subject, standing)
             }
         })
@@ -158,14 +172,14 @@ fn passed_over(fleet: &Fleet, subject: &Subject, winner: &Best<'_>) -> Vec<Shard
 
 /// The best shard seen so far: the better standing first, then the score,
 /// then (never seen in practice) the lower id, which comes first in a fleet.
-struct Best<'a> {
-    shard: &'a ShardView,
-    standing: Standing,
+struct BestShard<'a> {
+    shard: &'a PlacementShard,
+    standing: RegionFit,
     score: f64,
 }
 
-impl<'a> Best<'a> {
-    fn first(shard: &'a ShardView, subject: &Subject, weight: f64) -> Option<Self> {
+impl<'a> BestShard<'a> {
+    fn first(shard: &'a PlacementShard, subject: &PlacementSubject, weight: f64) -> Option<Self> {
         let (shard, standing) = eligible(shard, subject)?;
         let score = score(weight, draw(subject.hash, shard.hash));
         Some(Self {
@@ -175,15 +189,15 @@ impl<'a> Best<'a> {
         })
     }
 
-    fn challenge(&mut self, shard: &'a ShardView, subject: &Subject, weight: f64) {
+    fn challenge(&mut self, shard: &'a PlacementShard, subject: &PlacementSubject, weight: f64) {
         let draw = draw(subject.hash, shard.hash);
         let might_win = might_exceed(weight, draw, self.score);
         // Numbers before names: nothing stands better than home, so most
         // shards are out of it before their region is even looked at.
-        if !might_win && self.standing == Standing::Home {
+        if !might_win && self.standing == RegionFit::Home {
             return;
         }
-        let standing = standing(shard, subject);
+        let standing = region_fit(shard, subject);
         if standing > self.standing
             || (standing == self.standing && !might_win)
             || is_vetoed(shard, subject, standing)

@@ -3,13 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::decide::{Verdict, Why, decide};
-use super::fleet::{Fleet, ShardView, Subject};
+use super::decide::{PlacementDecision, PlacementReason, decide};
+use super::fleet::{PlacementFleet, PlacementShard, PlacementSubject};
 use super::score::{draw, score};
-use super::veto::{Veto, standing, vetoes};
+use super::veto::{Veto, region_fit, vetoes};
 use super::would_move::{WouldMove, would_move};
 use crate::id::{RegionId, ShardId, TenantId, ZoneId};
-use crate::residency::Standing;
+use crate::residency::RegionFit;
 use crate::shard::{Pressure, ShardState};
 use crate::tenant::Pin;
 
@@ -38,7 +38,7 @@ pub struct Explanation {
     #[serde(rename = "runnerUpShardID")]
     pub runner_up_shard_id: Option<ShardId>,
     /// Every shard, those that may hold it first, then by score.
-    pub shards: Vec<ShardExplained>,
+    pub shards: Vec<ShardExplanation>,
     /// What would move it: each is true when tried.
     pub would_move: Vec<WouldMove>,
 }
@@ -46,7 +46,8 @@ pub struct Explanation {
 /// One shard's part in an explanation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ShardExplained {
+#[schema(as = ShardExplained)]
+pub struct ShardExplanation {
     /// Which shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
@@ -81,7 +82,7 @@ pub struct ShardExplained {
 }
 
 /// Explains where a slice belongs in a fleet.
-pub fn explain(fleet: &Fleet, subject: &Subject) -> Explanation {
+pub fn explain(fleet: &PlacementFleet, subject: &PlacementSubject) -> Explanation {
     let verdict = decide(fleet, subject);
     let mut shards: Vec<_> = fleet
         .shards()
@@ -89,7 +90,7 @@ pub fn explain(fleet: &Fleet, subject: &Subject) -> Explanation {
         .map(|shard| explained(shard, subject))
         .collect();
     shards.sort_by(|one, two| {
-        let rank = |shard: &ShardExplained| (!shard.vetoes.is_empty(), shard.secondary);
+        let rank = |shard: &ShardExplanation| (!shard.vetoes.is_empty(), shard.secondary);
         rank(one)
             .cmp(&rank(two))
             .then(two.score.total_cmp(&one.score))
@@ -116,9 +117,9 @@ pub fn explain(fleet: &Fleet, subject: &Subject) -> Explanation {
     }
 }
 
-fn explained(shard: &ShardView, subject: &Subject) -> ShardExplained {
+fn explained(shard: &PlacementShard, subject: &PlacementSubject) -> ShardExplanation {
     let draw = draw(subject.hash, shard.hash);
-    ShardExplained {
+    ShardExplanation {
         shard_id: shard.id.clone(),
         score: score(shard.weight, draw),
         draw,
@@ -132,18 +133,22 @@ fn explained(shard: &ShardView, subject: &Subject) -> ShardExplained {
         vetoes: vetoes(shard, subject),
         pinned: subject.pin.clone().filter(|pin| pin.shard_id == shard.id),
         passed_over: subject.passed_over.contains(&shard.id),
-        secondary: standing(shard, subject) == Standing::Secondary,
+        secondary: region_fit(shard, subject) == RegionFit::Secondary,
     }
 }
 
-fn because(fleet: &Fleet, subject: &Subject, verdict: &Verdict) -> String {
+fn because(
+    fleet: &PlacementFleet,
+    subject: &PlacementSubject,
+    verdict: &PlacementDecision,
+) -> String {
     let Some(target) = &verdict.shard_id else {
         return "no shard may hold it: every one is vetoed".to_owned();
     };
     let current = subject.current.as_ref();
     let held = current.and_then(|id| fleet.get(id));
     match (verdict.why, &subject.pin) {
-        (Why::Pinned, Some(pin)) => format!(
+        (PlacementReason::Pinned, Some(pin)) => format!(
             "{} pinned it to {target}{}",
             pin.actor,
             pin.reason
@@ -151,7 +156,7 @@ fn because(fleet: &Fleet, subject: &Subject, verdict: &Verdict) -> String {
                 .map(|reason| format!(" ({reason})"))
                 .unwrap_or_default()
         ),
-        (Why::Stays, _) => {
+        (PlacementReason::Stays, _) => {
             let passed: Vec<_> = subject.passed_over.iter().map(ShardId::as_str).collect();
             let except = match passed.as_slice() {
                 [] => String::new(),
@@ -163,8 +168,10 @@ fn because(fleet: &Fleet, subject: &Subject, verdict: &Verdict) -> String {
             };
             format!("{target} has the highest score of the shards that may hold it{except}")
         }
-        (Why::Closed, _) => "its tenant is closed: it stays until it is purged".to_owned(),
-        (Why::MustLeave, _) => {
+        (PlacementReason::Closed, _) => {
+            "its tenant is closed: it stays until it is purged".to_owned()
+        }
+        (PlacementReason::MustLeave, _) => {
             let from = current.map(ToString::to_string).unwrap_or_default();
             let reasons = match held {
                 None => "is gone from the fleet".to_owned(),

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::score::{shard_hash, slice_hash};
 use crate::id::{RegionId, ShardId, TenantId, ZoneId};
-use crate::registry::slices_on;
+use crate::registry::slices_tally;
 use crate::residency::Residency;
 use crate::shard::{Pressure, Shard, ShardState};
 use crate::tenant::{Pin, Tenant, TenantStatus};
 
 /// A shard as placement sees it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ShardView {
+pub struct PlacementShard {
     /// Which shard.
     pub id: ShardId,
     /// The hash of its name.
@@ -32,7 +32,7 @@ pub struct ShardView {
     pub max_slices: u64,
 }
 
-impl ShardView {
+impl PlacementShard {
     /// The view of a shard that holds so many slices.
     pub fn new(shard: &Shard, slices: u64) -> Self {
         Self {
@@ -56,13 +56,13 @@ impl ShardView {
 
 /// All shards at one revision of the fleet, in the order of their ids.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Fleet {
-    shards: Vec<ShardView>,
+pub struct PlacementFleet {
+    shards: Vec<PlacementShard>,
 }
 
-impl Fleet {
+impl PlacementFleet {
     /// A fleet of these shards.
-    pub fn new(mut shards: Vec<ShardView>) -> Self {
+    pub fn new(mut shards: Vec<PlacementShard>) -> Self {
         shards.sort_by(|one, two| one.id.cmp(&two.id));
         shards.dedup_by(|one, two| one.id == two.id);
         Self { shards }
@@ -73,33 +73,33 @@ impl Fleet {
         shards: impl IntoIterator<Item = &'a Shard>,
         tallies: &BTreeMap<String, u64>,
     ) -> Self {
-        let slices = |shard: &Shard| tallies.get(&slices_on(shard.shard_id.as_str()));
+        let slices = |shard: &Shard| tallies.get(&slices_tally(shard.shard_id.as_str()));
         Self::new(
             shards
                 .into_iter()
-                .map(|shard| ShardView::new(shard, slices(shard).copied().unwrap_or(0)))
+                .map(|shard| PlacementShard::new(shard, slices(shard).copied().unwrap_or(0)))
                 .collect(),
         )
     }
 
     /// The shards.
-    pub fn shards(&self) -> &[ShardView] {
+    pub fn shards(&self) -> &[PlacementShard] {
         &self.shards
     }
 
     /// One shard.
-    pub fn get(&self, id: &ShardId) -> Option<&ShardView> {
+    pub fn get(&self, id: &ShardId) -> Option<&PlacementShard> {
         self.place_of(id).map(|place| &self.shards[place])
     }
 
     /// One shard, to be changed: for what-if questions.
-    pub fn get_mut(&mut self, id: &ShardId) -> Option<&mut ShardView> {
+    pub fn get_mut(&mut self, id: &ShardId) -> Option<&mut PlacementShard> {
         self.place_of(id).map(|place| &mut self.shards[place])
     }
 
     /// This fleet with one more shard, or with a shard replaced.
     #[must_use]
-    pub fn with(mut self, shard: ShardView) -> Self {
+    pub fn with(mut self, shard: PlacementShard) -> Self {
         match self.shards.binary_search_by(|have| have.id.cmp(&shard.id)) {
             Ok(place) => self.shards[place] = shard,
             Err(place) => self.shards.insert(place, shard),
@@ -121,7 +121,7 @@ impl Fleet {
 
 /// One slice, with all that decides where it may be.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Subject {
+pub struct PlacementSubject {
     /// Whose slice.
     pub tenant_id: TenantId,
     /// Its number.
@@ -144,9 +144,9 @@ pub struct Subject {
     pub closed: bool,
 }
 
-impl Subject {
+impl PlacementSubject {
     /// A slice of a tenant; `None` when the tenant has no such slice.
-    pub fn of(tenant: &Tenant, slice: u32) -> Option<Self> {
+    pub fn from_slice(tenant: &Tenant, slice: u32) -> Option<Self> {
         let placed = tenant.slices.iter().find(|have| have.slice == slice)?;
         Some(Self {
             current: Some(placed.shard_id.clone()),

@@ -4,7 +4,7 @@
 //!   fleet + subject ──► veto ──► score ──► verdict ──► explanation
 //!                       rules    weights   stay/go     what would move it
 //! ```
-//! Everything here is a pure function of the [`Fleet`] and the [`Subject`].
+//! Everything here is a pure function of the [`PlacementFleet`] and the [`PlacementSubject`].
 //!
 //! * Each shard draws a number from the slice's name and its own
 //!   ([`score()`]); the highest weighted draw wins. Adding a shard moves only
@@ -24,12 +24,12 @@ mod score;
 mod veto;
 mod would_move;
 
-pub use decide::{Verdict, Why, decide};
-pub use explain::{Explanation, ShardExplained, explain};
-pub use fleet::{Fleet, ShardView, Subject};
+pub use decide::{PlacementDecision, PlacementReason, decide};
+pub use explain::{Explanation, ShardExplanation, explain};
+pub use fleet::{PlacementFleet, PlacementShard, PlacementSubject};
 pub use score::{draw, score, slice_hash};
-pub use veto::{Veto, VetoCode, allowed, vetoes};
-pub use would_move::{Change, WouldMove};
+pub use veto::{Veto, VetoCode, region_fit_unless_vetoed, vetoes};
+pub use would_move::{PlacementChange, WouldMove};
 
 #[cfg(test)]
 mod properties;

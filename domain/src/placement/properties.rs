@@ -8,7 +8,7 @@ use crate::id::{RegionId, ShardId, TenantId, ZoneId};
 use crate::residency::Residency;
 use crate::shard::{Pressure, Shard, ShardState};
 
-fn shard(n: usize, weight: f64) -> ShardView {
+fn shard(n: usize, weight: f64) -> PlacementShard {
     let shard = Shard {
         shard_id: format!("shard-{n}").parse().unwrap(),
         url: format!("file:shards/shard-{n}"),
@@ -20,12 +20,12 @@ fn shard(n: usize, weight: f64) -> ShardView {
         pressure: Pressure::Calm,
         created_at: Timestamp::from_unix_ms(0),
     };
-    ShardView::new(&shard, 0)
+    PlacementShard::new(&shard, 0)
 }
 
-fn subject(n: usize) -> Subject {
+fn subject(n: usize) -> PlacementSubject {
     let tenant_id: TenantId = format!("tenant-{n}").parse().unwrap();
-    Subject {
+    PlacementSubject {
         hash: slice_hash(&tenant_id, 0),
         tenant_id,
         slice: 0,
@@ -40,7 +40,7 @@ fn subject(n: usize) -> Subject {
 }
 
 /// The slice after it was put where it belongs.
-fn placed(fleet: &Fleet, mut subject: Subject) -> Subject {
+fn placed(fleet: &PlacementFleet, mut subject: PlacementSubject) -> PlacementSubject {
     let verdict = decide(fleet, &subject);
     subject.current = verdict.shard_id;
     subject.passed_over = verdict.passed_over;
@@ -68,15 +68,15 @@ prop_compose! {
         ]),
         pressure in prop::sample::select(vec![Pressure::Calm, Pressure::Busy]),
         slices in 0u64..12,
-    ) -> ShardView {
-        ShardView { region, zones, state, pressure, slices, max_slices: 10, ..shard(n, weight) }
+    ) -> PlacementShard {
+        PlacementShard { region, zones, state, pressure, slices, max_slices: 10, ..shard(n, weight) }
     }
 }
 
-fn any_fleet() -> impl Strategy<Value = Fleet> {
+fn any_fleet() -> impl Strategy<Value = PlacementFleet> {
     (1usize..24)
         .prop_flat_map(|count| (0..count).map(any_shard).collect::<Vec<_>>())
-        .prop_map(Fleet::new)
+        .prop_map(PlacementFleet::new)
 }
 
 prop_compose! {
@@ -89,8 +89,8 @@ prop_compose! {
             Residency::Deferred,
             Residency::Permitted { secondary_regions: vec!["eu".parse().unwrap()] },
         ]),
-    ) -> Subject {
-        Subject { home_region, zones, residency, ..subject(n) }
+    ) -> PlacementSubject {
+        PlacementSubject { home_region, zones, residency, ..subject(n) }
     }
 }
 
@@ -101,7 +101,7 @@ proptest! {
         if once.current.is_some() {
             let again = decide(&fleet, &once);
             prop_assert_eq!(&again.shard_id, &once.current);
-            prop_assert_eq!(again.why, Why::Stays);
+            prop_assert_eq!(again.why, PlacementReason::Stays);
         }
     }
 
@@ -177,7 +177,7 @@ proptest! {
 /// weights and the drain that would move it.
 #[test]
 fn there_is_always_something_that_would_move_it() {
-    let fleet = Fleet::new((0..4).map(|n| shard(n, 1.0)).collect());
+    let fleet = PlacementFleet::new((0..4).map(|n| shard(n, 1.0)).collect());
     for n in 0..1_000 {
         let told = explain(&fleet, &placed(&fleet, subject(n)));
         assert!(told.would_move.len() >= 3, "{told:#?}");
@@ -201,7 +201,7 @@ fn chi_square(counts: &[usize], weights: &[f64]) -> f64 {
 #[test]
 fn tenants_spread_by_weight_over_unequal_shards() {
     let weights: Vec<f64> = (0..150).map(|n| [0.5, 1.0, 2.0, 3.5][n % 4]).collect();
-    let fleet = Fleet::new(
+    let fleet = PlacementFleet::new(
         weights
             .iter()
             .enumerate()
@@ -221,7 +221,7 @@ fn tenants_spread_by_weight_over_unequal_shards() {
 
 #[test]
 fn a_new_shard_wins_in_proportion_to_its_weight() {
-    let fleet = Fleet::new((0..9).map(|n| shard(n, 1.0)).collect());
+    let fleet = PlacementFleet::new((0..9).map(|n| shard(n, 1.0)).collect());
     let grown = fleet.clone().with(shard(9, 3.0));
     let tenants = 60_000;
     let moved = (0..tenants)
@@ -237,7 +237,7 @@ fn a_new_shard_wins_in_proportion_to_its_weight() {
 
 #[test]
 fn a_busy_shard_gets_fewer_new_tenants_and_keeps_its_own() {
-    let mut fleet = Fleet::new((0..4).map(|n| shard(n, 1.0)).collect());
+    let mut fleet = PlacementFleet::new((0..4).map(|n| shard(n, 1.0)).collect());
     let busy: ShardId = "shard-2".parse().unwrap();
     fleet.get_mut(&busy).unwrap().pressure = Pressure::Busy;
     let tenants: Vec<_> = (0..20_000).map(|n| placed(&fleet, subject(n))).collect();

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fleet::{ShardView, Subject};
-use crate::residency::Standing;
+use super::fleet::{PlacementShard, PlacementSubject};
+use crate::residency::RegionFit;
 use crate::shard::ShardState;
 
 /// Why a shard may not hold a slice.
@@ -30,17 +30,21 @@ pub enum VetoCode {
 }
 
 /// Whether any rule forbids it: the same rules as [`vetoes`], without words.
-pub(super) fn is_vetoed(shard: &ShardView, subject: &Subject, standing: Standing) -> bool {
+pub(super) fn is_vetoed(
+    shard: &PlacementShard,
+    subject: &PlacementSubject,
+    standing: RegionFit,
+) -> bool {
     is_vetoed_even_if_empty(shard, subject, standing) || is_full(shard, subject)
 }
 
 /// Whether a rule other than the density limit forbids it.
 pub(super) fn is_vetoed_even_if_empty(
-    shard: &ShardView,
-    subject: &Subject,
-    standing: Standing,
+    shard: &PlacementShard,
+    subject: &PlacementSubject,
+    standing: RegionFit,
 ) -> bool {
-    standing == Standing::Forbidden
+    standing == RegionFit::Forbidden
         || shard.state != ShardState::Active
         || lacks_zone(shard, subject)
 }
@@ -48,16 +52,19 @@ pub(super) fn is_vetoed_even_if_empty(
 /// How a shard's region stands to a slice, if the shard may hold it once it has
 /// room; `None` when a rule other than the density limit forbids it. Whoever
 /// plans for many slices at once asks this, and keeps count of the room itself.
-pub fn allowed(shard: &ShardView, subject: &Subject) -> Option<Standing> {
-    let standing = standing(shard, subject);
+pub fn region_fit_unless_vetoed(
+    shard: &PlacementShard,
+    subject: &PlacementSubject,
+) -> Option<RegionFit> {
+    let standing = region_fit(shard, subject);
     (!is_vetoed_even_if_empty(shard, subject, standing)).then_some(standing)
 }
 
 /// Every rule that forbids it, in words.
-pub fn vetoes(shard: &ShardView, subject: &Subject) -> Vec<Veto> {
+pub fn vetoes(shard: &PlacementShard, subject: &PlacementSubject) -> Vec<Veto> {
     let mut found = Vec::new();
     let mut add = |code, message| found.push(Veto { code, message });
-    if standing(shard, subject) == Standing::Forbidden {
+    if region_fit(shard, subject) == RegionFit::Forbidden {
         let policy = subject.residency.name();
         let home = &subject.home_region;
         add(
@@ -89,18 +96,18 @@ pub fn vetoes(shard: &ShardView, subject: &Subject) -> Vec<Veto> {
     found
 }
 
-pub(super) fn standing(shard: &ShardView, subject: &Subject) -> Standing {
+pub(super) fn region_fit(shard: &PlacementShard, subject: &PlacementSubject) -> RegionFit {
     subject
         .residency
-        .standing(&subject.home_region, &shard.region)
+        .region_fit(&subject.home_region, &shard.region)
 }
 
-fn lacks_zone(shard: &ShardView, subject: &Subject) -> bool {
+fn lacks_zone(shard: &PlacementShard, subject: &PlacementSubject) -> bool {
     !subject.zones.is_empty() && !subject.zones.iter().any(|zone| shard.zones.contains(zone))
 }
 
 /// A full shard takes no further slice; it does not push out those it has.
-fn is_full(shard: &ShardView, subject: &Subject) -> bool {
+fn is_full(shard: &PlacementShard, subject: &PlacementSubject) -> bool {
     shard.slices >= shard.max_slices && subject.current.as_ref() != Some(&shard.id)
 }
 

@@ -4,9 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::decide::{Verdict, decide};
-use super::explain::ShardExplained;
-use super::fleet::{Fleet, Subject};
+use super::decide::{PlacementDecision, decide};
+use super::explain::ShardExplanation;
+use super::fleet::{PlacementFleet, PlacementSubject};
 use crate::bounds::{WEIGHT_MAX, WEIGHT_MIN};
 use crate::id::ShardId;
 use crate::shard::ShardState;
@@ -21,7 +21,7 @@ const RIVALS: usize = 3;
 pub struct WouldMove {
     /// The change.
     #[serde(flatten)]
-    pub change: Change,
+    pub change: PlacementChange,
     /// Where the slice would belong then.
     #[serde(rename = "toShardID")]
     pub to_shard_id: ShardId,
@@ -34,7 +34,8 @@ pub struct WouldMove {
 /// A change of one thing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "change", rename_all = "camelCase")]
-pub enum Change {
+#[schema(as = Change)]
+pub enum PlacementChange {
     /// Nothing: it is due to move already.
     None,
     /// Another weight for a shard.
@@ -60,10 +61,10 @@ pub enum Change {
 }
 
 pub(super) fn would_move(
-    fleet: &Fleet,
-    subject: &Subject,
-    verdict: &Verdict,
-    shards: &[ShardExplained],
+    fleet: &PlacementFleet,
+    subject: &PlacementSubject,
+    verdict: &PlacementDecision,
+    shards: &[ShardExplanation],
 ) -> Vec<WouldMove> {
     let Some(preferred) = &verdict.shard_id else {
         // Nowhere to be: what would give it a place?
@@ -72,7 +73,7 @@ pub(super) fn would_move(
             .filter(|shard| shard.state != ShardState::Active)
             .take(RIVALS)
             .filter_map(|shard| {
-                let change = Change::State {
+                let change = PlacementChange::State {
                     shard_id: shard.shard_id.clone(),
                     to: ShardState::Active,
                 };
@@ -87,7 +88,7 @@ pub(super) fn would_move(
         .is_some_and(|current| current != preferred)
     {
         found.push(WouldMove {
-            change: Change::None,
+            change: PlacementChange::None,
             to_shard_id: preferred.clone(),
             sentence: format!("it is due to move to {preferred} already"),
             command: String::new(),
@@ -102,9 +103,13 @@ pub(super) fn would_move(
 }
 
 /// Changes worth trying, the smallest first.
-fn candidates(subject: &Subject, preferred: &ShardId, shards: &[ShardExplained]) -> Vec<Change> {
+fn candidates(
+    subject: &PlacementSubject,
+    preferred: &ShardId,
+    shards: &[ShardExplanation],
+) -> Vec<PlacementChange> {
     if subject.pin.is_some() {
-        return vec![Change::Unpin];
+        return vec![PlacementChange::Unpin];
     }
     let Some(winner) = shards.iter().find(|shard| shard.shard_id == *preferred) else {
         return Vec::new();
@@ -114,20 +119,20 @@ fn candidates(subject: &Subject, preferred: &ShardId, shards: &[ShardExplained])
             shard.shard_id != *preferred && shard.vetoes.is_empty() && !shard.passed_over
         })
     };
-    let mut changes: Vec<Change> = rivals()
+    let mut changes: Vec<PlacementChange> = rivals()
         .take(RIVALS)
-        .map(|rival| Change::Weight {
+        .map(|rival| PlacementChange::Weight {
             shard_id: rival.shard_id.clone(),
             from: rival.weight,
             to: just_above(rival.weight * winner.score / rival.score),
         })
         .collect();
-    changes.extend(rivals().next().map(|rival| Change::Weight {
+    changes.extend(rivals().next().map(|rival| PlacementChange::Weight {
         shard_id: preferred.clone(),
         from: winner.weight,
         to: just_below(winner.weight * rival.score / winner.score),
     }));
-    changes.push(Change::State {
+    changes.push(PlacementChange::State {
         shard_id: preferred.clone(),
         to: ShardState::Draining,
     });
@@ -136,7 +141,7 @@ fn candidates(subject: &Subject, preferred: &ShardId, shards: &[ShardExplained])
         shards
             .iter()
             .filter(|shard| shard.state != ShardState::Active && shard.score > winner.score)
-            .map(|shard| Change::State {
+            .map(|shard| PlacementChange::State {
                 shard_id: shard.shard_id.clone(),
                 to: ShardState::Active,
             }),
@@ -147,10 +152,10 @@ fn candidates(subject: &Subject, preferred: &ShardId, shards: &[ShardExplained])
 /// Tries a change on a copy; `None` when it is out of bounds or changes
 /// nothing.
 fn tried(
-    fleet: &Fleet,
-    subject: &Subject,
+    fleet: &PlacementFleet,
+    subject: &PlacementSubject,
     preferred: Option<&ShardId>,
-    change: Change,
+    change: PlacementChange,
 ) -> Option<WouldMove> {
     let mut fleet = fleet.clone();
     let mut subject = subject.clone();
@@ -167,9 +172,9 @@ fn tried(
     })
 }
 
-impl Change {
+impl PlacementChange {
     /// Makes the change; `None` when it cannot be made.
-    pub fn apply(&self, fleet: &mut Fleet, pin: &mut Option<Pin>) -> Option<()> {
+    pub fn apply(&self, fleet: &mut PlacementFleet, pin: &mut Option<Pin>) -> Option<()> {
         match self {
             Self::None => {}
             Self::Weight { shard_id, to, .. } => {
@@ -185,10 +190,10 @@ impl Change {
     }
 }
 
-fn words(change: &Change, subject: &Subject, to: &ShardId) -> (String, String) {
+fn words(change: &PlacementChange, subject: &PlacementSubject, to: &ShardId) -> (String, String) {
     match change {
-        Change::None => (String::new(), String::new()),
-        Change::Weight {
+        PlacementChange::None => (String::new(), String::new()),
+        PlacementChange::Weight {
             shard_id,
             from,
             to: weight,
@@ -202,7 +207,7 @@ fn words(change: &Change, subject: &Subject, to: &ShardId) -> (String, String) {
                 format!("ballast shard weight {shard_id} {weight}"),
             )
         }
-        Change::State {
+        PlacementChange::State {
             shard_id,
             to: state,
         } => (
@@ -214,7 +219,7 @@ fn words(change: &Change, subject: &Subject, to: &ShardId) -> (String, String) {
             },
             format!("ballast shard state {shard_id} {}", state.name()),
         ),
-        Change::Unpin => (
+        PlacementChange::Unpin => (
             format!("take the pin away: it goes to {to}"),
             format!("ballast placement unpin {}", subject.tenant_id),
         ),

@@ -75,7 +75,7 @@ impl PollId {
 
 impl ItemId {
     /// The id of a poll's item at this place.
-    pub fn of(poll: PollId, place: u16) -> Self {
+    pub fn from_position(poll: PollId, place: u16) -> Self {
         Self(xxh3_64_with_seed(
             &poll.0.to_be_bytes(),
             0x6974_656d_0000 | u64::from(place),
@@ -292,7 +292,10 @@ mod tests {
         let now = Timestamp::from_unix_ms(1_794_821_400_123);
         let poll = PollId::random(now, &Fixed(0xab));
         assert_eq!(poll.to_string(), "poll-01m7hv29hvnentqaxbnentqaxb");
-        assert_eq!(ItemId::of(poll, 3).to_string(), "item-04zpwarsde5gb");
+        assert_eq!(
+            ItemId::from_position(poll, 3).to_string(),
+            "item-04zpwarsde5gb"
+        );
         assert_eq!(poll.hash(), 12_466_590_237_387_822_394);
     }
 

@@ -6,11 +6,11 @@
 //! truth. Only then is the clock looked at.
 
 use crate::clock::Timestamp;
-use crate::poll::{Choice, ItemId, Phase, Poll, Refusal, RequestId};
+use crate::poll::{BallotRefusal, ItemId, Poll, PollPhase, RequestId, VoteChoice};
 
 /// A voter's row as it stands.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'a> {
+pub struct VoterState<'a> {
     /// Places of the chosen items, in rising order.
     pub items: &'a [u16],
     /// How often the row was changed.
@@ -21,11 +21,11 @@ pub struct Row<'a> {
 
 /// What a ballot asks of a row.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct JudgedBallot {
     /// The item's place.
     pub item: u16,
     /// Chosen or given up.
-    pub choice: Choice,
+    pub choice: VoteChoice,
     /// The request's id.
     pub request: RequestId,
     /// When it arrived, see [`arrival`].
@@ -36,9 +36,9 @@ pub struct Asked {
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum BallotDecision {
     /// The row's items become these.
-    Change(Chosen),
+    Change(ChosenItems),
     /// The very request was answered before: it made this revision.
     Repeated {
         /// The revision.
@@ -47,19 +47,19 @@ pub enum Decision {
     /// It is so already.
     Already,
     /// Nothing.
-    Refuse(Refusal),
+    Refuse(BallotRefusal),
 }
 
 /// The items of a row after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Chosen {
+pub enum ChosenItems {
     /// One item: the usual case, which needs no memory of its own.
     One(u16),
     /// Any number, in rising order.
     Many(Vec<u16>),
 }
 
-impl Chosen {
+impl ChosenItems {
     fn of(mut items: Vec<u16>) -> Self {
         items.sort_unstable();
         match items[..] {
@@ -79,71 +79,73 @@ impl Chosen {
 
 /// The time by which a ballot is judged: when it arrived at the router, but
 /// not later than now and not longer ago than it may have been on its way.
-pub fn arrival(arrived_at: Timestamp, now: Timestamp, allowance_ms: i64) -> Timestamp {
+pub fn clamp_arrival(arrived_at: Timestamp, now: Timestamp, allowance_ms: i64) -> Timestamp {
     let earliest = now.unix_ms().saturating_sub(allowance_ms);
     Timestamp::from_unix_ms(arrived_at.unix_ms().clamp(earliest, now.unix_ms()))
 }
 
 /// Judges a ballot by its poll and the voter's row.
-pub fn judge(poll: &Poll, row: Option<Row<'_>>, asked: &Asked) -> Decision {
+pub fn judge(poll: &Poll, row: Option<VoterState<'_>>, asked: &JudgedBallot) -> BallotDecision {
     let items = row.map_or(&[][..], |row| row.items);
     let revision = row.map_or(0, |row| row.revision);
     let requests = row.map_or(&[][..], |row| row.requests);
     if let Some((_, made)) = requests.iter().find(|(id, _)| *id == asked.request) {
-        return Decision::Repeated { revision: *made };
+        return BallotDecision::Repeated { revision: *made };
     }
     if asked
         .if_revision
         .is_some_and(|demanded| demanded != revision)
     {
-        return Decision::Refuse(Refusal::Changed { revision });
+        return BallotDecision::Refuse(BallotRefusal::Changed { revision });
     }
     let chosen = items.contains(&asked.item);
-    if chosen && asked.choice == Choice::For {
-        return Decision::Already;
+    if chosen && asked.choice == VoteChoice::For {
+        return BallotDecision::Already;
     }
     match poll.phase(asked.at) {
-        Phase::Closed => return Decision::Refuse(Refusal::Closed),
-        Phase::Scheduled => {
+        PollPhase::Closed => return BallotDecision::Refuse(BallotRefusal::Closed),
+        PollPhase::Scheduled => {
             let opens = poll.spec.opening_time.unwrap_or(asked.at);
-            return Decision::Refuse(Refusal::NotOpen { opens });
+            return BallotDecision::Refuse(BallotRefusal::NotOpen { opens });
         }
-        Phase::Open => {}
+        PollPhase::Open => {}
     }
     match asked.choice {
-        Choice::For => choose(poll, items, asked.item),
-        Choice::Withdraw => withdraw(poll, items, asked.item, chosen),
+        VoteChoice::For => choose(poll, items, asked.item),
+        VoteChoice::Withdraw => withdraw(poll, items, asked.item, chosen),
     }
 }
 
-fn choose(poll: &Poll, items: &[u16], item: u16) -> Decision {
+fn choose(poll: &Poll, items: &[u16], item: u16) -> BallotDecision {
     let options = &poll.spec.options;
     if items.is_empty() {
-        return Decision::Change(Chosen::One(item));
+        return BallotDecision::Change(ChosenItems::One(item));
     }
     if items.len() < usize::from(options.choices_max) {
         let more = items.iter().copied().chain([item]).collect();
-        return Decision::Change(Chosen::of(more));
+        return BallotDecision::Change(ChosenItems::of(more));
     }
     // With several choices nobody could say which one to give up.
     if options.vote_changeable && options.choices_max == 1 {
-        return Decision::Change(Chosen::One(item));
+        return BallotDecision::Change(ChosenItems::One(item));
     }
-    let items = items.iter().map(|place| ItemId::of(poll.poll_id, *place));
-    Decision::Refuse(Refusal::AlreadyVoted {
+    let items = items
+        .iter()
+        .map(|place| ItemId::from_position(poll.poll_id, *place));
+    BallotDecision::Refuse(BallotRefusal::AlreadyVoted {
         items: items.collect(),
     })
 }
 
-fn withdraw(poll: &Poll, items: &[u16], item: u16, chosen: bool) -> Decision {
+fn withdraw(poll: &Poll, items: &[u16], item: u16, chosen: bool) -> BallotDecision {
     if !poll.spec.options.vote_changeable {
-        return Decision::Refuse(Refusal::NotChangeable);
+        return BallotDecision::Refuse(BallotRefusal::NotChangeable);
     }
     if !chosen {
-        return Decision::Refuse(Refusal::NotChosen);
+        return BallotDecision::Refuse(BallotRefusal::NotChosen);
     }
     let rest = items.iter().copied().filter(|other| *other != item);
-    Decision::Change(Chosen::of(rest.collect()))
+    BallotDecision::Change(ChosenItems::of(rest.collect()))
 }
 
 #[cfg(test)]
@@ -176,18 +178,18 @@ mod tests {
         Timestamp::from_unix_ms(ms)
     }
 
-    fn ask(item: u16, at: i64) -> Asked {
-        Asked {
+    fn ask(item: u16, at: i64) -> JudgedBallot {
+        JudgedBallot {
             item,
-            choice: Choice::For,
+            choice: VoteChoice::For,
             request: RequestId(99),
             at: time(at),
             if_revision: None,
         }
     }
 
-    fn row(items: &[u16]) -> Option<Row<'_>> {
-        Some(Row {
+    fn row(items: &[u16]) -> Option<VoterState<'_>> {
+        Some(VoterState {
             items,
             revision: 1,
             requests: &[(RequestId(7), 1)],
@@ -214,18 +216,21 @@ mod tests {
 
     #[test]
     fn a_first_vote_is_counted_only_while_the_poll_is_open() {
-        let first = Decision::Change(Chosen::One(1));
+        let first = BallotDecision::Change(ChosenItems::One(1));
         for (at, decision) in [
-            (9, Decision::Refuse(Refusal::NotOpen { opens: time(10) })),
+            (
+                9,
+                BallotDecision::Refuse(BallotRefusal::NotOpen { opens: time(10) }),
+            ),
             (10, first.clone()),
             (99, first),
-            (100, Decision::Refuse(Refusal::Closed)),
+            (100, BallotDecision::Refuse(BallotRefusal::Closed)),
         ] {
             assert_eq!(judge(&one_choice(), None, &ask(1, at)), decision, "{at}");
         }
         let mut closed = one_choice();
         closed.closed_at = Some(time(50));
-        let refused = Decision::Refuse(Refusal::Closed);
+        let refused = BallotDecision::Refuse(BallotRefusal::Closed);
         assert_eq!(judge(&closed, None, &ask(1, 20)), refused);
     }
 
@@ -234,7 +239,7 @@ mod tests {
         for at in [20, 500] {
             assert_eq!(
                 judge(&one_choice(), row(&[1]), &ask(1, at)),
-                Decision::Already
+                BallotDecision::Already
             );
         }
     }
@@ -243,17 +248,21 @@ mod tests {
     fn another_item_is_refused_or_replaces_or_is_added() {
         let refused = |items: &[u16]| {
             let items = items.iter().map(|place| one_choice().item_id(*place));
-            Decision::Refuse(Refusal::AlreadyVoted {
+            BallotDecision::Refuse(BallotRefusal::AlreadyVoted {
                 items: items.collect(),
             })
         };
         let cases = [
             (one_choice(), vec![1], refused(&[1])),
-            (changeable(), vec![1], Decision::Change(Chosen::One(0))),
+            (
+                changeable(),
+                vec![1],
+                BallotDecision::Change(ChosenItems::One(0)),
+            ),
             (
                 two_choices(),
                 vec![1],
-                Decision::Change(Chosen::Many(vec![0, 1])),
+                BallotDecision::Change(ChosenItems::Many(vec![0, 1])),
             ),
             (two_choices(), vec![1, 2], refused(&[1, 2])),
         ];
@@ -265,50 +274,53 @@ mod tests {
     #[test]
     fn a_repeated_request_gets_its_first_answer_and_overtakes_nothing() {
         let requests = [(RequestId(7), 1), (RequestId(8), 2)];
-        let row = Row {
+        let row = VoterState {
             items: &[2],
             revision: 2,
             requests: &requests,
         };
-        let late = Asked {
+        let late = JudgedBallot {
             request: RequestId(7),
             ..ask(1, 20)
         };
-        let first = Decision::Repeated { revision: 1 };
+        let first = BallotDecision::Repeated { revision: 1 };
         assert_eq!(judge(&changeable(), Some(row), &late), first);
     }
 
     #[test]
     fn a_demanded_revision_must_be_the_row_s() {
-        let demands = |revision| Asked {
+        let demands = |revision| JudgedBallot {
             if_revision: Some(revision),
             ..ask(0, 20)
         };
-        let stale = Decision::Refuse(Refusal::Changed { revision: 1 });
+        let stale = BallotDecision::Refuse(BallotRefusal::Changed { revision: 1 });
         assert_eq!(judge(&changeable(), row(&[1]), &demands(2)), stale);
-        let changed = Decision::Change(Chosen::One(0));
+        let changed = BallotDecision::Change(ChosenItems::One(0));
         assert_eq!(judge(&changeable(), row(&[1]), &demands(1)), changed);
         assert_eq!(judge(&changeable(), None, &demands(0)), changed);
     }
 
     #[test]
     fn a_choice_is_withdrawn_where_votes_may_change() {
-        let withdraw = |item| Asked {
-            choice: Choice::Withdraw,
+        let withdraw = |item| JudgedBallot {
+            choice: VoteChoice::Withdraw,
             ..ask(item, 20)
         };
-        let none = Decision::Change(Chosen::Many(Vec::new()));
+        let none = BallotDecision::Change(ChosenItems::Many(Vec::new()));
         assert_eq!(judge(&changeable(), row(&[1]), &withdraw(1)), none);
-        let refused = Decision::Refuse(Refusal::NotChosen);
+        let refused = BallotDecision::Refuse(BallotRefusal::NotChosen);
         assert_eq!(judge(&changeable(), row(&[1]), &withdraw(0)), refused);
-        let refused = Decision::Refuse(Refusal::NotChangeable);
+        let refused = BallotDecision::Refuse(BallotRefusal::NotChangeable);
         assert_eq!(judge(&one_choice(), row(&[1]), &withdraw(1)), refused);
     }
 
     #[test]
     fn the_arrival_is_believed_within_bounds() {
         for (arrived, judged) in [(1_000, 1_000), (2_000, 1_500), (10, 500)] {
-            assert_eq!(arrival(time(arrived), time(1_500), 1_000), time(judged));
+            assert_eq!(
+                clamp_arrival(time(arrived), time(1_500), 1_000),
+                time(judged)
+            );
         }
     }
 }

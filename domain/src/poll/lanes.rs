@@ -22,7 +22,8 @@ const ADDED_MAX: usize = 3;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub enum Verdict {
+#[schema(as = Verdict)]
+pub enum LaneBalance {
     /// Every lane is within ten per cent of the mean, or as near as so few
     /// votes can be.
     Even,
@@ -35,7 +36,8 @@ pub enum Verdict {
 /// Why lanes are uneven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Cause {
+#[schema(as = Cause)]
+pub enum ImbalanceCause {
     /// So few votes fall unevenly by chance.
     TooFewVotes,
     /// The last lanes were added later and are still filling.
@@ -47,37 +49,38 @@ pub enum Cause {
 /// The lanes of one item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Spread {
+#[schema(as = Spread)]
+pub struct LaneSpread {
     /// The votes in each lane.
     pub lanes: Vec<u64>,
     /// How far the farthest lane is from the mean, in per cent of it.
     pub deviation_percent: f64,
     /// What to make of it.
-    pub verdict: Verdict,
+    pub verdict: LaneBalance,
     /// Why, if it is not even.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Cause>,
+    pub cause: Option<ImbalanceCause>,
 }
 
-impl Spread {
+impl LaneSpread {
     /// Judges an item's lanes.
-    pub fn of(lanes: Vec<u64>) -> Self {
+    pub fn from_lanes(lanes: Vec<u64>) -> Self {
         let deviation = deviation(&lanes);
         let few = is_chance(&lanes, deviation);
         let verdict = match deviation {
-            _ if few => Verdict::Even,
-            deviation if deviation <= NORMAL => Verdict::Even,
-            deviation if deviation <= FINDING => Verdict::Uneven,
-            _ => Verdict::Skewed,
+            _ if few => LaneBalance::Even,
+            deviation if deviation <= NORMAL => LaneBalance::Even,
+            deviation if deviation <= FINDING => LaneBalance::Uneven,
+            _ => LaneBalance::Skewed,
         };
         let cause = if deviation <= NORMAL {
             None
         } else if few {
-            Some(Cause::TooFewVotes)
+            Some(ImbalanceCause::TooFewVotes)
         } else if added_later(&lanes) {
-            Some(Cause::LanesAdded)
+            Some(ImbalanceCause::LanesAdded)
         } else {
-            Some(Cause::Unknown)
+            Some(ImbalanceCause::Unknown)
         };
         Self {
             deviation_percent: (deviation * 1_000.0).round() / 10.0,
@@ -140,37 +143,46 @@ fn even_at_first(lanes: &[u64]) -> usize {
 mod tests {
     use super::*;
 
-    fn judged(lanes: &[u64]) -> (Verdict, Option<Cause>) {
-        let spread = Spread::of(lanes.to_vec());
+    fn judged(lanes: &[u64]) -> (LaneBalance, Option<ImbalanceCause>) {
+        let spread = LaneSpread::from_lanes(lanes.to_vec());
         (spread.verdict, spread.cause)
     }
 
     #[test]
     fn lanes_are_judged_by_their_distance_from_the_mean() {
-        let few = Some(Cause::TooFewVotes);
-        assert_eq!(judged(&[]), (Verdict::Even, None));
-        assert_eq!(judged(&[0, 0]), (Verdict::Even, None));
-        assert_eq!(judged(&[151, 150, 150]), (Verdict::Even, None));
-        assert_eq!(judged(&[3, 1, 2]), (Verdict::Even, few));
-        assert_eq!(judged(&[10_500, 10_000, 9_600]), (Verdict::Even, None));
-        let unknown = Some(Cause::Unknown);
-        assert_eq!(judged(&[8_000, 10_000, 12_000]), (Verdict::Uneven, unknown));
-        assert_eq!(judged(&[4_000, 10_000, 16_000]), (Verdict::Skewed, unknown));
+        let few = Some(ImbalanceCause::TooFewVotes);
+        assert_eq!(judged(&[]), (LaneBalance::Even, None));
+        assert_eq!(judged(&[0, 0]), (LaneBalance::Even, None));
+        assert_eq!(judged(&[151, 150, 150]), (LaneBalance::Even, None));
+        assert_eq!(judged(&[3, 1, 2]), (LaneBalance::Even, few));
+        assert_eq!(judged(&[10_500, 10_000, 9_600]), (LaneBalance::Even, None));
+        let unknown = Some(ImbalanceCause::Unknown);
+        assert_eq!(
+            judged(&[8_000, 10_000, 12_000]),
+            (LaneBalance::Uneven, unknown)
+        );
+        assert_eq!(
+            judged(&[4_000, 10_000, 16_000]),
+            (LaneBalance::Skewed, unknown)
+        );
     }
 
     #[test]
     fn lanes_that_were_added_later_are_a_cause() {
-        let added = Some(Cause::LanesAdded);
+        let added = Some(ImbalanceCause::LanesAdded);
         assert_eq!(
             judged(&[20_000, 20_100, 5_000, 5_050]),
-            (Verdict::Skewed, added)
+            (LaneBalance::Skewed, added)
         );
-        assert_eq!(judged(&[10_000, 10_000, 0]), (Verdict::Skewed, added));
+        assert_eq!(judged(&[10_000, 10_000, 0]), (LaneBalance::Skewed, added));
         // More than once.
         let thrice = [900, 905, 310, 290, 300, 80, 85, 78, 81];
-        assert_eq!(judged(&thrice), (Verdict::Skewed, added));
+        assert_eq!(judged(&thrice), (LaneBalance::Skewed, added));
         let rising = [300, 310, 900, 905, 80, 85];
-        assert_eq!(judged(&rising), (Verdict::Skewed, Some(Cause::Unknown)));
+        assert_eq!(
+            judged(&rising),
+            (LaneBalance::Skewed, Some(ImbalanceCause::Unknown))
+        );
     }
 
     #[test]
@@ -181,11 +193,17 @@ mod tests {
         for (lane, votes) in [(13, 1), (16, 2), (17, 1), (20, 1)] {
             lanes[lane] = votes;
         }
-        assert_eq!(judged(&lanes), (Verdict::Skewed, Some(Cause::LanesAdded)));
+        assert_eq!(
+            judged(&lanes),
+            (LaneBalance::Skewed, Some(ImbalanceCause::LanesAdded))
+        );
     }
 
     #[test]
     fn the_deviation_is_a_percentage() {
-        assert_eq!(Spread::of(vec![50, 150]).deviation_percent, 50.0);
+        assert_eq!(
+            LaneSpread::from_lanes(vec![50, 150]).deviation_percent,
+            50.0
+        );
     }
 }

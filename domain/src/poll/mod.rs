@@ -20,7 +20,7 @@ use crate::clock::Timestamp;
 
 pub use ids::{BadPollId, ItemId, PollId, VoterId};
 pub use spec::{ItemSpec, PollOptions, PollSpec};
-pub use vote::{Ballot, Choice, Refusal, RequestId, Verdict};
+pub use vote::{Ballot, BallotOutcome, BallotRefusal, RequestId, VoteChoice};
 
 /// A poll, as its shard keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,8 @@ pub struct Poll {
 /// Whether a poll takes votes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Phase {
+#[schema(as = Phase)]
+pub enum PollPhase {
     /// Its opening time is to come.
     Scheduled,
     /// It takes votes.
@@ -57,19 +58,19 @@ pub enum Phase {
 
 impl Poll {
     /// Whether it takes a vote that arrives at `at`.
-    pub fn phase(&self, at: Timestamp) -> Phase {
+    pub fn phase(&self, at: Timestamp) -> PollPhase {
         if self.closed_at.is_some() || at >= self.spec.expiration_time {
-            Phase::Closed
+            PollPhase::Closed
         } else if self.spec.opening_time.is_some_and(|opens| at < opens) {
-            Phase::Scheduled
+            PollPhase::Scheduled
         } else {
-            Phase::Open
+            PollPhase::Open
         }
     }
 
     /// The id of the item at a place.
     pub fn item_id(&self, place: u16) -> ItemId {
-        ItemId::of(self.poll_id, place)
+        ItemId::from_position(self.poll_id, place)
     }
 
     /// The items' ids, in their order.

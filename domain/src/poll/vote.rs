@@ -18,7 +18,7 @@ pub struct Ballot {
     /// Who votes.
     pub voter: VoterId,
     /// Whether the item is chosen or given up.
-    pub choice: Choice,
+    pub choice: VoteChoice,
     /// The same for every attempt to deliver this ballot.
     pub request: RequestId,
     /// When it arrived at the router: by this its poll's times are judged.
@@ -29,7 +29,7 @@ pub struct Ballot {
 
 /// Whether an item is chosen or given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub enum VoteChoice {
     /// It is chosen.
     For,
     /// It is given up again.
@@ -45,7 +45,7 @@ pub struct RequestId(pub u64);
 
 impl RequestId {
     /// The id of a request that names itself (`Idempotency-Key`).
-    pub fn of(text: &str) -> Self {
+    pub fn from_name(text: &str) -> Self {
         let hash = Sha256::digest(text.as_bytes());
         let mut first = [0; 8];
         first.copy_from_slice(&hash[..8]);
@@ -55,7 +55,7 @@ impl RequestId {
 
 /// What became of a ballot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BallotOutcome {
     /// It is counted, and the voter's row has this revision now.
     Counted {
         /// The row's revision.
@@ -67,12 +67,12 @@ pub enum Verdict {
         revision: u32,
     },
     /// It is not counted, and nothing has changed.
-    Refused(Refusal),
+    Refused(BallotRefusal),
 }
 
 /// Why a ballot is not counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum BallotRefusal {
     /// There is no such poll.
     PollNotFound,
     /// The poll has no such item.
@@ -109,18 +109,18 @@ pub enum Refusal {
     Archived,
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<BallotRefusal> for Error {
+    fn from(refusal: BallotRefusal) -> Self {
         let error = Self::new(refusal.code(), refusal.detail());
         match refusal {
-            Refusal::ShardFull => error.retry_after(30),
-            Refusal::Archived => error.retry_after(1),
+            BallotRefusal::ShardFull => error.retry_after(30),
+            BallotRefusal::Archived => error.retry_after(1),
             _ => error,
         }
     }
 }
 
-impl Refusal {
+impl BallotRefusal {
     /// The stable code of this refusal.
     pub fn code(&self) -> ErrorCode {
         match self {

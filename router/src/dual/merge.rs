@@ -1,54 +1,57 @@
-//! Two copies of rows become one, the newer version of each: the decision,
-//! pure.
+//! Merges the rows of two shards, keeping the newer version of each: pure
+//! functions.
 //!
-//! A row that only the previous shard has, or has newer, is *suspect*: it may
-//! have come to both sides between two reads, so whoever finds one looks at the
-//! owner again. If the owner still lacks it, it is a straggler.
+//! A row that only the previous shard has, or has newer, is *unconfirmed*: it may
+//! have reached both shards between the two reads, so the caller reads the owner
+//! again. If the owner still lacks it, it is a straggler.
 
 use std::collections::VecDeque;
 
 use ballast_vote_shard::shard::VoterRow;
 
-/// One of both.
+/// The newer row of two.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Merged<R> {
-    /// The owner has it, and nobody has a newer one.
-    Sure(R),
-    /// The previous shard's; the owner has none or an older one.
-    Suspect(R),
+pub(crate) enum MergedRow<R> {
+    /// The owner has it, and the previous shard has no newer one.
+    Confirmed(R),
+    /// Only the previous shard has it; the owner has none or an older one.
+    Unconfirmed(R),
 }
 
-/// What has a version: the higher one is newer.
+/// A row with a version. A higher version is newer.
 pub(crate) trait Versioned {
     type Version: Ord;
     fn version(&self) -> Self::Version;
 }
 
 impl Versioned for VoterRow {
-    type Version = ballast_vote_shard::shard::Version;
+    type Version = ballast_vote_shard::shard::RowVersion;
     fn version(&self) -> Self::Version {
         self.version
     }
 }
 
-/// The newer of two rows with the same key.
-pub(crate) fn newer<R: Versioned>(own: Option<R>, other: Option<R>) -> Option<Merged<R>> {
+/// Merges two rows with the same key.
+pub(crate) fn merge_rows<R: Versioned>(own: Option<R>, other: Option<R>) -> Option<MergedRow<R>> {
     match (own, other) {
-        (Some(own), Some(other)) if other.version() > own.version() => Some(Merged::Suspect(other)),
-        (Some(own), _) => Some(Merged::Sure(own)),
-        (None, Some(other)) => Some(Merged::Suspect(other)),
+        (Some(own), Some(other)) if other.version() > own.version() => {
+            Some(MergedRow::Unconfirmed(other))
+        }
+        (Some(own), _) => Some(MergedRow::Confirmed(own)),
+        (None, Some(other)) => Some(MergedRow::Unconfirmed(other)),
         (None, None) => None,
     }
 }
 
-/// Rows of one side in the order of their keys, as far as they have been read.
+/// The rows of one shard that were read and not merged yet, in the order of their
+/// keys.
 #[derive(Debug, Clone)]
-pub(crate) struct Side<K, R> {
+pub(crate) struct MergeSide<K, R> {
     rows: VecDeque<(K, R)>,
     ended: bool,
 }
 
-impl<K, R> Default for Side<K, R> {
+impl<K, R> Default for MergeSide<K, R> {
     fn default() -> Self {
         Self {
             rows: VecDeque::new(),
@@ -57,55 +60,55 @@ impl<K, R> Default for Side<K, R> {
     }
 }
 
-impl<K: Ord + Copy, R: Versioned> Side<K, R> {
-    /// Whether more must be read before anything can be said.
+impl<K: Ord + Copy, R: Versioned> MergeSide<K, R> {
+    /// Whether more rows must be read before the merge can go on.
     pub(crate) fn wants_more(&self) -> bool {
         self.rows.is_empty() && !self.ended
     }
 
-    /// Adds what was read.
+    /// Adds rows that were read.
     pub(crate) fn add(&mut self, rows: impl IntoIterator<Item = (K, R)>) {
         self.rows.extend(rows);
     }
 
-    /// There is no more to come.
+    /// Marks that there are no more rows.
     pub(crate) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// There is no more to come, and what came is not to be used.
+    /// Discards the rows, and marks that there are no more.
     pub(crate) fn give_up(&mut self) {
         self.rows.clear();
         self.ended = true;
     }
 
-    /// Whether everything has been taken.
+    /// Whether all rows have been merged.
     pub(crate) fn is_over(&self) -> bool {
         self.rows.is_empty() && self.ended
     }
 }
 
-/// Takes from both sides what is sure to come next: up to where the one that
-/// was read less far ends. What is left stays for the next time.
-pub(crate) fn take<K: Ord + Copy, R: Versioned>(
-    own: &mut Side<K, R>,
-    other: &mut Side<K, R>,
-) -> Vec<(K, Merged<R>)> {
-    let mut taken = Vec::with_capacity(own.rows.len());
+/// Merges the rows of both shards up to where the shorter side ends. The rest stays
+/// for the next call.
+pub(crate) fn take_merged<K: Ord + Copy, R: Versioned>(
+    own: &mut MergeSide<K, R>,
+    other: &mut MergeSide<K, R>,
+) -> Vec<(K, MergedRow<R>)> {
+    let mut merged_rows = Vec::with_capacity(own.rows.len());
     while !own.wants_more() && !other.wants_more() {
         let keys = [&own.rows, &other.rows].map(|rows| rows.front().map(|(key, _)| *key));
         let Some(next) = keys.into_iter().flatten().min() else {
             break;
         };
-        let front = |side: &mut Side<K, R>| {
+        let front = |side: &mut MergeSide<K, R>| {
             let is_next = side.rows.front().is_some_and(|(key, _)| *key == next);
             is_next.then(|| side.rows.pop_front()).flatten()
         };
         let (own, other) = (front(own), front(other));
-        let merged = newer(own.map(|(_, row)| row), other.map(|(_, row)| row));
-        taken.extend(merged.map(|merged| (next, merged)));
+        let merged = merge_rows(own.map(|(_, row)| row), other.map(|(_, row)| row));
+        merged_rows.extend(merged.map(|merged| (next, merged)));
     }
-    taken
+    merged_rows
 }
 
 #[cfg(test)]
@@ -124,14 +127,26 @@ mod tests {
     }
 
     #[test]
-    fn the_newer_one_stays_and_only_the_other_sides_is_suspect() {
+    fn the_newer_row_wins_and_only_the_previous_shards_is_unconfirmed() {
         let row = |version| Some(Row(version));
-        assert_eq!(newer::<Row>(None, None), None);
-        assert_eq!(newer(row(1), None), Some(Merged::Sure(Row(1))));
-        assert_eq!(newer(row(2), row(2)), Some(Merged::Sure(Row(2))));
-        assert_eq!(newer(row(3), row(2)), Some(Merged::Sure(Row(3))));
-        assert_eq!(newer(row(1), row(2)), Some(Merged::Suspect(Row(2))));
-        assert_eq!(newer(None, row(1)), Some(Merged::Suspect(Row(1))));
+        assert_eq!(merge_rows::<Row>(None, None), None);
+        assert_eq!(merge_rows(row(1), None), Some(MergedRow::Confirmed(Row(1))));
+        assert_eq!(
+            merge_rows(row(2), row(2)),
+            Some(MergedRow::Confirmed(Row(2)))
+        );
+        assert_eq!(
+            merge_rows(row(3), row(2)),
+            Some(MergedRow::Confirmed(Row(3)))
+        );
+        assert_eq!(
+            merge_rows(row(1), row(2)),
+            Some(MergedRow::Unconfirmed(Row(2)))
+        );
+        assert_eq!(
+            merge_rows(None, row(1)),
+            Some(MergedRow::Unconfirmed(Row(1)))
+        );
     }
 
     type Rows = BTreeMap<u16, u8>;
@@ -141,16 +156,16 @@ mod tests {
         own: &Rows,
         other: &Rows,
         pages: (usize, usize),
-    ) -> (Vec<(u16, Merged<Row>)>, usize) {
+    ) -> (Vec<(u16, MergedRow<Row>)>, usize) {
         let rows = |rows: &Rows| {
             rows.iter()
                 .map(|(k, v)| (*k, Row(*v)))
                 .collect::<VecDeque<_>>()
         };
         let (mut own_left, mut other_left) = (rows(own), rows(other));
-        let (mut one, mut two) = (Side::default(), Side::default());
+        let (mut one, mut two) = (MergeSide::default(), MergeSide::default());
         let (mut all, mut kept_max) = (Vec::new(), 0);
-        let fill = |side: &mut Side<u16, Row>, left: &mut VecDeque<_>, page: usize| {
+        let fill = |side: &mut MergeSide<u16, Row>, left: &mut VecDeque<_>, page: usize| {
             if side.wants_more() {
                 let page: Vec<_> = left.drain(..page.min(left.len())).collect();
                 side.add(page);
@@ -163,7 +178,7 @@ mod tests {
             fill(&mut one, &mut own_left, pages.0);
             fill(&mut two, &mut other_left, pages.1);
             kept_max = kept_max.max(one.rows.len() + two.rows.len());
-            all.extend(take(&mut one, &mut two));
+            all.extend(take_merged(&mut one, &mut two));
         }
         (all, kept_max)
     }
@@ -179,7 +194,7 @@ mod tests {
             let keys: std::collections::BTreeSet<_> = own.keys().chain(other.keys()).collect();
             for key in keys {
                 let row = |rows: &Rows| rows.get(key).map(|version| Row(*version));
-                expected.extend(newer(row(&own), row(&other)).map(|merged| (*key, merged)));
+                expected.extend(merge_rows(row(&own), row(&other)).map(|merged| (*key, merged)));
             }
             let (merged, kept_max) = streamed(&own, &other, pages);
             prop_assert_eq!(merged, expected);
@@ -190,14 +205,14 @@ mod tests {
         fn without_the_other_side_the_owners_rows_stay(
             own in proptest::collection::btree_map(0..40_u16, 0..4_u8, 0..30),
         ) {
-            let mut one = Side::default();
+            let mut one = MergeSide::default();
             one.add(own.iter().map(|(key, version)| (*key, Row(*version))));
             one.end();
-            let mut two = Side::default();
+            let mut two = MergeSide::default();
             two.add([(7, Row(9))]);
             two.give_up();
-            let merged = take(&mut one, &mut two);
-            let expected: Vec<_> = own.iter().map(|(k, v)| (*k, Merged::Sure(Row(*v)))).collect();
+            let merged = take_merged(&mut one, &mut two);
+            let expected: Vec<_> = own.iter().map(|(k, v)| (*k, MergedRow::Confirmed(Row(*v)))).collect();
             prop_assert_eq!(merged, expected);
         }
     }

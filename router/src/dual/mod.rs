@@ -1,17 +1,17 @@
-//! Reads while a move's window is open: the owner's data and what the previous
-//! shard still has.
+//! Dual reads: while a migration's window is open, reads use the owner and the
+//! previous shard.
 //!
 //! ```text
-//!   a voter's row   both sides, merged (merge.rs)        every read
-//!   an export       both sides, merged page by page (rows.rs)
-//!   counts          the owner's alone; compared (compare.rs), one in so many
+//!   voter's row   both shards, merged (merge.rs), on every read
+//!   export        both shards, merged page by page (rows.rs)
+//!   counts        the owner only; a sample of reads compares both (compare.rs)
 //! ```
-//! The fence makes it impossible that the previous shard has a vote that the
-//! owner lacks. If one is seen even so, it is a *straggler*: it is in the
-//! answer, it is counted, and it is logged as a broken invariant. The previous
-//! shard being away, slow or unreadable fails no read.
+//! The fence guarantees that the previous shard has no vote that the owner lacks.
+//! A vote that violates this is a *straggler*: it is part of the answer, it is
+//! counted, and it is logged as a broken invariant. No read fails because the
+//! previous shard is unavailable, slow or damaged.
 
-mod answering;
+mod call_stats;
 mod compare;
 mod merge;
 mod rows;
@@ -26,41 +26,40 @@ use ballast_domain::{PollId, ShardId, VoterId};
 use ballast_vote_shard::shard::{Cursor, VoterName, VoterPrint, VoterRow};
 use ballast_vote_shard::{ShardError, ShardResult, VoteShard};
 
-pub(crate) use answering::Answering;
-pub(crate) use rows::Rows;
+pub(crate) use call_stats::CallStatsBySlice;
+pub(crate) use rows::PollRows;
 pub use window::DualReadCounts;
 pub(crate) use window::DualReads;
 
-use self::compare::{Comparison, Finding};
-use self::merge::{Merged, newer};
-use self::window::{What, Window};
-use crate::State;
-use crate::deliver::Place;
+use self::compare::{Comparison, ComparisonResult};
+use self::merge::{MergedRow, merge_rows};
+use self::window::{DualReadEvent, DualReadWindow};
+use crate::RouterState;
+use crate::deliver::ShardTarget;
 
-/// The longest that a read waits for the previous shard.
-const PATIENCE: Duration = Duration::from_millis(250);
-/// How long one that was too slow is left alone.
-const LEFT_ALONE: Duration = Duration::from_secs(1);
-/// The time between two looks at counts that differ.
-const LOOKS_APART: Duration = Duration::from_secs(1);
-/// So many looks, and no more: of a poll with many votes the counts never come
-/// to rest.
-const LOOKS_MAX: u32 = 30;
+/// Timeout of a read of the previous shard.
+const PREVIOUS_SHARD_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long the previous shard is not read after a timeout.
+const PREVIOUS_SHARD_BACKOFF: Duration = Duration::from_secs(1);
+/// The time between two comparisons of counts that differ.
+const COMPARISON_INTERVAL: Duration = Duration::from_secs(1);
+/// The most comparisons of one sample: the counts of a busy poll may never settle.
+const COMPARISONS_MAX: u32 = 30;
 
-impl State {
-    /// A voter's row, by the owner and by the previous shard.
+impl RouterState {
+    /// Reads a voter's row from the owner and, in a window, the previous shard.
     pub(crate) async fn voter_row(
         &self,
-        place: &Place,
+        target: &ShardTarget,
         poll: PollId,
         voter: &VoterId,
     ) -> ShardResult<Option<VoterRow>> {
-        let slice = &place.at.slice;
-        let own = self.row(place, poll, voter);
-        let Some((beside, window)) = self.beside(place) else {
+        let slice = &target.fenced.slice;
+        let own = self.owner_row(target, poll, voter);
+        let Some((previous, window)) = self.previous_shard(target) else {
             return own.await;
         };
-        let other = self.ask_beside(beside, &window, |shard| async move {
+        let other = self.read_previous(previous, &window, |shard| async move {
             shard.voter(slice, poll, voter).await
         });
         let (own, other) = tokio::join!(own, other);
@@ -68,188 +67,199 @@ impl State {
         let Some(other) = other else {
             return Ok(own);
         };
-        self.note(&window, What::Compared);
-        match newer(own, other.flatten()) {
+        self.record(&window, DualReadEvent::Compared);
+        match merge_rows(own, other.flatten()) {
             None => Ok(None),
-            Some(Merged::Sure(row)) => Ok(Some(row)),
-            Some(Merged::Suspect(row)) => self.settled(place, row).await.map(Some),
+            Some(MergedRow::Confirmed(row)) => Ok(Some(row)),
+            Some(MergedRow::Unconfirmed(row)) => {
+                self.resolve_unconfirmed(target, row).await.map(Some)
+            }
         }
     }
 
-    /// The previous shard of a slice whose window is open.
-    fn beside<'p>(&self, place: &'p Place) -> Option<(&'p ShardId, window::Shared)> {
-        let beside = place.beside.as_ref()?;
-        let window = self.parts.dual_reads.window(&place.at);
-        Some((beside, window))
+    /// The previous shard of a slice whose window is open, and the window's state.
+    fn previous_shard<'p>(
+        &self,
+        target: &'p ShardTarget,
+    ) -> Option<(&'p ShardId, window::SharedWindow)> {
+        let previous = target.previous_shard.as_ref()?;
+        let window = self.parts.dual_reads.window(&target.fenced);
+        Some((previous, window))
     }
 
-    /// Asks the previous shard, within a short time; nothing when it cannot be
-    /// read, and `Some(None)` when it has nothing.
-    async fn ask_beside<T, F>(
+    /// Reads from the previous shard with a short timeout. Returns `None` when it
+    /// cannot be read, and `Some(None)` when it has no such data.
+    async fn read_previous<T, F>(
         &self,
-        beside: &ShardId,
-        window: &Window,
+        previous: &ShardId,
+        window: &DualReadWindow,
         ask: impl FnOnce(Arc<dyn VoteShard>) -> F,
     ) -> Option<Option<T>>
     where
         F: Future<Output = ShardResult<T>> + Send,
     {
         let now = self.parts.clock.now();
-        if window.is_left_alone(now) {
-            self.note(window, What::Unread);
+        if window.is_backing_off(now) {
+            self.record(window, DualReadEvent::Unread);
             return None;
         }
-        let asking = async {
-            let shard = self.parts.shards.shard(beside)?;
+        let reading = async {
+            let shard = self.parts.shards.shard(previous)?;
             ask(shard).await
         };
-        let patience = PATIENCE.min(self.parts.settings.hold_max / 2);
-        match tokio::time::timeout(patience, asking).await {
+        let timeout = PREVIOUS_SHARD_TIMEOUT.min(self.parts.settings.hold_max / 2);
+        match tokio::time::timeout(timeout, reading).await {
             Ok(Ok(found)) => return Some(Some(found)),
-            // A poll that was created since has not come there yet.
+            // A poll that was created after the cutover is not there yet.
             Ok(Err(ShardError::Refused(_))) => return Some(None),
             Ok(Err(error)) => {
-                tracing::debug!(shard = %beside, %error, "the previous shard cannot be read");
+                tracing::debug!(shard = %previous, %error, "cannot read the previous shard");
             }
             Err(_) => {
-                tracing::debug!(shard = %beside, "the previous shard did not answer in time");
-                window.leave_alone(now, LEFT_ALONE);
+                tracing::debug!(shard = %previous, "the previous shard did not answer in time");
+                window.back_off(now, PREVIOUS_SHARD_BACKOFF);
             }
         }
-        self.note(window, What::Unread);
+        self.record(window, DualReadEvent::Unread);
         None
     }
 
-    /// Looks at the owner again for a row that the previous shard has newer:
-    /// it may have come to both sides between the two reads. If the owner
-    /// still lacks it, it is a straggler.
-    async fn settled(&self, place: &Place, other: VoterRow) -> ShardResult<VoterRow> {
-        let own = look_again(place, &other).await?;
-        match newer(own, Some(other.clone())) {
-            Some(Merged::Sure(row)) => Ok(row),
+    /// Reads the owner again for a row that is newer on the previous shard: the
+    /// vote may have reached both shards between the two reads. If the owner still
+    /// lacks it, it is a straggler.
+    async fn resolve_unconfirmed(
+        &self,
+        target: &ShardTarget,
+        other: VoterRow,
+    ) -> ShardResult<VoterRow> {
+        let own = reread_owner_row(target, &other).await?;
+        match merge_rows(own, Some(other.clone())) {
+            Some(MergedRow::Confirmed(row)) => Ok(row),
             _ => {
-                self.straggler(place, &other).await;
+                self.report_straggler(target, &other).await;
                 Ok(other)
             }
         }
     }
 
-    async fn straggler(&self, place: &Place, row: &VoterRow) {
-        let window = self.parts.dual_reads.window(&place.at);
-        self.note(&window, What::Straggler);
-        let print = match print_of(place, row).await {
+    async fn report_straggler(&self, target: &ShardTarget, row: &VoterRow) {
+        let window = self.parts.dual_reads.window(&target.fenced);
+        self.record(&window, DualReadEvent::Straggler);
+        let print = match voter_print(target, row).await {
             Ok(print) => format!("{print:?}"),
             Err(error) => error.to_string(),
         };
-        let beside = place.beside.as_ref().map(ShardId::as_str);
+        let previous = target.previous_shard.as_ref().map(ShardId::as_str);
         tracing::error!(
-            slice = %place.at.slice,
-            owner = %place.shard_id,
-            beside,
+            slice = %target.fenced.slice,
+            owner = %target.shard_id,
+            previous,
             poll = %row.poll,
             voter = print,
             version = ?row.version,
-            "INV-5 is broken: the previous shard has a vote that the owner lacks"
+            "INV-5 is violated: the previous shard has a vote that the owner lacks"
         );
     }
 
-    /// Compares the counts of a poll on both sides, of one read in so many and
-    /// apart from it: no read waits for it.
-    pub(crate) fn sample_counts(&self, place: &Place, poll: PollId) {
-        let Some((_, window)) = self.beside(place) else {
+    /// Compares the counts of a poll on both shards for a sample of reads, in a task
+    /// of its own: no read waits for it.
+    pub(crate) fn sample_counts(&self, target: &ShardTarget, poll: PollId) {
+        let Some((_, window)) = self.previous_shard(target) else {
             return;
         };
-        if window.is_sampled(self.parts.settings.dual_read_sample) {
-            let (state, place) = (self.clone(), place.clone());
+        if window.begin_sample(self.parts.settings.dual_read_sample) {
+            let (state, target) = (self.clone(), target.clone());
             tokio::spawn(async move {
                 let ending = state.ending();
                 tokio::select! {
-                    // In this order: by chance, a simulated world would have two ends.
+                    // `biased`: a random order would make simulations not repeatable.
                     biased;
-                    () = state.compare_counts(&place, poll, LOOKS_APART) => {}
+                    () = state.compare_counts(&target, poll, COMPARISON_INTERVAL) => {}
                     () = ending => {}
                 }
-                window.sampled();
+                window.end_sample();
             });
         }
     }
 
-    /// Looks at both sides until their counts are equal, or at rest and
-    /// different, or it has been tried often enough.
-    async fn compare_counts(&self, place: &Place, poll: PollId, apart: Duration) {
-        let Some((beside, window)) = self.beside(place) else {
+    /// Compares both shards' counts until they are equal, or settled and different,
+    /// or the attempts are used up.
+    async fn compare_counts(&self, target: &ShardTarget, poll: PollId, interval: Duration) {
+        let Some((previous, window)) = self.previous_shard(target) else {
             return;
         };
-        let slice = &place.at.slice;
+        let slice = &target.fenced.slice;
         let mut comparison = Comparison::default();
-        for _ in 0..LOOKS_MAX {
-            let other = self.ask_beside(beside, &window, |shard| async move {
+        for _ in 0..COMPARISONS_MAX {
+            let other = self.read_previous(previous, &window, |shard| async move {
                 shard.tally(slice, poll).await
             });
             let Some(other) = other.await else {
                 return;
             };
-            // The owner after it: what comes to the previous shard is at the
-            // owner already.
-            let own = async { place.read().await?.tally(slice, poll).await };
+            // Read the owner second: a change reaches the owner before the previous
+            // shard.
+            let own = async { target.consistent_reader().await?.tally(slice, poll).await };
             let Ok(own) = own.await else {
-                // It has moved on, or is away: there is nothing to compare.
+                // The slice has moved, or the owner is unavailable.
                 return;
             };
-            let finding = match other {
-                Some(other) => comparison.look(own.into(), other.into()),
-                None => Finding::Unsettled,
+            let result = match other {
+                Some(other) => comparison.compare(own.into(), other.into()),
+                None => ComparisonResult::Unsettled,
             };
-            match finding {
-                Finding::Equal => return self.note(&window, What::Compared),
-                Finding::Different => return self.difference(place, poll, &window),
-                Finding::Unsettled => tokio::time::sleep(apart).await,
+            match result {
+                ComparisonResult::Equal => return self.record(&window, DualReadEvent::Compared),
+                ComparisonResult::Different => {
+                    return self.report_difference(target, poll, &window);
+                }
+                ComparisonResult::Unsettled => tokio::time::sleep(interval).await,
             }
         }
-        self.note(&window, What::Unsettled);
+        self.record(&window, DualReadEvent::Unsettled);
     }
 
-    fn difference(&self, place: &Place, poll: PollId, window: &Window) {
-        self.note(window, What::Compared);
-        self.note(window, What::Difference);
-        let beside = place.beside.as_ref().map(ShardId::as_str);
+    fn report_difference(&self, target: &ShardTarget, poll: PollId, window: &DualReadWindow) {
+        self.record(window, DualReadEvent::Compared);
+        self.record(window, DualReadEvent::Difference);
+        let previous = target.previous_shard.as_ref().map(ShardId::as_str);
         tracing::error!(
-            slice = %place.at.slice,
-            owner = %place.shard_id,
-            beside,
+            slice = %target.fenced.slice,
+            owner = %target.shard_id,
+            previous,
             %poll,
-            "the counts of both sides differ and do not change any more"
+            "the settled counts of both shards differ"
         );
     }
 
-    fn note(&self, window: &Window, what: What) {
-        self.parts.dual_reads.note(window, what);
+    fn record(&self, window: &DualReadWindow, event: DualReadEvent) {
+        self.parts.dual_reads.record(window, event);
     }
 }
 
-/// The owner's row of the voter of another row, as it is now.
-async fn look_again(place: &Place, row: &VoterRow) -> ShardResult<Option<VoterRow>> {
-    let (slice, poll) = (&place.at.slice, row.poll);
-    let owner = place.read().await?;
+/// Reads the owner's current row for the voter of `row`.
+async fn reread_owner_row(target: &ShardTarget, row: &VoterRow) -> ShardResult<Option<VoterRow>> {
+    let (slice, poll) = (&target.fenced.slice, row.poll);
+    let owner = target.consistent_reader().await?;
     let print = match &row.voter {
         VoterName::Named(voter) => return owner.voter(slice, poll, voter).await,
         VoterName::Erased(print) => *print,
     };
-    // Of one whose name was erased only the print is left, so that it must be
-    // looked for among the rows.
+    // The voter's name was erased and only the print is left, so the row must be
+    // found by exporting from its position.
     let begin = owner.export(slice, &Cursor::Start, 1).await?;
-    let cursor = rows::after(begin.next, poll, rows::before(print));
+    let cursor = rows::seek_after(begin.next, poll, rows::previous_print(print));
     let page = owner.export(slice, &cursor, 1).await?;
     let key = owner.slice_key(slice).await?;
-    let mut found = rows::of_poll(poll, &key, page.changes);
+    let mut found = rows::rows_of_poll(poll, &key, page.changes);
     Ok(found.find(|(own, _)| *own == print).map(|(_, row)| row))
 }
 
-async fn print_of(place: &Place, row: &VoterRow) -> ShardResult<VoterPrint> {
+async fn voter_print(target: &ShardTarget, row: &VoterRow) -> ShardResult<VoterPrint> {
     match &row.voter {
         VoterName::Named(voter) => {
-            let key = place.shard.slice_key(&place.at.slice).await?;
-            Ok(key.print(voter.as_str()))
+            let key = target.shard.slice_key(&target.fenced.slice).await?;
+            Ok(key.voter_print(voter.as_str()))
         }
         VoterName::Erased(print) => Ok(*print),
     }

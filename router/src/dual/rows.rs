@@ -1,81 +1,83 @@
-//! The rows of a poll, page by page: by the owner, and while a move's window is
-//! open by the previous shard too, merged.
+//! The rows of a poll, page by page: from the owner, merged with those of the
+//! previous shard while a migration's window is open.
 //!
 //! ```text
-//!   owner ──► page ─┐
-//!                   ├─► what both are sure of ──► rows
-//!   beside ─► page ─┘         the rest waits for the next page
+//!   owner          ──► page ─┐
+//!                            ├─► merged rows up to where both pages reach
+//!   previous shard ──► page ─┘   the rest is kept for the next page
 //! ```
-//! Both sides hand rows out in the order of their voters' prints, so a page of
-//! each is all that is kept. A cursor is good at the shard that gave it only:
-//! when the slice moves meanwhile, reading goes on at the new owner after the
-//! last row that was handed out.
+//! Both shards export rows in the order of their voters' prints, so one page of
+//! each is kept in memory. A cursor is valid only at the shard that issued it. When
+//! the slice moves during an export, reading continues at the new owner after the
+//! last row that was returned.
 
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, Result};
-use ballast_vote_shard::shard::{Change, Cursor, Page, SliceKey, VoterName, VoterPrint, VoterRow};
-use ballast_vote_shard::{At, ShardResult, VoteShard};
+use ballast_vote_shard::shard::{
+    Cursor, ExportPage, ExportedRow, SliceKey, VoterName, VoterPrint, VoterRow,
+};
+use ballast_vote_shard::{FencedSlice, ShardResult, VoteShard};
 
-use super::merge::{Merged, Side, take};
-use super::window::What;
-use crate::State;
+use super::merge::{MergeSide, MergedRow, take_merged};
+use super::window::DualReadEvent;
+use crate::RouterState;
 use crate::admit::Access;
-use crate::deliver::{Place, Target};
-use crate::truth::Truth;
+use crate::consistent_read::ConsistentReader;
+use crate::deliver::{RouteKey, ShardTarget};
 
-/// How much is read of a shard at once.
+/// About how many bytes one page has.
 const PAGE_BYTES: usize = 256 * 1024;
 
-/// The rows of a poll, as far as they have been read.
-pub(crate) struct Rows {
+/// Reads the rows of a poll.
+pub(crate) struct PollRows {
     poll: PollId,
-    /// The last one that was handed out.
+    /// The voter of the last row that was returned.
     last: Option<VoterPrint>,
-    reading: Option<Reading>,
+    reading: Option<RouteRows>,
 }
 
-/// Reading by one route.
-struct Reading {
-    at: At,
+/// The reading state of both shards for one route.
+struct RouteRows {
+    at: FencedSlice,
     key: SliceKey,
-    own: OneSide,
-    other: OneSide,
+    owner: SideReader,
+    previous: SideReader,
 }
 
-struct OneSide {
+struct SideReader {
     cursor: Cursor,
-    side: Side<VoterPrint, VoterRow>,
+    side: MergeSide<VoterPrint, VoterRow>,
 }
 
-impl OneSide {
+impl SideReader {
     fn new() -> Self {
         Self {
             cursor: Cursor::Start,
-            side: Side::default(),
+            side: MergeSide::default(),
         }
     }
 
-    /// Takes a page in.
-    fn add(&mut self, poll: PollId, key: &SliceKey, page: Page) {
+    /// Adds a page.
+    fn add(&mut self, poll: PollId, key: &SliceKey, page: ExportPage) {
         if is_last(poll, &page) {
             self.side.end();
         }
         self.cursor = page.next;
-        self.side.add(of_poll(poll, key, page.changes));
+        self.side.add(rows_of_poll(poll, key, page.changes));
     }
 }
 
-/// What the owner was asked for.
-struct Read {
-    place: Place,
+/// A page of the owner.
+struct OwnerPage {
+    target: ShardTarget,
     key: SliceKey,
-    /// Nothing when what was read before is enough.
-    page: Option<Page>,
+    /// No page when the rows of the last one are not used up.
+    page: Option<ExportPage>,
 }
 
-impl Rows {
-    /// All rows of a poll.
-    pub(crate) fn of(poll: PollId) -> Self {
+impl PollRows {
+    /// Reads all rows of a poll.
+    pub(crate) fn new(poll: PollId) -> Self {
         Self {
             poll,
             last: None,
@@ -83,135 +85,155 @@ impl Rows {
         }
     }
 
-    /// The next rows, and whether there are more.
+    /// Reads the next rows; also returns whether there are more.
     pub(crate) async fn next(
         &mut self,
-        state: &State,
-        access: &Access,
+        state: &RouterState,
+        access: &mut Access,
     ) -> Result<(Vec<VoterRow>, bool)> {
-        let target = Target::Poll(self.poll);
+        let route_key = RouteKey::Poll(self.poll);
         let this = &*self;
-        let read = state.deliver(access, &target, |place| this.read(place));
-        let Read { place, key, page } = read.await?;
-        let same = self.reading.take().filter(|reading| reading.at == place.at);
-        let mut reading = same.unwrap_or_else(|| Reading {
-            at: place.at.clone(),
+        let read = state.deliver(access, &route_key, |target| this.read(target));
+        let OwnerPage { target, key, page } = read.await?;
+        let same = self
+            .reading
+            .take()
+            .filter(|reading| reading.at == target.fenced);
+        let mut reading = same.unwrap_or_else(|| RouteRows {
+            at: target.fenced.clone(),
             key,
-            own: OneSide::new(),
-            other: OneSide::new(),
+            owner: SideReader::new(),
+            previous: SideReader::new(),
         });
         if let Some(page) = page {
-            reading.own.add(self.poll, &reading.key, page);
+            reading.owner.add(self.poll, &reading.key, page);
         }
-        self.read_beside(state, &place, &mut reading).await;
-        let merged = take(&mut reading.own.side, &mut reading.other.side);
-        let there_is_more = !(reading.own.side.is_over() && reading.other.side.is_over());
+        self.read_previous_page(state, &target, &mut reading).await;
+        let merged = take_merged(&mut reading.owner.side, &mut reading.previous.side);
+        let there_is_more = !(reading.owner.side.is_over() && reading.previous.side.is_over());
         self.last = merged.last().map(|(print, _)| *print).or(self.last);
         self.reading = Some(reading);
-        let rows = settled(state, access, &target, merged).await?;
+        let rows = resolve_rows(state, access, &route_key, merged).await?;
         Ok((rows, there_is_more))
     }
 
-    /// The voter whose row was handed out last.
+    /// The voter of the last row that was returned.
     pub(crate) fn last(&self) -> Option<VoterPrint> {
         self.last
     }
 
-    /// The owner's next page, if one is needed.
-    async fn read(&self, place: Place) -> ShardResult<Read> {
+    /// Reads the owner's next page, if one is needed.
+    async fn read(&self, target: ShardTarget) -> ShardResult<OwnerPage> {
         let known = self.reading.as_ref();
-        let known = known.filter(|reading| reading.at == place.at);
-        let owner = place.read().await?;
+        let known = known.filter(|reading| reading.at == target.fenced);
+        let owner = target.consistent_reader().await?;
         let (key, page) = match known {
-            Some(reading) if !reading.own.side.wants_more() => (reading.key, None),
+            Some(reading) if !reading.owner.side.wants_more() => (reading.key, None),
             Some(reading) => {
                 let page = self
-                    .page(Source::Owner(&owner), &place, &reading.own.cursor)
+                    .page(PageSource::Owner(&owner), &target, &reading.owner.cursor)
                     .await?;
                 (reading.key, Some(page))
             }
             None => {
-                let key = owner.slice_key(&place.at.slice).await?;
+                let key = owner.slice_key(&target.fenced.slice).await?;
                 (
                     key,
                     Some(
-                        self.page(Source::Owner(&owner), &place, &Cursor::Start)
+                        self.page(PageSource::Owner(&owner), &target, &Cursor::Start)
                             .await?,
                     ),
                 )
             }
         };
-        Ok(Read { place, key, page })
+        Ok(OwnerPage { target, key, page })
     }
 
-    /// A page of a side; from the start, the first one after what was handed
-    /// out already.
-    async fn page(&self, shard: Source<'_>, place: &Place, from: &Cursor) -> ShardResult<Page> {
-        let slice = &place.at.slice;
+    /// Reads a page of one shard. `Cursor::Start` continues after the last row that
+    /// was returned.
+    async fn page(
+        &self,
+        shard: PageSource<'_>,
+        target: &ShardTarget,
+        from: &Cursor,
+    ) -> ShardResult<ExportPage> {
+        let slice = &target.fenced.slice;
         if *from != Cursor::Start {
             return shard.export(slice, from, PAGE_BYTES).await;
         }
         let begin = shard.export(slice, &Cursor::Start, 1).await?;
-        let cursor = after(begin.next, self.poll, self.last);
+        let cursor = seek_after(begin.next, self.poll, self.last);
         shard.export(slice, &cursor, PAGE_BYTES).await
     }
 
-    /// The previous shard's next page, if one is needed and it can be read. If
-    /// not, the rest is the owner's alone.
-    async fn read_beside(&self, state: &State, place: &Place, reading: &mut Reading) {
-        let other = &mut reading.other;
-        let Some((beside, window)) = state.beside(place) else {
-            return other.side.give_up();
+    /// Reads the previous shard's next page, if one is needed. If that fails, the
+    /// remaining rows come from the owner only.
+    async fn read_previous_page(
+        &self,
+        state: &RouterState,
+        target: &ShardTarget,
+        reading: &mut RouteRows,
+    ) {
+        let previous = &mut reading.previous;
+        let Some((shard_id, window)) = state.previous_shard(target) else {
+            return previous.side.give_up();
         };
-        if !other.side.wants_more() {
+        if !previous.side.wants_more() {
             return;
         }
-        let cursor = other.cursor.clone();
-        let asked = state.ask_beside(beside, &window, |shard| async move {
-            self.page(Source::Beside(&*shard), place, &cursor).await
+        let cursor = previous.cursor.clone();
+        let read = state.read_previous(shard_id, &window, |shard| async move {
+            self.page(PageSource::Previous(&*shard), target, &cursor)
+                .await
         });
-        match asked.await {
+        match read.await {
             Some(Some(page)) => {
-                other.add(self.poll, &reading.key, page);
-                state.note(&window, What::Compared);
+                previous.add(self.poll, &reading.key, page);
+                state.record(&window, DualReadEvent::Compared);
             }
-            Some(None) | None => other.side.give_up(),
+            Some(None) | None => previous.side.give_up(),
         }
     }
 }
 
-/// What rows are read from, page by page.
-enum Source<'a> {
-    /// The owner, as long as it is.
-    Owner(&'a Truth<'a>),
-    /// The copy beside it, whatever it is by now.
-    Beside(&'a dyn VoteShard),
+/// The shard that pages are read from.
+enum PageSource<'a> {
+    /// The owner; reads fail when it no longer owns the slice.
+    Owner(&'a ConsistentReader<'a>),
+    /// The previous shard, whatever the state of its copy.
+    Previous(&'a dyn VoteShard),
 }
 
-impl Source<'_> {
-    async fn export(&self, slice: &SliceId, cursor: &Cursor, bytes: usize) -> ShardResult<Page> {
+impl PageSource<'_> {
+    async fn export(
+        &self,
+        slice: &SliceId,
+        cursor: &Cursor,
+        bytes: usize,
+    ) -> ShardResult<ExportPage> {
         match self {
             Self::Owner(owner) => owner.export(slice, cursor, bytes).await,
-            Self::Beside(shard) => shard.export(slice, cursor, bytes).await,
+            Self::Previous(shard) => shard.export(slice, cursor, bytes).await,
         }
     }
 }
 
-/// Rows without doubt: for each that is suspect the owner is asked again.
-async fn settled(
-    state: &State,
-    access: &Access,
-    target: &Target,
-    merged: Vec<(VoterPrint, Merged<VoterRow>)>,
+/// Confirms rows: reads the owner again for each row that only the previous shard
+/// has, or has newer.
+async fn resolve_rows(
+    state: &RouterState,
+    access: &mut Access,
+    route_key: &RouteKey,
+    merged: Vec<(VoterPrint, MergedRow<VoterRow>)>,
 ) -> Result<Vec<VoterRow>> {
     let mut rows = Vec::with_capacity(merged.len());
     for (_, merged) in merged {
         rows.push(match merged {
-            Merged::Sure(row) => row,
-            Merged::Suspect(row) => {
-                let settling = state.deliver(access, target, |place| {
+            MergedRow::Confirmed(row) => row,
+            MergedRow::Unconfirmed(row) => {
+                let settling = state.deliver(access, route_key, |target| {
                     let row = row.clone();
-                    async move { state.settled(&place, row).await }
+                    async move { state.resolve_unconfirmed(&target, row).await }
                 });
                 settling.await?
             }
@@ -220,16 +242,16 @@ async fn settled(
     Ok(rows)
 }
 
-/// A poll's rows of a page, each with its voter's print.
-pub(super) fn of_poll(
+/// The rows of a poll in a page, each with its voter's print.
+pub(super) fn rows_of_poll(
     poll: PollId,
     key: &SliceKey,
-    changes: Vec<Change>,
+    changes: Vec<ExportedRow>,
 ) -> impl Iterator<Item = (VoterPrint, VoterRow)> {
     changes.into_iter().filter_map(move |change| match change {
-        Change::Voter(row) if row.poll == poll => {
+        ExportedRow::Voter(row) if row.poll == poll => {
             let print = match &row.voter {
-                VoterName::Named(voter) => key.print(voter.as_str()),
+                VoterName::Named(voter) => key.voter_print(voter.as_str()),
                 VoterName::Erased(print) => *print,
             };
             Some((print, row))
@@ -238,9 +260,9 @@ pub(super) fn of_poll(
     })
 }
 
-/// Skips the polls before this one, and its rows up to a print: rows are in
-/// the order of their polls.
-pub(super) fn after(cursor: Cursor, poll: PollId, last: Option<VoterPrint>) -> Cursor {
+/// Moves a cursor behind the earlier polls and behind the poll's rows up to
+/// `last`. Rows are in the order of their polls.
+pub(super) fn seek_after(cursor: Cursor, poll: PollId, last: Option<VoterPrint>) -> Cursor {
     let before = || {
         let before = poll.number().checked_sub(1)?;
         Some((PollId::from_number(before), VoterPrint([u64::MAX; 2])))
@@ -254,8 +276,8 @@ pub(super) fn after(cursor: Cursor, poll: PollId, last: Option<VoterPrint>) -> C
     }
 }
 
-/// The print before another one; nothing before the first.
-pub(super) fn before(print: VoterPrint) -> Option<VoterPrint> {
+/// The print before this one; `None` for the first.
+pub(super) fn previous_print(print: VoterPrint) -> Option<VoterPrint> {
     match print.0 {
         [0, 0] => None,
         [high, 0] => Some(VoterPrint([high - 1, u64::MAX])),
@@ -263,11 +285,11 @@ pub(super) fn before(print: VoterPrint) -> Option<VoterPrint> {
     }
 }
 
-/// Whether all rows of the poll that were there have been handed out.
-fn is_last(poll: PollId, page: &Page) -> bool {
+/// Whether this is the last page with rows of the poll.
+fn is_last(poll: PollId, page: &ExportPage) -> bool {
     let beyond = page.changes.iter().any(|change| match change {
-        Change::Poll(row) => row.poll.poll_id > poll,
-        Change::Voter(row) => row.poll > poll,
+        ExportedRow::Poll(row) => row.poll.poll_id > poll,
+        ExportedRow::Voter(row) => row.poll > poll,
     });
     beyond || page.caught_up || matches!(page.next, Cursor::Changes { .. })
 }

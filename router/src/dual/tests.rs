@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use ballast_domain::tenant::Epoch;
 use ballast_domain::{PollId, Timestamp, VoterId};
-use ballast_vote_shard::shard::{Change, Version, VoterName, VoterRow};
+use ballast_vote_shard::shard::{ExportedRow, RowVersion, VoterName, VoterRow};
 use ballast_vote_shard::{ShardResult, VoteShard};
 
-use super::{Rows, look_again, print_of};
-use crate::admit::{Access, judge};
-use crate::deliver::{Place, Target};
+use super::{PollRows, reread_owner_row, voter_print};
+use crate::admit::{Access, authenticate};
+use crate::deliver::{RouteKey, ShardTarget};
 use crate::read_key;
 use crate::testing::{Town, slice};
 
@@ -29,7 +29,7 @@ fn row(poll: PollId, name: &str, item: u16, (epoch, revision): (u64, u32)) -> Vo
         poll,
         voter: VoterName::Named(VoterId::new(name).unwrap()),
         items: vec![item],
-        version: Version {
+        version: RowVersion {
             epoch: Epoch(epoch),
             revision,
         },
@@ -40,15 +40,15 @@ fn row(poll: PollId, name: &str, item: u16, (epoch, revision): (u64, u32)) -> Vo
 
 async fn access(town: &Town) -> Access {
     let key = read_key(&town.near.key).unwrap();
-    judge(&town.near.state, key).await.unwrap()
+    authenticate(&town.near.state, key).await.unwrap()
 }
 
-async fn place(town: &Town, poll: PollId) -> Place {
-    let target = Target::Poll(poll);
-    let access = access(town).await;
+async fn target(town: &Town, poll: PollId) -> ShardTarget {
+    let route_key = RouteKey::Poll(poll);
+    let mut access = access(town).await;
     let state = &town.near.state;
-    let place = state.deliver(&access, &target, async |place| Ok(place));
-    place.await.unwrap()
+    let target = state.deliver(&mut access, &route_key, async |target| Ok(target));
+    target.await.unwrap()
 }
 
 /// A poll with two votes, moved; the old side follows.
@@ -95,16 +95,16 @@ async fn nothing_is_found_where_nothing_is_wrong() {
     // A poll that the old side has never heard of.
     let (_, other) = town.near.poll().await;
     vote(&town, &other, "ada").await;
-    let counts = town.near.state.dual_reads(&slice());
+    let counts = town.near.state.dual_read_counts(&slice());
     assert_eq!((counts.compared, counts.unread), (5, 0), "{counts:?}");
     assert_eq!((counts.stragglers, counts.differences), (0, 0));
-    assert_eq!(town.near.state.dual_reads_in_all(), counts);
+    assert_eq!(town.near.state.dual_read_totals(), counts);
     // When the window is over, the owner alone is read.
     town.finish();
     exported(&town, &poll).await;
-    assert_eq!(town.near.state.dual_reads(&slice()), counts);
+    assert_eq!(town.near.state.dual_read_counts(&slice()), counts);
     town.near.state.forget_window(&slice());
-    let forgotten = town.near.state.dual_reads(&slice());
+    let forgotten = town.near.state.dual_read_counts(&slice());
     assert_eq!(forgotten.compared, 0);
 }
 
@@ -114,21 +114,21 @@ async fn a_straggler_is_in_the_answer_and_is_counted() {
     let (path, _) = moved(&town).await;
     let poll = poll_of(&path);
     let stragglers = [row(poll, "ghost", 0, (1, 1)), row(poll, "bob", 1, (9, 2))];
-    let changes = stragglers.map(Change::Voter);
+    let changes = stragglers.map(ExportedRow::Voter);
     town.plant(&changes).await;
     let ghost = look(&town, &path, "ghost").await;
     assert_eq!(ghost.status, 200);
-    assert_eq!(town.near.state.dual_reads(&slice()).stragglers, 1);
+    assert_eq!(town.near.state.dual_read_counts(&slice()).stragglers, 1);
     let bob = town
         .near
         .ask("GET", &format!("{path}/voters/bob"), "")
         .await;
     assert_eq!(bob.header("etag"), "\"2\"", "{bob:?}");
-    assert_eq!(town.near.state.dual_reads(&slice()).stragglers, 2);
+    assert_eq!(town.near.state.dual_read_counts(&slice()).stragglers, 2);
     let names = exported(&town, &path).await;
     assert_eq!(names, ["ada", "bob", "ghost"].map(str::to_owned).into());
-    assert_eq!(town.near.state.dual_reads(&slice()).stragglers, 4);
-    // What the owner counts is what is shown: the other side is never added.
+    assert_eq!(town.near.state.dual_read_counts(&slice()).stragglers, 4);
+    // Results show the counts of the owner only; those of the other side are not added.
     let results = town.near.ask("GET", &format!("{path}/votes"), "").await;
     assert_eq!(results.body["total"], 2);
 }
@@ -137,21 +137,26 @@ async fn a_straggler_is_in_the_answer_and_is_counted() {
 async fn what_came_to_both_sides_between_two_reads_is_no_straggler() {
     let town = Town::new(|_| {});
     let (path, _) = moved(&town).await;
-    let place = place(&town, poll_of(&path)).await;
+    let target = target(&town, poll_of(&path)).await;
     let voter = VoterId::new("ada").unwrap();
     let owner = town.shard("shard-2");
     let own = owner.voter(&slice(), poll_of(&path), &voter).await.unwrap();
     let own = own.unwrap();
-    let settled = town.near.state.settled(&place, own.clone()).await.unwrap();
+    let settled = town
+        .near
+        .state
+        .resolve_unconfirmed(&target, own.clone())
+        .await
+        .unwrap();
     assert_eq!(settled, own);
     // Also by its print alone, as after its name was erased.
     let mut erased = own.clone();
-    let print = print_of(&place, &own).await.unwrap();
+    let print = voter_print(&target, &own).await.unwrap();
     erased.voter = VoterName::Erased(print);
-    assert_eq!(look_again(&place, &erased).await.unwrap(), Some(own));
-    erased.voter = VoterName::Erased(super::rows::before(print).unwrap());
-    assert_eq!(look_again(&place, &erased).await.unwrap(), None);
-    assert_eq!(town.near.state.dual_reads(&slice()).stragglers, 0);
+    assert_eq!(reread_owner_row(&target, &erased).await.unwrap(), Some(own));
+    erased.voter = VoterName::Erased(super::rows::previous_print(print).unwrap());
+    assert_eq!(reread_owner_row(&target, &erased).await.unwrap(), None);
+    assert_eq!(town.near.state.dual_read_counts(&slice()).stragglers, 0);
 }
 
 #[tokio::test]
@@ -164,11 +169,11 @@ async fn a_previous_shard_that_is_away_fails_no_read() {
     assert_eq!(exported(&town, &poll).await.len(), 2);
     let results = town.near.ask("GET", &format!("{poll}/votes"), "").await;
     assert_eq!(results.body["total"], 2);
-    let place = place(&town, poll_of(&poll)).await;
+    let target = target(&town, poll_of(&poll)).await;
     let state = &town.near.state;
-    let comparing = state.compare_counts(&place, poll_of(&poll), Duration::ZERO);
+    let comparing = state.compare_counts(&target, poll_of(&poll), Duration::ZERO);
     comparing.await;
-    let counts = state.dual_reads(&slice());
+    let counts = state.dual_read_counts(&slice());
     assert!(counts.unread >= 3, "{counts:?}");
     assert_eq!((counts.compared, counts.stragglers), (0, 0));
 }
@@ -177,17 +182,17 @@ async fn a_previous_shard_that_is_away_fails_no_read() {
 async fn a_previous_shard_that_is_slow_is_not_waited_for() {
     let town = Town::new(|settings| settings.hold_max = Duration::from_millis(2));
     let (poll, _) = moved(&town).await;
-    let (state, place) = (&town.near.state, place(&town, poll_of(&poll)).await);
-    let (beside, window) = state.beside(&place).unwrap();
+    let (state, target) = (&town.near.state, target(&town, poll_of(&poll)).await);
+    let (beside, window) = state.previous_shard(&target).unwrap();
     let never = |_| std::future::pending::<ShardResult<()>>();
-    assert_eq!(state.ask_beside(beside, &window, never).await, None);
-    assert_eq!(town.near.state.dual_reads(&slice()).unread, 1);
+    assert_eq!(state.read_previous(beside, &window, never).await, None);
+    assert_eq!(town.near.state.dual_read_counts(&slice()).unread, 1);
     // And is left alone for a while.
     let asked = town.shards.asked();
     let found = look(&town, &poll, "ada").await;
     assert_eq!(found.status, 200);
     assert_eq!(town.shards.asked(), asked + 1, "the owner alone");
-    assert_eq!(town.near.state.dual_reads(&slice()).unread, 2);
+    assert_eq!(town.near.state.dual_read_counts(&slice()).unread, 2);
 }
 
 #[tokio::test]
@@ -198,14 +203,14 @@ async fn counts_are_compared_by_sample_and_differences_are_counted() {
     let results = town.near.ask("GET", &format!("{path}/votes"), "").await;
     assert_eq!(results.body["total"], 2);
     let state = &town.near.state;
-    while state.dual_reads(&slice()).compared == 0 {
+    while state.dual_read_counts(&slice()).compared == 0 {
         tokio::task::yield_now().await;
     }
-    let place = place(&town, poll).await;
-    town.plant(&[Change::Voter(row(poll, "ghost", 0, (1, 1)))])
+    let target = target(&town, poll).await;
+    town.plant(&[ExportedRow::Voter(row(poll, "ghost", 0, (1, 1)))])
         .await;
-    state.compare_counts(&place, poll, Duration::ZERO).await;
-    let counts = state.dual_reads(&slice());
+    state.compare_counts(&target, poll, Duration::ZERO).await;
+    let counts = state.dual_read_counts(&slice());
     assert_eq!((counts.compared, counts.differences), (2, 1), "{counts:?}");
     let results = town.near.ask("GET", &format!("{path}/votes"), "").await;
     assert_eq!(results.body["total"], 2, "the owner's");
@@ -240,25 +245,25 @@ async fn an_export_goes_on_when_the_slice_moves_meanwhile() {
     let poll = many_votes(&town).await;
     // Positions mean nothing at another shard.
     town.let_grow("shard-2").await;
-    let (state, access) = (&town.near.state, access(&town).await);
-    let mut rows = Rows::of(poll);
-    let (first, more) = rows.next(state, &access).await.unwrap();
+    let (state, mut access) = (&town.near.state, access(&town).await);
+    let mut rows = PollRows::new(poll);
+    let (first, more) = rows.next(state, &mut access).await.unwrap();
     assert!(more && first.len() < MANY);
     town.move_to("shard-2").await;
-    let (second, more) = rows.next(state, &access).await.unwrap();
+    let (second, more) = rows.next(state, &mut access).await.unwrap();
     assert!(more);
     town.stream_back().await;
     town.near.hears_of_route();
     let mut all: Vec<String> = first.iter().chain(&second).map(name).collect();
     let mut more = true;
     while more {
-        let (rows, then) = rows.next(state, &access).await.unwrap();
+        let (rows, then) = rows.next(state, &mut access).await.unwrap();
         all.extend(rows.iter().map(name));
         more = then;
     }
     let names: BTreeSet<String> = all.iter().cloned().collect();
     assert_eq!((all.len(), names.len()), (MANY, MANY), "each once");
-    assert_eq!(state.dual_reads(&slice()).stragglers, 0);
+    assert_eq!(state.dual_read_counts(&slice()).stragglers, 0);
 }
 
 #[tokio::test]
@@ -267,19 +272,19 @@ async fn an_export_merges_both_sides_page_by_page() {
     let poll = many_votes(&town).await;
     town.move_to("shard-2").await;
     town.stream_back().await;
-    let ghost = |number| Change::Voter(row(poll, &format!("ghost-{number}"), 0, (1, 1)));
-    let ghosts: Vec<Change> = (0..50).map(ghost).collect();
+    let ghost = |number| ExportedRow::Voter(row(poll, &format!("ghost-{number}"), 0, (1, 1)));
+    let ghosts: Vec<ExportedRow> = (0..50).map(ghost).collect();
     town.plant(&ghosts).await;
     town.near.hears_of_route();
-    let (state, access) = (&town.near.state, access(&town).await);
-    let (mut rows, mut all, mut more) = (Rows::of(poll), Vec::new(), true);
+    let (state, mut access) = (&town.near.state, access(&town).await);
+    let (mut rows, mut all, mut more) = (PollRows::new(poll), Vec::new(), true);
     while more {
-        let (page, then) = rows.next(state, &access).await.unwrap();
+        let (page, then) = rows.next(state, &mut access).await.unwrap();
         assert!(page.len() <= 2 * 2_731, "bounded");
         all.extend(page.iter().map(name));
         more = then;
     }
     let names: BTreeSet<String> = all.iter().cloned().collect();
     assert_eq!((all.len(), names.len()), (MANY + 50, MANY + 50));
-    assert_eq!(state.dual_reads(&slice()).stragglers, 50);
+    assert_eq!(state.dual_read_counts(&slice()).stragglers, 50);
 }

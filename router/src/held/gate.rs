@@ -1,42 +1,42 @@
-//! Where those wait who wait for the same slice.
+//! Gates: held requests for the same slice wait at one gate.
 //!
 //! ```text
-//!   one of them, the scout, tries again and again
-//!   the others are told: its try was answered, or the route has changed
-//!   whoever goes on takes a permit: so many at once, and no more
+//!   scout    the one request that retries, for all of them
+//!   others   notified when the scout was answered or the route changed
+//!   permit   limits how many requests leave the gate at a time
 //! ```
-//! So thousands who wait cost the shard as little as one, and when it is back
-//! it is not flooded by all of them.
+//! Thousands of held requests cost the shard no more than one, and they do not
+//! flood it when it is back.
 
 use std::sync::Arc;
 
 use ballast_domain::TenantId;
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::in_use::{InUse, Using};
+use crate::ref_counted::{RefCountedEntry, RefCountedMap};
 
-/// Of those who waited for a slice, so many may be at its shard at once. With
-/// a shard that answers in 2 ms, that is 250,000 a second.
+/// How many requests that left a gate may be at the shard at a time. If the shard
+/// answers in 2 ms, that is 250,000 requests per second.
 const RELEASED_AT_ONCE: usize = 512;
 
-/// Which slice is waited for; `None` when the route has none for the request.
-type Awaited = (TenantId, Option<u32>);
+/// The tenant and the slice; no slice when the route has none for the request.
+type GateKey = (TenantId, Option<u32>);
 
-/// The gates at which somebody waits.
+/// The gates that are in use.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Gates(Arc<InUse<Awaited, Gate>>);
+pub(crate) struct Gates(Arc<RefCountedMap<GateKey, Gate>>);
 
-/// A gate at which somebody waits.
-pub(super) type AtGate = Using<Awaited, Gate>;
+/// Membership of a request at a gate.
+pub(super) type GateGuard = RefCountedEntry<GateKey, Gate>;
 
-/// Held by the scout.
-pub(super) type Scout = OwnedMutexGuard<()>;
+/// The lock that the scout of a gate holds.
+pub(super) type ScoutGuard = OwnedMutexGuard<()>;
 
-/// Where those wait who wait for one slice.
+/// The gate of one slice.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// How often somebody was answered who had waited. Told without a change
-    /// when the route is another one.
+    /// How many held requests were answered. A notification that does not change
+    /// the number says that the route may have changed.
     answered: watch::Sender<u64>,
     scout: Arc<Mutex<()>>,
     released: Arc<Semaphore>,
@@ -53,44 +53,44 @@ impl Default for Gate {
 }
 
 impl Gates {
-    /// Comes to wait for a slice.
-    pub(super) fn enter(&self, tenant: &TenantId, slice: Option<u32>) -> AtGate {
+    /// Enters the gate of a slice.
+    pub(super) fn enter(&self, tenant: &TenantId, slice: Option<u32>) -> GateGuard {
         self.0.enter((tenant.clone(), slice))
     }
 
-    /// A tenant's route is, or may be, another one: whoever waits looks.
+    /// Tells the requests held for a tenant that its route may have changed.
     pub(crate) fn route_changed(&self, tenant: &TenantId) {
         let slices = (tenant.clone(), None)..=(tenant.clone(), Some(u32::MAX));
         self.0
-            .each(slices, |gate| gate.answered.send_modify(|_| {}));
+            .for_each(slices, |gate| gate.answered.send_modify(|_| {}));
     }
 }
 
 impl Gate {
-    /// What is told from now on.
-    pub(super) fn news(&self) -> watch::Receiver<u64> {
-        let mut news = self.answered.subscribe();
-        news.mark_unchanged();
-        news
+    /// Receives the notifications from now on.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        let mut notifications = self.answered.subscribe();
+        notifications.mark_unchanged();
+        notifications
     }
 
-    /// Somebody who waited was answered: the others go on.
-    pub(super) fn open(&self) {
+    /// Tells the others that a held request was answered, so that they retry.
+    pub(super) fn notify_answered(&self) {
         self.answered.send_modify(|times| *times += 1);
     }
 
-    /// Becomes the scout, if there is none.
-    pub(super) fn try_scout(&self) -> Option<Scout> {
+    /// Becomes the scout if there is none.
+    pub(super) fn try_scout(&self) -> Option<ScoutGuard> {
         self.scout.clone().try_lock_owned().ok()
     }
 
-    /// Becomes the scout when the one there is has gone.
-    pub(super) fn scout(&self) -> impl Future<Output = Scout> + use<> {
+    /// Waits until the scout leaves, and becomes the next one.
+    pub(super) fn next_scout(&self) -> impl Future<Output = ScoutGuard> + use<> {
         self.scout.clone().lock_owned()
     }
 
-    /// The permit to go on. Nobody closes it; if somebody did, nobody would be
-    /// kept back.
+    /// Waits for a permit to call the shard. The semaphore is never closed; if it
+    /// were, requests would go on without a permit.
     pub(super) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
         self.released.clone().acquire_owned().await.ok()
     }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_wait_for_a_tenant_hear_of_its_route_and_no_others() {
+    fn a_route_change_notifies_only_the_tenants_own_requests() {
         let gates = Gates::default();
         let [acme, other]: [TenantId; 2] = ["acme", "beta"].map(|id| id.parse().unwrap());
         let waiting = [
@@ -110,13 +110,13 @@ mod tests {
             (gates.enter(&acme, Some(7)), true),
             (gates.enter(&other, Some(0)), false),
         ];
-        let news: Vec<_> = waiting
+        let subscribed: Vec<_> = waiting
             .iter()
-            .map(|(gate, told)| (gate.news(), *told))
+            .map(|(gate, notified)| (gate.subscribe(), *notified))
             .collect();
         gates.route_changed(&acme);
-        for (news, told) in news {
-            assert_eq!(news.has_changed().unwrap(), told);
+        for (receiver, notified) in subscribed {
+            assert_eq!(receiver.has_changed().unwrap(), notified);
         }
     }
 
@@ -127,21 +127,21 @@ mod tests {
         let gate = gates.enter(&acme, Some(0));
         let scout = gate.try_scout().unwrap();
         assert!(gate.try_scout().is_none());
-        let next = gate.scout();
+        let next = gate.next_scout();
         drop(scout);
         let _next = next.await;
         assert!(gate.try_scout().is_none());
     }
 
     #[tokio::test]
-    async fn only_so_many_go_on_at_once() {
+    async fn permits_bound_how_many_leave_at_a_time() {
         let gate = Gate::default();
-        let mut gone_on = Vec::new();
+        let mut permits = Vec::new();
         for _ in 0..RELEASED_AT_ONCE {
-            gone_on.push(gate.permit().await.unwrap());
+            permits.push(gate.permit().await.unwrap());
         }
         assert!(gate.released.try_acquire().is_err());
-        gone_on.pop();
+        permits.pop();
         assert!(gate.released.try_acquire().is_ok());
     }
 }

@@ -1,18 +1,21 @@
-//! A request that waits because its shard cannot take it now.
+//! Held requests: a request waits here while its shard cannot serve it.
 //!
 //! ```text
-//!   refused ──► is the route another one? ──► tried again at once
-//!                        │ no
-//!                        ▼
-//!              at the gate (gate.rs) ── told, or its time has come ──► tried again
+//!   attempt failed ──► has the route changed? ── yes ──► retry at once
+//!                             │ no
+//!                             ▼
+//!                      wait at the gate of the slice (gate.rs)
+//!                             │ notified, or the backoff is over
+//!                             ▼
+//!                           retry
 //! ```
-//! How long to wait is decided by [`ballast_domain::hold`]. How many may wait,
-//! and how many bytes they may keep, is bounded, in all and per tenant. Whoever
-//! waits is a future of the request: when its client goes, it is dropped, and
-//! never tried again.
+//! [`ballast_domain::hold`] decides how long to wait. The number of held
+//! requests and their bytes are bounded, in total and per tenant. The wait is
+//! part of the request's future: when the client disconnects, the future is
+//! dropped and the request is not retried.
 
-mod ahead;
 mod gate;
+mod stale_registry;
 #[cfg(test)]
 mod tests;
 
@@ -20,40 +23,40 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ballast_domain::hold::{self, Next, Role, Setback};
+use ballast_domain::hold::{self, AttemptFailure, HoldDecision, WaiterRole};
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::tenant::Epoch;
-use ballast_domain::{Error, ErrorCode, Result, ShardId};
+use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
 use ballast_vote_shard::ShardError;
 use tokio::sync::OwnedSemaphorePermit;
 
-pub(crate) use ahead::Ahead;
 pub(crate) use gate::Gates;
+pub(crate) use stale_registry::StaleRegistryMonitor;
 
-use self::gate::{AtGate, Scout};
-use crate::State;
-use crate::admit::Access;
-use crate::deliver::Target;
+use self::gate::{GateGuard, ScoutGuard};
+use crate::RouterState;
+
+use crate::deliver::RouteKey;
 use crate::slots::Slot;
 
-/// What became of requests that had to wait, since the start.
+/// Outcomes of held requests since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeldCounts {
-    /// How long they waited, all together.
+    /// The time that they waited, in total.
     pub ms: u64,
-    /// Those that their shard answered in the end.
+    /// Requests that their shard answered.
     pub answered: u64,
-    /// Those that waited in vain until their time was over.
+    /// Requests that reached their deadline.
     pub gave_up: u64,
-    /// Those whose clients have gone.
+    /// Requests whose clients disconnected.
     pub gone: u64,
-    /// Those that found no room to wait.
+    /// Requests that were refused because too many were held.
     pub refused: u64,
 }
 
-/// The same, as it is counted.
+/// The counters behind [`HeldCounts`].
 #[derive(Debug, Default)]
-pub(crate) struct HeldCounters {
+pub(crate) struct HeldRequestCounters {
     ms: AtomicU64,
     answered: AtomicU64,
     gave_up: AtomicU64,
@@ -61,11 +64,10 @@ pub(crate) struct HeldCounters {
     refused: AtomicU64,
 }
 
-impl State {
-    /// What became of requests that had to wait. Their time is none of their
-    /// tenant's: it is the move's.
-    pub fn held(&self) -> HeldCounts {
-        let HeldCounters {
+impl RouterState {
+    /// Outcomes of held requests since the start.
+    pub fn held_counts(&self) -> HeldCounts {
+        let HeldRequestCounters {
             ms,
             answered,
             gave_up,
@@ -83,47 +85,54 @@ impl State {
     }
 }
 
-/// Where an attempt went: another attempt makes sense where that differs.
-type Tried = Option<(ShardId, Epoch)>;
+/// The shard and epoch of an attempt. Another attempt makes sense at once when
+/// the route differs from this.
+type TriedRoute = Option<(ShardId, Epoch)>;
 
-/// A request that waits, or will.
-pub(crate) struct Held<'a> {
-    state: &'a State,
-    access: &'a Access,
-    target: &'a Target,
+/// A request on its way to its shard, which may have to wait.
+pub(crate) struct PendingRequest<'a> {
+    state: &'a RouterState,
+    tenant: &'a TenantId,
+    route_key: &'a RouteKey,
     bytes: usize,
+    /// When it arrived.
     since_ms: i64,
+    /// The sum of the waits that were set. The deadline also counts these, in
+    /// case the clock is set back.
     waited_ms: i64,
-    /// Since when it waits, while it does, and how long it did before.
+    /// When the current wait began, if it is waiting.
     waits_since_ms: Option<i64>,
+    /// How long the waits took that are over.
     held_for_ms: i64,
+    /// Attempts on the current route.
     attempt: u32,
-    /// Whether it ever had to wait.
+    /// Whether it ever waited.
     was_held: bool,
-    /// Whether there is an answer to it. If not, its client has gone.
+    /// Whether it was answered or failed. If not, its client disconnected.
     has_ended: bool,
-    waiting: Option<Box<Waiting>>,
+    wait_state: Option<Box<WaitState>>,
 }
 
-struct Waiting {
+/// What a request owns while it is held.
+struct WaitState {
     _slot: Slot,
-    gate: AtGate,
+    gate: GateGuard,
     slice: Option<u32>,
-    scout: Option<Scout>,
+    scout: Option<ScoutGuard>,
 }
 
-impl<'a> Held<'a> {
-    /// A request that keeps so many bytes while it waits.
+impl<'a> PendingRequest<'a> {
+    /// A request that keeps `bytes` in memory while it is held.
     pub(crate) fn new(
-        state: &'a State,
-        access: &'a Access,
-        target: &'a Target,
+        state: &'a RouterState,
+        tenant: &'a TenantId,
+        route_key: &'a RouteKey,
         bytes: usize,
     ) -> Self {
         Self {
             state,
-            access,
-            target,
+            tenant,
+            route_key,
             bytes,
             since_ms: state.parts.clock.now().unix_ms(),
             waited_ms: 0,
@@ -132,206 +141,235 @@ impl<'a> Held<'a> {
             attempt: 0,
             was_held: false,
             has_ended: false,
-            waiting: None,
+            wait_state: None,
         }
     }
 
-    /// Whoever has waited goes on only with a permit. Waiting for it is part of
-    /// the wait.
+    /// The tenant.
+    pub(crate) fn tenant(&self) -> &'a TenantId {
+        self.tenant
+    }
+
+    /// What the request is about.
+    pub(crate) fn route_key(&self) -> &'a RouteKey {
+        self.route_key
+    }
+
+    /// Waits for a permit to call the shard. Only a request that was held needs
+    /// one. The time counts as held.
     pub(crate) async fn permit(&mut self) -> Option<OwnedSemaphorePermit> {
-        let permit = self.waiting.as_ref()?.gate.permit().await;
-        self.stop_watch();
+        let permit = self.wait_state.as_ref()?.gate.permit().await;
+        self.stop_timer();
         permit
     }
 
-    /// Notes how long it has waited, up to now.
-    fn stop_watch(&mut self) {
+    /// How long it has been held until now.
+    pub(crate) fn held_time(&mut self) -> Duration {
+        self.stop_timer();
+        Duration::from_millis(self.held_for_ms.unsigned_abs())
+    }
+
+    /// Adds the time of the current wait.
+    fn stop_timer(&mut self) {
         if let Some(since_ms) = self.waits_since_ms.take() {
             let now_ms = self.state.parts.clock.now().unix_ms();
             self.held_for_ms += now_ms.saturating_sub(since_ms).max(0);
         }
     }
 
-    /// The shard has answered, whatever it was: who waits like this one goes
-    /// on.
+    /// The shard has answered, be it with a refusal: the other requests at the
+    /// gate retry.
     pub(crate) fn answered(&mut self) {
         self.has_ended = true;
-        if let Some(waiting) = &self.waiting {
-            waiting.gate.open();
+        if let Some(wait_state) = &self.wait_state {
+            wait_state.gate.notify_answered();
             let counters = &self.state.parts.held_counters;
             counters.answered.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// It ends without an answer of its shard.
+    /// The request fails before its shard has answered.
     pub(crate) fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// Waits before the next attempt; fails when there is to be none.
+    /// Waits before the next attempt. Fails if waiting does not help, at the
+    /// deadline, or when too many requests are held.
     pub(crate) async fn wait(
         &mut self,
         route: &Arc<TenantRoute>,
-        trouble: ShardError,
+        failure: ShardError,
     ) -> Result<()> {
-        let setback = match &trouble {
-            ShardError::Fenced(_) => Setback::Fenced,
-            ShardError::Unavailable { .. } => Setback::Away,
-            // Waiting makes nothing whole.
+        let setback = match &failure {
+            ShardError::Fenced(_) => AttemptFailure::Fenced,
+            ShardError::Unavailable { .. } => AttemptFailure::Away,
+            // A retry gives the same result.
             ShardError::Damaged { .. }
             | ShardError::Refused(_)
-            | ShardError::Unfit(_)
+            | ShardError::SliceState(_)
             | ShardError::CursorTooOld => {
                 self.answered();
-                return Err(trouble.into());
+                return Err(failure.into());
             }
         };
         self.attempt = self.attempt.saturating_add(1);
-        if self.next(Role::Other, setback).is_none() {
-            self.state.look_into(route, self.target, &trouble).await;
-            return Err(self.given_up(&trouble));
+        if self.backoff(WaiterRole::Other, setback).is_none() {
+            self.state
+                .check_registry_age(route, self.route_key, &failure)
+                .await;
+            return Err(self.give_up(&failure));
         }
-        let slice = self.target.slice(route);
+        let slice = self.route_key.slice(route);
         let tried = slice.map(|slice| (slice.shard_id.clone(), slice.epoch));
-        let mut waiting = self.come_to_gate(slice.map(|slice| slice.slice))?;
+        let mut wait_state = self.enter_gate(slice.map(|slice| slice.slice))?;
         self.was_held = true;
         self.waits_since_ms = Some(self.state.parts.clock.now().unix_ms());
-        let waited = self.wait_at(&mut waiting, route, &tried, setback).await;
-        self.waiting = Some(waiting);
-        if let Waited::Elsewhere = waited {
+        let outcome = self
+            .wait_at_gate(&mut wait_state, route, &tried, setback)
+            .await;
+        self.wait_state = Some(wait_state);
+        if let WaitOutcome::RouteChanged = outcome {
             self.attempt = 0;
         }
         Ok(())
     }
 
-    async fn wait_at(
+    async fn wait_at_gate(
         &mut self,
-        waiting: &mut Waiting,
+        wait_state: &mut WaitState,
         route: &Arc<TenantRoute>,
-        tried: &Tried,
-        setback: Setback,
-    ) -> Waited {
-        // From here on nothing is missed.
-        let mut news = waiting.gate.news();
-        let answered = *news.borrow();
-        let is_fenced = setback == Setback::Fenced;
-        if waiting.scout.is_none() {
-            waiting.scout = waiting.gate.try_scout();
+        tried: &TriedRoute,
+        setback: AttemptFailure,
+    ) -> WaitOutcome {
+        // Subscribe first, so that no notification is lost from here on.
+        let mut notifications = wait_state.gate.subscribe();
+        let answered = *notifications.borrow();
+        let is_fenced = setback == AttemptFailure::Fenced;
+        if wait_state.scout.is_none() {
+            wait_state.scout = wait_state.gate.try_scout();
         }
-        // The scout reads the route for all; the others look at what it found
-        // before they came.
-        let is_elsewhere = match waiting.scout {
-            Some(_) if is_fenced && self.attempt == 1 => self.is_elsewhere_now(route, tried).await,
+        // The scout reads the route for all. The others check whether it has
+        // found a new one before they came.
+        let has_changed = match wait_state.scout {
+            Some(_) if is_fenced && self.attempt == 1 => {
+                self.has_route_changed_after_refresh(route, tried).await
+            }
             Some(_) => false,
-            None => self.is_elsewhere(tried).await,
+            None => self.has_route_changed(tried).await,
         };
-        if is_elsewhere {
-            return Waited::Elsewhere;
+        if has_changed {
+            return WaitOutcome::RouteChanged;
         }
-        let timer = tokio::time::sleep(self.patience(waiting, setback));
+        let timer = tokio::time::sleep(self.next_wait(wait_state, setback));
         tokio::pin!(timer);
         loop {
-            // In this order: by chance, a simulated world would have two ends.
+            // `biased`: a random order would make simulations not repeatable.
             tokio::select! {
                 biased;
                 () = &mut timer => {
-                    if is_fenced && self.is_elsewhere_now(route, tried).await {
-                        return Waited::Elsewhere;
+                    if is_fenced && self.has_route_changed_after_refresh(route, tried).await {
+                        return WaitOutcome::RouteChanged;
                     }
-                    return Waited::Enough;
+                    return WaitOutcome::Retry;
                 }
-                Ok(()) = news.changed() => {
-                    if *news.borrow_and_update() != answered {
-                        return Waited::Enough;
+                Ok(()) = notifications.changed() => {
+                    if *notifications.borrow_and_update() != answered {
+                        return WaitOutcome::Retry;
                     }
-                    if self.is_elsewhere(tried).await {
-                        return Waited::Elsewhere;
+                    if self.has_route_changed(tried).await {
+                        return WaitOutcome::RouteChanged;
                     }
                 }
-                scout = waiting.gate.scout(), if waiting.scout.is_none() => {
-                    waiting.scout = Some(scout);
-                    timer.set(tokio::time::sleep(self.patience(waiting, setback)));
+                scout = wait_state.gate.next_scout(), if wait_state.scout.is_none() => {
+                    wait_state.scout = Some(scout);
+                    timer.set(tokio::time::sleep(self.next_wait(wait_state, setback)));
                 }
             }
         }
     }
 
-    /// How long to wait at the most. It counts as waited: the clock may be set
-    /// back.
-    fn patience(&mut self, waiting: &Waiting, setback: Setback) -> Duration {
-        let role = match waiting.scout {
-            Some(_) => Role::Scout,
-            None => Role::Other,
+    /// How long to wait before the next attempt.
+    fn next_wait(&mut self, wait_state: &WaitState, setback: AttemptFailure) -> Duration {
+        let role = match wait_state.scout {
+            Some(_) => WaiterRole::Scout,
+            None => WaiterRole::Other,
         };
-        let after_ms = self.next(role, setback).unwrap_or(0);
+        let after_ms = self.backoff(role, setback).unwrap_or(0);
         self.waited_ms += after_ms;
         Duration::from_millis(after_ms.unsigned_abs())
     }
 
-    /// Whether the route leads elsewhere when it is read anew. Many who ask at
-    /// once share one reading.
-    async fn is_elsewhere_now(&self, route: &Arc<TenantRoute>, tried: &Tried) -> bool {
+    /// Reads the route from its source, and says whether it differs from the one
+    /// that was tried. Concurrent callers share one read.
+    async fn has_route_changed_after_refresh(
+        &self,
+        route: &Arc<TenantRoute>,
+        tried: &TriedRoute,
+    ) -> bool {
         let now = self.state.parts.clock.now();
         self.state.parts.routes.refresh(route, now).await;
-        self.is_elsewhere(tried).await
+        self.has_route_changed(tried).await
     }
 
-    async fn is_elsewhere(&self, tried: &Tried) -> bool {
-        let Ok(route) = self.state.route(self.access).await else {
+    /// Whether the cached route differs from the one that was tried.
+    async fn has_route_changed(&self, tried: &TriedRoute) -> bool {
+        let Ok(route) = self.state.route(self.tenant).await else {
             return false;
         };
-        let slice = self.target.slice(&route);
-        let place = slice.map(|slice| (&slice.shard_id, slice.epoch));
-        place != tried.as_ref().map(|(shard, epoch)| (shard, *epoch))
+        let slice = self.route_key.slice(&route);
+        let owner = slice.map(|slice| (&slice.shard_id, slice.epoch));
+        owner != tried.as_ref().map(|(shard, epoch)| (shard, *epoch))
     }
 
-    /// How long to wait by the rules, or nothing when the time is over.
-    fn next(&self, role: Role, setback: Setback) -> Option<i64> {
+    /// The backoff in milliseconds; `None` after the deadline.
+    fn backoff(&self, role: WaiterRole, setback: AttemptFailure) -> Option<i64> {
         let most = self.state.parts.settings.hold_max.as_millis();
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        match hold::after(role, setback, self.attempt, self.held_ms(), most) {
-            Next::Retry { after_ms } => Some(after_ms),
-            Next::GiveUp => None,
+        match hold::decide(role, setback, self.attempt, self.held_ms(), most) {
+            HoldDecision::Retry { after_ms } => Some(after_ms),
+            HoldDecision::GiveUp => None,
         }
     }
 
+    /// How long ago the request arrived.
     fn held_ms(&self) -> i64 {
         let elapsed = self.state.parts.clock.now().unix_ms() - self.since_ms;
         elapsed.max(self.waited_ms)
     }
 
-    fn given_up(&mut self, trouble: &ShardError) -> Error {
+    fn give_up(&mut self, failure: &ShardError) -> Error {
         self.has_ended = true;
         let counters = &self.state.parts.held_counters;
         counters.gave_up.fetch_add(1, Ordering::Relaxed);
-        let tenant = &self.access.tenant.tenant_id;
-        tracing::warn!(%tenant, attempts = self.attempt, %trouble, "a held request gave up");
+        let tenant = self.tenant;
+        tracing::warn!(%tenant, attempts = self.attempt, error = %failure, "a held request reached its deadline");
         let detail = "the tenant's data cannot be reached right now";
         Error::new(ErrorCode::Unavailable, detail).retry_after(1)
     }
 
-    /// The place at the gate where those wait who wait for the same slice.
-    fn come_to_gate(&mut self, slice: Option<u32>) -> Result<Box<Waiting>> {
-        let tenant = &self.access.tenant.tenant_id;
+    /// Joins the requests that wait for the same slice. The first time this takes
+    /// one of the slots for held requests.
+    fn enter_gate(&mut self, slice: Option<u32>) -> Result<Box<WaitState>> {
+        let tenant = self.tenant;
         let gates = &self.state.parts.gates;
-        match self.waiting.take() {
-            Some(waiting) if waiting.slice == slice => Ok(waiting),
-            // A split, or a merge, took place meanwhile.
-            Some(mut waiting) => {
-                waiting.scout = None;
-                waiting.gate = gates.enter(tenant, slice);
-                waiting.slice = slice;
-                Ok(waiting)
+        match self.wait_state.take() {
+            Some(wait_state) if wait_state.slice == slice => Ok(wait_state),
+            // A split or merge has replaced the slice.
+            Some(mut wait_state) => {
+                wait_state.scout = None;
+                wait_state.gate = gates.enter(tenant, slice);
+                wait_state.slice = slice;
+                Ok(wait_state)
             }
             None => {
-                let slot = self.state.parts.held.take(tenant, self.bytes);
+                let slot = self.state.parts.held.acquire(tenant, self.bytes);
                 let slot = slot.ok_or_else(|| {
                     let counters = &self.state.parts.held_counters;
                     counters.refused.fetch_add(1, Ordering::Relaxed);
-                    let detail = "too many requests wait for the tenant's shard already";
+                    let detail = "too many requests are waiting for the tenant's shard";
                     Error::new(ErrorCode::Busy, detail).retry_after(1)
                 })?;
-                Ok(Box::new(Waiting {
+                Ok(Box::new(WaitState {
                     _slot: slot,
                     gate: gates.enter(tenant, slice),
                     slice,
@@ -343,25 +381,24 @@ impl<'a> Held<'a> {
 }
 
 /// Why a wait ended.
-enum Waited {
-    /// The route leads elsewhere.
-    Elsewhere,
-    /// Somebody else was answered, or it was long enough.
-    Enough,
+enum WaitOutcome {
+    /// The route has changed.
+    RouteChanged,
+    /// Another request at the gate was answered, or the backoff is over.
+    Retry,
 }
 
-impl Drop for Held<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if !self.was_held {
             return;
         }
-        self.stop_watch();
+        self.stop_timer();
         let ms = self.held_for_ms.unsigned_abs();
         let counters = &self.state.parts.held_counters;
         if !self.has_ended {
             counters.gone.fetch_add(1, Ordering::Relaxed);
         }
         counters.ms.fetch_add(ms, Ordering::Relaxed);
-        self.access.was_held(Duration::from_millis(ms));
     }
 }

@@ -8,23 +8,23 @@ use std::time::Duration;
 
 use ballast_domain::VoterId;
 use ballast_domain::tenant::Epoch;
-use ballast_vote_shard::shard::Fenced;
+use ballast_vote_shard::shard::FenceError;
 use ballast_vote_shard::{ShardError, VoteShard};
 use futures::future::{join_all, poll_immediate};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::Held;
-use crate::deliver::Target;
-use crate::testing::{House, Pair, Town, slice};
-use crate::{HeldFor, State};
+use super::PendingRequest;
+use crate::deliver::RouteKey;
+use crate::testing::{Pair, TestRouter, Town, slice};
+use crate::{HeldFor, RouterState};
 
 fn voter(name: &str) -> String {
     format!(r#"{{"voterID":"{name}"}}"#)
 }
 
 /// Waits until so many requests wait.
-async fn waiting(state: &State, wanted: usize) {
+async fn waiting(state: &RouterState, wanted: usize) {
     while state.parts.held.in_use() != wanted {
         tokio::task::yield_now().await;
     }
@@ -65,7 +65,7 @@ async fn those_who_wait_go_on_together_when_the_slice_has_moved() {
     let tally = town.shard("shard-2").tally(&slice(), poll_of(&poll)).await;
     assert_eq!(tally.unwrap().voters, 50);
     waiting(&town.near.state, 0).await;
-    let held = town.near.state.held();
+    let held = town.near.state.held_counts();
     assert_eq!((held.answered, held.gave_up, held.refused), (50, 0, 0));
 }
 
@@ -95,7 +95,7 @@ async fn a_seconds_votes_of_a_busy_tenant_can_wait() {
     assert!(answers.iter().all(|answer| answer.status == 200));
     let tally = town.shard("shard-2").tally(&slice(), poll_of(&poll)).await;
     assert_eq!(tally.unwrap().voters, 5_000);
-    let held = town.near.state.held();
+    let held = town.near.state.held_counts();
     assert_eq!((held.answered, held.gave_up, held.refused), (5_000, 0, 0));
 }
 
@@ -136,7 +136,7 @@ async fn a_move_that_is_called_off_lets_everybody_go_on_where_they_were() {
 
 #[tokio::test]
 async fn many_who_ask_for_the_same_route_share_one_reading() {
-    let house = House::new(|_| {});
+    let house = TestRouter::new(|_| {});
     house.poll().await;
     let now = house.state.parts.clock.now();
     let stale = {
@@ -164,17 +164,17 @@ async fn whoever_is_not_the_scout_is_told_and_need_not_ask() {
     let (poll, _) = town.near.poll().await;
     let state = &town.near.state;
     let key = crate::read_key(&town.near.key).unwrap();
-    let access = crate::admit::judge(state, key).await.unwrap();
-    let target = Target::Poll(poll_of(&poll));
-    let held = || Held::new(state, &access, &target, 1);
+    let access = crate::admit::authenticate(state, key).await.unwrap();
+    let route_key = RouteKey::Poll(poll_of(&poll));
+    let held = || PendingRequest::new(state, &access.tenant.tenant_id, &route_key, 1);
     let away = || ShardError::unavailable("away");
-    let route = state.route(&access).await.unwrap();
+    let route = state.route(&access.tenant.tenant_id).await.unwrap();
     let (mut first, mut second, mut third) = (held(), held(), held());
     first.wait(&route, away()).await.unwrap();
-    assert!(first.waiting.as_ref().unwrap().scout.is_some());
+    assert!(first.wait_state.as_ref().unwrap().scout.is_some());
     {
         let reads = town.source.routes_read();
-        let sealed = ShardError::Fenced(Fenced::Sealed { epoch: Epoch(2) });
+        let sealed = ShardError::Fenced(FenceError::Sealed { epoch: Epoch(2) });
         let mut waiting = pin!(second.wait(&route, sealed));
         assert!(poll_immediate(&mut waiting).await.is_none());
         assert_eq!(town.source.routes_read(), reads, "the scout reads for all");
@@ -184,7 +184,7 @@ async fn whoever_is_not_the_scout_is_told_and_need_not_ask() {
         first.answered();
         assert!(poll_immediate(&mut waiting).await.is_some());
     }
-    assert!(second.waiting.as_ref().unwrap().scout.is_none());
+    assert!(second.wait_state.as_ref().unwrap().scout.is_none());
     {
         let mut waiting = pin!(third.wait(&route, away()));
         assert!(poll_immediate(&mut waiting).await.is_none());
@@ -205,7 +205,7 @@ async fn an_answer_says_which_route_was_tried_in_vain() {
     assert_eq!(refused.status, 503, "{refused:?}");
     assert_eq!(refused.header("ballast-epoch"), "3");
     assert_eq!(refused.header("ballast-shard"), "shard-2");
-    assert_eq!(town.near.state.held().gave_up, 1);
+    assert_eq!(town.near.state.held_counts().gave_up, 1);
 }
 
 /// As if somebody had put an old copy of the registry in its place.
@@ -213,9 +213,9 @@ async fn an_answer_says_which_route_was_tried_in_vain() {
 async fn a_registry_that_is_older_than_its_shards_is_noticed() {
     let town = Town::new(|settings| settings.hold_max = Duration::from_millis(20));
     let (_, vote) = town.far.poll().await;
-    let asked = async |router: &House<Pair>| {
+    let asked = async |router: &TestRouter<Pair>| {
         let answer = router.ask("PATCH", &vote, &voter("ada")).await;
-        (answer.status, router.state.found_ahead())
+        (answer.status, router.state.stale_registry_count())
     };
     town.move_to("shard-2").await;
     town.source.set_epoch("acme", Epoch::FIRST);
@@ -252,7 +252,7 @@ async fn only_so_many_bytes_wait() {
         (refused.status, &refused.body["code"]),
         (503, &"busy".into())
     );
-    let held = town.near.state.held();
+    let held = town.near.state.held_counts();
     assert_eq!((held.answered, held.gone, held.refused), (1, 0, 1));
     let counted = stream.lines().filter(|line| line.contains("\"counted\""));
     assert_eq!(counted.count(), 400, "{stream}");
@@ -276,7 +276,7 @@ async fn the_time_of_a_wait_is_told_apart() {
     assert_eq!(response.status(), 200);
     let own = HeldFor::without(&response, Duration::from_millis(45));
     assert_eq!(own, Duration::from_millis(5));
-    assert_eq!(town.near.state.held().ms, 40);
+    assert_eq!(town.near.state.held_counts().ms, 40);
     // One that did not wait.
     let response = town.near.ask_raw("PATCH", &vote, &body).await;
     let elapsed = Duration::from_millis(45);
@@ -370,15 +370,15 @@ async fn a_vote_whose_client_has_gone_is_never_cast() {
     waiting(&town.near.state, 0).await;
     // Whoever stayed was counted; by then the other would have been, too.
     stays.readable().await.unwrap();
-    let target = town.shard("shard-2");
+    let route_key = town.shard("shard-2");
     let row = async |name| {
         let voter = VoterId::new(name).unwrap();
-        target
+        route_key
             .voter(&slice(), poll_of(&poll), &voter)
             .await
             .unwrap()
     };
-    let held = town.near.state.held();
+    let held = town.near.state.held_counts();
     assert_eq!((held.answered, held.gone, held.gave_up), (1, 1, 0));
     assert!(row("bob").await.is_some());
     assert!(row("ada").await.is_none());
@@ -387,7 +387,7 @@ async fn a_vote_whose_client_has_gone_is_never_cast() {
 
 /// Votes through a router until it is told to stop; every answer must be one.
 async fn keep_voting(
-    house: &House<Pair>,
+    house: &TestRouter<Pair>,
     name: &str,
     vote: &str,
     stop: &AtomicBool,

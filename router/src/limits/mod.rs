@@ -1,20 +1,20 @@
-//! A tenant's limits: votes per second and queries at the same time.
+//! Enforces a tenant's limits: votes per second and concurrent queries.
 //!
 //! ```text
-//!   votes ──► taken now, or refused with when to come back
-//!        └──► booked: taken ahead of time, with how long to wait (a stream
-//!             is slowed down, not refused)
-//!   query ──► a permit, given back when it is dropped
+//!   votes ──► taken now, or refused with a `Retry-After`
+//!        └──► booked ahead of time, with a wait (a stream is slowed down, not
+//!             refused)
+//!   query ──► a permit, released when it is dropped
 //! ```
-//! The limit comes with each request in the tenant's route, so a change holds
-//! from the next request on. What is kept per tenant is only what it has used
-//! lately; it is bounded, and a tenant that was forgotten begins with a full
-//! second. Each router counts for itself.
+//! The limit is part of the tenant's route, so a change applies from the next
+//! request on. The limiter remembers only recent usage, for a bounded number of
+//! tenants; a tenant that was evicted starts with a full bucket. Each router counts
+//! for itself.
 //!
-//! It is not the place where requests are refused because *we* are busy.
+//! This is not where requests are refused because the router is overloaded.
 
-mod answer;
 mod bucket;
+mod quota_status;
 #[cfg(test)]
 mod tests;
 
@@ -23,44 +23,44 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ballast_domain::routes::{Grant, TenantRoute};
+use ballast_domain::routes::{KeyGrant, TenantRoute};
 use ballast_domain::{KeyId, TenantId, Timestamp};
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Lifecycle, UnitWeighter};
 
-use answer::Quota;
-pub use answer::{Allowance, Limited};
 pub use bucket::Booking;
-use bucket::{Bucket, Refused};
+use bucket::{Bucket, BucketRefusal};
+use quota_status::Quota;
+pub use quota_status::{LimitExceeded, QuotaStatus};
 
-/// Keys that are let through only so often, at the most: those that were
-/// forgotten begin with a full second.
+/// The most throttled keys that are remembered. A key that was evicted starts with a
+/// full bucket.
 const THROTTLED_MAX: usize = 10_000;
 
-/// Holds tenants to their limits.
+/// Enforces the limits of tenants and the throttles of keys.
 pub struct Limiter {
-    tenants: Cache<TenantId, Arc<Usage>, UnitWeighter, DefaultHashBuilder, KeepThoseInUse>,
-    /// Keys that are let through only so often: few, and for a while.
+    tenants: Cache<TenantId, Arc<TenantUsage>, UnitWeighter, DefaultHashBuilder, PinActiveTenants>,
+    /// The buckets of throttled keys. There are few, and each only for a while.
     keys: Cache<KeyId, Arc<Mutex<Bucket>>>,
 }
 
-/// What a tenant uses.
+/// The current usage of a tenant.
 #[derive(Default)]
-struct Usage {
+struct TenantUsage {
     bucket: Mutex<Bucket>,
     queries: AtomicU64,
 }
 
-/// A tenant with queries under way is not forgotten: they would no longer
-/// count. So there may be a few more tenants than there is room for, but never
-/// more than there are requests under way.
+/// Keeps tenants with running queries in the cache, because these must go on being
+/// counted. So the cache may exceed its capacity, by at most the number of running
+/// requests.
 #[derive(Clone)]
-struct KeepThoseInUse;
+struct PinActiveTenants;
 
-impl Lifecycle<TenantId, Arc<Usage>> for KeepThoseInUse {
+impl Lifecycle<TenantId, Arc<TenantUsage>> for PinActiveTenants {
     type RequestState = ();
 
-    fn is_pinned(&self, _: &TenantId, usage: &Arc<Usage>) -> bool {
+    fn is_pinned(&self, _: &TenantId, usage: &Arc<TenantUsage>) -> bool {
         Arc::strong_count(usage) > 1
     }
 }
@@ -69,8 +69,8 @@ impl Lifecycle<TenantId, Arc<Usage>> for KeepThoseInUse {
 #[derive(Debug)]
 #[must_use = "a query may run only while its permit is held"]
 pub struct QueryPermit {
-    usage: Arc<Usage>,
-    allowance: Allowance,
+    usage: Arc<TenantUsage>,
+    quota: QuotaStatus,
 }
 
 impl Limiter {
@@ -79,14 +79,14 @@ impl Limiter {
         let weight = u64::try_from(tenants).unwrap_or(u64::MAX);
         let hasher = DefaultHashBuilder::default();
         Self {
-            tenants: Cache::with(tenants, weight, UnitWeighter, hasher, KeepThoseInUse),
+            tenants: Cache::with(tenants, weight, UnitWeighter, hasher, PinActiveTenants),
             keys: Cache::new(THROTTLED_MAX),
         }
     }
 
-    /// Lets a call of a key through that may call only so often, if it may now.
-    pub fn key(&self, grant: &Grant, now: Timestamp) -> Result<(), Limited> {
-        let Some(rate) = grant.throttle.and_then(|throttle| throttle.at(now)) else {
+    /// Takes a call of a throttled key. A key without a throttle is not limited.
+    pub fn key(&self, grant: &KeyGrant, now: Timestamp) -> Result<(), LimitExceeded> {
+        let Some(rate) = grant.throttle.and_then(|throttle| throttle.limit_at(now)) else {
             return Ok(());
         };
         let rate = NonZeroU64::new(rate).unwrap_or(NonZeroU64::MIN);
@@ -105,15 +105,15 @@ impl Limiter {
         }
     }
 
-    /// Takes these votes now, all of them or none.
+    /// Takes these votes now: all of them or none.
     pub fn votes(
         &self,
         tenant: &TenantRoute,
         votes: u32,
         now: Timestamp,
-    ) -> Result<Allowance, Limited> {
+    ) -> Result<QuotaStatus, LimitExceeded> {
         let Some(rate) = limit(tenant.limits.votes_per_second) else {
-            return Ok(Allowance::default());
+            return Ok(QuotaStatus::default());
         };
         let usage = self.usage(&tenant.tenant_id);
         let mut bucket = usage.bucket();
@@ -124,23 +124,22 @@ impl Limiter {
             }
             Err(refused) => Some(refused),
         };
-        let standing = bucket.standing(rate, now);
+        let level = bucket.level(rate, now);
         drop(bucket);
-        let allowance = Allowance(Some(Quota::Votes {
+        let quota = QuotaStatus(Some(Quota::Votes {
             limit: rate.get(),
-            left: standing.left,
-            full_in: standing.full_in,
+            left: level.left,
+            full_in: level.full_in,
         }));
         match refused {
-            None => Ok(allowance),
-            Some(refused) => Err(too_many_votes(rate, votes, refused, allowance)),
+            None => Ok(quota),
+            Some(refused) => Err(too_many_votes(rate, votes, refused, quota)),
         }
     }
 
-    /// Takes votes ahead of time and says how long to wait before they are
-    /// passed on: for streams, which are slowed down rather than refused.
-    /// [`Booking::votes`] may be fewer than asked for; book the rest after the
-    /// wait.
+    /// Books votes ahead of time, with the time to wait before they are cast. This is
+    /// for streams, which are slowed down rather than refused. [`Booking::votes`] may
+    /// be fewer than requested: book the rest after the wait.
     pub fn book_votes(&self, tenant: &TenantRoute, votes: u32, now: Timestamp) -> Booking {
         let Some(rate) = limit(tenant.limits.votes_per_second) else {
             let wait = Duration::ZERO;
@@ -153,40 +152,40 @@ impl Limiter {
         booking
     }
 
-    /// A permit for one query.
-    pub fn query(&self, tenant: &TenantRoute) -> Result<QueryPermit, Limited> {
+    /// Takes a permit for one query.
+    pub fn query(&self, tenant: &TenantRoute) -> Result<QueryPermit, LimitExceeded> {
         let limit = limit(tenant.limits.concurrent_queries);
         let usage = self.usage(&tenant.tenant_id);
-        // Counted without a limit too: one that is set now must know of them.
+        // Also count without a limit: one that is set later must know running queries.
         let most = limit.map_or(u64::MAX, NonZeroU64::get);
         let taken = usage
             .queries
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
                 (running < most).then(|| running + 1)
             });
-        let allowance = |running: u64| {
-            Allowance(limit.map(|limit| Quota::Queries {
+        let quota = |running: u64| {
+            QuotaStatus(limit.map(|limit| Quota::Queries {
                 limit: limit.get(),
                 left: limit.get().saturating_sub(running),
             }))
         };
         match taken {
             Ok(before) => Ok(QueryPermit {
-                allowance: allowance(before.saturating_add(1)),
+                quota: quota(before.saturating_add(1)),
                 usage,
             }),
-            Err(running) => Err(Limited {
-                allowance: allowance(running),
+            Err(running) => Err(LimitExceeded {
+                quota: quota(running),
                 wait: Duration::from_secs(1),
                 detail: format!(
-                    "the tenant has {running} queries under way and may have {most} at a time"
+                    "the tenant is running {running} queries; its limit is {most} at a time"
                 ),
                 next: None,
             }),
         }
     }
 
-    fn usage(&self, tenant: &TenantId) -> Arc<Usage> {
+    fn usage(&self, tenant: &TenantId) -> Arc<TenantUsage> {
         if let Some(usage) = self.tenants.get(tenant) {
             return usage;
         }
@@ -198,23 +197,23 @@ impl Limiter {
     }
 }
 
-impl Usage {
+impl TenantUsage {
     fn bucket(&self) -> MutexGuard<'_, Bucket> {
-        // A bucket is one number: it is never half written.
+        // A bucket is one number, so a panic cannot leave it inconsistent.
         self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl std::fmt::Debug for Usage {
+impl std::fmt::Debug for TenantUsage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Usage").finish_non_exhaustive()
+        f.debug_struct("TenantUsage").finish_non_exhaustive()
     }
 }
 
 impl QueryPermit {
-    /// How the tenant stands, for the answer's headers.
-    pub fn allowance(&self) -> Allowance {
-        self.allowance
+    /// The tenant's quota, for the response headers.
+    pub fn quota_status(&self) -> QuotaStatus {
+        self.quota
     }
 }
 
@@ -224,44 +223,49 @@ impl Drop for QueryPermit {
     }
 }
 
-/// A limit as it can be used. None is stored that is 0; were there one, it
-/// would allow the least there is rather than everything.
+/// The limit as a number above 0. Stored limits are never 0; if one were, it would
+/// mean the lowest limit and not "unlimited".
 fn limit(limit: Option<u64>) -> Option<NonZeroU64> {
     limit.map(|limit| NonZeroU64::new(limit).unwrap_or(NonZeroU64::MIN))
 }
 
-fn throttled(grant: &Grant, rate: NonZeroU64, refused: Refused) -> Limited {
+fn throttled(grant: &KeyGrant, rate: NonZeroU64, refused: BucketRefusal) -> LimitExceeded {
     let wait = match refused {
-        Refused::Wait(wait) => wait,
-        Refused::Never => Duration::from_secs(1),
+        BucketRefusal::Wait(wait) => wait,
+        BucketRefusal::ExceedsBurst => Duration::from_secs(1),
     };
     let until = grant
         .throttle
         .map_or_else(String::new, |it| format!(" until {}", it.until));
-    Limited {
-        allowance: Allowance::default(),
+    LimitExceeded {
+        quota: QuotaStatus::default(),
         wait,
         detail: format!(
-            "key {} is let through {rate} times a second{until}",
+            "key {} is throttled to {rate} calls per second{until}",
             grant.key_id
         ),
-        next: Some("It flooded its shard. Send fewer calls, or ask the operator.".to_owned()),
+        next: Some("It overloaded its shard. Send fewer calls, or ask the operator.".to_owned()),
     }
 }
 
-fn too_many_votes(rate: NonZeroU64, votes: u32, refused: Refused, at: Allowance) -> Limited {
+fn too_many_votes(
+    rate: NonZeroU64,
+    votes: u32,
+    refused: BucketRefusal,
+    at: QuotaStatus,
+) -> LimitExceeded {
     let may = format!("the tenant may send {rate} votes per second");
     let (wait, detail, next) = match refused {
-        Refused::Wait(wait) => (wait, format!("{may}, and has sent them"), None),
-        // Coming back would not help: the second never holds that many.
-        Refused::Never => (
+        BucketRefusal::Wait(wait) => (wait, format!("{may}, and has sent them"), None),
+        // A retry would not help: the bucket never holds that many.
+        BucketRefusal::ExceedsBurst => (
             Duration::from_secs(1),
             format!("{may}; these are {votes} at once"),
             Some(format!("Send at most {rate} votes at once.")),
         ),
     };
-    Limited {
-        allowance: at,
+    LimitExceeded {
+        quota: at,
         wait,
         detail,
         next,

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 
 use ballast_domain::Error;
 use ballast_domain::ErrorCode;
-use ballast_domain::limits::Limits;
+use ballast_domain::limits::TenantLimits;
 use ballast_domain::tenant::TenantStatus;
 
 use super::*;
@@ -17,18 +17,18 @@ fn tenant(id: &str, votes: Option<u64>, queries: Option<u64>) -> TenantRoute {
         tenant_id: id.parse().unwrap(),
         status: TenantStatus::Active,
         home_region: "local".parse().unwrap(),
-        limits: Limits {
+        limits: TenantLimits {
             votes_per_second: votes,
             concurrent_queries: queries,
-            ..Limits::default()
+            ..TenantLimits::default()
         },
         cors_origins: Vec::new(),
         slices: Vec::new(),
     }
 }
 
-fn left(allowance: Allowance) -> Option<u64> {
-    allowance.0.map(|quota| match quota {
+fn left(quota: QuotaStatus) -> Option<u64> {
+    quota.0.map(|quota| match quota {
         Quota::Votes { left, .. } | Quota::Queries { left, .. } => left,
     })
 }
@@ -42,7 +42,7 @@ fn tenants_have_buckets_of_their_own() {
     );
     assert_eq!(left(limiter.votes(&acme, 7, NOW).unwrap()), Some(3));
     let limited = limiter.votes(&acme, 4, NOW).unwrap_err();
-    assert_eq!(left(limited.allowance()), Some(3));
+    assert_eq!(left(limited.quota_status()), Some(3));
     assert_eq!(limited.wait(), Duration::from_millis(100));
     assert_eq!(left(limiter.votes(&other, 10, NOW).unwrap()), Some(0));
     assert_eq!(left(limiter.votes(&acme, 3, NOW).unwrap()), Some(0));
@@ -52,17 +52,17 @@ fn tenants_have_buckets_of_their_own() {
 
 #[tokio::test]
 async fn a_key_that_flooded_is_let_through_only_so_often_until_it_is_over() {
-    use ballast_domain::key::Throttle;
+    use ballast_domain::key::KeyThrottle;
 
-    let house = crate::testing::House::new(|_| {});
+    let house = crate::testing::TestRouter::new(|_| {});
     let (_, vote) = house.poll().await;
     let now = house.state.parts.clock.now();
-    let throttle = |until| Throttle {
+    let throttle = |until| KeyThrottle {
         calls_per_second: 2,
         until,
     };
     let set = |until| {
-        let throttled = |grant: &mut Grant| grant.throttle = Some(throttle(until));
+        let throttled = |grant: &mut KeyGrant| grant.throttle = Some(throttle(until));
         for id in house.source.change_keys(throttled) {
             house.state.parts.keyring.forget(&id);
         }
@@ -103,13 +103,13 @@ fn without_limits_nothing_is_refused_or_told() {
     let limiter = Limiter::new(100);
     let free = tenant("free", None, None);
     for _ in 0..100 {
-        let allowance = limiter.votes(&free, u32::MAX, NOW).unwrap();
-        assert_eq!(allowance, Allowance::default());
+        let quota = limiter.votes(&free, u32::MAX, NOW).unwrap();
+        assert_eq!(quota, QuotaStatus::default());
     }
     let booking = limiter.book_votes(&free, u32::MAX, NOW);
     assert_eq!((booking.votes, booking.wait), (u32::MAX, Duration::ZERO));
     let permits: Vec<_> = (0..1_000).map(|_| limiter.query(&free).unwrap()).collect();
-    assert_eq!(permits[0].allowance(), Allowance::default());
+    assert_eq!(permits[0].quota_status(), QuotaStatus::default());
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_changed_limit_holds_at_once() {
     let first = limiter.query(&few).unwrap();
     assert!(limiter.query(&few).is_err());
     let second = limiter.query(&many).unwrap();
-    assert_eq!(left(second.allowance()), Some(1));
+    assert_eq!(left(second.quota_status()), Some(1));
     drop(first);
     assert!(limiter.query(&few).is_err(), "one is still under way");
     drop(second);

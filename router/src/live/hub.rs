@@ -1,11 +1,10 @@
-//! Watched polls: one task each looks a few times a second how the results
-//! stand, and what it writes is shared by all viewers.
+//! Watched polls: one task per poll reads the results a few times a second, and all
+//! viewers share the rendered events.
 //!
 //! ```text
-//!   first viewer ──► task ──► frame, frame, … ──► no viewer left: it ends
+//!   first viewer ──► task ──► frame, frame, … ──► ends when no viewer is left
 //! ```
-//! A viewer that is slow gets the newest frame when it is ready, not all that
-//! it missed.
+//! A slow viewer gets the newest frame when it is ready, not every frame.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,26 +14,26 @@ use axum::body::Bytes;
 use ballast_domain::{ErrorCode, PollId, Result, TenantId};
 use tokio::sync::watch;
 
-use crate::State;
+use crate::RouterState;
 use crate::admit::Access;
-use crate::results::Shown;
+use crate::results::RenderedResults;
 
 /// The least time between two events of a poll.
 const TICK: Duration = Duration::from_millis(250);
 
 /// Results as an event.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct ResultsFrame {
     /// Its id.
     pub(super) id: u128,
-    /// The event, as it is sent.
+    /// The event.
     pub(super) event: Bytes,
     /// The last event, if the poll has closed, and its id.
     pub(super) closing: Option<(u128, Bytes)>,
 }
 
-impl Frame {
-    fn new(shown: &Shown) -> Self {
+impl ResultsFrame {
+    fn new(shown: &RenderedResults) -> Self {
         let id = shown.id;
         let closing = shown.closing.as_ref().map(|json| {
             let last = id.saturating_add(1);
@@ -48,7 +47,7 @@ impl Frame {
     }
 }
 
-/// JSON has no line breaks, so it is one line of data.
+/// Formats an event. JSON has no line breaks, so the data is one line.
 fn event(name: &str, id: u128, json: &Bytes) -> Bytes {
     let mut text = format!("event: {name}\nid: {id}\ndata: ").into_bytes();
     text.extend_from_slice(json);
@@ -56,32 +55,34 @@ fn event(name: &str, id: u128, json: &Bytes) -> Bytes {
     text.into()
 }
 
-type Watched = (TenantId, PollId);
+type WatchKey = (TenantId, PollId);
 
-/// The polls that are watched.
+/// The latest frame of each watched poll.
 #[derive(Default)]
-pub(crate) struct Hub(Mutex<HashMap<Watched, watch::Sender<Arc<Frame>>>>);
+pub(crate) struct WatchHub(Mutex<HashMap<WatchKey, watch::Sender<Arc<ResultsFrame>>>>);
 
-impl Hub {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Watched, watch::Sender<Arc<Frame>>>> {
+impl WatchHub {
+    fn lock(&self) -> MutexGuard<'_, HashMap<WatchKey, watch::Sender<Arc<ResultsFrame>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// The results of a poll as they change, beginning with those of now.
+impl RouterState {
+    /// Receives the results of a poll: the current ones, and then every change.
     pub(super) async fn watch(
         &self,
-        access: &Access,
+        access: &mut Access,
         poll: PollId,
-    ) -> Result<watch::Receiver<Arc<Frame>>> {
+    ) -> Result<watch::Receiver<Arc<ResultsFrame>>> {
         let watched = (access.tenant.tenant_id.clone(), poll);
         if let Some(sender) = self.parts.hub.lock().get(&watched) {
             return Ok(sender.subscribe());
         }
-        let first = Arc::new(Frame::new(&*self.results(access, poll, false).await?));
+        let first = Arc::new(ResultsFrame::new(
+            &*self.results(access, poll, false).await?,
+        ));
         let mut hub = self.parts.hub.lock();
-        // Somebody else may have been quicker.
+        // Another viewer may have been faster.
         if let Some(sender) = hub.get(&watched) {
             return Ok(sender.subscribe());
         }
@@ -89,7 +90,7 @@ impl State {
         let frames = sender.subscribe();
         hub.insert(watched.clone(), sender);
         drop(hub);
-        tokio::spawn(look_after(
+        tokio::spawn(publish_results(
             self.clone(),
             access.clone().after_query(),
             watched,
@@ -98,23 +99,23 @@ impl State {
     }
 }
 
-/// Looks how a poll's results stand until nobody watches or it has closed.
-async fn look_after(state: State, access: Access, watched: Watched) {
+/// Publishes a poll's results until it has no viewers or has closed.
+async fn publish_results(state: RouterState, mut access: Access, watched: WatchKey) {
     let ending = state.ending();
-    let looking = async {
-        while look(&state, &access, &watched).await {
+    let publishing = async {
+        while publish_once(&state, &mut access, &watched).await {
             tokio::time::sleep(TICK).await;
         }
     };
     tokio::select! {
-        () = looking => {}
+        () = publishing => {}
         () = ending => {}
     }
 }
 
-/// Looks once and shows what is new to all viewers; says whether to look
-/// again.
-async fn look(state: &State, access: &Access, watched: &Watched) -> bool {
+/// Reads the results once and publishes them if they are new. Returns whether to go
+/// on.
+async fn publish_once(state: &RouterState, access: &mut Access, watched: &WatchKey) -> bool {
     let found = state.results(access, watched.1, false).await;
     let mut hub = state.parts.hub.lock();
     let Some(sender) = hub.get(watched) else {
@@ -122,18 +123,18 @@ async fn look(state: &State, access: &Access, watched: &Watched) -> bool {
     };
     let there_is_more = match found {
         Ok(shown) => {
-            // Never back: ids grow with every change, and with every move.
+            // Never publish older results: ids grow with every change and every move.
             if shown.id > sender.borrow().id {
-                sender.send_replace(Arc::new(Frame::new(&shown)));
+                sender.send_replace(Arc::new(ResultsFrame::new(&shown)));
             }
             shown.closing.is_none()
         }
-        // Trouble passes; that a poll is gone does not.
+        // Other errors are temporary; a deleted poll stays deleted.
         Err(error) => error.code() != ErrorCode::PollNotFound,
     };
     let goes_on = there_is_more && sender.receiver_count() > 0;
     if !goes_on {
-        // Under the lock: whoever comes now begins anew.
+        // Under the lock, so that the next viewer starts a new task.
         hub.remove(watched);
     }
     goes_on
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_three_lines_and_an_empty_one() {
+    fn an_event_is_three_lines_and_a_blank_one() {
         let text = event("results", 7, &Bytes::from_static(b"{}"));
         assert_eq!(&text[..], b"event: results\nid: 7\ndata: {}\n\n");
     }

@@ -2,8 +2,9 @@
 //! events.
 //!
 //! ```text
-//!   view.rs  how counts stand            feed.rs  shards' counts into the view
-//!   hub.rs   one task per watched poll: results written once, seen by all
+//!   view.rs  the current counts of polls, outside of the shards
+//!   feed.rs  brings the shards' counts into the view
+//!   hub.rs   one task per watched poll renders its results once for all viewers
 //! ```
 
 mod feed;
@@ -16,63 +17,74 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State as Given;
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ballast_domain::error::Kind;
+use ballast_domain::error::ErrorCategory;
 use ballast_domain::{Error, ErrorCode, PollId, Result};
 use futures::stream;
 use tokio::sync::watch;
 use tokio::time::Interval;
 
 pub(crate) use feed::Feeds;
-pub(crate) use hub::Hub;
-pub use view::{LiveView, MemoryView, Origin, Standing, Subject, Version};
+pub(crate) use hub::WatchHub;
+pub use view::{CountsOrigin, CountsVersion, LiveView, MemoryView, PollAtShard, PollCounts};
 
-use self::hub::Frame;
-use crate::admit::{Access, Allowed, ToRead, still};
+use self::hub::ResultsFrame;
+use crate::admit::{Access, Answered, Authorized, ToRead, reauthenticate};
 use crate::request::{PollPath, utf8_header};
 use crate::slots::Slot;
-use crate::{RouterError, State};
+use crate::{RouterError, RouterState};
 
-/// How often it is looked whether a viewer may still watch.
+/// How often a viewer's access is checked again.
 const CHECK: Duration = Duration::from_secs(1);
-/// After so many checks something is sent even when there is nothing to say.
+/// After this many checks a comment is sent, to keep the connection alive.
 const CHECKS_PER_HEARTBEAT: u32 = 15;
 
 /// Watch a poll's results.
 ///
-/// An event `results` comes at once and whenever they have changed, a few
-/// times a second at the most; its data is what `GET /polls/{poll}/votes`
-/// answers. The event `closed` is the last one. After a break, `Last-Event-ID`
-/// keeps what is known from being sent again.
+/// The event `results` is sent at once and whenever the results change, at most a few
+/// times a second. Its data is the answer of `GET /polls/{poll}/votes`. The event
+/// `closed` is the last one. After a reconnect, `Last-Event-ID` prevents that known
+/// results are sent again.
 #[utoipa::path(get, path = "/polls/{poll}/votes/live", tag = "results",
     params(("poll" = PollId, Path),
-        ("Last-Event-ID" = Option<String>, Header, description = "The last event's `id`")),
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event")),
     responses((status = 200, body = String, content_type = "text/event-stream"),
-        (status = 204, description = "The poll has closed, and you know the last event")))]
+        (status = 204, description = "The poll has closed, and you have received the last event")))]
 pub(crate) async fn live(
-    Allowed(access, _): Allowed<ToRead>,
-    Given(state): Given<State>,
-    PollPath(poll): PollPath,
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToRead, PollPath>,
+    State(state): State<RouterState>,
     headers: HeaderMap,
+) -> Answered {
+    let events = watch_results(state, &mut access, path, &headers).await;
+    access.answer(events)
+}
+
+async fn watch_results(
+    state: RouterState,
+    access: &mut Access,
+    PollPath(poll): PollPath,
+    headers: &HeaderMap,
 ) -> Result<Response, RouterError> {
-    let seen = utf8_header(&headers, "last-event-id")?.and_then(|id| id.trim().parse().ok());
-    let slot = state.parts.viewers.take(&access.tenant.tenant_id, 0);
+    let seen = utf8_header(headers, "last-event-id")?.and_then(|id| id.trim().parse().ok());
+    let slot = state.parts.viewers.acquire(&access.tenant.tenant_id, 0);
     let slot = slot.ok_or_else(|| {
-        let error = Error::new(ErrorCode::Busy, "too many watch results already");
+        let error = Error::new(ErrorCode::Busy, "there are too many viewers");
         error.retry_after(5)
     })?;
-    let frames = state.watch(&access, poll).await?;
-    // From here on it is no query any more: viewers have bounds of their own.
-    let access = access.after_query();
-    // Whoever has seen the end must not come back for it again and again:
-    // this answer tells a browser to stop.
+    let frames = state.watch(access, poll).await?;
+    // From here on it is not a query: viewers have their own limits.
+    let access = access.clone().after_query();
+    // A client that has received the last event must not reconnect for ever. This
+    // status tells a browser to stop.
     let ended = frames.borrow().closing.as_ref().map(|(id, _)| *id);
     if ended.is_some() && ended == seen {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let viewer = Viewer {
+    let viewer = LiveViewer {
         state,
         access,
         frames,
@@ -93,11 +105,11 @@ pub(crate) async fn live(
     Ok((headers, Body::from_stream(events)).into_response())
 }
 
-/// Somebody who watches.
-struct Viewer {
-    state: State,
+/// A client that watches a poll.
+struct LiveViewer {
+    state: RouterState,
     access: Access,
-    frames: watch::Receiver<Arc<Frame>>,
+    frames: watch::Receiver<Arc<ResultsFrame>>,
     seen: Option<u128>,
     first: bool,
     checks: u32,
@@ -105,13 +117,13 @@ struct Viewer {
     _slot: Slot,
 }
 
-impl Viewer {
-    /// The next event, and whoever waits for the one after it.
+impl LiveViewer {
+    /// The next event, and the viewer if there is more to come.
     async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
         if std::mem::take(&mut self.first) {
-            // Even when there is nothing new, the answer begins at once.
+            // Begin the response at once, even if there is nothing new.
             let known = self.frames.borrow_and_update().clone();
-            return Some(match self.news(&known) {
+            return Some(match self.unseen_event(&known) {
                 Some(event) => (event, Some(self)),
                 None => (Bytes::from_static(b": nothing new\n\n"), Some(self)),
             });
@@ -126,10 +138,10 @@ impl Viewer {
             let ending = self.state.ending();
             tokio::select! {
                 changed = self.frames.changed() => {
-                    // Nobody looks after the poll any more.
+                    // An error means that the poll's task has ended.
                     changed.ok()?;
                     let frame = self.frames.borrow_and_update().clone();
-                    if let Some(event) = self.news(&frame) {
+                    if let Some(event) = self.unseen_event(&frame) {
                         return Some((event, Some(self)));
                     }
                     if let Some((_, closing)) = &frame.closing {
@@ -137,7 +149,7 @@ impl Viewer {
                     }
                 }
                 _ = self.check.tick() => {
-                    self.may_stay().await?;
+                    self.check_access().await?;
                     self.checks += 1;
                     if self.checks.is_multiple_of(CHECKS_PER_HEARTBEAT) {
                         return Some((Bytes::from_static(b": still here\n\n"), Some(self)));
@@ -148,17 +160,17 @@ impl Viewer {
         }
     }
 
-    /// Whoever would not be let in now may not stay; that it cannot be judged
-    /// right now is no reason to go.
-    async fn may_stay(&self) -> Option<()> {
-        match still(&self.state, &self.access).await {
-            Err(error) if error.code().kind() != Kind::Unavailable => None,
+    /// Ends the viewer if its access was revoked. An access check that fails because
+    /// the registry is unavailable does not end it.
+    async fn check_access(&self) -> Option<()> {
+        match reauthenticate(&self.state, &self.access).await {
+            Err(error) if error.code().kind() != ErrorCategory::Unavailable => None,
             _ => Some(()),
         }
     }
 
-    /// The event of results that the viewer has not seen.
-    fn news(&mut self, frame: &Frame) -> Option<Bytes> {
+    /// The event of these results, unless the viewer has received them.
+    fn unseen_event(&mut self, frame: &ResultsFrame) -> Option<Bytes> {
         if self.seen == Some(frame.id) {
             return None;
         }

@@ -4,7 +4,7 @@ use axum::body::BodyDataStream;
 use futures::StreamExt;
 use serde_json::Value;
 
-use crate::testing::{House, Pair, Town};
+use crate::testing::{Pair, TestRouter, Town};
 
 /// Somebody who watches a poll.
 struct Viewer {
@@ -15,7 +15,7 @@ struct Viewer {
 }
 
 impl Viewer {
-    async fn of(house: &House<Pair>, poll: &str) -> Self {
+    async fn of(house: &TestRouter<Pair>, poll: &str) -> Self {
         let body = house.open("GET", &format!("{poll}/votes/live")).await;
         Self {
             body,

@@ -1,73 +1,73 @@
-//! What passes through this router, counted for those who look for hotspots.
+//! The load that passes through this router, counted for hotspot detection.
 //!
 //! ```text
-//!   a request is answered ──► a stripe of counts (the thread's own)
-//!                                │ drained now and then
+//!   request answered ──► counts of the thread's stripe
+//!                                │ drained from time to time
 //!                                ▼
-//!                             [`ShardLoad`] for each shard
+//!                        [`RoutedLoad`] per shard
 //! ```
-//! A request costs one lock that only the drain ever contends for, a few
-//! look-ups and additions; nothing is shared between threads. Memory is bounded
-//! in every direction: what is beyond is counted for the shard alone.
+//! A request costs one lock, which only the drain contends for, and a few
+//! look-ups and additions. Threads share nothing. Memory is bounded per slice, key
+//! and item: beyond the bounds, load is counted for the shard only.
 
-mod busiest;
-mod drained;
+mod counts;
+mod heavy_hitters;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ballast_domain::poll::Verdict;
+use ballast_domain::poll::BallotOutcome;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ItemId, KeyId, PollId, ShardId};
 
-pub use busiest::{Busiest, Weight};
-pub use drained::{Counts, ItemName, KeyCalls, KeyName, ShardLoad, SliceLoad};
+pub use counts::{ItemLabel, KeyCalls, KeyLabel, LoadCounts, RoutedLoad, RoutedSliceLoad};
+pub use heavy_hitters::{HeavyHitters, HitWeight};
 
-use crate::State;
+use crate::RouterState;
 use crate::admit::Access;
 
-/// Stripes: more than there are threads on most machines.
+/// The number of stripes: more than most machines have threads.
 const STRIPES: usize = 16;
 
-/// What a request was, as far as load is concerned.
+/// How load counts a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Call {
-    /// Nothing that a shard has to do with.
+pub(crate) enum CallKind {
+    /// Not counted: it did not use a shard.
     #[default]
     Other,
-    /// One vote, and for what, once that is known.
+    /// One vote, and its item once that is known.
     Vote(Option<(PollId, ItemId)>),
-    /// Reads, and what is rare.
+    /// A read, or a rare request such as creating a poll.
     Query,
 }
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Counted, or answered.
+pub(crate) enum CallOutcome {
+    /// It succeeded.
     Fine,
-    /// Failed or refused.
+    /// It failed or was refused.
     Failed,
-    /// Turned away because there were too many.
+    /// It exceeded a rate limit.
     Throttled,
 }
 
-/// All that is counted of one request.
-pub(crate) struct Noted<'a> {
+/// What is counted for one request.
+pub(crate) struct CallRecord<'a> {
     pub(crate) shard: &'a ShardId,
     pub(crate) slice: &'a SliceId,
     pub(crate) key: &'a KeyId,
-    pub(crate) call: Call,
-    pub(crate) end: End,
+    pub(crate) kind: CallKind,
+    pub(crate) outcome: CallOutcome,
     pub(crate) bytes: u64,
     pub(crate) micros: u64,
 }
 
-type Stripe = BTreeMap<ShardId, ShardLoad>;
+type Stripe = BTreeMap<ShardId, RoutedLoad>;
 
-/// Counts what passes.
+/// Counts requests in stripes.
 pub(crate) struct LoadMeter {
     stripes: [Mutex<Stripe>; STRIPES],
     is_on: AtomicBool,
@@ -86,22 +86,25 @@ impl LoadMeter {
     }
 
     /// Counts a request.
-    pub(crate) fn note(&self, noted: &Noted<'_>) {
+    pub(crate) fn record_call(&self, call: &CallRecord<'_>) {
         let mut stripe = self.stripe();
-        match stripe.get_mut(noted.shard) {
-            Some(load) => load.note(noted),
-            None => stripe.entry(noted.shard.clone()).or_default().note(noted),
+        match stripe.get_mut(call.shard) {
+            Some(load) => load.record_call(call),
+            None => stripe
+                .entry(call.shard.clone())
+                .or_default()
+                .record_call(call),
         }
     }
 
-    /// Counts the votes of a batch that one slice's shard has judged.
-    fn note_batch(&self, at: (&ShardId, &SliceId), key: &KeyId, batch: &mut Batch<'_>) {
+    /// Counts the votes of a batch for one slice.
+    fn record_votes(&self, at: (&ShardId, &SliceId), key: &KeyId, batch: &mut VoteBatch<'_>) {
         let mut stripe = self.stripe();
         let load = stripe.entry(at.0.clone()).or_default();
-        load.note_batch(at.1, key, batch);
+        load.record_votes(at.1, key, batch);
     }
 
-    /// All that was counted since the last time.
+    /// Takes everything that was counted since the last drain.
     fn drain(&self) -> Stripe {
         let mut all = Stripe::new();
         for stripe in &self.stripes {
@@ -119,8 +122,8 @@ impl LoadMeter {
         all
     }
 
-    /// The calling thread's stripe. A panic under its lock leaves counts that
-    /// are a little wrong, and nothing else.
+    /// The calling thread's stripe. A panic while its lock is held can only leave
+    /// slightly wrong counts.
     fn stripe(&self) -> MutexGuard<'_, Stripe> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         thread_local! {
@@ -133,50 +136,50 @@ impl LoadMeter {
     }
 }
 
-/// Votes that came in one request and went to one slice.
-pub(crate) struct Batch<'a> {
-    /// What each vote is for, and what became of it.
-    pub(crate) votes: &'a mut dyn Iterator<Item = (PollId, ItemId, Option<&'a Verdict>)>,
+/// Votes of one request that went to one slice.
+pub(crate) struct VoteBatch<'a> {
+    /// The poll, item and outcome of each vote.
+    pub(crate) votes: &'a mut dyn Iterator<Item = (PollId, ItemId, Option<&'a BallotOutcome>)>,
     pub(crate) bytes: u64,
     pub(crate) micros: u64,
 }
 
-impl State {
-    /// Everything that passed since the last call, by shard. For one caller.
-    pub fn drain_load(&self) -> BTreeMap<ShardId, ShardLoad> {
+impl RouterState {
+    /// Takes the load since the last call, by shard. There must be one caller only.
+    pub fn drain_load(&self) -> BTreeMap<ShardId, RoutedLoad> {
         self.parts.load.drain()
     }
 
-    /// Whether load is counted from now on.
+    /// Turns counting on or off.
     pub fn count_load(&self, is_on: bool) {
         self.parts.load.is_on.store(is_on, Ordering::Relaxed);
     }
 
     /// Counts a batch of votes.
-    pub(crate) fn note_batch(
+    pub(crate) fn record_votes(
         &self,
         access: &Access,
         at: (&ShardId, &SliceId),
-        mut batch: Batch<'_>,
+        mut batch: VoteBatch<'_>,
     ) {
         if self.parts.load.is_on() {
             self.parts
                 .load
-                .note_batch(at, &access.key.key_id, &mut batch);
+                .record_votes(at, &access.key.key_id, &mut batch);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::House;
+    use crate::testing::TestRouter;
 
     const ADA: &str = r#"{"voterID":"ada"}"#;
     const BOB: &str = r#"{"voterID":"bob"}"#;
 
     #[tokio::test]
-    async fn what_passes_is_counted_for_shard_slice_key_and_item() {
-        let house = House::new(|_| {});
+    async fn requests_are_counted_per_shard_slice_key_and_item() {
+        let house = TestRouter::new(|_| {});
         let (poll, vote) = house.poll().await;
         house.state.drain_load();
         house.ask("PATCH", &vote, ADA).await;
@@ -200,12 +203,15 @@ mod tests {
         assert_eq!((keys[0].1.calls, keys[0].1.refused), (4, 1));
         let items = shard.items.top(10);
         assert_eq!(items.iter().map(|(_, votes)| *votes).sum::<u64>(), 2);
-        assert!(house.state.drain_load().is_empty(), "nothing is told twice");
+        assert!(
+            house.state.drain_load().is_empty(),
+            "a drain leaves nothing behind"
+        );
     }
 
     #[tokio::test]
     async fn a_stream_counts_its_votes_and_not_itself() {
-        let house = House::new(|_| {});
+        let house = TestRouter::new(|_| {});
         let (_, vote) = house.poll().await;
         let mut names = vote.split('/').skip(2).step_by(2);
         let (poll, item) = (names.next().unwrap(), names.next().unwrap());
@@ -220,8 +226,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_counted_when_nobody_looks() {
-        let house = House::new(|settings| settings.count_load = false);
+    async fn nothing_is_counted_when_counting_is_off() {
+        let house = TestRouter::new(|settings| settings.count_load = false);
         let (_, vote) = house.poll().await;
         house.ask("PATCH", &vote, ADA).await;
         assert!(house.state.drain_load().is_empty());

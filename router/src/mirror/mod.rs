@@ -1,46 +1,48 @@
-//! Writes that count only when both sides of a move have them (`--window sync`).
+//! Synchronous replication while a migration's window is open (`--window sync`):
+//! a write is acknowledged only when both shards have it.
 //!
 //! ```text
-//!   owner has it ──► whoever is there first carries, for all who came before:
-//!                    owner's changes ──► copy        (one round)
-//!                ──► answered when a round that began afterwards is over
+//!   the owner has the write ──► the first waiting request starts a round:
+//!                               owner's changes ──► replica
+//!                           ──► all requests that waited when the round began
+//!                               are answered when it ends
 //! ```
-//! An answer may depend on what was written long before it, such as `already`. So
-//! it is not the write that is carried, but everything that the owner has taken up
-//! to there; and a round goes on where the one before it ended.
+//! An answer such as `already` may depend on an earlier write. So a round copies
+//! all changes of the owner up to now, and continues where the last round ended.
 //!
-//! The copy takes it only while it is this move's. A slice that is taken back
-//! without its owner is prepared for the way back first: from then on nothing
-//! that only the owner has is acknowledged any more, whatever a router believes.
+//! The replica accepts changes only while it belongs to this migration. To take a
+//! slice back without its owner, the replica is first prepared for the way back.
+//! From then on it refuses changes, so that no router can acknowledge a write that
+//! only the old owner has.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_domain::ShardId;
-use ballast_domain::moving::{MoveId, Moving};
-use ballast_domain::routes::Streamed;
+use ballast_domain::moving::{ActiveMigration, MigrationId};
+use ballast_domain::routes::StreamedPosition;
 use ballast_domain::tenant::{Epoch, Slice, SliceId};
-use ballast_vote_shard::shard::{Cursor, Fenced, Order, Unfit};
+use ballast_vote_shard::shard::{Cursor, FenceError, MigrationToken, SliceStateError};
 use ballast_vote_shard::{ShardError, ShardResult, VoteShard};
 
-use crate::State;
-use crate::deliver::Place;
+use crate::RouterState;
+use crate::deliver::ShardTarget;
 
-/// About how much is carried at once.
+/// About how many bytes of changes are copied at a time.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// The copy that must have a write, too.
+/// The replica that must also have each write, and the migration it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Copy {
+pub(crate) struct SyncReplica {
     shard_id: ShardId,
-    move_id: MoveId,
+    move_id: MigrationId,
 }
 
-impl Copy {
-    /// The copy of a slice, if its route asks for one.
-    pub(crate) fn of(slice: &Slice) -> Option<Self> {
-        let moving: &Moving = slice.moving.as_ref()?;
+impl SyncReplica {
+    /// The replica of a slice, if its route requires one.
+    pub(crate) fn from_slice(slice: &Slice) -> Option<Self> {
+        let moving: &ActiveMigration = slice.moving.as_ref()?;
         Some(Self {
             shard_id: moving.also_durable_on()?.clone(),
             move_id: moving.move_id.clone(),
@@ -48,51 +50,52 @@ impl Copy {
     }
 }
 
-/// What is carried for one move of a slice, since a cutover.
+/// The replication of one slice since a cutover.
 #[derive(Debug)]
-struct Mirror {
-    move_id: MoveId,
+struct ReplicaSync {
+    move_id: MigrationId,
     epoch: Epoch,
-    /// How many have asked for a round.
-    asked: AtomicU64,
-    turn: tokio::sync::Mutex<Rounds>,
+    /// How many requests have asked for a round: the last ticket.
+    requested: AtomicU64,
+    rounds: tokio::sync::Mutex<SyncRounds>,
 }
 
-/// How far it is.
+/// The progress of the rounds.
 #[derive(Debug, Default)]
-struct Rounds {
-    /// Where the next one begins, once that is known.
+struct SyncRounds {
+    /// Where the next round begins, once that is known.
     cursor: Option<Cursor>,
-    /// The highest token that the copy has seen: this is nobody's lease.
+    /// The highest migration token that the replica has accepted. Replication holds
+    /// no lease of its own, so it uses the current one.
     token: u64,
-    /// Those who asked up to here have what they wanted.
+    /// Tickets up to this one are replicated.
     done: u64,
-    /// Those who asked up to here were told that it failed.
+    /// Tickets up to this one have failed.
     failed: u64,
 }
 
-/// What is carried, by slice.
+/// The replication of each slice.
 #[derive(Debug, Default)]
-pub(crate) struct Mirrors(Mutex<HashMap<SliceId, Arc<Mirror>>>);
+pub(crate) struct ReplicaSyncs(Mutex<HashMap<SliceId, Arc<ReplicaSync>>>);
 
-impl Mirrors {
-    fn of(&self, place: &Place, copy: &Copy) -> Arc<Mirror> {
+impl ReplicaSyncs {
+    fn get_or_create(&self, target: &ShardTarget, replica: &SyncReplica) -> Arc<ReplicaSync> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = &place.at;
+        let at = &target.fenced;
         let known = all.get(&at.slice).filter(|known| {
-            known.move_id == copy.move_id && known.epoch == at.epoch || known.epoch > at.epoch
+            known.move_id == replica.move_id && known.epoch == at.epoch || known.epoch > at.epoch
         });
         if let Some(known) = known {
             return known.clone();
         }
-        let mirror = Arc::new(Mirror {
-            move_id: copy.move_id.clone(),
+        let sync = Arc::new(ReplicaSync {
+            move_id: replica.move_id.clone(),
             epoch: at.epoch,
-            asked: AtomicU64::new(0),
-            turn: tokio::sync::Mutex::default(),
+            requested: AtomicU64::new(0),
+            rounds: tokio::sync::Mutex::default(),
         });
-        all.insert(at.slice.clone(), mirror.clone());
-        mirror
+        all.insert(at.slice.clone(), sync.clone());
+        sync
     }
 
     pub(crate) fn forget(&self, slice: &SliceId) {
@@ -101,57 +104,63 @@ impl Mirrors {
     }
 }
 
-impl State {
-    /// Waits until everything that the owner has taken is on the copy, too, if the
-    /// route asks for that. When it cannot be, the route may be another one.
-    pub(crate) async fn mirrored(&self, place: &Place) -> ShardResult<()> {
-        let Some(copy) = &place.copy else {
+impl RouterState {
+    /// Waits until the replica has everything that the owner has, if the route
+    /// requires a replica. Fails with a fence error, so that the route is read
+    /// again.
+    pub(crate) async fn await_replica(&self, target: &ShardTarget) -> ShardResult<()> {
+        let Some(replica) = &target.sync_replica else {
             return Ok(());
         };
-        let mirror = self.parts.mirrors.of(place, copy);
-        let epoch = place.at.epoch;
-        // Told as what has the route read anew: it is neither the owner's failure,
-        // nor is it to be waited for longer than the record says.
-        let behind = ShardError::Fenced(Fenced::Behind { epoch });
-        if (&mirror.move_id, mirror.epoch) != (&copy.move_id, epoch) {
-            // By a stale route.
+        let sync = self.parts.mirrors.get_or_create(target, replica);
+        let epoch = target.fenced.epoch;
+        // A fence error makes the caller read the route again. It is not counted as
+        // a failure of the owner, and the replica may no longer be required.
+        let behind = ShardError::Fenced(FenceError::Behind { epoch });
+        if (&sync.move_id, sync.epoch) != (&replica.move_id, epoch) {
+            // The caller's route is stale.
             return Err(behind);
         }
-        let ticket = mirror.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut rounds = mirror.turn.lock().await;
+        let ticket = sync.requested.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut rounds = sync.rounds.lock().await;
         if rounds.done >= ticket {
             return Ok(());
         }
         if rounds.failed >= ticket {
             return Err(behind);
         }
-        // All who have asked by now have their writes at the owner.
-        let asked = mirror.asked.load(Ordering::SeqCst);
-        match self.carry(place, copy, &mut rounds).await {
+        // The writes of all tickets until now are at the owner.
+        let requested = sync.requested.load(Ordering::SeqCst);
+        match self.copy_changes(target, replica, &mut rounds).await {
             Ok(()) => {
-                rounds.done = asked;
+                rounds.done = requested;
                 Ok(())
             }
             Err(error) => {
-                rounds.failed = asked;
-                let (slice, shard) = (&place.at.slice, &copy.shard_id);
-                tracing::debug!(%slice, %shard, %error, "the copy does not have it yet");
+                rounds.failed = requested;
+                let (slice, shard) = (&target.fenced.slice, &replica.shard_id);
+                tracing::debug!(%slice, %shard, %error, "cannot replicate to the previous shard");
                 Err(behind)
             }
         }
     }
 
-    /// Carries what the owner has taken since the round before.
-    async fn carry(&self, place: &Place, copy: &Copy, rounds: &mut Rounds) -> ShardResult<()> {
-        let slice = &place.at.slice;
-        let shard = self.parts.shards.shard(&copy.shard_id)?;
+    /// Copies the owner's changes since the last round.
+    async fn copy_changes(
+        &self,
+        target: &ShardTarget,
+        replica: &SyncReplica,
+        rounds: &mut SyncRounds,
+    ) -> ShardResult<()> {
+        let slice = &target.fenced.slice;
+        let shard = self.parts.shards.shard(&replica.shard_id)?;
         let mut cursor = match rounds.cursor.take() {
             Some(cursor) => cursor,
-            None => self.begin(copy).await?,
+            None => self.first_cursor(replica).await?,
         };
-        let mut is_taken = false;
+        let mut has_changes = false;
         loop {
-            let page = match place.shard.export(slice, &cursor, PAGE_BYTES).await {
+            let page = match target.shard.export(slice, &cursor, PAGE_BYTES).await {
                 Err(ShardError::CursorTooOld) => {
                     cursor = Cursor::Start;
                     continue;
@@ -159,16 +168,16 @@ impl State {
                 other => other.inspect_err(|_| rounds.cursor = Some(cursor.clone()))?,
             };
             if !page.changes.is_empty() {
-                // Only whoever has it all goes on from behind it.
+                // If the import fails, the next round starts before this page.
                 rounds.cursor = Some(cursor);
-                let order = Order {
-                    move_id: copy.move_id.clone(),
+                let order = MigrationToken {
+                    move_id: replica.move_id.clone(),
                     token: rounds.token,
                 };
                 match shard.import(slice, &order, &page.changes).await {
-                    Err(ShardError::Unfit(Unfit::Late { highest })) => {
+                    Err(ShardError::SliceState(SliceStateError::StaleToken { highest })) => {
                         rounds.token = highest;
-                        let order = Order {
+                        let order = MigrationToken {
                             token: highest,
                             ..order
                         };
@@ -176,7 +185,7 @@ impl State {
                     }
                     other => other?,
                 }
-                is_taken = true;
+                has_changes = true;
             }
             cursor = page.next;
             rounds.cursor = Some(cursor.clone());
@@ -184,35 +193,43 @@ impl State {
                 break;
             }
         }
-        match is_taken {
+        match has_changes {
             true => Ok(()),
-            // There was nothing new. But what the owner says is the truth only as
-            // long as nobody has taken the slice back without it.
-            false => is_kept_for(&*shard, copy, slice).await,
+            // There were no changes. The owner's answer is valid only if the slice
+            // has not been taken back without it.
+            false => check_replica_migration(&*shard, replica, slice).await,
         }
     }
 
-    /// Where the first round begins.
-    async fn begin(&self, copy: &Copy) -> ShardResult<Cursor> {
-        let id = copy.move_id.there();
+    /// The cursor of the first round.
+    async fn first_cursor(&self, replica: &SyncReplica) -> ShardResult<Cursor> {
+        let id = replica.move_id.outbound();
         match self.parts.source.streamed_back(&id).await {
-            Ok(Streamed::UpTo(position)) => Ok(Cursor::Changes { position }),
-            Ok(Streamed::Unknown) => Ok(Cursor::Start),
-            Ok(Streamed::NotYet) => Err(ShardError::unavailable("the cutover is being noted")),
-            Err(_) => Err(ShardError::unavailable("the move's record cannot be read")),
+            Ok(StreamedPosition::UpTo(position)) => Ok(Cursor::Changes { position }),
+            Ok(StreamedPosition::Unknown) => Ok(Cursor::Start),
+            Ok(StreamedPosition::NotYet) => {
+                Err(ShardError::unavailable("the cutover is not recorded yet"))
+            }
+            Err(_) => Err(ShardError::unavailable(
+                "the migration's record cannot be read",
+            )),
         }
     }
 }
 
-/// That the copy is still this move's.
-async fn is_kept_for(shard: &dyn VoteShard, copy: &Copy, slice: &SliceId) -> ShardResult<()> {
+/// Fails unless the replica still belongs to this migration.
+async fn check_replica_migration(
+    shard: &dyn VoteShard,
+    replica: &SyncReplica,
+    slice: &SliceId,
+) -> ShardResult<()> {
     let fence = shard.fence(slice).await?;
-    let fence = fence.ok_or(ShardError::Unfit(Unfit::Unknown))?;
-    let order = Order {
-        move_id: copy.move_id.clone(),
+    let fence = fence.ok_or(ShardError::SliceState(SliceStateError::UnknownSlice))?;
+    let order = MigrationToken {
+        move_id: replica.move_id.clone(),
         token: fence.token,
     };
-    fence.may_import(&order).map_err(ShardError::Unfit)
+    fence.may_import(&order).map_err(ShardError::SliceState)
 }
 
 #[cfg(test)]

@@ -1,72 +1,77 @@
 //! `GET /polls/{poll}/export`: who voted for what, one line per voter.
 //!
-//! Pages are read from the shard as fast as the client takes them, and none is
-//! kept. A vote that was counted before the export began is in it. The rows of
-//! an archived poll are read from its file, group by group; a poll that is
-//! archived meanwhile goes on there, since both have the same order.
+//! Pages are read from the shard as fast as the client reads the response, and are not
+//! stored. The export includes every vote that was counted before it began. The rows
+//! of an archived poll are read from its file, one row group at a time. If a poll is
+//! archived during the export, reading continues in the file, which has the same order.
 
 use axum::body::{Body, Bytes};
-use axum::extract::State as Given;
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp, VoterId};
-use ballast_vote_shard::ShardResult;
 use ballast_vote_shard::shard::{VoterName, VoterPrint, VoterRow};
 use futures::stream::{self, StreamExt};
 use serde::Serialize;
 
-use crate::admit::{Access, Allowed, ToExport};
-use crate::archived::File;
-use crate::deliver::{Place, Target};
-use crate::dual::Rows;
+use super::read_poll;
+use crate::admit::{Access, Answered, Authorized, ToExport};
+use crate::archived::ArchivedPoll;
+use crate::deliver::RouteKey;
+use crate::dual::PollRows;
 use crate::request::PollPath;
-use crate::{RouterError, State};
+use crate::{RouterError, RouterState};
 
-/// A voter's row.
+/// A voter's row in an export.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExportedRow {
-    /// Who; `null` when their name was erased.
+    /// The voter; `null` if the name was erased.
     #[serde(rename = "voterID")]
     voter_id: Option<VoterId>,
-    /// What they chose.
+    /// The items that the voter chose.
     #[serde(rename = "itemIDs")]
     item_ids: Vec<ItemId>,
-    /// When they did so last.
+    /// When the voter last voted.
     voted_at: Timestamp,
-    /// How often they did so.
+    /// How often the vote was changed.
     revision: u32,
 }
 
 /// Export the voters of a poll and what they chose, one JSON object per line.
 ///
-/// Votes that arrive meanwhile may or may not be in it. It goes on when the
-/// poll's data moves meanwhile.
+/// Votes that arrive during the export may or may not be included. The export
+/// continues when the poll's data moves.
 #[utoipa::path(get, path = "/polls/{poll}/export", tag = "polls", params(("poll" = PollId, Path)),
     responses((status = 200, body = ExportedRow, content_type = "application/x-ndjson")))]
 pub(crate) async fn export(
-    Allowed(access, _): Allowed<ToExport>,
-    Given(state): Given<State>,
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToExport, PollPath>,
+    State(state): State<RouterState>,
+) -> Answered {
+    let lines = export_poll(state, &mut access, path).await;
+    access.answer(lines)
+}
+
+async fn export_poll(
+    state: RouterState,
+    access: &mut Access,
     PollPath(poll): PollPath,
 ) -> Result<Response, RouterError> {
-    let target = Target::Poll(poll);
-    // A poll that is not there is told before the answer begins.
-    state
-        .deliver(&access, &target, |place| async move {
-            place.read().await?.poll(&place.at.slice, poll).await
-        })
-        .await?;
-    let begin = Reading {
+    // An unknown poll is refused before the response begins.
+    read_poll(&state, access, poll).await?;
+    let begin = PollExport {
         state,
-        access,
+        access: access.clone(),
         poll,
-        rows: Rows::of(poll),
+        rows: PollRows::new(poll),
         last: None,
         file: None,
     };
-    // So are rows that cannot be read.
+    // An error of the first page also becomes the response.
     let (lines, rest) = begin.next().await?;
-    let rest = stream::try_unfold(rest, async |reading: Option<Reading>| match reading {
+    let rest = stream::try_unfold(rest, async |reading: Option<PollExport>| match reading {
         Some(reading) => reading.next().await.map(Some),
         None => Ok::<_, Error>(None),
     });
@@ -76,32 +81,32 @@ pub(crate) async fn export(
 }
 
 /// An export under way.
-struct Reading {
-    state: State,
+struct PollExport {
+    state: RouterState,
     access: Access,
     poll: PollId,
-    rows: Rows,
-    /// The last voter whose row was handed out.
+    rows: PollRows,
+    /// The voter of the last row that was returned.
     last: Option<VoterPrint>,
-    /// The file that holds the rows, if one does.
-    file: Option<File>,
+    /// The archive file with the rows, if the poll is archived.
+    file: Option<ArchivedPoll>,
 }
 
-/// Rows of a file, and whose the last is; none when there are no more.
-type OfFile = (File, Option<(VoterPrint, Vec<VoterRow>)>);
+/// A page of an archive file: the last row's voter and the rows; `None` at the end.
+type FilePage = (ArchivedPoll, Option<(VoterPrint, Vec<VoterRow>)>);
 
-impl Reading {
-    /// The lines of the next page, and what is to be read after it.
+impl PollExport {
+    /// The lines of the next page, and the rest of the export.
     async fn next(mut self) -> Result<(Bytes, Option<Self>)> {
-        crate::admit::still(&self.state, &self.access).await?;
-        let mut of_file = self.of_file().await?;
+        crate::admit::reauthenticate(&self.state, &self.access).await?;
+        let mut archive_page = self.archive_page().await?;
         let mut page = None;
-        if of_file.is_none() {
-            page = Some(self.rows.next(&self.state, &self.access).await?);
-            // The rows may have left the shard just before they were read.
-            of_file = self.of_file().await?;
+        if archive_page.is_none() {
+            page = Some(self.rows.next(&self.state, &mut self.access).await?);
+            // The poll may have been archived just before its rows were read.
+            archive_page = self.archive_page().await?;
         }
-        match (of_file, page) {
+        match (archive_page, page) {
             (Some((_, None)), _) | (None, None) => Ok((Bytes::new(), None)),
             (Some((file, Some((last, rows)))), _) => {
                 let lines = lines(&rows)?;
@@ -116,24 +121,19 @@ impl Reading {
         }
     }
 
-    /// The next rows of the poll's file, if one has them.
-    async fn of_file(&self) -> Result<Option<OfFile>> {
-        let target = Target::Poll(self.poll);
-        let reading = self
-            .state
-            .deliver(&self.access, &target, |place| async move {
-                self.rows_of_file(&place).await
-            });
-        reading.await
-    }
-
-    async fn rows_of_file(&self, place: &Place) -> ShardResult<Option<OfFile>> {
+    /// The next page of the poll's archive file, if the poll is archived.
+    async fn archive_page(&mut self) -> Result<Option<FilePage>> {
+        let route_key = RouteKey::Poll(self.poll);
+        let (state, poll, last) = (&self.state, self.poll, self.last);
         let open = self.file.as_ref();
-        let Some(file) = self.state.file(place, self.poll, open).await? else {
-            return Ok(None);
-        };
-        let rows = file.after(self.last).await?;
-        Ok(Some((file, rows)))
+        let reading = state.deliver(&mut self.access, &route_key, |target| async move {
+            let Some(file) = state.open_archive(&target, poll, open).await? else {
+                return Ok(None);
+            };
+            let rows = file.after(last).await?;
+            Ok(Some((file, rows)))
+        });
+        reading.await
     }
 }
 
@@ -156,7 +156,7 @@ fn exported(row: &VoterRow) -> ExportedRow {
         item_ids: row
             .items
             .iter()
-            .map(|place| ItemId::of(row.poll, *place))
+            .map(|index| ItemId::from_position(row.poll, *index))
             .collect(),
         voted_at: row.voted_at,
         revision: row.version.revision,

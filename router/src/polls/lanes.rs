@@ -1,25 +1,26 @@
-//! `/polls/{poll}/lanes` and `/polls/{poll}/import`: how counters are spread,
-//! and votes that come as sums.
+//! `/polls/{poll}/lanes` and `/polls/{poll}/import`: how a poll's counters are spread
+//! over lanes, and imports of totals.
 
 use std::collections::HashMap;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State as Given;
+use axum::extract::State;
 use axum::http::HeaderMap;
 use ballast_domain::bounds::{IMPORTED_VOTES_MAX, POLL_BODY_BYTES_MAX};
-use ballast_domain::poll::lanes::{Spread, Verdict};
+use ballast_domain::poll::lanes::{LaneBalance, LaneSpread};
 use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result};
 use ballast_web::body::decode;
 use ballast_web::head::idempotency_key;
 use serde::{Deserialize, Serialize};
 
-use crate::admit::{Allowed, ToManage};
-use crate::deliver::Target;
+use super::read_poll;
+use crate::admit::{Access, Answered, Authorized, ToManage};
+use crate::deliver::RouteKey;
 use crate::openapi::IdempotencyHeader;
 use crate::request::{PollPath, read};
-use crate::{RouterError, State};
+use crate::{RouterError, RouterState};
 
 /// How a poll's counters are spread over lanes.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -29,8 +30,8 @@ pub(crate) struct LanesView {
     poll_id: PollId,
     /// How many lanes each item has.
     lanes: u16,
-    /// The worst of the items' verdicts.
-    verdict: Verdict,
+    /// The worst verdict of the items.
+    verdict: LaneBalance,
     items: Vec<ItemLanes>,
     /// All votes.
     total: u64,
@@ -46,30 +47,43 @@ pub(crate) struct ItemLanes {
     /// The sum of its lanes.
     votes_count: u64,
     #[serde(flatten)]
-    spread: Spread,
+    spread: LaneSpread,
 }
 
-/// Show how evenly votes lie on a poll's lanes.
+/// Show how evenly votes are spread over a poll's lanes.
 ///
-/// Within ten per cent of the mean is `even`, more than thirty is `skewed`.
+/// Lanes within 10 % of the mean are `even`; more than 30 % off is `skewed`.
 #[utoipa::path(get, path = "/polls/{poll}/lanes", tag = "polls", params(("poll" = PollId, Path)),
     responses((status = 200, body = LanesView)))]
 pub(crate) async fn lanes(
-    Allowed(access, _): Allowed<ToManage>,
-    Given(state): Given<State>,
-    PollPath(poll): PollPath,
-) -> Result<Json<LanesView>, RouterError> {
-    let (found, counts) = state
-        .deliver(&access, &Target::Poll(poll), |place| async move {
-            let slice = &place.at.slice;
-            let found = place.read().await?.poll(slice, poll).await?;
-            Ok((found, place.read().await?.lanes(slice, poll).await?))
-        })
-        .await?;
-    Ok(Json(view(&found, counts)))
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToManage, PollPath>,
+    State(state): State<RouterState>,
+) -> Answered {
+    let lanes = read_lanes(&state, &mut access, path).await;
+    access.answer(lanes.map(Json))
 }
 
-fn view(poll: &Poll, counts: Vec<Vec<u64>>) -> LanesView {
+async fn read_lanes(
+    state: &RouterState,
+    access: &mut Access,
+    PollPath(poll): PollPath,
+) -> Result<LanesView, RouterError> {
+    let (found, counts) = state
+        .deliver(access, &RouteKey::Poll(poll), |target| async move {
+            let slice = &target.fenced.slice;
+            let found = target.consistent_reader().await?.poll(slice, poll).await?;
+            Ok((
+                found,
+                target.consistent_reader().await?.lanes(slice, poll).await?,
+            ))
+        })
+        .await?;
+    Ok(lanes_view(&found, counts))
+}
+
+fn lanes_view(poll: &Poll, counts: Vec<Vec<u64>>) -> LanesView {
     let items: Vec<_> = poll
         .item_ids()
         .zip(&poll.spec.items)
@@ -78,20 +92,20 @@ fn view(poll: &Poll, counts: Vec<Vec<u64>>) -> LanesView {
             item_id,
             item_name: item.item_name.clone(),
             votes_count: counts.iter().sum(),
-            spread: Spread::of(counts),
+            spread: LaneSpread::from_lanes(counts),
         })
         .collect();
     let worst = items.iter().map(|item| item.spread.verdict).max();
     LanesView {
         poll_id: poll.poll_id,
         lanes: poll.spec.options.lanes,
-        verdict: worst.unwrap_or(Verdict::Even),
+        verdict: worst.unwrap_or(LaneBalance::Even),
         total: items.iter().map(|item| item.votes_count).sum(),
         items,
     }
 }
 
-/// Votes without voters.
+/// Totals to import: votes without voters.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({ "totals": { "item-7q0v9d1nqz8t5": 1503 } }))]
@@ -100,7 +114,7 @@ pub(crate) struct Import {
     totals: HashMap<ItemId, u64>,
 }
 
-/// What a poll's counts are after an import.
+/// A poll's counts after an import.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Imported {
@@ -111,7 +125,7 @@ pub(crate) struct Imported {
     total: u64,
 }
 
-/// An item's votes.
+/// The votes of an item.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ItemTotal {
@@ -120,41 +134,51 @@ pub(crate) struct ItemTotal {
     votes_count: u64,
 }
 
-/// Add votes that come as sums, such as old counters.
+/// Add totals of votes, such as those of old counters.
 ///
-/// They are spread over the lanes with the sum kept exactly. Repeated with the
-/// same `Idempotency-Key` they are added once; so send one.
+/// They are spread over the lanes so that the sum is exact. Send an `Idempotency-Key`:
+/// a repeated request with the same key adds them once.
 #[utoipa::path(post, path = "/polls/{poll}/import", tag = "polls",
     params(("poll" = PollId, Path), IdempotencyHeader), request_body = Import,
     responses((status = 200, body = Imported)))]
 pub(crate) async fn import(
-    Allowed(access, _): Allowed<ToManage>,
-    Given(state): Given<State>,
-    PollPath(poll): PollPath,
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToManage, PollPath>,
+    State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Imported>, RouterError> {
-    let key = idempotency_key(&headers)?.map(RequestId::of);
+) -> Answered {
+    let imported = import_totals(&state, &mut access, path, &headers, body).await;
+    access.answer(imported.map(Json))
+}
+
+async fn import_totals(
+    state: &RouterState,
+    access: &mut Access,
+    PollPath(poll): PollPath,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Imported, RouterError> {
+    let key = idempotency_key(headers)?.map(RequestId::from_name);
     let request = key.unwrap_or_else(|| state.parts.requests.next());
     let bytes = read(body, POLL_BODY_BYTES_MAX).await?;
-    let asked: Import = decode(&headers, &bytes, true)?;
-    let target = Target::Poll(poll);
-    let found = state
-        .deliver(&access, &target, |place| async move {
-            place.read().await?.poll(&place.at.slice, poll).await
-        })
-        .await?;
-    let votes = &in_order(&found, asked.totals)?;
-    let router = &state;
+    let import: Import = decode(headers, &bytes, true)?;
+    let route_key = RouteKey::Poll(poll);
+    let found = read_poll(state, access, poll).await?;
+    let votes = &order_totals(&found, import.totals)?;
     let tally = state
-        .deliver_write(&access, &target, |place| async move {
-            let tally = place.shard.carry(&place.at, poll, request, votes).await?;
-            router.look_anew(&place, poll).await?;
+        .deliver_write(access, &route_key, |target| async move {
+            let tally = target
+                .shard
+                .import_counts(&target.fenced, poll, request, votes)
+                .await?;
+            state.refresh_counts(&target, poll).await?;
             Ok(tally)
         })
         .await?;
     let items = found.item_ids().zip(&tally.counts);
-    Ok(Json(Imported {
+    Ok(Imported {
         poll_id: poll,
         items: items
             .map(|(item_id, votes)| ItemTotal {
@@ -163,19 +187,21 @@ pub(crate) async fn import(
             })
             .collect(),
         total: tally.total(),
-    }))
+    })
 }
 
 /// The votes of each item, in the poll's order.
-fn in_order(poll: &Poll, mut totals: HashMap<ItemId, u64>) -> Result<Vec<u64>> {
+fn order_totals(poll: &Poll, mut totals: HashMap<ItemId, u64>) -> Result<Vec<u64>> {
     let votes: Vec<u64> = poll
         .item_ids()
         .map(|item| totals.remove(&item).unwrap_or(0))
         .collect();
-    if let Some(stranger) = totals.keys().min() {
-        let detail = format!("the poll has no item {stranger}");
-        let pointer = format!("/totals/{stranger}");
-        return Err(Error::new(ErrorCode::ItemNotFound, detail).at(&pointer, "no such item"));
+    if let Some(unknown) = totals.keys().min() {
+        let detail = format!("the poll has no item {unknown}");
+        let pointer = format!("/totals/{unknown}");
+        return Err(
+            Error::new(ErrorCode::ItemNotFound, detail).with_field(&pointer, "no such item")
+        );
     }
     match votes.iter().find(|votes| **votes > IMPORTED_VOTES_MAX) {
         None => Ok(votes),

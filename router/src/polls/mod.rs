@@ -1,9 +1,9 @@
-//! `/polls`: created, listed, read, closed, widened.
+//! `/polls`: create, list, show, close and widen polls.
 //!
 //! ```text
-//!   wire.rs    polls as callers write and read them
-//!   export.rs  the voters' rows of a poll, streamed
-//!   lanes.rs   how counters are spread, and votes that come as sums
+//!   wire.rs    the JSON of polls
+//!   export.rs  streams the voters' rows of a poll
+//!   lanes.rs   the lanes of a poll's counters, and imports of totals
 //! ```
 
 mod export;
@@ -12,14 +12,14 @@ mod wire;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State as Given;
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ballast_domain::bounds::{POLL_BODY_BYTES_MAX, SLICES_PER_TENANT_MAX, VOTE_BODY_BYTES_MAX};
 use ballast_domain::poll::{Poll, PollOptions, PollSpec, RequestId};
 use ballast_domain::routes::TenantRoute;
 use ballast_domain::{Error, ErrorCode, PollId, Result};
-use ballast_web::body::{Nothing, decode};
+use ballast_web::body::{EmptyBody, decode};
 use ballast_web::head::{Params, idempotency_key};
 use ballast_web::page::Page;
 
@@ -27,56 +27,66 @@ pub(crate) use export::{__path_export, export};
 pub(crate) use lanes::{__path_import, __path_lanes, import, lanes};
 pub(crate) use wire::{NewPoll, PollPatch, PollView};
 
-use crate::admit::{Access, Allowed, ToManage, ToRead};
-use crate::deliver::{Load, Target, Undelivered};
+use crate::admit::{Access, Answered, Authorized, ToManage, ToRead};
+use crate::deliver::{CallCost, DeliveryError, RouteKey};
 use crate::openapi::IdempotencyHeader;
 use crate::request::{Paging, PollPath, read};
-use crate::{RouterError, State};
+use crate::{RouterError, RouterState};
 
-/// How often an id is drawn for a request's name. All draws miss less than
-/// once in a lifetime.
+/// How many ids are drawn to find one in a given hash range. The chance that none fits
+/// is negligible.
 const DRAWS: usize = 10_000;
-/// Into so many equal ranges the hashes of polls are divided here.
+/// The number of equal hash ranges: the narrowest slices that a tenant can have.
 const RANGES: u64 = SLICES_PER_TENANT_MAX as u64;
 
 /// Create a poll.
 ///
-/// Repeated with the same `Idempotency-Key`, the request finds the poll that
-/// it made.
+/// A repeated request with the same `Idempotency-Key` returns the poll that the first
+/// one created.
 #[utoipa::path(post, path = "/polls", tag = "polls", params(IdempotencyHeader),
     request_body = NewPoll, responses((status = 201, body = PollView,
-    headers(("Location" = String, description = "Where the poll is")))))]
+    headers(("Location" = String, description = "The path of the poll")))))]
 pub(crate) async fn create(
-    Allowed(access, _): Allowed<ToManage>,
-    Given(state): Given<State>,
+    Authorized { mut access, .. }: Authorized<ToManage>,
+    State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, RouterError> {
-    let key = idempotency_key(&headers)?.map(RequestId::of);
-    let bytes = read(body, POLL_BODY_BYTES_MAX).await?;
-    let asked: NewPoll = decode(&headers, &bytes, true)?;
-    let poll = new_poll(&state, key, asked.spec())?;
-    let target = Target::Poll(poll.poll_id);
-    let made = state
-        .deliver_write(&access, &target, |place| {
-            let poll = poll.clone();
-            async move { place.shard.create_poll(&place.at, poll).await }
-        })
-        .await?;
-    if !is_answer_to(&made, &poll) {
-        let detail = "the poll that was created with this Idempotency-Key is another one";
-        return Err(Error::new(ErrorCode::IdempotencyMismatch, detail).into());
-    }
-    Ok(created(&state, &poll, made))
+) -> Answered {
+    let created = create_poll(&state, &mut access, &headers, body).await;
+    access.answer(created)
 }
 
-/// The poll with its id and its request's id: both stay through all attempts.
-fn new_poll(state: &State, key: Option<RequestId>, spec: PollSpec) -> Result<Poll> {
+async fn create_poll(
+    state: &RouterState,
+    access: &mut Access,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Response, RouterError> {
+    let key = idempotency_key(headers)?.map(RequestId::from_name);
+    let bytes = read(body, POLL_BODY_BYTES_MAX).await?;
+    let asked: NewPoll = decode(headers, &bytes, true)?;
+    let poll = new_poll(state, key, asked.spec())?;
+    let route_key = RouteKey::Poll(poll.poll_id);
+    let stored = state
+        .deliver_write(access, &route_key, |target| {
+            let poll = poll.clone();
+            async move { target.shard.create_poll(&target.fenced, poll).await }
+        })
+        .await?;
+    if !is_requested_poll(&stored, &poll) {
+        let detail = "this Idempotency-Key was used to create a different poll";
+        return Err(Error::new(ErrorCode::IdempotencyMismatch, detail).into());
+    }
+    Ok(created(state, &poll, stored))
+}
+
+/// Makes the poll with its id and its request id, which stay the same in all attempts.
+fn new_poll(state: &RouterState, key: Option<RequestId>, spec: PollSpec) -> Result<Poll> {
     let now = state.parts.clock.now();
     spec.check(now)?;
     let draw = || PollId::random(now, &*state.parts.entropy);
     let poll_id = match key {
-        Some(key) => named_id(key, draw)?,
+        Some(key) => poll_id_for_request(key, draw)?,
         None => draw(),
     };
     Ok(Poll {
@@ -88,36 +98,40 @@ fn new_poll(state: &State, key: Option<RequestId>, spec: PollSpec) -> Result<Pol
     })
 }
 
-/// An id whose hash lies where the request's name says: a repetition must come
-/// to the slice where the poll is that it made, also when the tenant has been
-/// cut since. So it is not the slices of now that are meant, but the narrowest
-/// that there can ever be.
-fn named_id(request: RequestId, mut draw: impl FnMut() -> PollId) -> Result<PollId> {
-    let range = |id: PollId| id.hash() / (u64::MAX / RANGES + 1);
-    let meant = range(PollId::from_number(request.0.into()));
+/// Draws a poll id whose hash is in the range that the request id selects. So a
+/// repeated request reaches the slice of the poll that the first one created, also
+/// after the tenant was split. The ranges are therefore the narrowest slices that there
+/// can be, and not the current slices.
+fn poll_id_for_request(request: RequestId, mut draw: impl FnMut() -> PollId) -> Result<PollId> {
+    let range_of = |id: PollId| id.hash() / (u64::MAX / RANGES + 1);
+    let wanted = range_of(PollId::from_number(request.0.into()));
     (0..DRAWS)
         .map(|_| draw())
-        .find(|id| range(*id) == meant)
+        .find(|id| range_of(*id) == wanted)
         .ok_or_else(|| {
-            Error::new(ErrorCode::Unavailable, "no id fits the request's name").retry_after(1)
+            Error::new(
+                ErrorCode::Unavailable,
+                "no poll id was found for the request",
+            )
+            .retry_after(1)
         })
 }
 
-/// Whether a poll is what was asked for. It may have got more or fewer lanes
-/// since, and it may have closed.
-fn is_answer_to(made: &Poll, asked: &Poll) -> bool {
-    let mut spec = made.spec.clone();
+/// Whether a stored poll is the one that was requested. Its number of lanes may have
+/// changed since, and it may have closed.
+fn is_requested_poll(stored: &Poll, asked: &Poll) -> bool {
+    let mut spec = stored.spec.clone();
     spec.options.lanes = asked.spec.options.lanes;
     spec == asked.spec
 }
 
-fn created(state: &State, asked: &Poll, made: Poll) -> Response {
-    let (repeated, id) = (made.poll_id != asked.poll_id, made.poll_id);
-    let body = Json(PollView::of(made, state.parts.clock.now()));
+fn created(state: &RouterState, asked: &Poll, stored: Poll) -> Response {
+    let (repeated, id) = (stored.poll_id != asked.poll_id, stored.poll_id);
+    let body = Json(PollView::of(stored, state.parts.clock.now()));
     let mut response = (StatusCode::CREATED, body).into_response();
     let headers = response.headers_mut();
-    if let Ok(place) = HeaderValue::from_str(&format!("/polls/{id}")) {
-        headers.insert(header::LOCATION, place);
+    if let Ok(location) = HeaderValue::from_str(&format!("/polls/{id}")) {
+        headers.insert(header::LOCATION, location);
     }
     if repeated {
         let name = HeaderName::from_static("idempotency-replayed");
@@ -130,43 +144,63 @@ fn created(state: &State, asked: &Poll, made: Poll) -> Response {
 #[utoipa::path(get, path = "/polls", tag = "polls", params(Paging),
     responses((status = 200, body = Page<PollView>)))]
 pub(crate) async fn list(
-    Allowed(access, _): Allowed<ToRead>,
-    Given(state): Given<State>,
-    Params(paging): Params<Paging>,
-) -> Result<Json<Page<PollView>>, RouterError> {
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToRead, Params<Paging>>,
+    State(state): State<RouterState>,
+) -> Answered {
+    let Params(paging) = path;
+    let page = list_page(&state, &mut access, &paging).await;
+    access.answer(page.map(Json))
+}
+
+async fn list_page(
+    state: &RouterState,
+    access: &mut Access,
+    paging: &Paging,
+) -> Result<Page<PollView>, RouterError> {
     let (limit, after) = paging.read()?;
     let most = limit as usize + 1;
     let mut slices = access.tenant.clone();
     let mut found = loop {
-        match polls_of(&state, &access, &slices, after, most).await {
+        match list_polls(state, access, &slices, after, most).await {
             Ok(found) => break found,
-            Err(Undelivered::Failed(error)) => return Err(error.into()),
-            // A slice has become others: their polls are asked for instead.
-            Err(Undelivered::Apart) => slices = state.route(&access).await?,
+            Err(DeliveryError::Failed(error)) => return Err(error.into()),
+            // A slice was split or merged: read the polls of the new ones instead.
+            Err(DeliveryError::SpansSlices) => {
+                slices = state.route(&access.tenant.tenant_id).await?
+            }
         }
     };
-    // Ids sort as polls were created, whichever slice each is in.
+    // Ids sort by creation time, whichever slices the polls are in.
     found.sort_by_key(|poll| poll.poll_id);
     let now = state.parts.clock.now();
     let views = found.into_iter().map(|poll| PollView::of(poll, now));
-    Ok(Json(Page::of(views.collect(), limit, |poll| poll.poll_id)))
+    Ok(Page::from_items(views.collect(), limit, |poll| {
+        poll.poll_id
+    }))
 }
 
-/// The polls of all slices, so many of each.
-async fn polls_of(
-    state: &State,
-    access: &Access,
+/// The polls of all slices, up to `most` of each.
+async fn list_polls(
+    state: &RouterState,
+    access: &mut Access,
     route: &TenantRoute,
     after: Option<PollId>,
     most: usize,
-) -> Result<Vec<Poll>, Undelivered> {
+) -> Result<Vec<Poll>, DeliveryError> {
     let mut found = Vec::new();
     for slice in &route.slices {
-        let target = Target::Slice(slice.slice);
-        let polls = state.deliver_heavy(access, &target, Load::READ, |place| async move {
-            let slice = &place.at.slice;
-            place.read().await?.polls(slice, after, most).await
-        });
+        let route_key = RouteKey::Slice(slice.slice);
+        let polls =
+            state.deliver_with_cost(access, &route_key, CallCost::READ, |target| async move {
+                let slice = &target.fenced.slice;
+                target
+                    .consistent_reader()
+                    .await?
+                    .polls(slice, after, most)
+                    .await
+            });
         found.extend(polls.await?);
     }
     Ok(found)
@@ -176,90 +210,125 @@ async fn polls_of(
 #[utoipa::path(get, path = "/polls/{poll}", tag = "polls", params(("poll" = PollId, Path)),
     responses((status = 200, body = PollView)))]
 pub(crate) async fn show(
-    Allowed(access, _): Allowed<ToRead>,
-    Given(state): Given<State>,
-    PollPath(poll): PollPath,
-) -> Result<Json<PollView>, RouterError> {
-    let found = state
-        .deliver(&access, &Target::Poll(poll), |place| async move {
-            place.read().await?.poll(&place.at.slice, poll).await
-        })
-        .await?;
-    Ok(Json(PollView::of(found, state.parts.clock.now())))
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToRead, PollPath>,
+    State(state): State<RouterState>,
+) -> Answered {
+    let PollPath(poll) = path;
+    let poll = read_poll(&state, &mut access, poll).await;
+    let now = state.parts.clock.now();
+    access.answer(
+        poll.map(|poll| Json(PollView::of(poll, now)))
+            .map_err(Into::into),
+    )
 }
 
-/// Close a poll now. One that is closed stays as it is.
+/// Reads a poll from its shard.
+pub(super) async fn read_poll(
+    state: &RouterState,
+    access: &mut Access,
+    poll: PollId,
+) -> Result<Poll> {
+    let route_key = RouteKey::Poll(poll);
+    let reading = state.deliver(access, &route_key, |target| async move {
+        let reader = target.consistent_reader().await?;
+        reader.poll(&target.fenced.slice, poll).await
+    });
+    reading.await
+}
+
+/// Close a poll now. Closing a closed poll changes nothing.
 #[utoipa::path(post, path = "/polls/{poll}/close", tag = "polls", params(("poll" = PollId, Path)),
     responses((status = 200, body = PollView)))]
 pub(crate) async fn close(
-    Allowed(access, _): Allowed<ToManage>,
-    Given(state): Given<State>,
-    PollPath(poll): PollPath,
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToManage, PollPath>,
+    State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PollView>, RouterError> {
+) -> Answered {
+    let closed = close_poll(&state, &mut access, path, &headers, body).await;
+    access.answer(closed.map(Json))
+}
+
+async fn close_poll(
+    state: &RouterState,
+    access: &mut Access,
+    PollPath(poll): PollPath,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<PollView, RouterError> {
     let bytes = read(body, VOTE_BODY_BYTES_MAX).await?;
-    let Nothing {} = decode(&headers, &bytes, false)?;
-    let router = &state;
+    let EmptyBody {} = decode(headers, &bytes, false)?;
     let closed = state
-        .deliver_write(&access, &Target::Poll(poll), |place| async move {
-            let closed = place.shard.close_poll(&place.at, poll).await?;
-            router.look_anew(&place, poll).await?;
+        .deliver_write(access, &RouteKey::Poll(poll), |target| async move {
+            let closed = target.shard.close_poll(&target.fenced, poll).await?;
+            state.refresh_counts(&target, poll).await?;
             Ok(closed)
         })
         .await?;
-    Ok(Json(PollView::of(closed, state.parts.clock.now())))
+    Ok(PollView::of(closed, state.parts.clock.now()))
 }
 
 /// Spread a poll's counters over more lanes.
 #[utoipa::path(patch, path = "/polls/{poll}", tag = "polls", params(("poll" = PollId, Path)),
     request_body = PollPatch, responses((status = 200, body = PollView)))]
 pub(crate) async fn widen(
-    Allowed(access, _): Allowed<ToManage>,
-    Given(state): Given<State>,
-    PollPath(poll): PollPath,
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToManage, PollPath>,
+    State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<PollView>, RouterError> {
+) -> Answered {
+    let widened = widen_poll(&state, &mut access, path, &headers, body).await;
+    access.answer(widened.map(Json))
+}
+
+async fn widen_poll(
+    state: &RouterState,
+    access: &mut Access,
+    PollPath(poll): PollPath,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<PollView, RouterError> {
     let bytes = read(body, VOTE_BODY_BYTES_MAX).await?;
-    let PollPatch { lanes } = decode(&headers, &bytes, true)?;
+    let PollPatch { lanes } = decode(headers, &bytes, true)?;
     PollOptions::check_lanes(lanes)?;
-    let target = Target::Poll(poll);
-    let found = state
-        .deliver(&access, &target, |place| async move {
-            place.read().await?.poll(&place.at.slice, poll).await
-        })
-        .await?;
-    // Its items never change, so what holds now holds at the shard.
+    let route_key = RouteKey::Poll(poll);
+    let found = read_poll(state, access, poll).await?;
+    // Items never change, so the check also holds when the shard widens the poll.
     found.spec.check_counters(lanes)?;
     let has = found.spec.options.lanes;
     if lanes < has {
         let message = format!(
-            "the poll has {has} lanes already; they become fewer by themselves when it has cooled"
+            "the poll has {has} lanes; the number is reduced automatically when votes slow down"
         );
         return Err(Error::invalid_field("/lanes", message).into());
     }
     let widened = state
-        .deliver_write(&access, &target, |place| async move {
-            place.shard.widen_lanes(&place.at, poll, lanes).await
+        .deliver_write(access, &route_key, |target| async move {
+            target.shard.widen_lanes(&target.fenced, poll, lanes).await
         })
         .await?;
-    Ok(Json(PollView::of(widened, state.parts.clock.now())))
+    Ok(PollView::of(widened, state.parts.clock.now()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ballast_domain::slicing::{Piece, equal_cuts};
-    use ballast_domain::tenant::{Epoch, Slice, SliceId, slice_of};
+    use ballast_domain::slicing::{ChildSlice, equal_cuts};
+    use ballast_domain::tenant::{Epoch, Slice, SliceId, find_slice};
     use ballast_domain::{ShardId, TenantId, Timestamp};
-    use ballast_vote_shard::shard::{Cut, MoveId, Order};
-    use ballast_vote_shard::{At, VoteShard as _};
+    use ballast_vote_shard::shard::{MigrationId, MigrationToken, RecutSpec};
+    use ballast_vote_shard::{FencedSlice, VoteShard as _};
 
-    use crate::testing::House;
+    use crate::testing::TestRouter;
 
     #[test]
-    fn a_repeated_request_comes_to_the_same_slice_however_the_tenant_is_cut() {
+    fn a_repeated_request_reaches_the_same_slice_after_any_split() {
         let shard: ShardId = "shard-1".parse().unwrap();
         let cut = |into| {
             let slices = (0..).zip(equal_cuts(into)).map(|(number, from)| Slice {
@@ -276,39 +345,39 @@ mod tests {
         for name in 0..50 {
             let request = RequestId(name * 7_919);
             let (first, again) = (
-                named_id(request, &mut draw).unwrap(),
-                named_id(request, &mut draw).unwrap(),
+                poll_id_for_request(request, &mut draw).unwrap(),
+                poll_id_for_request(request, &mut draw).unwrap(),
             );
             assert_ne!(first, again);
             for into in [1, 2, 8, SLICES_PER_TENANT_MAX] {
                 let slices = cut(into);
-                let slice = |id| slice_of(&slices, id).unwrap().slice;
+                let slice = |id| find_slice(&slices, id).unwrap().slice;
                 assert_eq!(slice(first), slice(again), "of {into}");
             }
         }
     }
 
-    /// The slice of a house becomes two, and its router has not heard of it.
-    async fn cut_in_two(house: &House) {
+    /// Splits the slice of a test router, without telling the router.
+    async fn split_slice(house: &TestRouter) {
         let tenant_id: TenantId = "acme".parse().unwrap();
-        let at = At {
+        let at = FencedSlice {
             slice: SliceId {
                 tenant_id: tenant_id.clone(),
                 slice: 0,
             },
             epoch: Epoch(2),
         };
-        let order = Order {
-            move_id: MoveId("rc".to_owned()),
+        let order = MigrationToken {
+            move_id: MigrationId("rc".to_owned()),
             token: 1,
         };
         let half = equal_cuts(2)[1];
-        let piece = |slice, hash_from, hash_to| Piece {
+        let piece = |slice, hash_from, hash_to| ChildSlice {
             slice,
             hash_from,
             hash_to,
         };
-        let cut = Cut {
+        let cut = RecutSpec {
             tenant_id,
             epoch: Epoch(2),
             parents: vec![0],
@@ -330,16 +399,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_router_that_is_behind_finds_every_poll_after_a_split() {
-        let house = House::new(|_| {});
-        let mut made = Vec::new();
+    async fn a_router_with_a_stale_route_finds_every_poll_after_a_split() {
+        let house = TestRouter::new(|_| {});
+        let mut stored = Vec::new();
         for number in 0..6 {
             let (poll, vote) = house.poll().await;
             let voter = format!(r#"{{"voterID":"v-{number}"}}"#);
             house.ask("PATCH", &vote, &voter).await;
-            made.push((poll, vote));
+            stored.push((poll, vote));
         }
-        cut_in_two(&house).await;
+        split_slice(&house).await;
         let listed = house.ask("GET", "/polls", "").await;
         assert_eq!(listed.status, 200, "{listed:?}");
         let items = listed.body["items"].as_array().unwrap();
@@ -347,10 +416,10 @@ mod tests {
             .iter()
             .map(|poll| format!("/polls/{}", poll["pollID"].as_str().unwrap()))
             .collect();
-        let mut all: Vec<String> = made.iter().map(|(poll, _)| poll.clone()).collect();
+        let mut all: Vec<String> = stored.iter().map(|(poll, _)| poll.clone()).collect();
         all.sort();
         assert_eq!(ids, all);
-        for (poll, vote) in made {
+        for (poll, vote) in stored {
             let counted = house.ask("PATCH", &vote, r#"{"voterID":"late"}"#).await;
             assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
             let results = house.ask("GET", &format!("{poll}/votes"), "").await;

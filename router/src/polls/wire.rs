@@ -1,45 +1,42 @@
-//! Polls as callers write and read them.
+//! The JSON of polls in requests and responses.
 
 use std::fmt;
 
-use ballast_domain::poll::{ItemSpec, Phase, Poll, PollOptions, PollSpec};
+use ballast_domain::poll::{ItemSpec, Poll, PollOptions, PollPhase, PollSpec};
 use ballast_domain::{ItemId, PollId, Timestamp};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a new poll is to be.
+/// The poll to create.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({
     "items": ["Tabs", "Spaces"], "expirationTime": "2027-01-01T00:00:00Z", "title": "Indentation"
 }))]
 pub(crate) struct NewPoll {
-    /// What can be voted for, in this order: names, or names with more about
-    /// them.
+    /// The items, in this order: names, or objects with a name and a description.
     #[schema(min_items = 1, max_items = 1000)]
     items: Vec<NewItem>,
-    /// When it ceases to take votes.
+    /// When it stops taking votes.
     expiration_time: Timestamp,
-    /// What people call it.
+    /// Its display name.
     #[schema(min_length = 1, max_length = 200)]
     title: Option<String>,
-    /// When it begins to take votes; at once when absent.
+    /// When it starts taking votes; at once if absent.
     opening_time: Option<Timestamp>,
-    /// Whether a vote may be changed or withdrawn until closing; not when
-    /// absent.
+    /// Whether a vote may be changed or withdrawn until closing; no if absent.
     vote_changeable: Option<bool>,
-    /// How many items one voter may choose; 1 when absent.
+    /// How many items one voter may choose; 1 if absent.
     #[schema(minimum = 1, maximum = 1000)]
     choices_max: Option<u16>,
-    /// Whether results are shown only when the poll has closed; not when
-    /// absent.
+    /// Whether results are hidden until the poll has closed; no if absent.
     results_hidden_until_closed: Option<bool>,
-    /// How many lanes each item's counter is spread over; 10 when absent.
+    /// How many lanes each item's counter is spread over; 10 if absent.
     #[schema(minimum = 1, maximum = 256)]
     lanes: Option<u16>,
-    /// How many people are expected to vote. When they are many, counters get
-    /// their lanes before it opens, and the tenant is not moved while they come.
+    /// How many voters are expected. If there are many, the counters get more lanes
+    /// before the poll opens, and the tenant is not moved during the rush.
     #[schema(minimum = 1, maximum = 100_000_000_000_u64)]
     expected_voters: Option<u64>,
 }
@@ -50,11 +47,11 @@ pub(crate) struct NewPoll {
 pub(crate) enum NewItem {
     /// Its name.
     Name(String),
-    /// Its name and more about it.
+    /// Its name and description.
     Described(ItemSpec),
 }
 
-/// Written by hand, so that what is wrong is told in words of this API.
+/// Implemented by hand, so that error messages use the words of this API.
 impl<'de> Deserialize<'de> for NewItem {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
         struct ItemVisitor;
@@ -75,7 +72,7 @@ impl<'de> Deserialize<'de> for NewItem {
 }
 
 impl NewPoll {
-    /// What is asked for, with the defaults filled in. Not checked yet.
+    /// The poll's specification with defaults filled in, not validated yet.
     pub(super) fn spec(self) -> PollSpec {
         let default = PollOptions::default();
         let items = self.items.into_iter().map(|item| match item {
@@ -107,32 +104,32 @@ impl NewPoll {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PollView {
-    /// Its name in every path.
+    /// Its id.
     #[serde(rename = "pollID")]
     pub(super) poll_id: PollId,
-    /// What can be voted for.
+    /// Its items.
     items: Vec<ItemView>,
-    /// When it ceases to take votes.
+    /// When it stops taking votes.
     expiration_time: Timestamp,
-    /// What people call it.
+    /// Its display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// When it begins to take votes.
+    /// When it starts taking votes.
     #[serde(skip_serializing_if = "Option::is_none")]
     opening_time: Option<Timestamp>,
     /// Whether a vote may be changed or withdrawn until closing.
     vote_changeable: bool,
     /// How many items one voter may choose.
     choices_max: u16,
-    /// Whether results are shown only when the poll has closed.
+    /// Whether results are hidden until the poll has closed.
     results_hidden_until_closed: bool,
     /// How many lanes each item's counter is spread over.
     lanes: u16,
-    /// How many people are expected to vote, if that was said.
+    /// How many voters are expected, if that was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_voters: Option<u64>,
     /// Whether it takes votes now.
-    state: Phase,
+    state: PollPhase,
     /// When it was created.
     created_at: Timestamp,
     /// When it closed.
@@ -144,18 +141,18 @@ pub(crate) struct PollView {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ItemView {
-    /// Its name in every path.
+    /// Its id.
     #[serde(rename = "itemID")]
     item_id: ItemId,
-    /// What people call it.
+    /// Its display name.
     item_name: String,
-    /// More about it.
+    /// Its description.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
 }
 
 impl PollView {
-    /// A poll as it is at `now`.
+    /// Describes a poll as of `now`.
     pub(super) fn of(poll: Poll, now: Timestamp) -> Self {
         let state = poll.phase(now);
         let ids: Vec<_> = poll.item_ids().collect();
@@ -190,13 +187,12 @@ impl PollView {
     }
 }
 
-/// What can be changed of a poll.
+/// A change of a poll.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({ "lanes": 32 }))]
 pub(crate) struct PollPatch {
-    /// Spread each item's counter over so many lanes; never over fewer than
-    /// now.
+    /// The new number of lanes of each item's counter. It cannot be reduced.
     #[schema(minimum = 1, maximum = 256)]
     pub(super) lanes: u16,
 }
@@ -225,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn errors_name_the_invalid_field() {
         let end = r#""expirationTime":"2030-01-01T00:00:00Z""#;
         let invalid = |text: &str, place: &str| {
             let expected = (ErrorCode::InvalidField, place.to_owned());

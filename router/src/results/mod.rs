@@ -1,65 +1,65 @@
 //! `GET /polls/{poll}/votes`: the results.
 //!
 //! ```text
-//!   live view, if it is fresh ───────┐
-//!   otherwise the shard's own counts ┴─► written once ──► shared
+//!   live view, if it is fresh enough ─┐
+//!   otherwise the shard's counts ─────┴─► rendered once ──► shared by requests
 //! ```
 
-mod shown;
+mod rendered;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State as Given;
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use ballast_domain::poll::{Phase, Poll};
+use ballast_domain::poll::{Poll, PollPhase};
 use ballast_domain::tenant::Epoch;
 use ballast_domain::{Error, ErrorCode, PollId, Result, Timestamp};
 use ballast_vote_shard::ShardResult;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-pub(crate) use shown::{Results, Shown};
+pub(crate) use rendered::{RenderedResults, Results};
 
-use crate::admit::{Access, Allowed, ToRead};
-use crate::deliver::{Place, Target};
-use crate::live::{Origin, Standing, Subject};
+use crate::RouterState;
+use crate::admit::{Access, Answered, Authorized, ToRead};
+use crate::deliver::{RouteKey, ShardTarget};
+use crate::live::{CountsOrigin, PollAtShard, PollCounts};
 use crate::request::PollPath;
-use crate::{RouterError, State};
 
-/// Memory that polls and their written results may take, each.
+/// The most memory for cached polls, and for rendered results.
 const BYTES_MAX: u64 = 64 << 20;
-/// Polls that are expected to be in it.
+/// The expected number of cached polls.
 const POLLS_EXPECTED: usize = 10_000;
-/// How long others may keep results that still change.
+/// `Cache-Control` of results that may still change.
 const MAX_AGE_OPEN: &str = "public, max-age=1";
-/// How long others may keep final results.
+/// `Cache-Control` of final results.
 const MAX_AGE_CLOSED: &str = "public, max-age=60";
 
-/// What has been read and written lately.
+/// Caches for results.
 pub(crate) struct ResultCache {
-    polls: Cache<Subject, Arc<Poll>, Size>,
-    shown: Cache<Subject, Arc<Shown>, Size>,
+    polls: Cache<PollAtShard, Arc<Poll>, ResultWeigher>,
+    shown: Cache<PollAtShard, Arc<RenderedResults>, ResultWeigher>,
     /// The epoch at which a poll's counts were last read from its shard.
-    read_at: Cache<Subject, Epoch>,
+    read_at: Cache<PollAtShard, Epoch>,
 }
 
 impl ResultCache {
-    /// Whether a poll's counts were read since its slice came to the shard.
-    /// Until then the view may lack what another shard has counted and shown:
-    /// it follows a copy as that is made, and may be behind.
-    fn is_read_at(&self, subject: &Subject, epoch: Epoch) -> bool {
+    /// Whether a poll's counts were read from the shard since its slice moved there.
+    /// Until then the view may be behind the counts that another shard has shown,
+    /// because it follows the copy while that is being made.
+    fn is_read_at(&self, subject: &PollAtShard, epoch: Epoch) -> bool {
         epoch == Epoch::FIRST || self.read_at.get(subject) == Some(epoch)
     }
 }
 
 #[derive(Clone)]
-struct Size;
+struct ResultWeigher;
 
-impl Weighter<Subject, Arc<Poll>> for Size {
-    fn weight(&self, _: &Subject, poll: &Arc<Poll>) -> u64 {
+impl Weighter<PollAtShard, Arc<Poll>> for ResultWeigher {
+    fn weight(&self, _: &PollAtShard, poll: &Arc<Poll>) -> u64 {
         let texts = poll.spec.items.iter().map(|item| {
             let more = item.description.as_ref().map_or(0, String::len);
             (64 + item.item_name.len() + more) as u64
@@ -68,8 +68,8 @@ impl Weighter<Subject, Arc<Poll>> for Size {
     }
 }
 
-impl Weighter<Subject, Arc<Shown>> for Size {
-    fn weight(&self, _: &Subject, shown: &Arc<Shown>) -> u64 {
+impl Weighter<PollAtShard, Arc<RenderedResults>> for ResultWeigher {
+    fn weight(&self, _: &PollAtShard, shown: &Arc<RenderedResults>) -> u64 {
         300 + shown.json.len() as u64
     }
 }
@@ -77,8 +77,8 @@ impl Weighter<Subject, Arc<Shown>> for Size {
 impl Default for ResultCache {
     fn default() -> Self {
         Self {
-            polls: Cache::with_weighter(POLLS_EXPECTED, BYTES_MAX, Size),
-            shown: Cache::with_weighter(POLLS_EXPECTED, BYTES_MAX, Size),
+            polls: Cache::with_weighter(POLLS_EXPECTED, BYTES_MAX, ResultWeigher),
+            shown: Cache::with_weighter(POLLS_EXPECTED, BYTES_MAX, ResultWeigher),
             read_at: Cache::new(POLLS_EXPECTED),
         }
     }
@@ -86,23 +86,28 @@ impl Default for ResultCache {
 
 /// Show a poll's results, the item with the most votes first.
 ///
-/// They are a few seconds old at the most; `Cache-Control: no-cache` asks for
-/// those of this moment.
+/// They are at most a few seconds old; `Cache-Control: no-cache` requests the current
+/// ones.
 #[utoipa::path(get, path = "/polls/{poll}/votes", tag = "results",
     params(("poll" = PollId, Path),
-        ("If-None-Match" = Option<String>, Header, description = "The ETag that is known"),
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of the results that you have"),
         ("Cache-Control" = Option<String>, Header, description = "`no-cache` for the newest")),
     responses((status = 200, body = Results,
-        headers(("ETag" = String, description = "Which results these are"))),
-        (status = 304, description = "They are what you know")))]
+        headers(("ETag" = String, description = "The version of the results"))),
+        (status = 304, description = "The results have not changed")))]
 pub(crate) async fn results(
-    Allowed(access, _): Allowed<ToRead>,
-    Given(state): Given<State>,
-    PollPath(poll): PollPath,
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToRead, PollPath>,
+    State(state): State<RouterState>,
     headers: HeaderMap,
-) -> Result<Response, RouterError> {
-    let shown = state.results(&access, poll, wants_newest(&headers)).await?;
-    Ok(answer(&state, &headers, &shown))
+) -> Answered {
+    let PollPath(poll) = path;
+    let results = state.results(&mut access, poll, wants_newest(&headers));
+    let response = results
+        .await
+        .map(|results| respond(&state, &headers, &results));
+    access.answer(response.map_err(Into::into))
 }
 
 fn wants_newest(headers: &HeaderMap) -> bool {
@@ -113,121 +118,137 @@ fn wants_newest(headers: &HeaderMap) -> bool {
     words.any(|word| word.trim().eq_ignore_ascii_case("no-cache"))
 }
 
-/// A tag as it is compared: whether it is weak does not matter here.
+/// A tag without its weakness flag, which does not matter when comparing.
 fn weak(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
 }
 
-fn answer(state: &State, headers: &HeaderMap, shown: &Shown) -> Response {
+fn respond(state: &RouterState, headers: &HeaderMap, results: &RenderedResults) -> Response {
     let known = headers.get_all(header::IF_NONE_MATCH).iter();
     let is_known = known
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(','))
         .map(|tag| weak(tag.trim()))
-        .any(|tag| tag == "*" || tag == weak(&shown.etag));
+        .any(|tag| tag == "*" || tag == weak(&results.etag));
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let kind = [(header::CONTENT_TYPE, "application/json")];
-        (kind, Body::from(shown.json.clone())).into_response()
+        (kind, Body::from(results.json.clone())).into_response()
     };
-    let age = match shown.closing {
+    let age = match results.closing {
         Some(_) => MAX_AGE_CLOSED,
         None => MAX_AGE_OPEN,
     };
     let answer = response.headers_mut();
     answer.insert(header::CACHE_CONTROL, HeaderValue::from_static(age));
     answer.insert(header::VARY, state.parts.vary.clone());
-    if let Ok(tag) = HeaderValue::from_str(&shown.etag) {
+    if let Ok(tag) = HeaderValue::from_str(&results.etag) {
         answer.insert(header::ETAG, tag);
     }
     response
 }
 
-impl State {
-    /// A poll's results, ready to be sent.
+impl RouterState {
+    /// A poll's results, rendered.
     pub(crate) async fn results(
         &self,
-        access: &Access,
+        access: &mut Access,
         poll: PollId,
         newest: bool,
-    ) -> Result<Arc<Shown>> {
-        let (place, poll, standing) = self
-            .deliver(access, &Target::Poll(poll), |place| async move {
-                let subject = subject(&place, poll);
-                // First of all: of a poll that is not there nothing is shown.
-                let poll = self.poll_of(&place, &subject).await?;
-                let standing = self.standing(&place, &subject, newest).await?;
-                Ok((place, poll, standing))
+    ) -> Result<Arc<RenderedResults>> {
+        let (target, poll, counts) = self
+            .deliver(access, &RouteKey::Poll(poll), |target| async move {
+                let subject = subject(&target, poll);
+                // First of all, refuse an unknown poll.
+                let poll = self.load_poll(&target, &subject).await?;
+                let counts = self.read_counts(&target, &subject, newest).await?;
+                Ok((target, poll, counts))
             })
             .await?;
-        self.sample_counts(&place, poll.poll_id);
+        self.sample_counts(&target, poll.poll_id);
         let now = self.parts.clock.now();
-        let phase = match standing.closed_at {
-            Some(_) => Phase::Closed,
+        let phase = match counts.closed_at {
+            Some(_) => PollPhase::Closed,
             None => poll.phase(now),
         };
-        // Votes that arrived in time may still be on their way when it expires:
-        // nothing is shown before it has closed for good.
-        if poll.spec.options.results_hidden_until_closed && standing.closed_at.is_none() {
+        // Votes that arrived in time may still be on their way when the poll expires,
+        // so hidden results stay hidden until it has closed.
+        if poll.spec.options.results_hidden_until_closed && counts.closed_at.is_none() {
             let until = poll.spec.expiration_time;
             let detail = format!(
                 "the results are hidden until the poll has closed, soon after it expires at {until}"
             );
             return Err(Error::new(ErrorCode::ResultsHidden, detail));
         }
-        Ok(self.shown(&place, &poll, &standing, phase))
+        Ok(self.render(&target, &poll, &counts, phase))
     }
 
-    /// How the counts stand: by the view if it is fresh, or else by the shard.
-    async fn standing(
+    /// Reads the counts from the view if it is fresh, or else from the shard.
+    async fn read_counts(
         &self,
-        place: &Place,
-        subject: &Subject,
+        target: &ShardTarget,
+        subject: &PollAtShard,
         newest: bool,
-    ) -> ShardResult<Arc<Standing>> {
-        // When the slice comes there, its counts are known already.
-        if let Some(coming_to) = &place.coming_to {
-            self.begin_feed(coming_to);
+    ) -> ShardResult<Arc<PollCounts>> {
+        // Start the next owner's feed now, so that the view knows its counts when the
+        // slice has moved.
+        if let Some(next_shard) = &target.next_shard {
+            self.start_feed(next_shard);
         }
-        self.caught_up(&place.shard_id).await?;
+        self.await_feed(&target.shard_id).await?;
         let now = self.parts.clock.now();
         if !newest
-            && self.parts.results.is_read_at(subject, place.at.epoch)
-            && let Some(known) = self.parts.view.standing(subject).await
+            && self.parts.results.is_read_at(subject, target.fenced.epoch)
+            && let Some(known) = self.parts.view.counts(subject).await
             && is_fresh(known.as_of, now, self.parts.settings.results_max_age)
         {
             return Ok(known);
         }
-        let tally = place
-            .read()
+        let tally = target
+            .consistent_reader()
             .await?
             .tally(&subject.slice, subject.poll)
             .await?;
         let view = &self.parts.view;
-        let standing = view.take(&place.shard_id, tally, Origin::Read, now).await;
+        let counts = view
+            .update(&target.shard_id, tally, CountsOrigin::Read, now)
+            .await;
         let read_at = &self.parts.results.read_at;
-        read_at.insert(subject.clone(), place.at.epoch);
-        Ok(standing)
+        read_at.insert(subject.clone(), target.fenced.epoch);
+        Ok(counts)
     }
 
-    /// Brings a poll's counts into the view at once: after it was closed here,
-    /// whoever asks next sees it closed.
-    pub(crate) async fn look_anew(&self, place: &Place, poll: PollId) -> ShardResult<()> {
+    /// Reads a poll's counts into the view at once, so that the next request sees a
+    /// change such as closing the poll.
+    pub(crate) async fn refresh_counts(
+        &self,
+        target: &ShardTarget,
+        poll: PollId,
+    ) -> ShardResult<()> {
         let now = self.parts.clock.now();
-        let tally = place.read().await?.tally(&place.at.slice, poll).await?;
+        let tally = target
+            .consistent_reader()
+            .await?
+            .tally(&target.fenced.slice, poll)
+            .await?;
         let view = &self.parts.view;
-        view.take(&place.shard_id, tally, Origin::Read, now).await;
+        view.update(&target.shard_id, tally, CountsOrigin::Read, now)
+            .await;
         Ok(())
     }
 
-    /// What a poll is. Of that, results need what never changes.
-    async fn poll_of(&self, place: &Place, subject: &Subject) -> ShardResult<Arc<Poll>> {
+    /// Loads a poll, from the cache if possible. Results use only what never changes.
+    async fn load_poll(
+        &self,
+        target: &ShardTarget,
+        subject: &PollAtShard,
+    ) -> ShardResult<Arc<Poll>> {
         if let Some(known) = self.parts.results.polls.get(subject) {
             return Ok(known);
         }
-        let poll = place
-            .read()
+        let poll = target
+            .consistent_reader()
             .await?
             .poll(&subject.slice, subject.poll)
             .await?;
@@ -239,26 +260,32 @@ impl State {
         Ok(poll)
     }
 
-    /// Writes results, unless just these are written already.
-    fn shown(&self, place: &Place, poll: &Poll, standing: &Standing, phase: Phase) -> Arc<Shown> {
-        let subject = subject(place, poll.poll_id);
-        let kept = &self.parts.results.shown;
-        let id = Shown::number(standing, place.at.epoch, phase);
-        if let Some(known) = kept.get(&subject)
-            && (known.id, known.as_of) == (id, standing.as_of)
+    /// Renders results, unless the cache has the same ones.
+    fn render(
+        &self,
+        target: &ShardTarget,
+        poll: &Poll,
+        counts: &PollCounts,
+        phase: PollPhase,
+    ) -> Arc<RenderedResults> {
+        let subject = subject(target, poll.poll_id);
+        let cache = &self.parts.results.shown;
+        let id = RenderedResults::version_number(counts, target.fenced.epoch, phase);
+        if let Some(known) = cache.get(&subject)
+            && (known.id, known.as_of) == (id, counts.as_of)
         {
             return known;
         }
-        let shown = Arc::new(Shown::new(id, poll, standing, phase));
-        kept.insert(subject, shown.clone());
-        shown
+        let rendered = Arc::new(RenderedResults::new(id, poll, counts, phase));
+        cache.insert(subject, rendered.clone());
+        rendered
     }
 }
 
-fn subject(place: &Place, poll: PollId) -> Subject {
-    Subject {
-        shard: place.shard_id.clone(),
-        slice: place.at.slice.clone(),
+fn subject(target: &ShardTarget, poll: PollId) -> PollAtShard {
+    PollAtShard {
+        shard: target.shard_id.clone(),
+        slice: target.fenced.slice.clone(),
         poll,
     }
 }
@@ -271,11 +298,11 @@ fn is_fresh(as_of: Timestamp, now: Timestamp, max_age: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::House;
-    use ballast_domain::limits::Limits;
+    use crate::testing::TestRouter;
+    use ballast_domain::limits::TenantLimits;
 
     #[test]
-    fn only_no_cache_asks_for_the_newest() {
+    fn only_no_cache_requests_current_results() {
         let asks = |value: &'static str| {
             let value = HeaderValue::from_static(value);
             wants_newest(&[(header::CACHE_CONTROL, value)].into_iter().collect())
@@ -287,12 +314,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_queries_run_at_once() {
-        let house = House::new(|_| {});
+    async fn concurrent_queries_are_limited() {
+        let house = TestRouter::new(|_| {});
         let (poll, _) = house.poll().await;
-        let limits = Limits {
+        let limits = TenantLimits {
             concurrent_queries: Some(1),
-            ..Limits::default()
+            ..TenantLimits::default()
         };
         house.change_route(|route| route.limits = limits);
         let votes = format!("{poll}/votes");
@@ -309,7 +336,7 @@ mod tests {
         assert_eq!(first.status, 200, "{first:?}");
         assert!(first.header("ratelimit").starts_with("\"queries\""));
         let third = house.ask("GET", &votes, "").await;
-        assert_eq!(third.status, 200, "the first has given its permit back");
+        assert_eq!(third.status, 200, "the first has released its permit");
     }
 
     #[test]

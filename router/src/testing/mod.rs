@@ -14,25 +14,27 @@ use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
 use axum::response::Response;
 use ballast_domain::credential::{Credential, CredentialHash, Purpose};
-use ballast_domain::key::{ApiKey, KeyMode, Scope};
-use ballast_domain::limits::Limits;
-use ballast_domain::moving::MoveId;
-use ballast_domain::registry::StoreError;
-use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, Streamed, TenantRoute};
+use ballast_domain::key::{ApiKey, KeyMode, KeyScope};
+use ballast_domain::limits::TenantLimits;
+use ballast_domain::moving::MigrationId;
+use ballast_domain::registry::RegistryError;
+use ballast_domain::routes::{
+    KeyGrant, RouteInvalidation, RouteSource, ShardRoute, StreamedPosition, TenantRoute,
+};
 use ballast_domain::shard::ShardState;
 use ballast_domain::tenant::{Epoch, Slice, TenantStatus};
 use ballast_domain::{Clock, Entropy, KeyId, ShardId, TenantId, Timestamp};
-use ballast_vote_shard::archive::{Archive, Archives, LocalArchives};
+use ballast_vote_shard::archive::{Archive, ArchiveDirectory, LocalArchives};
 use ballast_vote_shard::embedded::disk::SimulatedDisk;
-use ballast_vote_shard::embedded::{EmbeddedShard, Options};
-use ballast_vote_shard::testing::ManualClock;
-use ballast_vote_shard::{ShardError, ShardResult, Shards, VoteShard};
+use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
+use ballast_vote_shard::testing::SteppedClock;
+use ballast_vote_shard::{ShardDirectory, ShardError, ShardResult, VoteShard};
 use serde_json::Value;
 use tower::ServiceExt;
 
 pub(crate) use moving::{Pair, Town, slice};
 
-use crate::{Direct, KeyPlaces, MemoryView, Ports, Settings, State, router};
+use crate::{Direct, KeyPlaces, MemoryView, RouterPorts, RouterSettings, RouterState, router};
 
 pub(super) struct Seed(AtomicU64);
 
@@ -60,7 +62,7 @@ type Hook = Box<dyn FnOnce() + Send>;
 /// A source whose answers and absences a test decides.
 #[derive(Default)]
 pub(crate) struct FakeSource {
-    keys: Mutex<HashMap<[u8; 32], Grant>>,
+    keys: Mutex<HashMap<[u8; 32], KeyGrant>>,
     tenants: Mutex<HashMap<TenantId, Arc<TenantRoute>>>,
     shards: Mutex<HashMap<ShardId, ShardRoute>>,
     asked: AtomicUsize,
@@ -81,7 +83,7 @@ impl FakeSource {
             name: None,
             hint: secret.hint(),
             mode: KeyMode::Live,
-            scopes: Scope::ALL.to_vec(),
+            scopes: KeyScope::ALL.to_vec(),
             created_at: Timestamp::from_unix_ms(0),
             expires_at: None,
             revoked_at: None,
@@ -90,7 +92,7 @@ impl FakeSource {
         };
         let id = key.key_id.clone();
         let hash = secret.hash();
-        keys.insert(*hash.bytes(), Grant::new(hash, &key));
+        keys.insert(*hash.bytes(), KeyGrant::new(hash, &key));
         (secret.expose().to_owned(), id)
     }
 
@@ -105,14 +107,14 @@ impl FakeSource {
         shards.insert(id.parse().unwrap(), ShardRoute { region, state });
     }
 
-    pub(crate) fn change_key(&self, id: &KeyId, change: impl FnOnce(&mut Grant)) {
+    pub(crate) fn change_key(&self, id: &KeyId, change: impl FnOnce(&mut KeyGrant)) {
         let mut keys = self.keys.lock().unwrap();
         let grant = keys.values_mut().find(|grant| grant.key_id == *id).unwrap();
         change(grant);
     }
 
     /// Changes every key; their names.
-    pub(crate) fn change_keys(&self, change: impl Fn(&mut Grant)) -> Vec<KeyId> {
+    pub(crate) fn change_keys(&self, change: impl Fn(&mut KeyGrant)) -> Vec<KeyId> {
         let mut keys = self.keys.lock().unwrap();
         keys.values_mut().for_each(change);
         keys.values().map(|grant| grant.key_id.clone()).collect()
@@ -123,7 +125,7 @@ impl FakeSource {
             tenant_id: tenant.parse().unwrap(),
             status: TenantStatus::Active,
             home_region: "local".parse().unwrap(),
-            limits: Limits::default(),
+            limits: TenantLimits::default(),
             cors_origins: Vec::new(),
             slices: vec![Slice {
                 epoch,
@@ -166,10 +168,10 @@ impl FakeSource {
 
 #[async_trait]
 impl RouteSource for FakeSource {
-    async fn grant(&self, hash: &CredentialHash) -> Result<Option<Grant>, StoreError> {
+    async fn grant(&self, hash: &CredentialHash) -> Result<Option<KeyGrant>, RegistryError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.away.load(Ordering::SeqCst) {
-            return Err(StoreError::new("ask", "away"));
+            return Err(RegistryError::new("ask", "away"));
         }
         let answer = self.keys.lock().unwrap().get(hash.bytes()).cloned();
         if let Some(hook) = self.hook.lock().unwrap().take() {
@@ -178,7 +180,7 @@ impl RouteSource for FakeSource {
         Ok(answer)
     }
 
-    async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError> {
+    async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, RegistryError> {
         self.routes_read.fetch_add(1, Ordering::SeqCst);
         // As a real one: others run meanwhile.
         tokio::task::yield_now().await;
@@ -186,35 +188,38 @@ impl RouteSource for FakeSource {
             std::future::pending::<()>().await;
         }
         if self.away.load(Ordering::SeqCst) {
-            return Err(StoreError::new("ask", "away"));
+            return Err(RegistryError::new("ask", "away"));
         }
         Ok(self.tenants.lock().unwrap().get(id).cloned())
     }
 
-    async fn shard(&self, id: &ShardId) -> Result<Option<ShardRoute>, StoreError> {
+    async fn shard(&self, id: &ShardId) -> Result<Option<ShardRoute>, RegistryError> {
         Ok(self.shards.lock().unwrap().get(id).cloned())
     }
 
-    async fn streamed_back(&self, _: &MoveId) -> Result<Streamed, StoreError> {
-        Ok(Streamed::Unknown)
+    async fn streamed_back(&self, _: &MigrationId) -> Result<StreamedPosition, RegistryError> {
+        Ok(StreamedPosition::Unknown)
     }
 
-    async fn stale_since(&self, revision: u64) -> Result<(u64, Vec<Stale>), StoreError> {
+    async fn stale_since(
+        &self,
+        revision: u64,
+    ) -> Result<(u64, Vec<RouteInvalidation>), RegistryError> {
         Ok((revision, Vec::new()))
     }
 
-    async fn revision(&self) -> Result<u64, StoreError> {
+    async fn revision(&self) -> Result<u64, RegistryError> {
         Ok(0)
     }
 
-    async fn keys_used(&self, _: Vec<(KeyId, Timestamp)>) -> Result<(), StoreError> {
+    async fn keys_used(&self, _: Vec<(KeyId, Timestamp)>) -> Result<(), RegistryError> {
         Ok(())
     }
 }
 
-/// Settings with nothing special.
-pub(crate) fn settings() -> Settings {
-    Settings {
+/// Default settings for tests.
+pub(crate) fn settings() -> RouterSettings {
+    RouterSettings {
         key_places: KeyPlaces::default(),
         cache_entries: 100,
         cache_ttl: Duration::from_secs(60),
@@ -233,8 +238,8 @@ pub(crate) fn settings() -> Settings {
 }
 
 /// Ports without any shard.
-pub(crate) fn ports(clock: Arc<dyn Clock>, source: Arc<FakeSource>) -> Ports {
-    Ports {
+pub(crate) fn ports(clock: Arc<dyn Clock>, source: Arc<FakeSource>) -> RouterPorts {
+    RouterPorts {
         clock,
         entropy: Arc::new(Seed(7.into())),
         source,
@@ -246,13 +251,13 @@ pub(crate) fn ports(clock: Arc<dyn Clock>, source: Arc<FakeSource>) -> Ports {
 
 struct NoShards;
 
-impl Shards for NoShards {
+impl ShardDirectory for NoShards {
     fn shard(&self, _: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
         Err(ShardError::unavailable("there is none"))
     }
 }
 
-impl Archives for NoShards {
+impl ArchiveDirectory for NoShards {
     fn archive(&self, _: &ShardId) -> ShardResult<Archive> {
         Err(ShardError::unavailable("there is none"))
     }
@@ -283,7 +288,7 @@ impl OneShard {
     }
 }
 
-impl Shards for OneShard {
+impl ShardDirectory for OneShard {
     fn shard(&self, _: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         match self.away.load(Ordering::SeqCst) {
@@ -294,8 +299,8 @@ impl Shards for OneShard {
 }
 
 /// A router with one tenant and one shard, or more of them.
-pub(crate) struct House<S = OneShard> {
-    pub(crate) state: State,
+pub(crate) struct TestRouter<S = OneShard> {
+    pub(crate) state: RouterState,
     pub(crate) source: Arc<FakeSource>,
     pub(crate) shards: Arc<S>,
     pub(crate) archives: Arc<LocalArchives>,
@@ -319,9 +324,9 @@ impl Answered {
     }
 }
 
-impl House {
-    pub(crate) fn new(change: impl FnOnce(&mut Settings)) -> Self {
-        let clock = Arc::new(ManualClock::at(1_000_000));
+impl TestRouter {
+    pub(crate) fn new(change: impl FnOnce(&mut RouterSettings)) -> Self {
+        let clock = Arc::new(SteppedClock::new(1_000_000));
         let entropy = Arc::new(Seed(7.into()));
         let source = Arc::new(FakeSource::default());
         let (key, _) = source.add_key("acme");
@@ -330,7 +335,7 @@ impl House {
         let shard = EmbeddedShard::open(
             "shard-1",
             disk,
-            Options::default(),
+            ShardOptions::default(),
             clock.clone(),
             entropy.clone(),
         );
@@ -343,13 +348,13 @@ impl House {
         change(&mut settings);
         let directory = tempfile::tempdir().unwrap();
         let archives = Arc::new(LocalArchives::new(directory.path().to_owned()));
-        let ports = Ports {
+        let ports = RouterPorts {
             shards: shards.clone(),
             archives: archives.clone(),
             ..ports(clock, source.clone())
         };
         Self {
-            state: State::new(settings, ports),
+            state: RouterState::new(settings, ports),
             source,
             shards,
             archives,
@@ -359,7 +364,7 @@ impl House {
     }
 }
 
-impl<S> House<S> {
+impl<S> TestRouter<S> {
     /// Changes the tenant's route, as the follower would hear it.
     pub(crate) fn change_route(&self, change: impl FnOnce(&mut TenantRoute)) {
         self.source.change_route(change);
@@ -408,7 +413,7 @@ impl<S> House<S> {
     /// Asks the router past its paths.
     pub(crate) async fn ask_directly(&self, method: &str, path: &str, body: &str) -> Answered {
         let request = self.request(method, path, body);
-        let direct = Direct::of(request.method(), request.uri()).unwrap();
+        let direct = Direct::from_request(request.method(), request.uri()).unwrap();
         answered(direct.answer(&self.state, request).await).await
     }
 
@@ -440,7 +445,7 @@ async fn answered(response: Response) -> Answered {
     }
 }
 
-impl<S> House<S> {
+impl<S> TestRouter<S> {
     /// Creates a poll and returns its path and that of a vote in it.
     pub(crate) async fn poll(&self) -> (String, String) {
         let body = r#"{"items":["a","b"],"expirationTime":"2030-01-01T00:00:00Z"}"#;

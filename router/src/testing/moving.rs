@@ -5,20 +5,20 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ballast_domain::moving::{Moving, Phase, Route};
+use ballast_domain::moving::{ActiveMigration, MigrationPhase, SliceRoute};
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{ShardId, Timestamp};
 use ballast_vote_shard::archive::LocalArchives;
 use ballast_vote_shard::embedded::disk::SimulatedDisk;
-use ballast_vote_shard::embedded::{EmbeddedShard, Options};
-use ballast_vote_shard::shard::{Cursor, MoveId, Order};
-use ballast_vote_shard::testing::ManualClock;
-use ballast_vote_shard::{At, ShardError, ShardResult, Shards, VoteShard};
+use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
+use ballast_vote_shard::shard::{Cursor, MigrationId, MigrationToken};
+use ballast_vote_shard::testing::SteppedClock;
+use ballast_vote_shard::{FencedSlice, ShardDirectory, ShardError, ShardResult, VoteShard};
 use tokio::sync::Notify;
 
-use super::{FakeSource, House, Seed, ports, settings};
-use crate::{Ports, Settings, State};
+use super::{FakeSource, Seed, TestRouter, ports, settings};
+use crate::{RouterPorts, RouterSettings, RouterState};
 
 /// Two shards, each of which may be away.
 pub(crate) struct Pair {
@@ -49,7 +49,7 @@ impl Pair {
     }
 }
 
-impl Shards for Pair {
+impl ShardDirectory for Pair {
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         self.more.notify_waiters();
@@ -63,12 +63,12 @@ impl Shards for Pair {
 /// Everything that a move needs.
 pub(crate) struct Town {
     /// A router that hears of changes when the test says so.
-    pub(crate) near: House<Pair>,
+    pub(crate) near: TestRouter<Pair>,
     /// A router that never hears of any.
-    pub(crate) far: House<Pair>,
+    pub(crate) far: TestRouter<Pair>,
     pub(crate) source: Arc<FakeSource>,
     pub(crate) shards: Arc<Pair>,
-    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) clock: Arc<SteppedClock>,
     copied: Mutex<Cursor>,
     moves: AtomicUsize,
     /// Whether moves that begin have both sides acknowledge.
@@ -86,16 +86,16 @@ pub(crate) fn slice() -> SliceId {
     }
 }
 
-fn at(epoch: Epoch) -> At {
-    At {
+fn at(epoch: Epoch) -> FencedSlice {
+    FencedSlice {
         slice: slice(),
         epoch,
     }
 }
 
 impl Town {
-    pub(crate) fn new(change: impl Fn(&mut Settings)) -> Self {
-        let clock = Arc::new(ManualClock::at(1_000_000));
+    pub(crate) fn new(change: impl Fn(&mut RouterSettings)) -> Self {
+        let clock = Arc::new(SteppedClock::new(1_000_000));
         let source = Arc::new(FakeSource::default());
         let (key, _) = source.add_key("acme");
         source.set_epoch("acme", Epoch::FIRST);
@@ -103,7 +103,7 @@ impl Town {
             let shard = EmbeddedShard::open(
                 name,
                 Arc::new(SimulatedDisk::new(seed)),
-                Options::default(),
+                ShardOptions::default(),
                 clock.clone(),
                 Arc::new(Seed(seed.into())),
             );
@@ -119,15 +119,15 @@ impl Town {
             change(&mut settings);
             let directory = tempfile::tempdir().unwrap();
             let archives = Arc::new(LocalArchives::new(directory.path().to_owned()));
-            let ports = Ports {
+            let ports = RouterPorts {
                 shards: shards.clone(),
                 archives: archives.clone(),
                 // Requests get names of their own, in each router others.
                 entropy: Arc::new(Seed(seed.into())),
                 ..ports(clock.clone(), source.clone())
             };
-            House {
-                state: State::new(settings, ports),
+            TestRouter {
+                state: RouterState::new(settings, ports),
                 source: source.clone(),
                 shards: shards.clone(),
                 archives,
@@ -152,23 +152,23 @@ impl Town {
     }
 
     /// What the source says of the slice.
-    pub(crate) fn route(&self) -> Route {
+    pub(crate) fn route(&self) -> SliceRoute {
         let mut route = None;
         self.source
             .change_route(|tenant| route = Some(tenant.slices[0].route()));
         route.unwrap()
     }
 
-    fn set_route(&self, route: Route) {
+    fn set_route(&self, route: SliceRoute) {
         let now = Timestamp::from_unix_ms(0);
         self.source
             .change_route(|tenant| tenant.slices[0].set_route(route, now));
     }
 
-    fn order(&self) -> Order {
+    fn order(&self) -> MigrationToken {
         let number = self.moves.load(Ordering::SeqCst);
-        Order {
-            move_id: MoveId(format!("move-{number}")),
+        MigrationToken {
+            move_id: MigrationId(format!("move-{number}")),
             token: number as u64,
         }
     }
@@ -187,14 +187,14 @@ impl Town {
         let mut route = self.route();
         let prepared = Epoch(route.spent.0 + 1);
         route.spent = prepared;
-        route.moving = Some(Moving {
+        route.moving = Some(ActiveMigration {
             move_id: self.order().move_id,
             from: route.owner.clone(),
             to: id(to),
             prepared,
             gives_up: false,
             sync: self.sync.load(Ordering::SeqCst),
-            phase: Phase::Copying,
+            phase: MigrationPhase::Copying,
         });
         self.set_route(route);
         let (from, target) = self.sides();
@@ -220,7 +220,7 @@ impl Town {
         let mut route = self.route();
         let epoch = Epoch(route.spent.0 + 1);
         route.spent = epoch;
-        route.moving.as_mut().unwrap().phase = Phase::Sealing { epoch };
+        route.moving.as_mut().unwrap().phase = MigrationPhase::Sealing { epoch };
         self.set_route(route);
         let (from, to) = self.sides();
         from.seal(&at(epoch), &self.order()).await.unwrap();
@@ -234,7 +234,7 @@ impl Town {
         let mut route = self.route();
         route.epoch = route.spent;
         let moving = route.moving.as_mut().unwrap();
-        moving.phase = Phase::Window;
+        moving.phase = MigrationPhase::Window;
         route.owner = moving.to.clone();
         self.set_route(route);
     }
@@ -301,14 +301,14 @@ impl Town {
     /// Lets a shard's log grow by something that is none of the tenant's.
     pub(crate) async fn let_grow(&self, name: &str) {
         let (shard, order) = (self.shard(name), self.order());
-        let at = |epoch| At {
+        let at = |epoch| FencedSlice {
             slice: SliceId {
                 tenant_id: "other".parse().unwrap(),
                 slice: 0,
             },
             epoch: Epoch(epoch),
         };
-        shard.found(&at(1)).await.unwrap();
+        shard.adopt(&at(1)).await.unwrap();
         for epoch in 1..30 {
             shard.seal(&at(2 * epoch), &order).await.unwrap();
             shard.unseal(&at(2 * epoch + 1), &order).await.unwrap();
@@ -316,7 +316,7 @@ impl Town {
     }
 
     /// Puts rows on the old side behind everybody's back.
-    pub(crate) async fn plant(&self, changes: &[ballast_vote_shard::shard::Change]) {
+    pub(crate) async fn plant(&self, changes: &[ballast_vote_shard::shard::ExportedRow]) {
         let (old, _) = self.sides();
         old.import(&slice(), &self.order(), changes).await.unwrap();
     }
@@ -326,7 +326,7 @@ impl Town {
 async fn carry(
     from: &EmbeddedShard,
     to: &EmbeddedShard,
-    order: &Order,
+    order: &MigrationToken,
     mut cursor: Cursor,
 ) -> Cursor {
     loop {

@@ -1,24 +1,24 @@
-//! A stream's bytes become lines, and lines become ballots. Pure.
+//! Parses a stream's bytes into lines, and lines into ballots. Pure.
 //!
-//! Nothing is copied but a line that two chunks share, and nothing allocated
-//! per line but the voter's name.
+//! Only a line that spans two chunks is copied, and only the voter's name is allocated
+//! per line.
 
 use std::borrow::Cow;
 
 use ballast_domain::bounds::VOTE_LINE_BYTES_MAX;
 use ballast_domain::object::object;
-use ballast_domain::poll::{Ballot, Choice, RequestId};
+use ballast_domain::poll::{Ballot, RequestId, VoteChoice};
 use ballast_domain::{ErrorCode, Timestamp, VoterId};
 use serde::Deserialize;
 
-use crate::request::named_vote;
+use crate::request::vote_request_id;
 
-/// Bytes as they arrive, and how many lines they have made.
+/// Splits the bytes of a stream into lines.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineParser {
     /// The beginning of a line whose end has not arrived.
-    begun: Vec<u8>,
-    /// Whether that line is too long already; then it is not kept.
+    partial: Vec<u8>,
+    /// Whether that line is too long; it is then not buffered.
     too_long: bool,
     number: u64,
     seed: u64,
@@ -26,25 +26,25 @@ pub(super) struct Lines {
 
 /// Lines that are cast together.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    /// What is to be cast.
+pub(super) struct LineBatch {
+    /// The ballots to cast.
     pub(super) ballots: Vec<Ballot>,
-    /// The lines in their order; as many of them are ballots as there are.
-    pub(super) lines: Vec<(u64, Line)>,
+    /// The lines in order. [`ParsedLine::Ballot`] stands for the next ballot.
+    pub(super) lines: Vec<(u64, ParsedLine)>,
 }
 
-/// What a line is.
+/// The result of parsing a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum ParsedLine {
     /// The next ballot.
     Ballot,
-    /// None: it is refused at once.
+    /// Not a vote: it is refused at once.
     Refused(ErrorCode, String),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written<'a> {
+struct VoteLineJson<'a> {
     #[serde(rename = "pollID", borrow)]
     poll: Cow<'a, str>,
     #[serde(rename = "itemID", borrow)]
@@ -55,102 +55,102 @@ struct Written<'a> {
     request: Option<Cow<'a, str>>,
 }
 
-impl Lines {
-    /// A stream that begins. The seed makes the names of requests that have
-    /// none, so it must be drawn by chance.
+impl LineParser {
+    /// Starts a stream. The seed must be random: request ids of lines without a
+    /// `requestID` are made from it.
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            begun: Vec::new(),
+            partial: Vec::new(),
             too_long: false,
             number: 0,
             seed,
         }
     }
 
-    /// Takes bytes from the front of `chunk` until the batch has `most` lines
-    /// or nothing is left; says how many were taken.
-    pub(super) fn take(
+    /// Parses bytes from the front of `chunk` until the batch has `most` lines or the
+    /// chunk is used up. Returns how many bytes were parsed.
+    pub(super) fn read_chunk(
         &mut self,
         chunk: &[u8],
         most: usize,
         now: Timestamp,
-        batch: &mut Batch,
+        batch: &mut LineBatch,
     ) -> usize {
-        let mut taken = 0;
+        let mut parsed = 0;
         while batch.lines.len() < most {
-            let rest = &chunk[taken..];
+            let rest = &chunk[parsed..];
             let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
-                self.keep(rest);
+                self.buffer(rest);
                 return chunk.len();
             };
-            taken += end + 1;
-            if self.begun.is_empty() && !self.too_long {
-                self.line(&rest[..end], now, batch);
+            parsed += end + 1;
+            if self.partial.is_empty() && !self.too_long {
+                self.parse_line(&rest[..end], now, batch);
             } else {
-                self.keep(&rest[..end]);
-                self.end(now, batch);
+                self.buffer(&rest[..end]);
+                self.finish(now, batch);
             }
         }
-        taken
+        parsed
     }
 
-    /// The stream has ended: what has begun is its last line.
-    pub(super) fn end(&mut self, now: Timestamp, batch: &mut Batch) {
+    /// The stream has ended: the partial line is its last line.
+    pub(super) fn finish(&mut self, now: Timestamp, batch: &mut LineBatch) {
         if self.too_long {
             self.number += 1;
             self.too_long = false;
-            batch.lines.push((self.number, too_long()));
+            batch.lines.push((self.number, line_too_long()));
         } else {
-            let line = std::mem::take(&mut self.begun);
-            self.line(&line, now, batch);
+            let line = std::mem::take(&mut self.partial);
+            self.parse_line(&line, now, batch);
         }
     }
 
-    fn keep(&mut self, part: &[u8]) {
-        if self.too_long || self.begun.len() + part.len() > VOTE_LINE_BYTES_MAX {
+    fn buffer(&mut self, part: &[u8]) {
+        if self.too_long || self.partial.len() + part.len() > VOTE_LINE_BYTES_MAX {
             self.too_long = true;
-            self.begun.clear();
+            self.partial.clear();
         } else {
-            self.begun.extend_from_slice(part);
+            self.partial.extend_from_slice(part);
         }
     }
 
-    fn line(&mut self, line: &[u8], now: Timestamp, batch: &mut Batch) {
+    fn parse_line(&mut self, line: &[u8], now: Timestamp, batch: &mut LineBatch) {
         self.number += 1;
         if line.len() > VOTE_LINE_BYTES_MAX {
-            batch.lines.push((self.number, too_long()));
+            batch.lines.push((self.number, line_too_long()));
             return;
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let line = match self.ballot(line, now) {
+        let line = match self.parse_ballot(line, now) {
             Ok(ballot) => {
                 batch.ballots.push(ballot);
-                Line::Ballot
+                ParsedLine::Ballot
             }
-            Err((code, detail)) => Line::Refused(code, detail),
+            Err((code, detail)) => ParsedLine::Refused(code, detail),
         };
         batch.lines.push((self.number, line));
     }
 
-    fn ballot(&self, line: &[u8], now: Timestamp) -> Result<Ballot, (ErrorCode, String)> {
+    fn parse_ballot(&self, line: &[u8], now: Timestamp) -> Result<Ballot, (ErrorCode, String)> {
         let mut json = serde_json::Deserializer::from_slice(line);
-        let written: Written<'_> = object(&mut json)
+        let written: VoteLineJson<'_> = object(&mut json)
             .and_then(|written| json.end().map(|()| written))
-            .map_err(|bad| (ErrorCode::MalformedRequest, unread(&bad)))?;
+            .map_err(|bad| (ErrorCode::MalformedRequest, describe_parse_error(&bad)))?;
         let (poll, item) = (written.poll.parse(), written.item.parse());
-        let poll = poll.map_err(|_| not_there(ErrorCode::PollNotFound, "poll"))?;
-        let item = item.map_err(|_| not_there(ErrorCode::ItemNotFound, "item"))?;
+        let poll = poll.map_err(|_| no_such(ErrorCode::PollNotFound, "poll"))?;
+        let item = item.map_err(|_| no_such(ErrorCode::ItemNotFound, "item"))?;
         Ok(Ballot {
             poll,
             item,
             voter: VoterId::new(&written.voter)
                 .map_err(|bad| (ErrorCode::InvalidField, bad.to_string()))?,
-            choice: Choice::For,
+            choice: VoteChoice::For,
             request: match written.request {
-                Some(name) => named_vote(&name, item, Choice::For),
-                None => RequestId(mixed(self.seed.wrapping_add(self.number))),
+                Some(name) => vote_request_id(&name, item, VoteChoice::For),
+                None => RequestId(mix_bits(self.seed.wrapping_add(self.number))),
             },
             arrived_at: now,
             if_revision: None,
@@ -158,33 +158,33 @@ impl Lines {
     }
 }
 
-impl Batch {
+impl LineBatch {
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 }
 
-/// SplitMix64's last step: neighbours become strangers.
-fn mixed(number: u64) -> u64 {
+/// The last step of SplitMix64: turns consecutive numbers into unrelated ones.
+fn mix_bits(number: u64) -> u64 {
     let mut x = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-fn too_long() -> Line {
+fn line_too_long() -> ParsedLine {
     let detail = format!("the line has more than {VOTE_LINE_BYTES_MAX} bytes");
-    Line::Refused(ErrorCode::MalformedRequest, detail)
+    ParsedLine::Refused(ErrorCode::MalformedRequest, detail)
 }
 
-fn unread(bad: &serde_json::Error) -> String {
+fn describe_parse_error(bad: &serde_json::Error) -> String {
     let text = bad.to_string();
-    // The line's number is told anyhow, and the line of the line is 1.
+    // Drop serde's position: the outcome has the line number.
     let text = text.split(" at line ").next().unwrap_or_default();
-    format!("the line is no vote: {text}")
+    format!("the line is not a vote: {text}")
 }
 
-fn not_there(code: ErrorCode, noun: &str) -> (ErrorCode, String) {
+fn no_such(code: ErrorCode, noun: &str) -> (ErrorCode, String) {
     (code, format!("there is no such {noun}"))
 }
 
@@ -204,27 +204,27 @@ mod tests {
         format!(r#"{{"pollID":"{POLL}","itemID":"{ITEM}","voterID":"{voter}"}}"#)
     }
 
-    /// Every line's number and code; 0 for a ballot.
+    /// Every line's number and error code; no code for a ballot.
     fn read(chunks: &[&[u8]]) -> (Vec<(u64, Option<ErrorCode>)>, Vec<Ballot>) {
-        let (mut lines, mut batch) = (Lines::new(1), Batch::default());
+        let (mut lines, mut batch) = (LineParser::new(1), LineBatch::default());
         for chunk in chunks {
             let mut rest = *chunk;
             while !rest.is_empty() {
                 let most = batch.lines.len() + 2;
-                let taken = lines.take(rest, most, now(), &mut batch);
+                let taken = lines.read_chunk(rest, most, now(), &mut batch);
                 rest = &rest[taken..];
             }
         }
-        lines.end(now(), &mut batch);
+        lines.finish(now(), &mut batch);
         let shown = batch.lines.into_iter().map(|(number, line)| match line {
-            Line::Ballot => (number, None),
-            Line::Refused(code, _) => (number, Some(code)),
+            ParsedLine::Ballot => (number, None),
+            ParsedLine::Refused(code, _) => (number, Some(code)),
         });
         (shown.collect(), batch.ballots)
     }
 
     #[test]
-    fn what_is_no_vote_is_refused_and_the_rest_goes_on() {
+    fn invalid_lines_are_refused_and_the_others_are_cast() {
         let bad = Some(ErrorCode::MalformedRequest);
         let long = format!("{}{}", vote("a"), " ".repeat(VOTE_LINE_BYTES_MAX));
         let text = [
@@ -261,27 +261,27 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_a_name_get_names_of_their_own() {
+    fn lines_without_a_request_id_get_unique_ones() {
         let named = vote("c").replace('}', r#","requestID":"me"}"#);
         let text = [vote("a"), vote("b"), named].join("\n");
         let (_, ballots) = read(&[text.as_bytes()]);
         assert_ne!(ballots[0].request, ballots[1].request);
-        let expected = named_vote("me", ITEM.parse().unwrap(), Choice::For);
+        let expected = vote_request_id("me", ITEM.parse().unwrap(), VoteChoice::For);
         assert_eq!(ballots[2].request, expected);
     }
 
     #[test]
-    fn a_line_without_an_end_takes_no_memory() {
-        let (mut lines, mut batch) = (Lines::new(1), Batch::default());
+    fn an_endless_line_uses_bounded_memory() {
+        let (mut lines, mut batch) = (LineParser::new(1), LineBatch::default());
         for _ in 0..100 {
-            lines.take(&[b'x'; 10_000], 10, now(), &mut batch);
-            assert!(lines.begun.capacity() <= 2 * VOTE_LINE_BYTES_MAX);
+            lines.read_chunk(&[b'x'; 10_000], 10, now(), &mut batch);
+            assert!(lines.partial.capacity() <= 2 * VOTE_LINE_BYTES_MAX);
         }
-        lines.take(b"\n", 10, now(), &mut batch);
-        assert_eq!(batch.lines, [(1, too_long())]);
+        lines.read_chunk(b"\n", 10, now(), &mut batch);
+        assert_eq!(batch.lines, [(1, line_too_long())]);
     }
 
-    /// Something that may be in a stream, with and without line breaks.
+    /// A fragment of a stream, with or without line breaks.
     fn fragment() -> impl Strategy<Value = Vec<u8>> {
         let whole = "[a-z\"\\\\ \u{eb}]{0,9}".prop_map(|voter| (vote(&voter) + "\n").into_bytes());
         let broken = (0..130_usize, any::<u8>()).prop_map(|(place, byte)| {
@@ -304,7 +304,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_in_any_chunks_is_read_alike(
+        fn chunking_does_not_change_the_result(
             fragments in proptest::collection::vec(fragment(), 0..12),
             mut cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..20),
         ) {
@@ -315,13 +315,13 @@ mod tests {
             let chunks: Vec<_> = places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
             let (lines, ballots) = read(&chunks);
             prop_assert_eq!(&(lines.clone(), ballots.clone()), &read(&[&text]));
-            // One outcome for each line that says something, in order.
-            let says = |line: &[u8]| {
+            // One outcome per line that is not blank, in order.
+            let is_not_blank = |line: &[u8]| {
                 line.len() > VOTE_LINE_BYTES_MAX || !line.iter().all(u8::is_ascii_whitespace)
             };
             let expected: Vec<u64> = (1..)
                 .zip(text.split(|byte| *byte == b'\n'))
-                .filter_map(|(number, line)| says(line).then_some(number))
+                .filter_map(|(number, line)| is_not_blank(line).then_some(number))
                 .collect();
             let numbers: Vec<u64> = lines.iter().map(|(number, _)| *number).collect();
             prop_assert_eq!(numbers, expected);

@@ -1,41 +1,40 @@
-//! `POST /votes`: many votes in one request.
+//! `POST /votes`: a stream of votes in one request.
 //!
 //! ```text
-//!   body ──► lines ──► batch ──► cast ──► outcomes ──► answer
+//!   body ──► lines ──► batch ──► cast ──► outcomes ──► response
 //!            (one task)          (one batch at a time, in order)
 //! ```
-//! The answer begins with the first outcomes, not with the last vote. While a
-//! batch is cast the next one is read; when the client does not take the
-//! outcomes, nothing more is read. Batches are cast one after the other, so a
-//! voter's later line never overtakes an earlier one. A tenant's limit on
-//! votes per second slows its streams down; nothing is refused for it.
+//! The response begins with the first outcomes, before the last vote has arrived. While
+//! one batch is cast the next one is read. If the client does not read the outcomes, no
+//! more votes are read. Batches are cast one after the other, so a voter's later line
+//! never overtakes an earlier one. A tenant's limit on votes per second slows its
+//! streams down and refuses nothing.
 
 use std::io::Write;
 use std::sync::Arc;
 
 use axum::body::{Body, BodyDataStream, Bytes};
-use axum::extract::State as Given;
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
-use ballast_domain::poll::{Ballot, Verdict};
-use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, VoterId};
+use ballast_domain::poll::{Ballot, BallotOutcome};
+use ballast_domain::{Error, ErrorCode, ItemId, PollId, VoterId};
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::Cast;
-use super::lines::{Batch, Line, Lines};
-use crate::admit::{Access, Allowed, ToVote, still};
+use super::CastResult;
+use super::lines::{LineBatch, LineParser, ParsedLine};
+use crate::RouterState;
+use crate::admit::{Access, Answered, Authorized, ToVote, reauthenticate};
 use crate::limits::Booking;
-use crate::load::Call;
-use crate::{RouterError, State};
+use crate::load::CallKind;
 
-/// Lines that are cast together at the most.
+/// The most lines of a batch.
 const BATCH_LINES: usize = 4_096;
 
 /// One line of the request.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[allow(dead_code, reason = "it only describes what is read line by line")]
+#[allow(dead_code, reason = "describes the lines, which are parsed by `lines`")]
 #[schema(example = json!({
     "pollID": "poll-01kb5q6s3ww3q0v9d1nqz8t5ma", "itemID": "item-7q0v9d1nqz8t5", "voterID": "user-1"
 }))]
@@ -46,22 +45,25 @@ pub(crate) struct VoteLine {
     /// The item.
     #[serde(rename = "itemID")]
     item_id: ItemId,
-    /// Who votes.
+    /// The voter.
     #[serde(rename = "voterID")]
     voter_id: VoterId,
-    /// A name for this vote, the same whenever it is sent.
+    /// An id of this vote: use the same one when it is sent again.
     #[serde(rename = "requestID")]
     request_id: Option<String>,
 }
 
 /// One line of the answer.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-#[allow(dead_code, reason = "it only describes what is written by hand")]
+#[allow(
+    dead_code,
+    reason = "describes the outcomes, which are written as text"
+)]
 #[schema(example = json!({ "line": 1, "outcome": "counted" }))]
 pub(crate) struct Outcome {
-    /// The line of the request, counted from 1, empty lines too.
+    /// The line number in the request, from 1, including empty lines.
     line: u64,
-    /// What became of it.
+    /// The outcome.
     outcome: LineOutcome,
     /// Why it was refused.
     #[schema(example = "already-voted")]
@@ -72,7 +74,10 @@ pub(crate) struct Outcome {
 
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[allow(dead_code, reason = "it only describes what is written by hand")]
+#[allow(
+    dead_code,
+    reason = "describes the outcomes, which are written as text"
+)]
 enum LineOutcome {
     Counted,
     Already,
@@ -81,53 +86,59 @@ enum LineOutcome {
 
 /// Cast many votes: one JSON object per line, one outcome per line.
 ///
-/// Outcomes come while votes are sent, in their order; read them as they come,
-/// for nothing more is read while they wait. A line that is refused with the
-/// code `unavailable` or `busy` should be sent again: its shard was away, and in
-/// the worst case went away with the vote on it. It counts once.
+/// Outcomes are sent while votes are received, in their order. Read them as they come:
+/// while they wait, no more votes are read. Send a line again that was refused with the
+/// code `unavailable` or `busy`: its shard was unavailable, and may or may not have
+/// counted the vote. A repeated vote is counted once.
 #[utoipa::path(post, path = "/votes", tag = "votes",
     request_body(content = VoteLine, content_type = "application/x-ndjson"),
     responses((status = 200, body = Outcome, content_type = "application/x-ndjson")))]
 pub(crate) async fn votes(
-    Allowed(access, _): Allowed<ToVote>,
-    Given(state): Given<State>,
+    Authorized { mut access, .. }: Authorized<ToVote>,
+    State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, RouterError> {
-    // Its votes are counted as load when they are cast, not the request.
-    access.is(Call::Other);
+) -> Answered {
+    // Load counts its votes when they are cast, and not the request itself.
+    access.summary.call = CallKind::Other;
     let (sender, batches) = mpsc::channel(1);
     let mut body = body.into_data_stream();
-    // A client that waits to be asked for its body is asked by the first
-    // read, which must come before the answer begins.
+    // A client that sent `Expect: 100-continue` waits for the first read of its body,
+    // which must happen before the response begins.
     let first = match headers.contains_key(header::EXPECT) {
         true => body.next().await,
         false => None,
     };
     let seed = state.parts.requests.next().0;
-    tokio::spawn(read(state.clone(), first, body, Lines::new(seed), sender));
-    let casting = Casting::new(state, access, batches);
+    tokio::spawn(read_lines(
+        state.clone(),
+        first,
+        body,
+        LineParser::new(seed),
+        sender,
+    ));
+    let casting = VoteStream::new(state, access.clone(), batches);
     let outcomes = stream::unfold(casting, async |mut casting| {
-        let outcomes = casting.next().await?;
+        let outcomes = casting.next_outcomes().await?;
         Some((Ok::<_, std::convert::Infallible>(outcomes), casting))
     });
     let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
-    Ok((kind, Body::from_stream(outcomes)).into_response())
+    access.answer(Ok((kind, Body::from_stream(outcomes))))
 }
 
 type Chunk = std::result::Result<Bytes, axum::Error>;
 
-/// Reads lines and hands them over in batches: as they are when whoever casts
-/// is idle, larger ones while they wait.
-async fn read(
-    state: State,
+/// Reads lines and sends them in batches: at once while the casting side is idle, and
+/// larger batches while it is busy.
+async fn read_lines(
+    state: RouterState,
     first: Option<Chunk>,
     body: BodyDataStream,
-    mut lines: Lines,
-    sender: mpsc::Sender<Batch>,
+    mut lines: LineParser,
+    sender: mpsc::Sender<LineBatch>,
 ) {
     let mut body = stream::iter(first).chain(body);
-    let mut batch = Batch::default();
+    let mut batch = LineBatch::default();
     loop {
         let chunk = tokio::select! {
             biased;
@@ -142,16 +153,16 @@ async fn read(
         };
         let now = state.parts.clock.now();
         let Some(Ok(mut chunk)) = chunk else {
-            // Also of a body that broke off, what has arrived is cast: those
-            // lines were sent. Its last line may be half a line, and is read
-            // only when the body has come to its end.
+            // Lines of a body that broke off are cast too, because they were sent. The
+            // last line may be incomplete, so it is parsed only if the body has ended
+            // properly.
             if chunk.is_none() {
-                lines.end(now, &mut batch);
+                lines.finish(now, &mut batch);
             }
             break;
         };
         loop {
-            let taken = lines.take(&chunk, BATCH_LINES, now, &mut batch);
+            let taken = lines.read_chunk(&chunk, BATCH_LINES, now, &mut batch);
             chunk = chunk.slice(taken..);
             if chunk.is_empty() {
                 break;
@@ -162,24 +173,24 @@ async fn read(
         }
     }
     if !batch.is_empty() {
-        // When nobody is there any more, nobody misses it.
+        // An error means that the client has disconnected.
         let _ = sender.send(batch).await;
     }
 }
 
 /// The votes of a stream on their way to the shards.
-struct Casting {
-    state: State,
+struct VoteStream {
+    state: RouterState,
     access: Access,
-    batches: mpsc::Receiver<Batch>,
-    /// What is left of the batch at hand.
+    batches: mpsc::Receiver<LineBatch>,
+    /// The rest of the current batch.
     ballots: std::vec::IntoIter<Ballot>,
-    lines: std::iter::Peekable<std::vec::IntoIter<(u64, Line)>>,
+    lines: std::iter::Peekable<std::vec::IntoIter<(u64, ParsedLine)>>,
 }
 
-impl Casting {
-    fn new(state: State, access: Access, batches: mpsc::Receiver<Batch>) -> Self {
-        let Batch { ballots, lines } = Batch::default();
+impl VoteStream {
+    fn new(state: RouterState, access: Access, batches: mpsc::Receiver<LineBatch>) -> Self {
+        let LineBatch { ballots, lines } = LineBatch::default();
         Self {
             state,
             access,
@@ -189,41 +200,46 @@ impl Casting {
         }
     }
 
-    /// The outcomes of the next lines: of a whole batch, or of as many votes
-    /// as the tenant may cast at once.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The outcomes of the next lines: of a whole batch, or of as many votes as the
+    /// tenant's limit allows.
+    async fn next_outcomes(&mut self) -> Option<Bytes> {
         if self.lines.peek().is_none() {
-            let Batch { ballots, lines } = self.batches.recv().await?;
+            let LineBatch { ballots, lines } = self.batches.recv().await?;
             self.ballots = ballots.into_iter();
             self.lines = lines.into_iter().peekable();
         }
-        let mut verdicts = self.cast().await.into_iter();
+        let mut outcomes = self.cast_next().await.into_iter();
         let mut text = Vec::with_capacity(self.lines.len() * 40);
         while let Some((number, line)) = self.lines.next() {
             match line {
-                Line::Refused(code, detail) => refused(&mut text, number, code, &detail),
-                Line::Ballot => match verdicts.next() {
-                    Some(Ok(verdict)) => judged(&mut text, number, verdict),
+                ParsedLine::Refused(code, detail) => {
+                    write_refusal(&mut text, number, code, &detail)
+                }
+                ParsedLine::Ballot => match outcomes.next() {
+                    Some(Ok(outcome)) => write_outcome(&mut text, number, outcome),
                     Some(Err(error)) => {
-                        refused(&mut text, number, error.code(), &error.to_string());
+                        write_refusal(&mut text, number, error.code(), &error.to_string());
                     }
-                    None => refused(&mut text, number, ErrorCode::Internal, "it was lost"),
+                    None => {
+                        write_refusal(&mut text, number, ErrorCode::Internal, "it has no outcome");
+                    }
                 },
             }
             // The next vote has not been cast yet.
-            let is_vote = matches!(self.lines.peek(), Some((_, Line::Ballot)));
-            if is_vote && verdicts.len() == 0 {
+            let is_vote = matches!(self.lines.peek(), Some((_, ParsedLine::Ballot)));
+            if is_vote && outcomes.len() == 0 {
                 break;
             }
         }
         Some(text.into())
     }
 
-    /// Casts the next votes, as many as the tenant may, when it may.
-    async fn cast(&mut self) -> Vec<Cast> {
+    /// Casts the next votes: as many as the tenant's limit allows, after the booked
+    /// wait.
+    async fn cast_next(&mut self) -> Vec<CastResult> {
         while self.ballots.len() > 0 {
-            // The key may have been revoked since, or the limit changed.
-            match still(&self.state, &self.access).await {
+            // The key may have been revoked or the limit changed since the last batch.
+            match reauthenticate(&self.state, &self.access).await {
                 Ok(tenant) => self.access.tenant = tenant,
                 Err(error) => {
                     let error = Arc::new(error);
@@ -240,27 +256,31 @@ impl Casting {
             }
             if votes > 0 {
                 let ballots = self.ballots.by_ref().take(votes as usize).collect();
-                return super::cast(&self.state, &self.access, ballots).await;
+                return super::cast_ballots(&self.state, &self.access, ballots).await;
             }
         }
         Vec::new()
     }
 }
 
-fn judged(text: &mut Vec<u8>, number: u64, verdict: Verdict) {
+fn write_outcome(text: &mut Vec<u8>, number: u64, outcome: BallotOutcome) {
     // Writing to memory does not fail.
-    let _ = match verdict {
-        Verdict::Counted { .. } => writeln!(text, r#"{{"line":{number},"outcome":"counted"}}"#),
-        Verdict::Already { .. } => writeln!(text, r#"{{"line":{number},"outcome":"already"}}"#),
-        Verdict::Refused(refusal) => {
+    let _ = match outcome {
+        BallotOutcome::Counted { .. } => {
+            writeln!(text, r#"{{"line":{number},"outcome":"counted"}}"#)
+        }
+        BallotOutcome::Already { .. } => {
+            writeln!(text, r#"{{"line":{number},"outcome":"already"}}"#)
+        }
+        BallotOutcome::Refused(refusal) => {
             let code = refusal.code();
-            refused(text, number, code, &Error::from(refusal).to_string());
+            write_refusal(text, number, code, &Error::from(refusal).to_string());
             Ok(())
         }
     };
 }
 
-fn refused(text: &mut Vec<u8>, number: u64, code: ErrorCode, detail: &str) {
+fn write_refusal(text: &mut Vec<u8>, number: u64, code: ErrorCode, detail: &str) {
     let detail = serde_json::to_string(detail).unwrap_or_default();
     let code = code.name();
     let _ = writeln!(
@@ -274,12 +294,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::testing::House;
-    use ballast_domain::poll::Refusal;
+    use crate::testing::TestRouter;
+    use ballast_domain::poll::BallotRefusal;
 
     #[tokio::test]
-    async fn lines_wait_for_their_shard_and_may_be_sent_again() {
-        let house = House::new(|settings| settings.hold_max = Duration::from_millis(200));
+    async fn lines_are_held_for_their_shard_and_can_be_repeated() {
+        let house = TestRouter::new(|settings| settings.hold_max = Duration::from_millis(200));
         let (_, vote) = house.poll().await;
         let mut names = vote.split('/').skip(2).step_by(2);
         let (poll, item) = (names.next().unwrap(), names.next().unwrap());
@@ -300,12 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_json_whatever_is_in_them() {
+    fn outcomes_are_valid_json() {
         let mut text = Vec::new();
-        judged(&mut text, 1, Verdict::Counted { revision: 1 });
-        judged(&mut text, 2, Verdict::Already { revision: 1 });
-        judged(&mut text, 3, Verdict::Refused(Refusal::Closed));
-        refused(&mut text, 4, ErrorCode::MalformedRequest, "a \"b\"\n");
+        write_outcome(&mut text, 1, BallotOutcome::Counted { revision: 1 });
+        write_outcome(&mut text, 2, BallotOutcome::Already { revision: 1 });
+        write_outcome(&mut text, 3, BallotOutcome::Refused(BallotRefusal::Closed));
+        write_refusal(&mut text, 4, ErrorCode::MalformedRequest, "a \"b\"\n");
         let text = String::from_utf8(text).unwrap();
         let lines: Vec<serde_json::Value> = text
             .lines()

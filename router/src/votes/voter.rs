@@ -1,31 +1,31 @@
 //! `GET /polls/{poll}/voters/{voter}`: what a voter has chosen.
 
 use axum::Json;
-use axum::extract::State as Given;
+use axum::extract::State;
 use axum::response::Response;
 use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp, VoterId};
 use serde::Serialize;
 
 use super::one::with_revision;
-use crate::admit::{Allowed, ToRead};
-use crate::deliver::Target;
+use crate::admit::{Access, Answered, Authorized, ToRead};
+use crate::deliver::RouteKey;
 use crate::request::PollAndText;
-use crate::{RouterError, State};
+use crate::{RouterError, RouterState};
 
-/// What a voter has chosen.
+/// A voter's vote.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct VoteView {
     /// The poll.
     #[serde(rename = "pollID")]
     poll_id: PollId,
-    /// Who.
+    /// The voter.
     #[serde(rename = "voterID")]
     voter_id: VoterId,
-    /// What they chose.
+    /// The items that the voter chose.
     #[serde(rename = "itemIDs")]
     item_ids: Vec<ItemId>,
-    /// When they did so last.
+    /// When the voter last voted.
     voted_at: Timestamp,
 }
 
@@ -35,22 +35,35 @@ pub(crate) struct VoteView {
     responses((status = 200, body = VoteView,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn voter(
-    Allowed(access, _): Allowed<ToRead>,
-    Given(state): Given<State>,
+    Authorized {
+        mut access, path, ..
+    }: Authorized<ToRead, PollAndText>,
+    State(state): State<RouterState>,
+) -> Answered {
+    let row = read_vote(&state, &mut access, path).await;
+    access.answer(row)
+}
+
+async fn read_vote(
+    state: &RouterState,
+    access: &mut Access,
     PollAndText(poll, text): PollAndText,
 ) -> Result<Response, RouterError> {
     let none = || Error::new(ErrorCode::VoteNotFound, "the voter has not voted");
     let voter =
         VoterId::new(&text).map_err(|bad| Error::new(ErrorCode::VoteNotFound, bad.to_string()))?;
     let row = state
-        .deliver(&access, &Target::Poll(poll), |place| {
-            let (state, voter) = (state.clone(), voter.clone());
-            async move { state.voter_row(&place, poll, &voter).await }
+        .deliver(access, &RouteKey::Poll(poll), |target| {
+            let voter = voter.clone();
+            async move { state.voter_row(&target, poll, &voter).await }
         })
         .await?
         .filter(|row| !row.items.is_empty())
         .ok_or_else(none)?;
-    let item_ids = row.items.iter().map(|place| ItemId::of(poll, *place));
+    let item_ids = row
+        .items
+        .iter()
+        .map(|index| ItemId::from_position(poll, *index));
     let view = VoteView {
         poll_id: poll,
         voter_id: voter,

@@ -1,5 +1,5 @@
-//! Routers: the product's, each a process with a cache of its own, asked by
-//! clients over the network.
+//! The product's routers, each a process with its own cache, reached by clients over the
+//! simulated network.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,40 +10,42 @@ use axum::http::{Request, Response};
 use ballast_control_plane::route_source::RegistryRoutes;
 use ballast_domain::ShardId;
 use ballast_domain::registry::Registry;
-use ballast_router::{KeyPlaces, MemoryView, Ports, Settings, State, follow, router};
-use ballast_vote_shard::archive::{Archive, Archives};
+use ballast_router::{
+    KeyPlaces, MemoryView, RouterPorts, RouterSettings, RouterState, follow, router,
+};
+use ballast_vote_shard::archive::{Archive, ArchiveDirectory};
 use ballast_vote_shard::{ShardError, ShardResult};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tower::ServiceExt;
 
-use crate::chance::{self, Drawn};
-use crate::net::{Caller, Wires};
+use crate::chance::{self, SeededEntropy};
+use crate::net::{Caller, NetworkShards};
 use crate::nodes::Nodes;
-use crate::registry::Far;
-use crate::stage::{self, Troupe};
+use crate::registry::RemoteRegistry;
+use crate::scheduler::{self, ProcessId};
 use crate::trace::{self, SimClock, note};
 use crate::weather;
 
 /// A router, and whether it runs.
 pub(crate) struct RouterProcess {
     number: usize,
-    registry: Far,
+    registry: RemoteRegistry,
     nodes: Arc<Nodes>,
-    up: Mutex<Option<(Router, Troupe)>>,
+    up: Mutex<Option<(Router, ProcessId)>>,
 }
 
-/// Nobody archives polls in these worlds.
+/// Polls are not archived in these worlds.
 struct NoFiles;
 
-impl Archives for NoFiles {
+impl ArchiveDirectory for NoFiles {
     fn archive(&self, _: &ShardId) -> ShardResult<Archive> {
         Err(ShardError::unavailable("there are no files"))
     }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> RouterSettings {
+    RouterSettings {
         key_places: KeyPlaces::default(),
         cache_entries: 1_000,
         cache_ttl: Duration::from_secs(60),
@@ -62,7 +64,7 @@ fn settings() -> Settings {
 }
 
 impl RouterProcess {
-    pub(crate) fn start(number: usize, registry: &Far, nodes: &Arc<Nodes>) -> Arc<Self> {
+    pub(crate) fn start(number: usize, registry: &RemoteRegistry, nodes: &Arc<Nodes>) -> Arc<Self> {
         let process = Arc::new(Self {
             number,
             registry: registry.clone(),
@@ -79,24 +81,24 @@ impl RouterProcess {
             return;
         }
         note!("router {} starts", self.number);
-        let troupe = stage::troupe();
+        let process = scheduler::new_process();
         let source = Arc::new(RegistryRoutes::new(Arc::new(self.registry.clone())));
-        let wires = Wires {
+        let network = NetworkShards {
             caller: Caller::Router(self.number),
             nodes: self.nodes.clone(),
         };
-        let ports = Ports {
+        let ports = RouterPorts {
             clock: Arc::new(SimClock),
-            entropy: Arc::new(Drawn),
+            entropy: Arc::new(SeededEntropy),
             source,
-            shards: Arc::new(wires),
+            shards: Arc::new(network),
             archives: Arc::new(NoFiles),
             view: Arc::new(MemoryView::default()),
         };
-        let state = State::new(settings(), ports);
-        *up = Some((router(state.clone()), troupe));
+        let state = RouterState::new(settings(), ports);
+        *up = Some((router(state.clone()), process));
         let registry = self.registry.clone();
-        stage::spawn(troupe, async move {
+        scheduler::spawn(process, async move {
             let revision = loop {
                 match registry.revision().await {
                     Ok(revision) => break revision,
@@ -109,25 +111,25 @@ impl RouterProcess {
 
     pub(crate) fn crash(&self) {
         let taken = self.up.lock().unwrap().take();
-        if let Some((_, troupe)) = taken {
+        if let Some((_, process)) = taken {
             note!("router {} crashes", self.number);
             trace::count(|counts| counts.crashes += 1);
-            stage::kill(troupe);
+            scheduler::kill(process);
         }
     }
 
-    /// Asks; nothing when there is no answer. Whoever stops waiting has hung
-    /// up, which the router may notice or not.
+    /// Sends a request, and returns the answer if there is one. A client that stops
+    /// waiting closes the connection, which the router may or may not notice.
     pub(crate) async fn ask(&self, request: Request<Body>) -> Option<Response<Body>> {
-        let fate = weather::fate();
-        sleep(fate.there).await;
-        if fate.lost {
+        let delivery = weather::draw_fate();
+        sleep(delivery.there).await;
+        if delivery.lost {
             return std::future::pending().await;
         }
-        let (app, troupe) = self.up.lock().unwrap().clone()?;
+        let (app, process) = self.up.lock().unwrap().clone()?;
         let (mut sender, receiver) = oneshot::channel();
         let notices = chance::happens(500);
-        stage::spawn(troupe, async move {
+        scheduler::spawn(process, async move {
             let answering = app.oneshot(request);
             let answer = if notices {
                 tokio::select! {
@@ -138,11 +140,11 @@ impl RouterProcess {
             } else {
                 answering.await
             };
-            sleep(fate.back).await;
+            sleep(delivery.back).await;
             let _ = sender.send(answer.unwrap());
         });
         let answer = receiver.await.ok()?;
-        if fate.unanswered {
+        if delivery.unanswered {
             return std::future::pending().await;
         }
         Some(answer)

@@ -1,5 +1,5 @@
-//! The busiest of very many, in bounded memory: Space-Saving, cleared out in
-//! batches, so that a request never has to look for the least of all.
+//! Heavy hitters in bounded memory: the Space-Saving algorithm. Light names are
+//! evicted in batches, so that no request has to search for the lightest one.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -7,20 +7,22 @@ use std::hash::Hash;
 
 use quick_cache::DefaultHashBuilder;
 
-/// Names that are kept, twice: when there are more, half of them go.
-const KEPT: usize = 1_024;
+/// Names that remain after an eviction. The next eviction starts at twice as many,
+/// which bounds the Space-Saving error.
+const RETAINED: usize = 1_024;
 
-/// What is counted of a name.
-pub trait Weight: Copy + Default {
-    /// How much it is.
+/// The counts of a name.
+pub trait HitWeight: Copy + Default {
+    /// The count by which names are ranked.
     fn weight(&self) -> u64;
-    /// Adds to it.
+    /// Adds more counts.
     fn add(&mut self, more: &Self);
-    /// What a name begins with that may have had so much before it was kept.
+    /// The initial counts of a name that may have had this weight before it was
+    /// tracked.
     fn floor(weight: u64) -> Self;
 }
 
-impl Weight for u64 {
+impl HitWeight for u64 {
     fn weight(&self) -> u64 {
         *self
     }
@@ -32,66 +34,66 @@ impl Weight for u64 {
     }
 }
 
-/// How often names were seen. A name that is kept has its true weight or up to
-/// [`Busiest::floor`] more; one that is not kept has no more than that.
+/// Counts by name. The weight of a tracked name is its true weight, or up to
+/// [`HeavyHitters::floor`] more. A name that is not tracked has at most that weight.
 #[derive(Debug, Clone)]
-pub struct Busiest<K, W = u64> {
-    kept: HashMap<K, W, DefaultHashBuilder>,
+pub struct HeavyHitters<K, W = u64> {
+    counts: HashMap<K, W, DefaultHashBuilder>,
     floor: u64,
 }
 
-impl<K, W> Default for Busiest<K, W> {
+impl<K, W> Default for HeavyHitters<K, W> {
     fn default() -> Self {
         Self {
-            kept: HashMap::default(),
+            counts: HashMap::default(),
             floor: 0,
         }
     }
 }
 
-impl<K: Eq + Hash + Ord + Clone, W: Weight> Busiest<K, W> {
+impl<K: Eq + Hash + Ord + Clone, W: HitWeight> HeavyHitters<K, W> {
     /// Counts a name.
     pub fn add(&mut self, name: &K, more: &W) {
-        self.add_known(name, more, || name.clone());
+        self.add_or_insert(name, more, || name.clone());
     }
 
-    /// Counts a name by a part of it that says which it is; the whole is needed
+    /// Counts a name that is identified by a part of it. The whole name is needed
     /// only when it is new.
-    pub fn add_known<Q>(&mut self, part: &Q, more: &W, whole: impl FnOnce() -> K)
+    pub fn add_or_insert<Q>(&mut self, part: &Q, more: &W, whole: impl FnOnce() -> K)
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        if let Some(weight) = self.kept.get_mut(part) {
+        if let Some(weight) = self.counts.get_mut(part) {
             weight.add(more);
             return;
         }
         let mut weight = W::floor(self.floor);
         weight.add(more);
-        self.kept.insert(whole(), weight);
-        if self.kept.len() > 2 * KEPT {
-            self.clear_out();
+        self.counts.insert(whole(), weight);
+        if self.counts.len() > 2 * RETAINED {
+            self.evict_lightest();
         }
     }
 
-    /// Takes in what another has counted.
+    /// Adds the counts of another.
     pub fn merge(&mut self, other: Self) {
         let floor = self.floor.saturating_add(other.floor);
-        for (name, weight) in &other.kept {
+        for (name, weight) in &other.counts {
             self.add(name, weight);
         }
         self.floor = self.floor.max(floor);
     }
 
-    /// What a name that is not kept weighs at the most.
+    /// The highest weight that an untracked name can have.
     pub fn floor(&self) -> u64 {
         self.floor
     }
 
-    /// The busiest names, the busiest first; equal ones by name.
+    /// The heaviest names in descending order; equal ones by name.
     pub fn top(&self, most: usize) -> Vec<(K, W)> {
         let mut all: Vec<_> = self
-            .kept
+            .counts
             .iter()
             .map(|(name, w)| (name.clone(), *w))
             .collect();
@@ -100,13 +102,13 @@ impl<K: Eq + Hash + Ord + Clone, W: Weight> Busiest<K, W> {
         all
     }
 
-    fn clear_out(&mut self) {
-        let mut weights: Vec<u64> = self.kept.values().map(Weight::weight).collect();
-        let at = weights.len() - KEPT;
+    fn evict_lightest(&mut self) {
+        let mut weights: Vec<u64> = self.counts.values().map(HitWeight::weight).collect();
+        let at = weights.len() - RETAINED;
         let (_, least, _) = weights.select_nth_unstable(at);
         let least = *least;
-        // Those that weigh as much as the least may be very many: all go.
-        self.kept.retain(|_, weight| weight.weight() > least);
+        // Many names may have the lowest weight: all of them are evicted.
+        self.counts.retain(|_, weight| weight.weight() > least);
         self.floor = self.floor.max(least);
     }
 }
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_busy_are_found_among_very_many_and_counted_within_the_floor() {
-        let mut busiest: Busiest<u64> = Busiest::default();
+        let mut busiest: HeavyHitters<u64> = HeavyHitters::default();
         for (turn, name) in names(200_000).enumerate() {
             busiest.add(&(name + 10), &1);
             if turn % 50 == 0 {
@@ -140,13 +142,13 @@ mod tests {
         for ((_, counted), truly) in top.iter().zip([4_000, 2_000]) {
             assert!(*counted >= truly && *counted <= truly + busiest.floor());
         }
-        assert!(busiest.top(usize::MAX).len() <= 2 * KEPT);
+        assert!(busiest.top(usize::MAX).len() <= 2 * RETAINED);
         assert!(busiest.floor() < 1_000, "{}", busiest.floor());
     }
 
     #[test]
     fn merged_they_are_counted_as_one() {
-        let (mut one, mut two) = (Busiest::default(), Busiest::default());
+        let (mut one, mut two) = (HeavyHitters::default(), HeavyHitters::default());
         one.add(&"a", &3_u64);
         two.add(&"a", &4);
         two.add(&"b", &5);

@@ -1,28 +1,27 @@
-//! How the shards of a slice that moves answer its calls: before the cutover
-//! and since. Only the shard's own time counts, never the time that a request
-//! was held.
+//! Call statistics of a slice that moves, before and since its cutover: latency and
+//! failures. They measure the shard alone, without the time that requests are held.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ballast_domain::answers::{Answers, AroundCutover};
+use ballast_domain::answers::{CallStats, CutoverCallStats};
 use ballast_domain::tenant::{Epoch, SliceId};
-use ballast_vote_shard::{At, ShardError, ShardResult};
+use ballast_vote_shard::{FencedSlice, ShardError, ShardResult};
 
-use super::window::What;
-use crate::State;
-use crate::deliver::Place;
+use super::window::DualReadEvent;
+use crate::RouterState;
+use crate::deliver::ShardTarget;
 
 #[derive(Debug, Default)]
-struct Counting {
-    took: [AtomicU64; Answers::BANDS],
+struct CallCounters {
+    took: [AtomicU64; CallStats::BANDS],
     failed: AtomicU64,
 }
 
-impl Counting {
-    fn read(&self) -> Answers {
-        let mut answers = Answers::default();
+impl CallCounters {
+    fn read(&self) -> CallStats {
+        let mut answers = CallStats::default();
         for (told, counted) in answers.took.iter_mut().zip(&self.took) {
             *told = counted.load(Ordering::Relaxed);
         }
@@ -32,31 +31,31 @@ impl Counting {
 }
 
 #[derive(Debug)]
-struct Since {
+struct SliceCallStats {
     epoch: Epoch,
-    before: Answers,
-    now: Arc<Counting>,
+    before: CallStats,
+    now: Arc<CallCounters>,
 }
 
-/// How slices that move are answered.
+/// The call statistics of slices that move.
 #[derive(Debug, Default)]
-pub(crate) struct Answering {
-    slices: Mutex<HashMap<SliceId, Since>>,
+pub(crate) struct CallStatsBySlice {
+    slices: Mutex<HashMap<SliceId, SliceCallStats>>,
 }
 
-impl Answering {
-    /// Where to count the calls of a slice at an epoch.
-    fn counting(&self, at: &At) -> Option<Arc<Counting>> {
+impl CallStatsBySlice {
+    /// The counters of a slice at an epoch; none for an epoch that is over.
+    fn counters_for(&self, at: &FencedSlice) -> Option<Arc<CallCounters>> {
         let mut slices = self.slices.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match slices.get(&at.slice) {
             Some(known) if known.epoch == at.epoch => return Some(known.now.clone()),
-            // By a stale route: nobody asks about that any more.
+            // The caller's route is stale.
             Some(known) if known.epoch > at.epoch => return None,
             Some(known) => known.now.read(),
-            None => Answers::default(),
+            None => CallStats::default(),
         };
-        let now = Arc::new(Counting::default());
-        let since = Since {
+        let now = Arc::new(CallCounters::default());
+        let since = SliceCallStats {
             epoch: at.epoch,
             before,
             now: now.clone(),
@@ -70,29 +69,29 @@ impl Answering {
         slices.remove(slice);
     }
 
-    /// Notes how a call was answered that took so long.
-    fn note<T>(&self, at: &At, took_ms: u64, answer: &ShardResult<T>) {
-        let Some(counting) = self.counting(at) else {
+    /// Counts a call that took `took_ms`.
+    fn record<T>(&self, at: &FencedSlice, took_ms: u64, answer: &ShardResult<T>) {
+        let Some(counting) = self.counters_for(at) else {
             return;
         };
         let count = match answer {
             Err(ShardError::Unavailable { .. } | ShardError::Damaged { .. }) => &counting.failed,
-            // The cutover's doing, not the shard's.
+            // The cutover causes these, not the shard.
             Err(ShardError::Fenced(_)) => return,
-            Ok(_) | Err(_) => &counting.took[Answers::band(took_ms)],
+            Ok(_) | Err(_) => &counting.took[CallStats::band(took_ms)],
         };
         count.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl State {
-    /// Makes a call, and notes how it was answered if its slice moves.
-    pub(crate) async fn noting<T>(
+impl RouterState {
+    /// Makes a call, and counts its latency and outcome if its slice moves.
+    pub(crate) async fn timed_call<T>(
         &self,
-        place: &Place,
+        target: &ShardTarget,
         call: impl Future<Output = ShardResult<T>>,
     ) -> ShardResult<T> {
-        if place.beside.is_none() && place.coming_to.is_none() {
+        if target.previous_shard.is_none() && target.next_shard.is_none() {
             return call.await;
         }
         let clock = &self.parts.clock;
@@ -100,23 +99,23 @@ impl State {
         let answer = call.await;
         let took = clock.now().unix_ms().saturating_sub(began).max(0);
         let answering = &self.parts.answering;
-        answering.note(&place.at, took.unsigned_abs(), &answer);
+        answering.record(&target.fenced, took.unsigned_abs(), &answer);
         if let Err(ShardError::Damaged { .. }) = &answer
-            && let Some((_, window)) = self.beside(place)
+            && let Some((_, window)) = self.previous_shard(target)
         {
-            // Whoever looks after the window finds out whose rows these are.
-            self.note(&window, What::Difference);
+            // The migration compares both sides and finds the damaged rows.
+            self.record(&window, DualReadEvent::Difference);
         }
         answer
     }
 
-    /// How the calls of a slice were answered around its cutover.
-    pub fn around_cutover(&self, slice: &SliceId) -> AroundCutover {
+    /// The call statistics of a slice before and since its cutover.
+    pub fn cutover_call_stats(&self, slice: &SliceId) -> CutoverCallStats {
         let slices = &self.parts.answering.slices;
         let slices = slices.lock().unwrap_or_else(PoisonError::into_inner);
         slices
             .get(slice)
-            .map_or_else(AroundCutover::default, |known| AroundCutover {
+            .map_or_else(CutoverCallStats::default, |known| CutoverCallStats {
                 before: known.before,
                 after: known.now.read(),
             })
@@ -127,8 +126,8 @@ impl State {
 mod tests {
     use super::*;
 
-    fn at(epoch: u64) -> At {
-        At {
+    fn at(epoch: u64) -> FencedSlice {
+        FencedSlice {
             slice: SliceId {
                 tenant_id: "acme".parse().unwrap(),
                 slice: 0,
@@ -138,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cutover_parts_the_calls_before_it_from_those_since() {
-        let answering = Answering::default();
+    fn calls_before_and_since_a_cutover_are_counted_apart() {
+        let answering = CallStatsBySlice::default();
         let away = || -> ShardResult<()> { Err(ShardError::unavailable("away")) };
-        answering.note(&at(1), 3, &Ok(()));
-        answering.note(&at(1), 0, &away());
-        answering.note(&at(3), 900, &Ok(()));
+        answering.record(&at(1), 3, &Ok(()));
+        answering.record(&at(1), 0, &away());
+        answering.record(&at(3), 900, &Ok(()));
         // A stale route.
-        answering.note(&at(1), 1, &Ok(()));
+        answering.record(&at(1), 1, &Ok(()));
         let slices = answering.slices.lock().unwrap();
         let known = &slices[&at(1).slice];
         assert_eq!((known.before.calls(), known.before.failed), (2, 1));

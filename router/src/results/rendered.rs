@@ -1,14 +1,14 @@
-//! Results as they are sent: written once, shared by all who look. Pure.
+//! Renders results as JSON, once for all requests. Pure.
 
 use std::cmp::Reverse;
 
 use axum::body::Bytes;
-use ballast_domain::poll::{Phase, Poll};
+use ballast_domain::poll::{Poll, PollPhase};
 use ballast_domain::tenant::Epoch;
 use ballast_domain::{ItemId, PollId, Timestamp};
 use serde::Serialize;
 
-use crate::live::Standing;
+use crate::live::PollCounts;
 
 /// A poll's results.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -18,27 +18,27 @@ pub(crate) struct Results<'a> {
     #[serde(rename = "pollID")]
     poll_id: PollId,
     /// Whether it takes votes.
-    state: Phase,
+    state: PollPhase,
     /// The items, those with the most votes first.
     items: Vec<ItemResult<'a>>,
     /// All votes.
     total: u64,
     /// Voters who have chosen something.
     voters: u64,
-    /// When that was so.
+    /// The time of these results.
     as_of: Timestamp,
 }
 
-/// How many chose an item.
+/// The result of an item.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ItemResult<'a> {
     /// The item.
     #[serde(rename = "itemID")]
     item_id: ItemId,
-    /// What people call it.
+    /// Its name.
     item_name: &'a str,
-    /// How many chose it.
+    /// How many voters chose it.
     votes_count: u64,
 }
 
@@ -47,83 +47,83 @@ struct ItemResult<'a> {
 struct Closed {
     #[serde(rename = "pollID")]
     poll_id: PollId,
-    state: Phase,
+    state: PollPhase,
     closed_at: Timestamp,
 }
 
-/// Results, written.
+/// Results as JSON.
 #[derive(Debug)]
-pub(crate) struct Shown {
-    /// Which results these are: grows with every change.
+pub(crate) struct RenderedResults {
+    /// The version of the results: grows with every change.
     pub(crate) id: u128,
-    /// When that was so.
+    /// The time of these results.
     pub(crate) as_of: Timestamp,
     /// The results, JSON.
     pub(crate) json: Bytes,
-    /// They may differ in `asOf` alone, so the tag is a weak one.
+    /// A weak tag, because results of the same version may differ in `asOf`.
     pub(crate) etag: String,
-    /// When the poll has closed for good: what is told last, JSON.
+    /// The JSON of the final event, once the poll has closed.
     pub(crate) closing: Option<Bytes>,
 }
 
-impl Shown {
-    /// Which results these are: a number that grows when counts change, when
-    /// the poll opens and when it closes. The one above it is free for the
-    /// last word on a closed poll.
-    pub(super) fn number(standing: &Standing, epoch: Epoch, phase: Phase) -> u128 {
+impl RenderedResults {
+    /// The version of results: a number that grows when counts change, when the poll
+    /// opens and when it closes. The next number is reserved for the final event of a
+    /// closed poll.
+    pub(super) fn version_number(counts: &PollCounts, epoch: Epoch, phase: PollPhase) -> u128 {
         let phase = match phase {
-            Phase::Scheduled => 0,
-            Phase::Open => 1,
-            Phase::Closed => 2,
+            PollPhase::Scheduled => 0,
+            PollPhase::Open => 1,
+            PollPhase::Closed => 2,
         };
-        (standing.version.number(epoch) << 2) + phase
+        (counts.version.number(epoch) << 2) + phase
     }
 
-    pub(super) fn new(id: u128, poll: &Poll, standing: &Standing, phase: Phase) -> Self {
+    pub(super) fn new(id: u128, poll: &Poll, counts: &PollCounts, phase: PollPhase) -> Self {
         let mut items: Vec<_> = poll
             .item_ids()
             .zip(&poll.spec.items)
             .enumerate()
-            .map(|(place, (item_id, item))| ItemResult {
+            .map(|(index, (item_id, item))| ItemResult {
                 item_id,
                 item_name: &item.item_name,
-                votes_count: standing.counts.get(place).copied().unwrap_or(0),
+                votes_count: counts.counts.get(index).copied().unwrap_or(0),
             })
             .collect();
-        // The sort is stable: of equals the poll's own order stays.
+        // A stable sort: items with equal counts keep the poll's order.
         items.sort_by_key(|item| Reverse(item.votes_count));
         let results = Results {
             poll_id: poll.poll_id,
             state: phase,
             total: items.iter().map(|item| item.votes_count).sum(),
             items,
-            voters: standing.voters,
-            as_of: standing.as_of,
+            voters: counts.voters,
+            as_of: counts.as_of,
         };
-        let closing = standing.closed_at.map(|closed_at| Closed {
+        let closing = counts.closed_at.map(|closed_at| Closed {
             poll_id: poll.poll_id,
-            state: Phase::Closed,
+            state: PollPhase::Closed,
             closed_at,
         });
         Self {
             id,
-            as_of: standing.as_of,
-            json: written(&results),
+            as_of: counts.as_of,
+            json: to_json(&results),
             etag: format!("W/\"{id}\""),
-            closing: closing.map(|closed| written(&closed)),
+            closing: closing.map(|closed| to_json(&closed)),
         }
     }
 }
 
-fn written(value: &impl Serialize) -> Bytes {
-    // Plain data with names for keys: writing it to memory cannot fail.
+fn to_json(value: &impl Serialize) -> Bytes {
+    // Plain data with string keys: serialising it to memory cannot fail.
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::{LiveView, MemoryView, Origin};
+    use crate::live::{CountsOrigin, LiveView, MemoryView};
     use ballast_domain::poll::{ItemSpec, PollOptions, PollSpec, RequestId};
     use ballast_domain::tenant::SliceId;
     use ballast_vote_shard::Tally;
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    async fn standing(counts: &[u64], closed: bool) -> std::sync::Arc<Standing> {
+    async fn poll_counts(counts: &[u64], closed: bool) -> std::sync::Arc<PollCounts> {
         let tally = Tally {
             slice: SliceId {
                 tenant_id: "acme".parse().unwrap(),
@@ -164,13 +164,13 @@ mod tests {
         };
         let (shard, now) = ("shard-1".parse().unwrap(), Timestamp::from_unix_ms(950));
         let view = MemoryView::default();
-        view.take(&shard, tally, Origin::Feed, now).await
+        view.update(&shard, tally, CountsOrigin::Feed, now).await
     }
 
     #[tokio::test]
-    async fn the_most_votes_come_first_and_equals_keep_their_order() {
-        let standing = standing(&[1, 5, 1], false).await;
-        let shown = Shown::new(3, &poll(), &standing, Phase::Open);
+    async fn items_are_sorted_by_votes_and_then_by_the_polls_order() {
+        let counts = poll_counts(&[1, 5, 1], false).await;
+        let shown = RenderedResults::new(3, &poll(), &counts, PollPhase::Open);
         let json: Value = serde_json::from_slice(&shown.json).unwrap();
         let items = json["items"].as_array().unwrap();
         let names: Vec<_> = items.iter().map(|item| &item["itemName"]).collect();
@@ -182,12 +182,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn numbers_grow_from_opening_to_the_last_word() {
-        let standing = standing(&[0, 0, 0], true).await;
-        let number = |phase| Shown::number(&standing, Epoch::FIRST, phase);
-        let phases = [Phase::Scheduled, Phase::Open, Phase::Closed].map(number);
-        assert!(phases.is_sorted() && phases[2] + 1 < number(Phase::Scheduled) + 4);
-        let shown = Shown::new(phases[2], &poll(), &standing, Phase::Closed);
+    async fn versions_grow_from_opening_to_the_final_event() {
+        let counts = poll_counts(&[0, 0, 0], true).await;
+        let number = |phase| RenderedResults::version_number(&counts, Epoch::FIRST, phase);
+        let phases = [PollPhase::Scheduled, PollPhase::Open, PollPhase::Closed].map(number);
+        assert!(phases.is_sorted() && phases[2] + 1 < number(PollPhase::Scheduled) + 4);
+        let shown = RenderedResults::new(phases[2], &poll(), &counts, PollPhase::Closed);
         let last: Value = serde_json::from_slice(&shown.closing.unwrap()).unwrap();
         assert_eq!(last["closedAt"], "1970-01-01T00:00:00.900Z");
     }

@@ -1,47 +1,47 @@
-//! What a proxy says of the request it asks about, when it resolves a key for
-//! it.
+//! The original request that a proxy resolves a key for.
 //!
-//! nginx (by configuration) puts that request's URI into `X-Original-URI`,
-//! Traefik into `X-Forwarded-Uri`, and Envoy appends it to the path:
-//! `/resolve/polls/…`. Anybody can send these, so nothing is believed because
-//! of them: they are further places for a key, which must be good wherever it
-//! was found, and for the poll, which only picks among the tenant's own slices.
+//! nginx (if configured so) sends its URI in `X-Original-URI`, Traefik in
+//! `X-Forwarded-Uri`, and Envoy appends it to the path: `/resolve/polls/…`. Any
+//! client can send these, so they grant nothing: they are only additional places to
+//! find a key, which is checked as usual, and a poll, which only selects among the
+//! tenant's own slices.
 
 use axum::http::{HeaderMap, Uri};
 use ballast_domain::poll::PollId;
 
-/// Where resolving is.
+/// The path of a resolve request.
 const RESOLVE: &str = "/resolve";
-/// The headers that name the URI.
+/// The headers with the original URI.
 const HEADERS: [&str; 2] = ["x-original-uri", "x-forwarded-uri"];
 
-/// The URIs that a proxy names, the one in the path first.
+/// The original URIs, the one in the path first.
 #[derive(Debug, Default)]
-pub(crate) struct Original<'r>(Vec<&'r str>);
+pub(crate) struct OriginalRequest<'r>(Vec<&'r str>);
 
-impl<'r> Original<'r> {
-    /// What is said of the original; nothing, unless this is a question.
-    pub(crate) fn of(uri: &'r Uri, headers: &'r HeaderMap) -> Self {
+impl<'r> OriginalRequest<'r> {
+    /// Reads the original URIs. A request that is not a resolve request has none.
+    pub(crate) fn from_request(uri: &'r Uri, headers: &'r HeaderMap) -> Self {
         match uri.path().strip_prefix(RESOLVE) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-                let told = HEADERS.iter().filter_map(|name| headers.get(*name));
-                let told = told.filter_map(|value| value.to_str().ok());
+                let values = HEADERS.iter().filter_map(|name| headers.get(*name));
+                let values = values.filter_map(|value| value.to_str().ok());
                 let appended = (!rest.is_empty()).then_some(rest);
-                Self(appended.into_iter().chain(told).collect())
+                Self(appended.into_iter().chain(values).collect())
             }
             _ => Self::default(),
         }
     }
 
-    /// Its query strings. (That of an appended URI is the question's own.)
+    /// The query strings of the originals. (The query of an appended URI is the
+    /// resolve request's own.)
     pub(crate) fn queries(&self) -> impl Iterator<Item = &'r str> {
         self.0
             .iter()
             .filter_map(|uri| uri.split_once('?').map(|(_, query)| query))
     }
 
-    /// The poll it is about: what follows `polls` in the path. What is no
-    /// poll's id there may mean something to others, and is none.
+    /// The poll of the original request: the segment after `polls` in its path, if
+    /// that is a poll's id.
     pub(crate) fn poll(&self) -> Option<PollId> {
         self.0.iter().find_map(|uri| {
             let path = uri.split_once('?').map_or(*uri, |(path, _)| path);
@@ -62,11 +62,11 @@ mod tests {
 
     const POLL: &str = "poll-01kb5q6s3ww3q0v9d1nqz8t5ma";
 
-    fn poll(uri: &str, told: Option<&str>) -> Option<String> {
-        let told = told.map(|told| ("x-forwarded-uri".parse().unwrap(), told.parse().unwrap()));
-        let headers = told.into_iter().collect();
+    fn poll(uri: &str, header: Option<&str>) -> Option<String> {
+        let header = header.map(|uri| ("x-forwarded-uri".parse().unwrap(), uri.parse().unwrap()));
+        let headers = header.into_iter().collect();
         let uri = uri.parse().unwrap();
-        let poll = Original::of(&uri, &headers).poll();
+        let poll = OriginalRequest::from_request(&uri, &headers).poll();
         poll.map(|poll| poll.to_string())
     }
 

@@ -1,28 +1,28 @@
-//! What was counted: of a shard, its slices, its busiest keys and items.
+//! The counts of a shard, its slices, and its heaviest keys and items.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-use ballast_domain::poll::Verdict;
+use ballast_domain::poll::BallotOutcome;
 use ballast_domain::sketch::Sketch;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ItemId, KeyId, PollId, TenantId};
 use quick_cache::DefaultHashBuilder;
 
-use super::busiest::{Busiest, Weight};
-use super::{Batch, Call, End, Noted};
+use super::heavy_hitters::{HeavyHitters, HitWeight};
+use super::{CallKind, CallOutcome, CallRecord, VoteBatch};
 
-/// Slices of one shard that are told apart in a stripe.
+/// The most slices of one shard that a stripe counts separately.
 const SLICES_MAX: usize = 50_000;
-/// Of these, those whose latencies are kept.
+/// The most of these that also have a latency sketch.
 const LATENCIES_MAX: usize = 2_000;
 
 /// Calls and bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Votes that were counted, or were before.
+pub struct LoadCounts {
+    /// Votes that were counted now or earlier.
     pub votes: u64,
     /// Queries that were answered.
     pub queries: u64,
@@ -30,13 +30,13 @@ pub struct Counts {
     pub bytes: u64,
     /// Calls that failed or were refused.
     pub errors: u64,
-    /// Calls turned away because there were too many.
+    /// Calls that exceeded a rate limit.
     pub throttles: u64,
-    /// How long all calls took together, in microseconds.
+    /// The total duration of all calls, in microseconds.
     pub busy_micros: u64,
 }
 
-impl Counts {
+impl LoadCounts {
     fn add(&mut self, more: &Self) {
         self.votes += more.votes;
         self.queries += more.queries;
@@ -46,33 +46,33 @@ impl Counts {
         self.busy_micros += more.busy_micros;
     }
 
-    fn of(noted: &Noted<'_>) -> Self {
+    fn from_call(call: &CallRecord<'_>) -> Self {
         let mut counts = Self {
-            bytes: noted.bytes,
-            busy_micros: noted.micros,
+            bytes: call.bytes,
+            busy_micros: call.micros,
             ..Self::default()
         };
-        let count = match (noted.end, noted.call) {
-            (End::Throttled, _) => &mut counts.throttles,
-            (End::Failed, _) => &mut counts.errors,
-            (End::Fine, Call::Vote(_)) => &mut counts.votes,
-            (End::Fine, Call::Query | Call::Other) => &mut counts.queries,
+        let count = match (call.outcome, call.kind) {
+            (CallOutcome::Throttled, _) => &mut counts.throttles,
+            (CallOutcome::Failed, _) => &mut counts.errors,
+            (CallOutcome::Fine, CallKind::Vote(_)) => &mut counts.votes,
+            (CallOutcome::Fine, CallKind::Query | CallKind::Other) => &mut counts.queries,
         };
         *count = 1;
         counts
     }
 }
 
-/// What a key called.
+/// The calls of a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyCalls {
     /// All calls.
     pub calls: u64,
-    /// Those that were refused, or turned away.
+    /// Calls that failed, were refused or were throttled.
     pub refused: u64,
 }
 
-impl Weight for KeyCalls {
+impl HitWeight for KeyCalls {
     fn weight(&self) -> u64 {
         self.calls
     }
@@ -88,27 +88,27 @@ impl Weight for KeyCalls {
     }
 }
 
-/// A key, and whose it is. The key says which it is.
+/// A key and its tenant. It is identified by the key alone.
 #[derive(Debug, Clone)]
-pub struct KeyName {
+pub struct KeyLabel {
     /// The key.
     pub key: KeyId,
     /// The tenant.
     pub tenant: TenantId,
 }
 
-/// An item, and the slice that it is in. The item says which it is: an item is in
+/// An item and its slice. It is identified by the item alone, because an item is in
 /// one slice at a time.
 #[derive(Debug, Clone)]
-pub struct ItemName {
+pub struct ItemLabel {
     /// The poll, and the item of it.
     pub item: (PollId, ItemId),
     /// The slice.
     pub slice: SliceId,
 }
 
-/// Names that are told apart by one part of them.
-macro_rules! known_by {
+/// Implements identity by one field.
+macro_rules! identified_by {
     ($name:ident, $part:ident: $kind:ty) => {
         impl Borrow<$kind> for $name {
             fn borrow(&self) -> &$kind {
@@ -139,79 +139,79 @@ macro_rules! known_by {
     };
 }
 
-known_by!(KeyName, key: KeyId);
-known_by!(ItemName, item: (PollId, ItemId));
+identified_by!(KeyLabel, key: KeyId);
+identified_by!(ItemLabel, item: (PollId, ItemId));
 
-/// What a slice used.
+/// The load of a slice.
 #[derive(Debug, Clone, Default)]
-pub struct SliceLoad {
+pub struct RoutedSliceLoad {
     /// Calls and bytes.
-    pub counts: Counts,
-    /// How long its calls took; nothing where that was not kept.
+    pub counts: LoadCounts,
+    /// The latency of its calls; empty if it is not tracked.
     pub latency: Sketch,
 }
 
-/// What passed through a shard.
+/// The load that went to a shard.
 #[derive(Debug, Clone, Default)]
-pub struct ShardLoad {
+pub struct RoutedLoad {
     /// Calls and bytes.
-    pub counts: Counts,
-    /// How long votes took.
+    pub counts: LoadCounts,
+    /// The latency of votes.
     pub vote_latency: Sketch,
-    /// How long queries took.
+    /// The latency of queries.
     pub query_latency: Sketch,
-    slices: HashMap<SliceId, SliceLoad, DefaultHashBuilder>,
-    /// The busiest keys.
-    pub keys: Busiest<KeyName, KeyCalls>,
+    slices: HashMap<SliceId, RoutedSliceLoad, DefaultHashBuilder>,
+    /// The heaviest keys.
+    pub keys: HeavyHitters<KeyLabel, KeyCalls>,
     /// The items with the most votes.
-    pub items: Busiest<ItemName>,
+    pub items: HeavyHitters<ItemLabel>,
 }
 
-impl ShardLoad {
-    /// Its slices that did something.
-    pub fn slices(&self) -> impl Iterator<Item = (&SliceId, &SliceLoad)> {
+impl RoutedLoad {
+    /// Its slices that had any load.
+    pub fn slices(&self) -> impl Iterator<Item = (&SliceId, &RoutedSliceLoad)> {
         self.slices.iter()
     }
 
-    pub(super) fn note(&mut self, noted: &Noted<'_>) {
-        let counts = Counts::of(noted);
-        let ms = noted.micros as f64 / 1_000.0;
+    pub(super) fn record_call(&mut self, call: &CallRecord<'_>) {
+        let counts = LoadCounts::from_call(call);
+        let ms = call.micros as f64 / 1_000.0;
         self.counts.add(&counts);
-        let is_fine = noted.end == End::Fine;
+        let is_fine = call.outcome == CallOutcome::Fine;
         if is_fine {
-            match noted.call {
-                Call::Vote(_) => self.vote_latency.add(ms),
-                Call::Query | Call::Other => self.query_latency.add(ms),
+            match call.kind {
+                CallKind::Vote(_) => self.vote_latency.add(ms),
+                CallKind::Query | CallKind::Other => self.query_latency.add(ms),
             }
         }
-        self.note_slice(noted.slice, &counts, is_fine.then_some((ms, 1)));
+        self.record_slice(call.slice, &counts, is_fine.then_some((ms, 1)));
         let calls = KeyCalls {
             calls: 1,
             refused: u64::from(!is_fine),
         };
-        self.note_key(noted.key, noted.slice, &calls);
-        if let (Call::Vote(Some(item)), true) = (noted.call, is_fine) {
-            self.note_item(item, noted.slice);
+        self.record_key(call.key, call.slice, &calls);
+        if let (CallKind::Vote(Some(item)), true) = (call.kind, is_fine) {
+            self.record_item(item, call.slice);
         }
     }
 
-    fn note_key(&mut self, key: &KeyId, slice: &SliceId, calls: &KeyCalls) {
-        let whole = || KeyName {
+    fn record_key(&mut self, key: &KeyId, slice: &SliceId, calls: &KeyCalls) {
+        let whole = || KeyLabel {
             key: key.clone(),
             tenant: slice.tenant_id.clone(),
         };
-        self.keys.add_known(key, calls, whole);
+        self.keys.add_or_insert(key, calls, whole);
     }
 
-    fn note_item(&mut self, item: (PollId, ItemId), slice: &SliceId) {
-        let whole = || ItemName {
+    fn record_item(&mut self, item: (PollId, ItemId), slice: &SliceId) {
+        let whole = || ItemLabel {
             item,
             slice: slice.clone(),
         };
-        self.items.add_known(&item, &1, whole);
+        self.items.add_or_insert(&item, &1, whole);
     }
 
-    fn note_slice(&mut self, slice: &SliceId, counts: &Counts, took: Option<(f64, u64)>) {
+    fn record_slice(&mut self, slice: &SliceId, counts: &LoadCounts, took: Option<(f64, u64)>) {
         let (is_room, is_latency) = (
             self.slices.len() < SLICES_MAX,
             self.slices.len() < LATENCIES_MAX,
@@ -222,7 +222,8 @@ impl ShardLoad {
             None => return,
         };
         load.counts.add(counts);
-        // What was kept once is kept on: a sketch of half the calls would lie.
+        // A slice that has a sketch keeps it: a sketch of some of its calls would be
+        // wrong.
         if let Some((ms, calls)) = took
             && (is_latency || load.latency.count() > 0)
         {
@@ -230,30 +231,30 @@ impl ShardLoad {
         }
     }
 
-    pub(super) fn note_batch(&mut self, slice: &SliceId, key: &KeyId, batch: &mut Batch<'_>) {
-        let mut counts = Counts {
+    pub(super) fn record_votes(&mut self, slice: &SliceId, key: &KeyId, batch: &mut VoteBatch<'_>) {
+        let mut counts = LoadCounts {
             bytes: batch.bytes,
             busy_micros: batch.micros,
-            ..Counts::default()
+            ..LoadCounts::default()
         };
         for (poll, item, verdict) in &mut *batch.votes {
             match verdict {
-                Some(Verdict::Counted { .. } | Verdict::Already { .. }) => {
+                Some(BallotOutcome::Counted { .. } | BallotOutcome::Already { .. }) => {
                     counts.votes += 1;
-                    self.note_item((poll, item), slice);
+                    self.record_item((poll, item), slice);
                 }
-                Some(Verdict::Refused(_)) | None => counts.errors += 1,
+                Some(BallotOutcome::Refused(_)) | None => counts.errors += 1,
             }
         }
         let ms = batch.micros as f64 / 1_000.0;
         self.counts.add(&counts);
         self.vote_latency.add_many(ms, counts.votes);
-        self.note_slice(slice, &counts, Some((ms, counts.votes)));
+        self.record_slice(slice, &counts, Some((ms, counts.votes)));
         let calls = KeyCalls {
             calls: counts.votes + counts.errors,
             refused: counts.errors,
         };
-        self.note_key(key, slice, &calls);
+        self.record_key(key, slice, &calls);
     }
 
     pub(super) fn merge(&mut self, other: Self) {
