@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ballast_domain::placement::PlacementFleet;
 use ballast_domain::registry::{
     ABSENT, Entity, Precondition, RecordKey, RecordKind, RecordQuery, RecordWrite, Registry,
-    RegistryResult, slices_on,
+    RegistryResult, slices_tally,
 };
 use ballast_domain::shard::Shard;
 use ballast_domain::{RegionId, ShardId, ZoneId};
@@ -49,7 +49,9 @@ impl VersionedFleet {
             .await?
             .map_or(ABSENT, |record| record.version);
         let shards = read_shards(registry).await?;
-        let tallies = registry.tallies(RecordKind::Tenant, &slices_on("")).await?;
+        let tallies = registry
+            .tallies(RecordKind::Tenant, &slices_tally(""))
+            .await?;
         Ok(Self {
             version,
             fleet: PlacementFleet::from_records(shards.iter().map(|shard| &shard.value), &tallies),
@@ -66,7 +68,7 @@ impl VersionedFleet {
             .map(typed::decode)
             .collect::<RegistryResult<_>>()?;
         let tallies = registry
-            .tallies_at(RecordKind::Tenant, &slices_on(""), revision)
+            .tallies_at(RecordKind::Tenant, &slices_tally(""), revision)
             .await?;
         Ok(PlacementFleet::from_records(
             shards.iter().map(|shard| &shard.value),

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use ballast_domain::registry::{RecordKind, RegistryResult, slices_on};
+use ballast_domain::registry::{RecordKind, RegistryResult, slices_tally};
 use ballast_domain::shard::Pressure;
 use ballast_domain::{Result, ShardId};
 
@@ -57,7 +57,7 @@ async fn refresh_fleet(plane: &ControlPlane) -> RegistryResult<()> {
     plane.fleet().refresh(plane.registry()).await?;
     let tallies = plane
         .registry()
-        .tallies(RecordKind::Tenant, &slices_on(""))
+        .tallies(RecordKind::Tenant, &slices_tally(""))
         .await?;
     plane.fleet().update_counts(&tallies);
     Ok(())

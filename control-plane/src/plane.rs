@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 
 use crate::calendar::{Calendar, CalendarSettings};
 use crate::fleet::FleetCache;
-use crate::hotspots::{HotspotSettings, Mind};
+use crate::hotspots::{HotspotSettings, HotspotState};
 use crate::load::{LoadMonitor, LoadSettings};
 use crate::migrations::{MigrationBackends, MigrationSettings};
 use crate::workflows::Workflows;
@@ -39,7 +39,7 @@ struct PlaneInner {
     workflows: OnceLock<Workflows>,
     migration_backends: OnceLock<MigrationBackends>,
     load_monitor: OnceLock<Arc<LoadMonitor>>,
-    hotspot_state: OnceLock<Arc<Mind>>,
+    hotspot_state: OnceLock<Arc<HotspotState>>,
     calendar: OnceLock<Arc<Calendar>>,
 }
 
@@ -152,12 +152,12 @@ impl ControlPlane {
     }
 
     /// Attaches the hotspot state; only the first call has an effect.
-    pub fn set_hotspot_state(&self, hotspot_state: Arc<Mind>) {
+    pub fn set_hotspot_state(&self, hotspot_state: Arc<HotspotState>) {
         let _ = self.inner.hotspot_state.set(hotspot_state);
     }
 
     /// The hotspot state, once the hotspot reconciler runs.
-    pub fn hotspot_state(&self) -> Option<&Arc<Mind>> {
+    pub fn hotspot_state(&self) -> Option<&Arc<HotspotState>> {
         self.inner.hotspot_state.get()
     }
 
@@ -204,7 +204,7 @@ impl ControlPlane {
     /// Replaces the settings.
     pub fn set_settings(&self, settings: ControlPlaneSettings) {
         *self
-            .parts
+            .inner
             .settings
             .write()
             .unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);

@@ -9,7 +9,7 @@ use ballast_domain::migration::Migration;
 use ballast_domain::moving::MigrationId;
 use ballast_domain::registry::{RecordKind, Registry, RegistryError, RegistryResult, hash_term};
 use ballast_domain::routes::{
-    Grant, RouteInvalidation, RouteSource, ShardRoute, Streamed, TenantRoute,
+    KeyGrant, RouteInvalidation, RouteSource, ShardRoute, StreamedPosition, TenantRoute,
 };
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::Tenant;
@@ -35,9 +35,9 @@ impl RegistryRoutes {
 
 #[async_trait]
 impl RouteSource for RegistryRoutes {
-    async fn grant(&self, hash: &CredentialHash) -> RegistryResult<Option<Grant>> {
+    async fn grant(&self, hash: &CredentialHash) -> RegistryResult<Option<KeyGrant>> {
         let found = typed::find::<ApiKey>(&*self.registry, hash_term(hash)).await?;
-        Ok(found.map(|key| Grant::new(*hash, &key.value)))
+        Ok(found.map(|key| KeyGrant::new(*hash, &key.value)))
     }
 
     async fn tenant(&self, id: &TenantId) -> RegistryResult<Option<Arc<TenantRoute>>> {
@@ -71,13 +71,13 @@ impl RouteSource for RegistryRoutes {
         }))
     }
 
-    async fn streamed_back(&self, id: &MigrationId) -> RegistryResult<Streamed> {
+    async fn streamed_back(&self, id: &MigrationId) -> RegistryResult<StreamedPosition> {
         let found = typed::get::<Migration>(&*self.registry, &id.0).await?;
         Ok(match found.map(|found| found.value.figures.streamed_back) {
-            Some(Some(back)) => Streamed::UpTo(back.position),
+            Some(Some(back)) => StreamedPosition::UpTo(back.position),
             // A copy is being rebuilt there, or the cutover has only just been recorded.
-            Some(None) => Streamed::NotYet,
-            None => Streamed::Unknown,
+            Some(None) => StreamedPosition::NotYet,
+            None => StreamedPosition::Unknown,
         })
     }
 

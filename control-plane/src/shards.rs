@@ -4,9 +4,9 @@
 //! commits from a stale fleet.
 
 use ballast_domain::bounds::{SHARDS_MAX, SLICES_PER_SHARD_DEFAULT, ZONES_MAX};
-use ballast_domain::error::{ErrorCode, did_you_mean};
-use ballast_domain::migration::open_on;
-use ballast_domain::registry::{CommitError, Precondition, RecordKind, pinned_to, slices_on};
+use ballast_domain::error::{ErrorCode, suggest_nearest};
+use ballast_domain::migration::open_migrations_tally;
+use ballast_domain::registry::{CommitError, Precondition, RecordKind, pins_tally, slices_tally};
 use ballast_domain::shard::{Pressure, Shard, ShardState};
 use ballast_domain::{Error, RegionId, Result, ShardId, ZoneId};
 use serde::{Deserialize, Serialize};
@@ -174,11 +174,11 @@ pub async fn list(plane: &ControlPlane) -> Result<Vec<ShardBody>> {
     let snapshot = plane.fleet().snapshot();
     let tallies = plane
         .registry()
-        .tallies(RecordKind::Tenant, &slices_on(""))
+        .tallies(RecordKind::Tenant, &slices_tally(""))
         .await?;
     let bodies = snapshot.shards().iter().map(|shard| ShardBody {
         slices: tallies
-            .get(&slices_on(shard.value.shard_id.as_str()))
+            .get(&slices_tally(shard.value.shard_id.as_str()))
             .copied()
             .unwrap_or(0),
         shard: shard.clone(),
@@ -196,7 +196,7 @@ pub async fn get(plane: &ControlPlane, id: &ShardId) -> Result<ShardBody> {
 }
 
 async fn count_slices(plane: &ControlPlane, id: &ShardId) -> Result<u64> {
-    read_tally(plane, slices_on(id.as_str())).await
+    read_tally(plane, slices_tally(id.as_str())).await
 }
 
 async fn read_tally(plane: &ControlPlane, tally: String) -> Result<u64> {
@@ -210,7 +210,7 @@ pub(crate) fn not_found(plane: &ControlPlane, id: &ShardId) -> Error {
         .shards()
         .iter()
         .map(|shard| shard.value.shard_id.as_str());
-    let near = did_you_mean(id.as_str(), known);
+    let near = suggest_nearest(id.as_str(), known);
     Error::new(
         ErrorCode::ShardNotFound,
         format!("there is no shard {:?}{near}", id.as_str()),
@@ -270,7 +270,7 @@ pub(crate) async fn edit_shard(
             return Err(not_found(plane, id));
         };
         let mut value = old.value.clone();
-        edit_shard(&mut value)?;
+        edit(&mut value)?;
         let writes = if value == old.value {
             Vec::new()
         } else {
@@ -308,20 +308,21 @@ pub async fn remove(
             let detail = format!("shard {id} still holds {slices} slices");
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail));
         }
-        let pins = read_tally(plane, pinned_to(id.as_str())).await?;
+        let pins = read_tally(plane, pins_tally(id.as_str())).await?;
         if pins > 0 {
             let detail = format!("{pins} tenants are pinned to shard {id}");
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail)
-                .next("Remove the pins first (placement unpin)."));
+                .with_next_step("Remove the pins first (placement unpin)."));
         }
         let open = plane
             .registry()
-            .tallies(RecordKind::Migration, &open_on(id))
+            .tallies(RecordKind::Migration, &open_migrations_tally(id))
             .await?;
-        if let Some(moves) = open.get(&open_on(id)) {
+        if let Some(moves) = open.get(&open_migrations_tally(id)) {
             let detail = format!("{moves} migrations from or to shard {id} are still running");
-            return Err(Error::new(ErrorCode::ShardNotEmpty, detail)
-                .next("Wait for them, or end their windows (migration list, complete)."));
+            return Err(Error::new(ErrorCode::ShardNotEmpty, detail).with_next_step(
+                "Wait for them, or end their windows (migration list, complete).",
+            ));
         }
         // A slice placed here meanwhile makes the tally 1, so this commit fails;
         // a slice placed later conflicts on the fleet record.
@@ -331,9 +332,9 @@ pub async fn remove(
         ];
         let none = |tally| Precondition::TallyBelow(RecordKind::Tenant, tally, 1);
         let unused = vec![
-            none(slices_on(id.as_str())),
-            none(pinned_to(id.as_str())),
-            Precondition::TallyBelow(RecordKind::Migration, open_on(id), 1),
+            none(slices_tally(id.as_str())),
+            none(pins_tally(id.as_str())),
+            Precondition::TallyBelow(RecordKind::Migration, open_migrations_tally(id), 1),
         ];
         let edit = Edit {
             old: old.version,

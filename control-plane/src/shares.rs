@@ -70,7 +70,7 @@ pub async fn create(
     };
     for old in list_all(plane, tenant, poll).await? {
         if old.value.until <= now {
-            let why = Intent::ballast("shares", "it has expired");
+            let why = Intent::ballast("shares", "expired");
             remove_record(plane, &why, &old).await?;
         }
     }

@@ -5,7 +5,7 @@ use ballast_domain::bounds::{
     RETENTION_DAYS_MAX, SECONDARY_REGIONS_MAX, SLICES_PER_SHARD_MAX, VOTES_PER_SECOND_MAX,
     WEIGHT_MAX, WEIGHT_MIN, ZONES_MAX,
 };
-use ballast_domain::error::did_you_mean;
+use ballast_domain::error::suggest_nearest;
 use ballast_domain::limits::TenantLimits;
 use ballast_domain::residency::Residency;
 use ballast_domain::{Error, ErrorCode, RegionId, Result, Timestamp, ZoneId};
@@ -160,7 +160,7 @@ pub fn known_region(pointer: &str, region: &RegionId, fleet: &VersionedFleet) ->
     if regions.contains(region) {
         return Ok(());
     }
-    let near = did_you_mean(region.as_str(), regions.iter().map(RegionId::as_str));
+    let near = suggest_nearest(region.as_str(), regions.iter().map(RegionId::as_str));
     let message = format!("there is no shard in region {:?}{near}", region.as_str());
     Err(Error::new(ErrorCode::UnknownRegion, message.clone()).with_field(pointer, message))
 }
@@ -171,7 +171,7 @@ pub fn known_zones(pointer: &str, zones: &[ZoneId], fleet: &VersionedFleet) -> R
     let known = fleet.zones();
     for (place, zone) in zones.iter().enumerate() {
         if !known.contains(zone) {
-            let near = did_you_mean(zone.as_str(), known.iter().map(ZoneId::as_str));
+            let near = suggest_nearest(zone.as_str(), known.iter().map(ZoneId::as_str));
             let message = format!("no shard has zone {:?}{near}", zone.as_str());
             return Err(Error::new(ErrorCode::UnknownZone, message.clone())
                 .with_field(&format!("{pointer}/{place}"), message));

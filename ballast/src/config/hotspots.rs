@@ -12,7 +12,7 @@ use ballast_hotspot_detector::rules::{self, Ruleset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Human, Moves};
+use super::{HumanDuration, Moves};
 
 /// When something is a hotspot, and what may be done about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,21 +62,21 @@ pub(crate) struct Hotspots {
     #[schemars(range(min = 1.0))]
     pub(crate) key_over_limit: f64,
     /// How long a key that floods its shard is let through only so often.
-    pub(crate) throttle: Human,
+    pub(crate) throttle: HumanDuration,
     /// A shard whose writes wait while it is less full than this is sick, and
     /// nothing is moved for it.
     #[schemars(range(min = 0.01, max = 1.0))]
     pub(crate) sick_below: f64,
     /// A slice that was placed or moved less than this ago is left alone.
-    pub(crate) settle: Human,
+    pub(crate) settle: HumanDuration,
     /// How long a slice rests after a move for a hotspot.
-    pub(crate) rest: Human,
+    pub(crate) rest: HumanDuration,
     /// How long a cure is watched before it is judged, and another one begun.
-    pub(crate) judge: Human,
+    pub(crate) judge: HumanDuration,
     /// A cure that has not ended after so long holds nobody up.
-    pub(crate) give_up: Human,
+    pub(crate) give_up: HumanDuration,
     /// A plan that nobody approves is void after so long.
-    pub(crate) expire: Human,
+    pub(crate) expire: HumanDuration,
     /// Moves of one plan, at the most.
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) moves_max: usize,
@@ -99,7 +99,7 @@ pub(crate) enum Mode {
 impl Default for Hotspots {
     fn default() -> Self {
         let set = HotspotSettings::default();
-        let human = |ms| Human(Duration::from_millis(ms));
+        let human = |ms| HumanDuration(Duration::from_millis(ms));
         Self {
             mode: Mode::Propose,
             rules: None,
@@ -133,7 +133,7 @@ fn aim(level: f64) -> f64 {
     (level - 0.10).max(level / 2.0)
 }
 
-fn ms(human: Human) -> u64 {
+fn ms(human: HumanDuration) -> u64 {
     u64::try_from(human.0.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -148,10 +148,10 @@ impl Hotspots {
         };
         Ok(HotspotSettings {
             mode: match self.mode {
-                Mode::Off => hotspots::Mode::Off,
-                Mode::Observe => hotspots::Mode::Observe,
-                Mode::Propose => hotspots::Mode::Propose,
-                Mode::Auto => hotspots::Mode::Auto,
+                Mode::Off => hotspots::HotspotMode::Off,
+                Mode::Observe => hotspots::HotspotMode::Observe,
+                Mode::Propose => hotspots::HotspotMode::Propose,
+                Mode::Auto => hotspots::HotspotMode::Auto,
             },
             rules,
             diagnose: diagnose::DiagnosisSettings {

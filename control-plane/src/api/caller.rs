@@ -67,7 +67,7 @@ impl Caller {
 fn bearer_token(headers: &HeaderMap) -> Result<&str> {
     let missing = |detail: &str| {
         Error::new(ErrorCode::BadCredential, detail)
-            .next("Send the header Authorization: Bearer <token>; the CLI takes it from BALLAST_TOKEN or --token-file.")
+            .with_next_step("Send the header Authorization: Bearer <token>; the CLI takes it from BALLAST_TOKEN or --token-file.")
     };
     let value = headers
         .get(header::AUTHORIZATION)

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use ballast_domain::ShardId;
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 
 use super::caller::Viewer;
 use super::request::{Change, Id, Payload, Reason};
@@ -51,7 +51,7 @@ pub(super) async fn begin(
 pub(super) async fn cancel(
     State(plane): State<ControlPlane>,
     Id(id): Id<ShardId>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> Result<Json<DrainBody>, ApiError> {
     Ok(Json(drain::cancel(&plane, &change.intent, &id).await?))
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use ballast_domain::error::did_you_mean;
+use ballast_domain::error::suggest_nearest;
 use ballast_domain::registry::{EventQuery, RecordKind};
 use ballast_domain::{Error, Result, Timestamp};
 use ballast_web::ApiError;
@@ -43,12 +43,12 @@ pub(super) async fn list(
     State(plane): State<ControlPlane>,
     Params(filter): Params<EventFilter>,
 ) -> Result<Json<Page<EventBody>>, ApiError> {
-    let limit = page::limit(filter.limit)?;
+    let limit = page::page_size(filter.limit)?;
     let kind = filter.kind.as_deref().map(kind).transpose()?;
     if filter.id.is_some() && kind.is_none() {
         return Err(Error::invalid_field("?id", "requires kind").into());
     }
-    let before = page::after(filter.cursor.as_deref())?;
+    let before = page::parse_cursor(filter.cursor.as_deref())?;
     let query = EventQuery {
         // The fleet record changes with every shard: hide it unless requested.
         hidden: kind.is_none().then_some(RecordKind::Fleet),
@@ -60,14 +60,14 @@ pub(super) async fn list(
         limit: limit + 1,
     };
     let found = events::list(&plane, &query).await?;
-    Ok(Json(Page::of(found, limit, |event| {
+    Ok(Json(Page::from_items(found, limit, |event| {
         event.event_id.to_string()
     })))
 }
 
 fn kind(name: &str) -> Result<RecordKind> {
     RecordKind::from_name(name).ok_or_else(|| {
-        let near = did_you_mean(name, kind_names());
+        let near = suggest_nearest(name, kind_names());
         let kinds = kind_names().join(", ");
         Error::invalid_field("?kind", format!("{name:?} is not one of {kinds}{near}"))
     })

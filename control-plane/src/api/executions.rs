@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use ballast_state_machines::store::limits::PAYLOAD_BYTES_MAX;
 use ballast_state_machines::store::{self, ExecutionQuery, HistoryQuery};
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
@@ -88,19 +88,19 @@ pub(super) async fn list(
     State(plane): State<ControlPlane>,
     Params(filter): Params<ExecutionFilter>,
 ) -> Result<Json<Page<ExecutionSummary>>, ApiError> {
-    let limit = page::limit(filter.limit)?;
+    let limit = page::page_size(filter.limit)?;
     if let Some(workflow) = &filter.workflow {
         validate::length("?workflow", workflow, WORKFLOW_CHARS_MAX)?;
     }
     let query = ExecutionQuery {
         workflow: filter.workflow,
         status: filter.status.map(Into::into),
-        before: page::after(filter.cursor.as_deref())?,
+        before: page::parse_cursor(filter.cursor.as_deref())?,
         // Request one more to learn whether there is another page.
         limit: limit as usize + 1,
     };
     let found = executions::list(&plane, &query).await?;
-    let page = Page::of(found, limit, |(number, _)| *number);
+    let page = Page::from_items(found, limit, |(number, _)| *number);
     Ok(Json(page.map(|(_, body)| body)))
 }
 
@@ -168,9 +168,9 @@ pub(super) async fn history(
     Params(filter): Params<HistoryFilter>,
 ) -> Result<Json<HistoryBody>, ApiError> {
     let query = HistoryQuery {
-        after: page::after(filter.cursor.as_deref())?,
+        after: page::parse_cursor(filter.cursor.as_deref())?,
         newest_first: filter.newest_first.unwrap_or(false),
-        limit: page::limit(filter.limit)? as usize,
+        limit: page::page_size(filter.limit)? as usize,
     };
     Ok(Json(executions::history(&plane, &id, &query).await?))
 }
@@ -181,7 +181,7 @@ pub(super) async fn history(
 pub(super) async fn pause(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> Result<Json<ExecutionBody>, ApiError> {
     Ok(Json(commands::pause(&plane, &change.intent, &id).await?))
 }
@@ -192,7 +192,7 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> Result<Json<ExecutionBody>, ApiError> {
     Ok(Json(commands::resume(&plane, &change.intent, &id).await?))
 }
@@ -220,9 +220,7 @@ pub(super) async fn signal(
     change: Change<SignalRequest>,
 ) -> Result<Json<ExecutionBody>, ApiError> {
     let Change { intent, body, .. } = change;
-    Ok(Json(
-        commands::to_signal(&plane, &intent, &id, &body).await?,
-    ))
+    Ok(Json(commands::signal(&plane, &intent, &id, &body).await?))
 }
 
 /// Send a heartbeat, with progress, for a task that waits for a signal.

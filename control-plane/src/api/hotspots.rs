@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use ballast_domain::ShardId;
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
@@ -44,12 +44,12 @@ pub(super) async fn list(
     State(plane): State<ControlPlane>,
     Params(filter): Params<HotspotFilter>,
 ) -> Result<Json<Page<Versioned<HotspotRecord>>>, ApiError> {
-    let limit = page::limit(filter.limit)?;
-    let after = page::after(filter.cursor.as_deref())?;
+    let limit = page::page_size(filter.limit)?;
+    let after = page::parse_cursor(filter.cursor.as_deref())?;
     let shard = filter.shard_id.as_ref();
     let found = queries::list(&plane, filter.open, shard, after, limit + 1).await?;
     let id = |it: &Versioned<HotspotRecord>| it.value.hotspot_id.clone();
-    Ok(Json(Page::of(found, limit, id)))
+    Ok(Json(Page::from_items(found, limit, id)))
 }
 
 /// Show a hotspot: finding, evidence, cause, cure and expected effect.
@@ -96,11 +96,11 @@ pub(super) async fn plans_list(
     State(plane): State<ControlPlane>,
     Params(filter): Params<PlanFilter>,
 ) -> Result<Json<Page<Versioned<PlanRecord>>>, ApiError> {
-    let limit = page::limit(filter.limit)?;
-    let after = page::after(filter.cursor.as_deref())?;
+    let limit = page::page_size(filter.limit)?;
+    let after = page::parse_cursor(filter.cursor.as_deref())?;
     let found = plans::list(&plane, filter.open, after, limit + 1).await?;
     let id = |it: &Versioned<PlanRecord>| it.value.plan_id.clone();
-    Ok(Json(Page::of(found, limit, id)))
+    Ok(Json(Page::from_items(found, limit, id)))
 }
 
 /// Show a plan: its moves with reason, price and predicted effect; afterwards also
@@ -116,7 +116,12 @@ pub(super) async fn plan_show(
     Ok(with_etag(found.version, &found))
 }
 
-async fn decide(plane: &ControlPlane, id: &str, change: Change<Nothing>, yes: bool) -> ApiResponse {
+async fn decide(
+    plane: &ControlPlane,
+    id: &str,
+    change: Change<EmptyBody>,
+    yes: bool,
+) -> ApiResponse {
     let Change {
         intent, if_match, ..
     } = change;
@@ -131,7 +136,7 @@ async fn decide(plane: &ControlPlane, id: &str, change: Change<Nothing>, yes: bo
 pub(super) async fn approve(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     decide(&plane, &id, change, true).await
 }
@@ -143,7 +148,7 @@ pub(super) async fn approve(
 pub(super) async fn reject(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     decide(&plane, &id, change, false).await
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use ballast_domain::{KeyId, TenantId};
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
@@ -68,10 +68,10 @@ pub(super) async fn list(
     State(plane): State<ControlPlane>,
     Params(filter): Params<KeyFilter>,
 ) -> Result<Json<Page<KeyBody>>, ApiError> {
-    let limit = page::limit(filter.limit)?;
-    let after = page::after(filter.cursor.as_deref())?;
+    let limit = page::page_size(filter.limit)?;
+    let after = page::parse_cursor(filter.cursor.as_deref())?;
     let found = keys::list(&plane, filter.tenant.as_ref(), after, limit + 1).await?;
-    Ok(Json(Page::of(found, limit, |body| {
+    Ok(Json(Page::from_items(found, limit, |body| {
         body.key.value.key_id.to_string()
     })))
 }
@@ -130,7 +130,7 @@ pub(super) async fn rotate(
 pub(super) async fn revoke(
     State(plane): State<ControlPlane>,
     Id(id): Id<KeyId>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     let body = keys::revoke(&plane, &change.intent, &id, &change.if_match).await?;
     Ok(with_etag(body.key.version, &body))

@@ -62,7 +62,7 @@ fn tenants_max(wanted: Option<u32>) -> Result<Option<usize>, Error> {
     let Some(wanted) = wanted else {
         return Ok(None);
     };
-    let most = page::bounded(Some(wanted), wanted, TENANTS_MAX)
+    let most = page::page_size_within(Some(wanted), wanted, TENANTS_MAX)
         .map_err(|_| Error::invalid_field("?tenants", "must be from 1 to 1000"))?;
     Ok(Some(most as usize))
 }

@@ -12,7 +12,7 @@ use ballast_domain::migration::MigrationStatus;
 use ballast_domain::token::AdminRole;
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::{Deserialize, Serialize};
@@ -100,8 +100,8 @@ pub(super) async fn list(
     State(plane): State<ControlPlane>,
     Params(filter): Params<MigrationQuery>,
 ) -> Result<Json<Page<MigrationBody>>, ApiError> {
-    let limit = page::limit(filter.limit)?;
-    let after = page::after(filter.cursor.as_deref())?;
+    let limit = page::page_size(filter.limit)?;
+    let after = page::parse_cursor(filter.cursor.as_deref())?;
     let filter = MigrationFilter {
         tenant: filter.tenant,
         from: filter.from,
@@ -111,7 +111,7 @@ pub(super) async fn list(
     };
     let found = migrations::list(&plane, &filter, after, limit + 1).await?;
     let id = |body: &MigrationBody| body.migration.value.migration_id.clone();
-    Ok(Json(Page::of(found, limit, id)))
+    Ok(Json(Page::from_items(found, limit, id)))
 }
 
 /// Show a migration: status, progress and measurements.
@@ -138,7 +138,9 @@ pub(super) async fn certificate(
     let signed = found.value.certificate.ok_or_else(|| {
         let detail = format!("migration {id} has no certificate: it has not ended");
         let error = Error::new(ErrorCode::NotFound, detail);
-        error.next("Follow the migration until it ends (GET /migrations/{migrationID}/watch).")
+        error.with_next_step(
+            "Follow the migration until it ends (GET /migrations/{migrationID}/watch).",
+        )
     })?;
     Ok(Json(signed))
 }
@@ -183,7 +185,7 @@ async fn run_command<T, R>(
 pub(super) async fn pause(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     run_command(&plane, &id, change, MigrationCommand::Pause).await
 }
@@ -195,7 +197,7 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     run_command(&plane, &id, change, MigrationCommand::Resume).await
 }
@@ -207,7 +209,7 @@ pub(super) async fn resume(
 pub(super) async fn cancel(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     run_command(&plane, &id, change, MigrationCommand::Cancel).await
 }
@@ -286,7 +288,7 @@ pub(super) async fn complete(
 pub(super) async fn approve(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     run_command(&plane, &id, change, MigrationCommand::Approve).await
 }
@@ -302,7 +304,7 @@ pub(super) async fn approve(
 pub(super) async fn discard(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
-    change: Change<Nothing, AsAdmin>,
+    change: Change<EmptyBody, AsAdmin>,
 ) -> ApiResponse {
     run_command(&plane, &id, change, MigrationCommand::Discard).await
 }

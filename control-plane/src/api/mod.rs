@@ -31,7 +31,7 @@ mod workflows;
 use axum::Router;
 use ballast_domain::{Error, ErrorCode};
 use ballast_web::ApiError;
-use ballast_web::openapi::pages;
+use ballast_web::openapi::document_routes;
 use ballast_web::problem::wrong_method;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -49,7 +49,7 @@ pub fn router(plane: ControlPlane) -> Router {
     let (router, document) = documented_routes().split_for_parts();
     let document = openapi::finish(document);
     router
-        .merge(pages(PREFIX, document))
+        .merge(document_routes(PREFIX, document))
         .fallback(async || ApiError::from(Error::new(ErrorCode::NotFound, "no such path")))
         .method_not_allowed_fallback(wrong_method)
         .with_state(plane)

@@ -1,6 +1,6 @@
 //! The OpenAPI document of the admin API: its own parts.
 
-use ballast_web::openapi::{Edge, finished, has_parameter};
+use ballast_web::openapi::{ApiDescription, complete_document, has_parameter};
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -46,7 +46,7 @@ pub fn document() -> OpenApi {
 
 /// Adds what all operations have in common.
 pub(super) fn finish(document: OpenApi) -> OpenApi {
-    let mut document = finished(document, edge());
+    let mut document = complete_document(document, edge());
     // A certificate with unknown members is rejected. As part of a signed
     // certificate, however, it appears next to the signature, so its schema must
     // allow further members.
@@ -58,12 +58,12 @@ pub(super) fn finish(document: OpenApi) -> OpenApi {
 }
 
 /// The parts that only this API's document has.
-fn edge() -> Edge {
+fn edge() -> ApiDescription {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("An admin token, `bl_admin_…`."))
         .build();
-    Edge {
+    ApiDescription {
         security: ("token", SecurityScheme::Http(bearer)),
         refusals: &[
             ("401", "The token is missing or does not work"),

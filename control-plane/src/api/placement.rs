@@ -6,7 +6,7 @@ use ballast_domain::bounds::{PREVIEW_ITEMS_DEFAULT, PREVIEW_ITEMS_MAX};
 use ballast_domain::placement::Explanation;
 use ballast_domain::{ShardId, TenantId, Timestamp};
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 use ballast_web::head::Params;
 use ballast_web::page;
 use serde::Deserialize;
@@ -14,12 +14,12 @@ use serde::Deserialize;
 use super::caller::Viewer;
 use super::request::{Change, Id, IfMatchHeader, Payload, ReadRequest, Reason};
 use super::response::{ApiResponse, with_etag};
-use crate::placements::{self, FleetChange, Preview, TenantPlacement};
+use crate::placements::{self, FleetChangeBody, Preview, TenantPlacement};
 use crate::plane::ControlPlane;
 use crate::registry::typed::Versioned;
 
 impl Payload for NewPin {}
-impl Payload for FleetChange {}
+impl Payload for FleetChangeBody {}
 
 /// Show where a tenant is and where it belongs.
 #[utoipa::path(get, path = "/tenants/{tenantID}/placement", tag = "placement",
@@ -94,7 +94,7 @@ pub(super) async fn pin(
 pub(super) async fn unpin(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     let placement = placements::unpin(&plane, &change.intent, &id, &change.if_match).await?;
     Ok(with_etag(placement.version, &placement))
@@ -114,11 +114,11 @@ pub(super) struct PreviewPaging {
 /// Preview which slices would move if a shard were added, removed or given another
 /// weight. Changes nothing.
 #[utoipa::path(post, path = "/placement/preview", tag = "placement", params(PreviewPaging),
-    request_body = FleetChange, responses((status = 200, body = Preview)))]
+    request_body = FleetChangeBody, responses((status = 200, body = Preview)))]
 pub(super) async fn preview(
     State(plane): State<ControlPlane>,
     Params(paging): Params<PreviewPaging>,
-    ReadRequest(change): ReadRequest<FleetChange>,
+    ReadRequest(change): ReadRequest<FleetChangeBody>,
 ) -> Result<Json<Preview>, ApiError> {
     run_preview(&plane, Some(&change), paging).await
 }
@@ -136,11 +136,11 @@ pub(super) async fn drift(
 
 async fn run_preview(
     plane: &ControlPlane,
-    change: Option<&FleetChange>,
+    change: Option<&FleetChangeBody>,
     paging: PreviewPaging,
 ) -> Result<Json<Preview>, ApiError> {
-    let limit = page::bounded(paging.limit, PREVIEW_ITEMS_DEFAULT, PREVIEW_ITEMS_MAX)?;
-    let after: Option<String> = page::after(paging.cursor.as_deref())?;
+    let limit = page::page_size_within(paging.limit, PREVIEW_ITEMS_DEFAULT, PREVIEW_ITEMS_MAX)?;
+    let after: Option<String> = page::parse_cursor(paging.cursor.as_deref())?;
     let mut preview = placements::preview(plane, change, after.as_deref(), limit).await?;
     preview.next_cursor = preview.next_cursor.map(page::cursor);
     Ok(Json(preview))

@@ -11,7 +11,7 @@ use ballast_domain::bounds::{ADMIN_BODY_BYTES_MAX, REASON_CHARS_MAX};
 use ballast_domain::token::AdminRole;
 use ballast_domain::{Error, ErrorCode, Result};
 use ballast_web::ApiError;
-use ballast_web::body::{Nothing, decode, read};
+use ballast_web::body::{EmptyBody, decode, read};
 use ballast_web::head::{idempotency_key, query, segments};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -115,7 +115,7 @@ pub(super) trait Payload: DeserializeOwned {
     }
 }
 
-impl Payload for Nothing {
+impl Payload for EmptyBody {
     const REQUIRED: bool = false;
 }
 

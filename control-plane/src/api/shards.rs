@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use ballast_domain::ShardId;
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
@@ -38,15 +38,15 @@ pub(super) async fn list(
     State(plane): State<ControlPlane>,
     Params(filter): Params<ShardFilter>,
 ) -> Result<Json<Page<ShardBody>>, ApiError> {
-    let limit = page::limit(filter.limit)?;
-    let after: String = page::after(filter.cursor.as_deref())?.unwrap_or_default();
+    let limit = page::page_size(filter.limit)?;
+    let after: String = page::parse_cursor(filter.cursor.as_deref())?.unwrap_or_default();
     let found = shards::list(&plane).await?;
     let id = |body: &ShardBody| body.shard.value.shard_id.to_string();
     let rest = found
         .into_iter()
         .filter(|body| id(body) > after)
         .take(limit as usize + 1);
-    Ok(Json(Page::of(rest.collect(), limit, id)))
+    Ok(Json(Page::from_items(rest.collect(), limit, id)))
 }
 
 /// Add a shard. No slice moves; a preview lists the slices that would.
@@ -95,7 +95,7 @@ pub(super) async fn update(
 pub(super) async fn remove(
     State(plane): State<ControlPlane>,
     Id(id): Id<ShardId>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> Result<StatusCode, ApiError> {
     shards::remove(&plane, &change.intent, &id, &change.if_match).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -6,7 +6,7 @@ use ballast_domain::bounds::ID_CHARS_MAX;
 use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, ShardId, TenantId};
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
@@ -50,8 +50,8 @@ pub(super) async fn list(
     State(plane): State<ControlPlane>,
     Params(filter): Params<TenantQuery>,
 ) -> Result<Json<Page<Versioned<Tenant>>>, ApiError> {
-    let limit = page::limit(filter.limit)?;
-    let after = page::after(filter.cursor.as_deref())?;
+    let limit = page::page_size(filter.limit)?;
+    let after = page::parse_cursor(filter.cursor.as_deref())?;
     let prefix = filter.prefix.unwrap_or_default();
     if prefix.chars().count() > ID_CHARS_MAX {
         let message = format!("it is longer than {ID_CHARS_MAX} characters");
@@ -64,7 +64,7 @@ pub(super) async fn list(
         shard: filter.shard,
     };
     let found = tenants::list(&plane, &filter, after, limit + 1).await?;
-    Ok(Json(Page::of(found, limit, |tenant| {
+    Ok(Json(Page::from_items(found, limit, |tenant| {
         tenant.value.tenant_id.to_string()
     })))
 }
@@ -117,7 +117,7 @@ pub(super) async fn update(
 pub(super) async fn suspend(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     set_status(&plane, &change, &id, TenantStatus::Suspended).await
 }
@@ -129,7 +129,7 @@ pub(super) async fn suspend(
 pub(super) async fn resume(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     set_status(&plane, &change, &id, TenantStatus::Active).await
 }
@@ -141,14 +141,14 @@ pub(super) async fn resume(
 pub(super) async fn close(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> ApiResponse {
     set_status(&plane, &change, &id, TenantStatus::Closed).await
 }
 
 async fn set_status(
     plane: &ControlPlane,
-    change: &Change<Nothing>,
+    change: &Change<EmptyBody>,
     id: &TenantId,
     status: TenantStatus,
 ) -> ApiResponse {

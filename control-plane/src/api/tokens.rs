@@ -5,7 +5,7 @@ use axum::extract::State;
 use ballast_domain::TokenId;
 use ballast_domain::token::{AdminRole, AdminToken};
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
@@ -39,10 +39,10 @@ pub(super) async fn list(
     Params(paging): Params<TokenPaging>,
 ) -> Result<Json<Page<Versioned<AdminToken>>>, ApiError> {
     caller.require_role(AdminRole::Admin)?;
-    let limit = page::limit(paging.limit)?;
-    let after = page::after(paging.cursor.as_deref())?;
+    let limit = page::page_size(paging.limit)?;
+    let after = page::parse_cursor(paging.cursor.as_deref())?;
     let found = tokens::list(&plane, after, limit + 1).await?;
-    Ok(Json(Page::of(found, limit, |token| {
+    Ok(Json(Page::from_items(found, limit, |token| {
         token.value.token_id.to_string()
     })))
 }
@@ -70,7 +70,7 @@ pub(super) async fn create(
 pub(super) async fn revoke(
     State(plane): State<ControlPlane>,
     Id(id): Id<TokenId>,
-    change: Change<Nothing, AsAdmin>,
+    change: Change<EmptyBody, AsAdmin>,
 ) -> ApiResponse {
     let token = tokens::revoke(&plane, &change.intent, &id, &change.if_match).await?;
     Ok(with_etag(token.version, &token))

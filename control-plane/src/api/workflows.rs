@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use ballast_state_machines::store::limits::DEFINITION_BYTES_MAX;
 use ballast_web::ApiError;
-use ballast_web::body::Nothing;
+use ballast_web::body::EmptyBody;
 use ballast_web::head::Params;
 use ballast_web::page::{self, Page};
 use serde::Deserialize;
@@ -45,13 +45,13 @@ pub(super) async fn list(
     State(plane): State<ControlPlane>,
     Params(filter): Params<WorkflowFilter>,
 ) -> Result<Json<Page<WorkflowBody>>, ApiError> {
-    let limit = page::limit(filter.limit)?;
-    let after: String = page::after(filter.cursor.as_deref())?.unwrap_or_default();
+    let limit = page::page_size(filter.limit)?;
+    let after: String = page::parse_cursor(filter.cursor.as_deref())?.unwrap_or_default();
     let found = definitions::list(&plane).await?.into_iter();
     let rest = found
         .filter(|body| body.workflow > after)
         .take(limit as usize + 1);
-    Ok(Json(Page::of(rest.collect(), limit, |body| {
+    Ok(Json(Page::from_items(rest.collect(), limit, |body| {
         body.workflow.clone()
     })))
 }
@@ -89,7 +89,7 @@ pub(super) async fn deploy(
 pub(super) async fn remove(
     State(plane): State<ControlPlane>,
     Id(name): Id<String>,
-    change: Change<Nothing>,
+    change: Change<EmptyBody>,
 ) -> Result<StatusCode, ApiError> {
     definitions::remove(&plane, &change.intent, &name).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -27,7 +27,7 @@ fn awaited(tenant: &str, poll: u128, opens: i64, closes: i64) -> ExpectedPoll {
             tenant_id,
             slice: 0,
         },
-        item: ItemId::of(poll_id, 0),
+        item: ItemId::from_position(poll_id, 0),
         lanes: 10,
     }
 }
@@ -89,7 +89,7 @@ async fn a_poll_is_planned_for_once_across_restarts() {
     poll.event.audience = 100_000_000;
     let report = || vec![(shard("shard-1"), Some(vec![poll.clone()]))];
     calendar.apply_reports(report(), PollReadiness::default());
-    let mut prepared = prepare::Prepared::default();
+    let mut prepared = prepare::PreparedPolls::default();
     prepared.plan_due_polls(&plane).await.unwrap();
     prepared.plan_due_polls(&plane).await.unwrap();
     let made = || async { plans::list(&plane, None, None, 10).await.unwrap() };
@@ -98,7 +98,7 @@ async fn a_poll_is_planned_for_once_across_restarts() {
 
     // After a restart: the plan is restored, and no shard has reported yet.
     calendar.apply_reports(Vec::new(), PollReadiness::default());
-    let mut again = prepare::Prepared::default();
+    let mut again = prepare::PreparedPolls::default();
     again.remember(&plan[0].value);
     again.plan_due_polls(&plane).await.unwrap();
     calendar.apply_reports(report(), PollReadiness::default());

@@ -129,7 +129,7 @@ pub async fn begin(
     if shard.shard.value.state == ShardState::Down {
         let detail = format!("shard {id} is down: nothing can be copied from it");
         let error = Error::new(ErrorCode::MoveRefused, detail);
-        return Err(error.next("Bring it back first (shard state active)."));
+        return Err(error.with_next_step("Bring it back first (shard state active)."));
     }
     set_state(plane, intent, id, ShardState::Draining).await?;
     // An earlier execution, even a cancelled one, begins no further migrations once

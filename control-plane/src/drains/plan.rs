@@ -2,7 +2,7 @@
 
 use ballast_domain::migration::{Migration, MigrationEstimate, OPEN};
 use ballast_domain::placement::{PlacementFleet, PlacementSubject, decide};
-use ballast_domain::registry::{RecordKind, RecordQuery, slices_on};
+use ballast_domain::registry::{RecordKind, RecordQuery, slices_tally};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 use ballast_domain::{Result, ShardId, TenantId};
 use serde::Serialize;
@@ -61,7 +61,7 @@ pub(super) async fn plan_slices(
     limit: usize,
 ) -> Result<FleetPlan> {
     let snapshot = plane.fleet().refresh(plane.registry()).await?;
-    let terms = vec![slices_on(id.as_str())];
+    let terms = vec![slices_tally(id.as_str())];
     let mut then = snapshot.fleet.clone().without(id);
     let mut plan = FleetPlan::default();
     let mut after = None;
@@ -97,7 +97,7 @@ fn plan_tenant(
             plan.moving_total += 1;
             continue;
         }
-        let Some(subject) = PlacementSubject::of(tenant, slice.slice) else {
+        let Some(subject) = PlacementSubject::from_slice(tenant, slice.slice) else {
             continue;
         };
         let (to, stays) = match decide(then, &subject).shard_id {

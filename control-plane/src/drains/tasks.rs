@@ -62,7 +62,7 @@ type TaskResult = Result<Value, TaskError>;
 pub fn with_drains(registry: HandlerRegistry, plane: &ControlPlane) -> HandlerRegistry {
     macro_rules! tasks {
         ($registry:expr, $($resource:literal $task:ident)*) => {
-            $registry$(.function($resource, {
+            $registry$(.with_function($resource, {
                 let plane = plane.clone();
                 move |input: DrainInput, context: TaskContext| {
                     let plane = plane.clone();

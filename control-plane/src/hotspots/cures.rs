@@ -9,7 +9,7 @@ use ballast_domain::{Error, ErrorCode, KeyId, PollId, RegionId, Result};
 use ballast_hotspot_detector::diagnose::Cure;
 use ballast_vote_shard::FencedSlice;
 
-use super::records::ShardsNeeded;
+use super::records::ShardRequest;
 use crate::fleet::VersionedFleet;
 use crate::intent::Intent;
 use crate::keys;
@@ -29,7 +29,7 @@ pub(crate) enum CureOutcome {
     /// It has begun and continues by itself.
     Begun(String),
     /// An operator has to add shards first.
-    Needs(ShardsNeeded),
+    Needs(ShardRequest),
 }
 
 /// The final count that a cure aims at, for cures that would otherwise add more
@@ -203,7 +203,7 @@ async fn add_shards(
     let mut shards = snapshot.shards().iter().map(|shard| &shard.value);
     let like = shards.find(|shard| is_active_in(shard, region) && shard.url.starts_with(EMBEDDED));
     let Some(like) = like else {
-        return Ok(CureOutcome::Needs(ShardsNeeded {
+        return Ok(CureOutcome::Needs(ShardRequest {
             region: region.clone(),
             count: u32::try_from(missing).unwrap_or(u32::MAX),
             until_active: aim,

@@ -474,7 +474,7 @@ async fn record_end(plane: &ControlPlane, record: &Versioned<HotspotRecord>) -> 
     then.over_at = Some(plane.now());
     then.why_not = None;
     tracing::info!(id = then.hotspot_id, "a hotspot has ended");
-    let intent = Intent::ballast("hotspots", "it is over");
+    let intent = Intent::ballast("hotspots", "the hotspot ended");
     write(plane, &intent, "hotspot.end", record.version, then).await?;
     Ok(())
 }

@@ -15,7 +15,7 @@ use ballast_state_machines::core::ExecutionStatus;
 use super::cures::{self, CureOutcome};
 use super::plans::execution_id;
 use super::plans::{self, change};
-use super::records::{HotspotRecord, HotspotStatus, PlanRecord, PlanStatus, ShardsNeeded};
+use super::records::{HotspotRecord, HotspotStatus, PlanRecord, PlanStatus, ShardRequest};
 use super::state::HotspotState;
 use crate::change::IfMatch;
 use crate::intent::Intent;
@@ -183,7 +183,7 @@ async fn begin_moves(plane: &ControlPlane, id: &str, past: Option<CureRecord>) -
         plans::start_execution(plane, id).await;
     }
     let run = Some(execution_id(id));
-    update_plan(plane, id, "it begins", "plan.begin", |plan| {
+    update_plan(plane, id, "the plan starts", "plan.begin", |plan| {
         plan.status = PlanStatus::Running;
         plan.past.clone_from(&past);
         plan.execution_id.clone_from(&run);
@@ -301,14 +301,14 @@ async fn check_shards(
     plane: &ControlPlane,
     state: &HotspotState,
     plan: &PlanRecord,
-    needed: &ShardsNeeded,
+    needed: &ShardRequest,
 ) -> Result<()> {
     let region = &needed.region;
     if cures::count_active_shards(&plane.fleet().snapshot(), region) >= needed.until_active {
         let note = format!("{region} now has the shards it needed");
         return record_done(plane, state, plan, &note).await;
     }
-    if !is_over(plane, plan).await? {
+    if !has_hotspot_ended(plane, plan).await? {
         return Ok(());
     }
     let note = "the hotspot ended before shards were added";

@@ -185,7 +185,7 @@ pub async fn get(plane: &ControlPlane, id: &str) -> Result<Versioned<PlanRecord>
     let found = typed::get::<PlanRecord>(plane.registry(), id).await?;
     found.ok_or_else(|| {
         let error = Error::new(ErrorCode::PlanNotFound, format!("there is no plan {id:?}"));
-        error.next("List plans with: plan list.")
+        error.with_next_step("List plans with: plan list.")
     })
 }
 

@@ -65,7 +65,7 @@ pub async fn show(plane: &ControlPlane, id: &str) -> Result<Versioned<HotspotRec
     let found = found.ok_or_else(|| {
         let detail = format!("there is no hotspot {id:?}");
         let error = Error::new(ErrorCode::HotspotNotFound, detail);
-        error.next("List hotspots with: hotspot list.")
+        error.with_next_step("List hotspots with: hotspot list.")
     })?;
     Ok(refresh_numbers(plane, found))
 }
@@ -161,7 +161,7 @@ pub async fn why_not(plane: &ControlPlane, shard: &ShardId) -> Result<WhyNotBody
             .map(|heat| heat.clamp(0.0, 1.0)),
         vote_latency: view
             .as_ref()
-            .and_then(|view| LatencyBody::of(&view.vote_latency)),
+            .and_then(|view| LatencyBody::from_sketch(&view.vote_latency)),
         measured_at,
         rules: standings
             .into_iter()

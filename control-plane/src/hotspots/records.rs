@@ -148,7 +148,7 @@ pub struct PlanRecord {
     pub aim: Option<u64>,
     /// Shards that an operator has to add before it can continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shards_needed: Option<ShardsNeeded>,
+    pub shards_needed: Option<ShardRequest>,
     /// The full plan as text.
     pub letter: String,
     /// Maximum number of concurrent moves; the limit per shard when absent.
@@ -197,7 +197,8 @@ pub struct PlanRecord {
 /// Shards that an operator has to add, where Ballast cannot create them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ShardsNeeded {
+#[schema(as = ShardsNeeded)]
+pub struct ShardRequest {
     /// The region.
     pub region: RegionId,
     /// How many more.
@@ -206,7 +207,7 @@ pub struct ShardsNeeded {
     pub until_active: u64,
 }
 
-impl std::fmt::Display for ShardsNeeded {
+impl std::fmt::Display for ShardRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { region, count, .. } = self;
         let shards = if *count == 1 { "shard" } else { "shards" };

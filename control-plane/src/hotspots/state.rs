@@ -40,7 +40,7 @@ impl HotspotState {
         let mut detector = Detector::default();
         let mut known = self.lock();
         for sample in samples {
-            if book.take(sample).is_ok() {
+            if book.add_sample(sample).is_ok() {
                 let events = detector.pass(rules, &book);
                 known.memory.remember(&events);
             }
@@ -72,7 +72,7 @@ impl HotspotState {
     ) -> Vec<Finding> {
         let mut known = self.lock();
         let findings = diagnose(DiagnosisInputs {
-            book,
+            history: book,
             hotspots,
             limits,
             memory: &known.memory,
@@ -123,7 +123,7 @@ impl HotspotState {
 
     /// Remembers that a cure was carried out.
     pub fn record_cure_done(&self, past: &CureRecord, at: Timestamp) {
-        self.lock().memory.done(past.id, at);
+        self.lock().memory.record_completion(past.id, at);
     }
 
     /// Forgets a cure that failed.
@@ -138,6 +138,6 @@ impl HotspotState {
         settings: &DiagnosisSettings,
         book: &LoadHistory,
     ) -> Vec<CureRecord> {
-        self.lock().memory.judge_by(now, settings, book)
+        self.lock().memory.judge_by_history(now, settings, book)
     }
 }

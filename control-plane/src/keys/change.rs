@@ -129,9 +129,8 @@ pub async fn rotate(
     refuse_unless_active(plane, &old.value)?;
     if let Some(successor) = &old.value.replaced_by {
         let detail = format!("key {id} was rotated already: its successor is {successor}");
-        return Err(
-            Error::new(ErrorCode::KeyNotActive, detail).next("Rotate the successor instead.")
-        );
+        return Err(Error::new(ErrorCode::KeyNotActive, detail)
+            .with_next_step("Rotate the successor instead."));
     }
     let (key, secret) = generate_key(
         plane,
@@ -189,7 +188,7 @@ async fn edit_key(
     loop {
         let old = read(plane, id).await?;
         let mut value = old.value.clone();
-        edit_key(&mut value)?;
+        edit(&mut value)?;
         let writes = if value == old.value {
             Vec::new()
         } else {

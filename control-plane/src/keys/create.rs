@@ -97,7 +97,7 @@ pub(super) async fn commit_new(
                     tenant_id.as_str()
                 );
                 return Err(Error::new(ErrorCode::TooMany, detail)
-                    .next("Revoke the keys that are no longer needed."));
+                    .with_next_step("Revoke the keys that are no longer needed."));
             }
             Err(other) => return Err(commit_failed(other)),
         }

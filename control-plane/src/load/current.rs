@@ -235,7 +235,7 @@ fn body_from_samples(samples: Vec<LoadSample>, spans: Spans, filter: &LoadFilter
     let newest = samples.last().cloned();
     let mut book = LoadHistory::new(spans);
     for sample in samples {
-        let _ = book.take(sample);
+        let _ = book.add_sample(sample);
     }
     build_body(&book, newest.as_ref(), &VecDeque::new(), filter)
 }
@@ -321,7 +321,7 @@ fn single_sample_book(sample: &LoadSample) -> LoadHistory {
         short_steps: 1,
         long_shorts: 2,
     });
-    let _ = book.take(sample.clone());
+    let _ = book.add_sample(sample.clone());
     book
 }
 

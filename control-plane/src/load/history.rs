@@ -307,7 +307,9 @@ pub async fn record(
     if text.len() > RECORD_BYTES_MAX {
         let message = format!("that is more than {} MiB of load", RECORD_BYTES_MAX >> 20);
         let error = Error::invalid_field("?from", message);
-        return Err(error.next("Ask for less time (from, to), or for longer steps (step)."));
+        return Err(
+            error.with_next_step("Ask for less time (from, to), or for longer steps (step).")
+        );
     }
     Ok(text)
 }

@@ -118,7 +118,7 @@ impl LoadMonitor {
         let mut book = LoadHistory::new(spans);
         for sample in replayed {
             // Skip samples that are out of order.
-            let _ = book.take(sample);
+            let _ = book.add_sample(sample);
         }
         self.lock().book = book;
     }
@@ -130,7 +130,7 @@ impl LoadMonitor {
         latencies: HashMap<SliceId, Sketch>,
     ) -> std::result::Result<(), SampleError> {
         let mut known = self.lock();
-        known.book.take(sample.clone())?;
+        known.book.add_sample(sample.clone())?;
         for shard in &sample.shards {
             let total = known.totals.entry(shard.shard.clone()).or_default();
             ballast_hotspot_detector::load::ring::Merge::merge(total, &shard.flow);

@@ -24,7 +24,9 @@ pub(super) async fn check_loss_is_needed(
     if intent.reason.is_none() {
         let message = "required: this gives votes up";
         let error = Error::invalid_field("?reason", message);
-        return Err(error.next("Say why, for the audit log and the certificate (--reason)."));
+        return Err(
+            error.with_next_step("Say why, for the audit log and the certificate (--reason).")
+        );
     }
     if migration.is_over() || migration.asked.accept_loss.is_some() {
         // `requests_after` checks the consequences.
@@ -43,7 +45,7 @@ pub(super) async fn check_loss_is_needed(
             "{to} answers, so nothing of it has to be given up: the checks cannot tell which side is right"
         );
         let error = Error::new(ErrorCode::LossNotNeeded, detail);
-        return Err(error.next("Look at the findings (migration show); completing the migration keeps what the target has."));
+        return Err(error.with_next_step("Look at the findings (migration show); completing the migration keeps what the target has."));
     }
     let shards = &*migration_backends(plane)?.shards;
     let to = &migration.to;

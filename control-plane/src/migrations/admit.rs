@@ -1,7 +1,9 @@
 //! Admission: whether a migration may start to copy. Checks pauses, approvals,
 //! maintenance windows, poll freezes and limits on concurrent copies.
 
-use ballast_domain::migration::{Migration, MigrationStage, region_migrations_tally, shard_migrations_tally};
+use ballast_domain::migration::{
+    Migration, MigrationStage, region_migrations_tally, shard_migrations_tally,
+};
 use ballast_domain::registry::{CommitError, Precondition, RecordKind};
 use ballast_domain::{Result, Timestamp};
 use ballast_migration_engine::ports::Admission;
@@ -46,7 +48,7 @@ pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result
         then.stage = MigrationStage::Admitted;
         then.waiting_for = None;
         then.figures.copying_since = Some(plane.now());
-        let intent = Intent::ballast("move", "its turn has come");
+        let intent = Intent::ballast("move", "a slot is free");
         let write = typed::update(seen.version, &then)?;
         let commit = intent.commit(
             "migration.admit",
@@ -103,7 +105,8 @@ fn concurrency_limits(migration: &Migration, moves: &MigrationSettings) -> Vec<P
     let shards = [&migration.from, &migration.to];
     let shards = shards.map(|shard| below(shard_migrations_tally(shard), moves.per_shard_max));
     let regions = migration.regions.iter();
-    let regions = regions.map(|region| below(region_migrations_tally(region), moves.per_region_max));
+    let regions =
+        regions.map(|region| below(region_migrations_tally(region), moves.per_region_max));
     shards.into_iter().chain(regions).collect()
 }
 

@@ -8,7 +8,7 @@ use ballast_domain::migration::{
 };
 use ballast_domain::moving::MigrationId;
 use ballast_domain::placement::{PlacementSubject, explain};
-use ballast_domain::registry::{CommitError, Precondition, RecordKind, slices_on};
+use ballast_domain::registry::{CommitError, Precondition, RecordKind, slices_tally};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
 use ballast_domain::{Error, Result, ShardId, TenantId};
 use ballast_migration_engine::protocol::route;
@@ -241,7 +241,7 @@ async fn try_create_record(
 fn expectations(snapshot: &VersionedFleet, new: &NewMigration) -> Vec<Precondition> {
     let mut expects = vec![snapshot.expect_unchanged()];
     if let Some(shard) = snapshot.fleet.get(&new.to) {
-        let tally = slices_on(shard.id.as_str());
+        let tally = slices_tally(shard.id.as_str());
         expects.push(Precondition::TallyBelow(
             RecordKind::Tenant,
             tally,
@@ -280,7 +280,7 @@ fn unknown_slice(tenant: &Tenant, slice: u32) -> Error {
     let id = tenant.tenant_id.as_str();
     let detail = format!("tenant {id:?} has no slice {slice}: it has {slices}");
     let next = format!("Name one of its slices (--slice): {slices}.");
-    Error::new(ErrorCode::NotFound, detail).next(next)
+    Error::new(ErrorCode::NotFound, detail).with_next_step(next)
 }
 
 /// Checks whether the slice may move to the target; returns the shard it is on.
@@ -304,7 +304,7 @@ pub(super) fn check_request(
     if slicing::is_to_be_cut(tenant, new.slice) {
         let detail = format!("{slice} is being split or merged");
         let error = Error::new(ErrorCode::MoveInProgress, detail);
-        return Err(error.next("Wait until it is done (tenant show)."));
+        return Err(error.with_next_step("Wait until it is done (tenant show)."));
     }
     if let Some(moving) = &part.moving {
         let refused = route::TransitionError::Busy(moving.move_id.clone());
@@ -319,14 +319,14 @@ pub(super) fn check_request(
         let here = &part.shard_id;
         let detail = format!("{slice} is on {here}, not on {from}");
         let next = format!("If it should still move, repeat with --from {here} or without --from.");
-        return Err(Error::new(ErrorCode::MoveRefused, detail).next(next));
+        return Err(Error::new(ErrorCode::MoveRefused, detail).with_next_step(next));
     }
     if let Some(pin) = &tenant.pin
         && pin.shard_id != new.to
     {
         let detail = format!("the tenant is pinned to {}", pin.shard_id);
         let error = Error::new(ErrorCode::MoveRefused, detail);
-        return Err(error.next("Remove the pin first (placement unpin)."));
+        return Err(error.with_next_step("Remove the pin first (placement unpin)."));
     }
     let vetoes = vetoes(snapshot, tenant, new);
     if !vetoes.is_empty() {
@@ -337,7 +337,7 @@ pub(super) fn check_request(
 }
 
 fn vetoes(snapshot: &VersionedFleet, tenant: &Tenant, new: &NewMigration) -> Vec<String> {
-    let Some(subject) = PlacementSubject::of(tenant, new.slice) else {
+    let Some(subject) = PlacementSubject::from_slice(tenant, new.slice) else {
         return Vec::new();
     };
     let explanation = explain(&snapshot.fleet, &subject);
@@ -382,7 +382,7 @@ fn claim_refused(slice: &SliceId, refused: route::TransitionError) -> Error {
         route::TransitionError::Busy(other) => {
             let detail = format!("migration {other} already moves {slice}");
             let next = format!("Wait for it (migration watch {other}) or cancel it first.");
-            Error::new(ErrorCode::MoveInProgress, detail).next(next)
+            Error::new(ErrorCode::MoveInProgress, detail).with_next_step(next)
         }
         route::TransitionError::AlreadyOwner => Error::new(
             ErrorCode::AlreadyThere,

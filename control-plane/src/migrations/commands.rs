@@ -188,7 +188,7 @@ fn request_cancellation(
         MigrationStage::CutOver => {
             let error = refuse(migration, "has been cut over: reverse it instead");
             let id = &migration.migration_id;
-            Err(error.next(format!("Use: migration reverse {id}.")))
+            Err(error.with_next_step(format!("Use: migration reverse {id}.")))
         }
         MigrationStage::Cleaning | MigrationStage::Ended => Err(refuse(migration, REMOVES_SOURCE)),
     }
@@ -215,7 +215,7 @@ fn request_reversal(
         MigrationStage::Asked | MigrationStage::Admitted => {
             let error = refuse(migration, "has not been cut over: cancel it instead");
             let id = &migration.migration_id;
-            Err(error.next(format!("Use: migration cancel {id}.")))
+            Err(error.with_next_step(format!("Use: migration cancel {id}.")))
         }
         MigrationStage::CutOver => {
             asked.stay = None;

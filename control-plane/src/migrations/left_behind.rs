@@ -112,5 +112,5 @@ pub(super) async fn check_no_copy_left(
                 .to_owned(),
         ),
     };
-    Err(Error::new(ErrorCode::MoveRefused, detail).next(next))
+    Err(Error::new(ErrorCode::MoveRefused, detail).with_next_step(next))
 }

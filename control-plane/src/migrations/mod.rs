@@ -33,7 +33,7 @@ pub mod slice_records;
 
 use std::sync::Arc;
 
-use ballast_domain::error::did_you_mean;
+use ballast_domain::error::suggest_nearest;
 use ballast_domain::migration::{Migration, OPEN, OVER, status_term, tenant_migrations_term};
 use ballast_domain::moving::MigrationId;
 use ballast_domain::registry::{RecordKind, RecordQuery};
@@ -162,7 +162,7 @@ async fn not_found(plane: &ControlPlane, id: &MigrationId) -> Error {
     let names = known
         .iter()
         .map(|known| known.value.migration_id.0.as_str());
-    let like = did_you_mean(&id.0, names);
+    let like = suggest_nearest(&id.0, names);
     Error::new(
         ErrorCode::MigrationNotFound,
         format!("there is no migration {:?}{like}", id.0),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ballast_domain::Result;
 use ballast_domain::migration::{Migration, MigrationEstimate, MigrationStatus, status_term};
-use ballast_domain::registry::{RecordKind, RecordQuery, slices_on};
+use ballast_domain::registry::{RecordKind, RecordQuery, slices_tally};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Error, ShardId};
 use ballast_vote_shard::ShardError;
@@ -115,7 +115,9 @@ impl PriceEstimator {
         let registry = plane.registry();
         Ok(Self {
             experience: PastMigrations::from_migrations(&past),
-            slices: registry.tallies(RecordKind::Tenant, &slices_on("")).await?,
+            slices: registry
+                .tallies(RecordKind::Tenant, &slices_tally(""))
+                .await?,
         })
     }
 
@@ -140,7 +142,7 @@ impl PriceEstimator {
         let rows: u64 = digests.iter().map(|(_, digest)| digest.rows).sum();
         let polls = digests.len() as u64;
         let on = |shard: &ShardId| {
-            let tally = slices_on(shard.as_str());
+            let tally = slices_tally(shard.as_str());
             self.slices.get(&tally).copied().unwrap_or(0)
         };
         let neighbours = (on(from) + on(to)).saturating_sub(1);

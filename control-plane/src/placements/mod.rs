@@ -2,7 +2,7 @@
 
 mod preview;
 
-pub use preview::{FleetChange, Preview, PreviewedMove, ShardTraffic, WeightChange, preview};
+pub use preview::{FleetChangeBody, Preview, PreviewedMove, ShardTraffic, WeightChange, preview};
 
 use ballast_domain::error::ErrorCode;
 use ballast_domain::placement::{Explanation, PlacementFleet, PlacementSubject, decide, explain};
@@ -43,7 +43,7 @@ pub async fn show(plane: &ControlPlane, id: &TenantId) -> Result<Versioned<Tenan
     let tenant = tenants::get(plane, id).await?;
     let snapshot = plane.fleet().snapshot();
     let first = tenant.value.slices.first().ok_or_else(|| no_slice(id, 0))?;
-    let preferred = PlacementSubject::of(&tenant.value, first.slice)
+    let preferred = PlacementSubject::from_slice(&tenant.value, first.slice)
         .and_then(|subject| decide(&snapshot.fleet, &subject).shard_id);
     Ok(Versioned {
         version: tenant.version,
@@ -94,8 +94,9 @@ pub async fn explain_placement(
     };
     // A tenant that was split has no slice 0: use its first slice.
     let first = tenant.slices.first().map(|first| first.slice);
-    let subject = PlacementSubject::of(&tenant, slice);
-    let subject = subject.or_else(|| PlacementSubject::of(&tenant, first.filter(|_| slice == 0)?));
+    let subject = PlacementSubject::from_slice(&tenant, slice);
+    let subject =
+        subject.or_else(|| PlacementSubject::from_slice(&tenant, first.filter(|_| slice == 0)?));
     let subject = subject.ok_or_else(|| no_slice(id, slice))?;
     Ok(explain(&fleet, &subject))
 }
@@ -150,7 +151,7 @@ fn refuse_vetoed(
     slice: u32,
     shard_id: &ShardId,
 ) -> Result<()> {
-    let Some(subject) = PlacementSubject::of(tenant, slice) else {
+    let Some(subject) = PlacementSubject::from_slice(tenant, slice) else {
         return Ok(());
     };
     let explanation = explain(fleet, &subject);

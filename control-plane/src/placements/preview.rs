@@ -18,7 +18,8 @@ use crate::validate;
 /// A fleet change to try out; set exactly one field.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct FleetChange {
+#[schema(as = FleetChange)]
+pub struct FleetChangeBody {
     /// A shard to add.
     #[serde(
         default,
@@ -108,7 +109,7 @@ pub struct ShardTraffic {
 /// that are due to move now. Changes nothing.
 pub async fn preview(
     plane: &ControlPlane,
-    change: Option<&FleetChange>,
+    change: Option<&FleetChangeBody>,
     after: Option<&str>,
     limit: u32,
 ) -> Result<Preview> {
@@ -169,7 +170,7 @@ fn due_moves(
 ) -> Vec<PreviewedMove> {
     let mut moves = Vec::new();
     for slice in &tenant.slices {
-        let Some(subject) = PlacementSubject::of(tenant, slice.slice) else {
+        let Some(subject) = PlacementSubject::from_slice(tenant, slice.slice) else {
             continue;
         };
         let belongs = decide(then, &subject).shard_id;
@@ -250,11 +251,11 @@ impl MoveTally {
 fn apply_change(
     plane: &ControlPlane,
     now: &VersionedFleet,
-    change: &FleetChange,
+    change: &FleetChangeBody,
 ) -> Result<PlacementFleet> {
     let fleet = now.fleet.clone();
     match change {
-        FleetChange {
+        FleetChangeBody {
             add: Some(new),
             remove: None,
             weight: None,
@@ -265,7 +266,7 @@ fn apply_change(
             }
             Ok(fleet.with(PlacementShard::new(&shards::build_shard(plane, new)?, 0)))
         }
-        FleetChange {
+        FleetChangeBody {
             add: None,
             remove: Some(id),
             weight: None,
@@ -275,7 +276,7 @@ fn apply_change(
             }
             Ok(fleet.without(id))
         }
-        FleetChange {
+        FleetChangeBody {
             add: None,
             remove: None,
             weight: Some(WeightChange { shard_id, weight }),

@@ -181,7 +181,7 @@ async fn spread_slices(plane: &ControlPlane, id: &TenantId, slicing: &Slicing) -
     for slice in tenant.slices.iter().filter(|slice| slice.moving.is_none()) {
         // Refresh the fleet: each migration changes it.
         let fleet = plane.fleet().refresh(plane.registry()).await?;
-        let subject = PlacementSubject::of(&tenant, slice.slice);
+        let subject = PlacementSubject::from_slice(&tenant, slice.slice);
         let belongs = subject.and_then(|subject| decide(&fleet.fleet, &subject).shard_id);
         let Some(to) = belongs.filter(|to| *to != slice.shard_id) else {
             continue;

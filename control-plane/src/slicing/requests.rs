@@ -219,7 +219,7 @@ async fn check_request(
     if let Some(slicing) = &tenant.slicing {
         let detail = format!("{id} is already being cut into {} slices", slicing.into);
         let error = Error::new(ErrorCode::MoveInProgress, detail);
-        return Err(error.next("Wait until it is done (tenant show)."));
+        return Err(error.with_next_step("Wait until it is done (tenant show)."));
     }
     let layout = tenant.layout();
     check_count(id, &layout, wanted)?;
@@ -278,7 +278,7 @@ fn check_count(id: &TenantId, layout: &SliceLayout, wanted: SlicingRequest) -> R
         }
     );
     let error = Error::new(ErrorCode::SlicesRefused, detail);
-    Err(error.next(format!("Use {other} --into {into}.")))
+    Err(error.with_next_step(format!("Use {other} --into {into}.")))
 }
 
 struct PlannedLayout {
@@ -317,7 +317,7 @@ fn to_error(id: &TenantId, layout: &SliceLayout, parents: &[u32], why: RecutErro
             let (to, moves) = gathering_commands(id, layout, parents);
             let detail = format!("the slices of {id} are on several shards");
             let error = Error::new(ErrorCode::SlicesRefused, detail);
-            error.next(format!(
+            error.with_next_step(format!(
                 "Move them together to {to} first, and wait until their windows end: {}.",
                 moves.join("; ")
             ))
@@ -365,8 +365,9 @@ fn check_capacity(fleet: &PlacementFleet, planned: &PlannedLayout) -> Result<()>
                 "{id} may hold {} slices but would hold {then}",
                 shard.max_slices
             );
-            return Err(Error::new(ErrorCode::SlicesRefused, detail)
-                .next("Raise its limit (shard update --max-slices), or move the tenant first."));
+            return Err(Error::new(ErrorCode::SlicesRefused, detail).with_next_step(
+                "Raise its limit (shard update --max-slices), or move the tenant first.",
+            ));
         }
     }
     Ok(())
@@ -376,7 +377,7 @@ fn check_capacity(fleet: &PlacementFleet, planned: &PlannedLayout) -> Result<()>
 fn plan_moves(mut fleet: PlacementFleet, tenant: &Tenant) -> Vec<PlannedMove> {
     let mut moves = Vec::new();
     for slice in tenant.slices.iter().filter(|slice| slice.moving.is_none()) {
-        let subject = PlacementSubject::of(tenant, slice.slice);
+        let subject = PlacementSubject::from_slice(tenant, slice.slice);
         let belongs = subject.and_then(|subject| decide(&fleet, &subject).shard_id);
         let Some(to) = belongs.filter(|to| *to != slice.shard_id) else {
             continue;

@@ -4,7 +4,7 @@ use ballast_domain::error::ErrorCode;
 use ballast_domain::limits::TenantLimits;
 use ballast_domain::object::{object, optional_object};
 use ballast_domain::placement::{PlacementSubject, decide, explain};
-use ballast_domain::registry::{ABSENT, CommitError, Precondition, RecordKind, slices_on};
+use ballast_domain::registry::{ABSENT, CommitError, Precondition, RecordKind, slices_tally};
 use ballast_domain::residency::Residency;
 use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
 use ballast_domain::{Error, RegionId, Result, TenantId, ZoneId};
@@ -92,7 +92,7 @@ fn expectations(snapshot: &VersionedFleet, tenant: &Tenant) -> Vec<Precondition>
     let mut expects = vec![snapshot.expect_unchanged()];
     for slice in &tenant.slices {
         if let Some(shard) = snapshot.fleet.get(&slice.shard_id) {
-            let tally = slices_on(shard.id.as_str());
+            let tally = slices_tally(shard.id.as_str());
             expects.push(Precondition::TallyBelow(
                 RecordKind::Tenant,
                 tally,

@@ -1,6 +1,6 @@
 //! Listing tenants: filters and pages.
 
-use ballast_domain::registry::{RecordKind, RecordQuery, slices_on};
+use ballast_domain::registry::{RecordKind, RecordQuery, slices_tally};
 use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::{RegionId, Result, ShardId};
 
@@ -28,7 +28,10 @@ pub async fn list(
     limit: u32,
 ) -> Result<Vec<Versioned<Tenant>>> {
     let terms = [
-        filter.shard.as_ref().map(|shard| slices_on(shard.as_str())),
+        filter
+            .shard
+            .as_ref()
+            .map(|shard| slices_tally(shard.as_str())),
         filter
             .status
             .map(|status| format!("status:{}", status.name())),

@@ -75,7 +75,9 @@ impl SignalRequest {
             }),
             (None, None) => {
                 let error = Error::invalid_field("", "it has neither output nor error");
-                Err(error.with_next_step("Send output if the task succeeded, error and cause if it failed."))
+                Err(error.with_next_step(
+                    "Send output if the task succeeded, error and cause if it failed.",
+                ))
             }
             _ => Err(Error::invalid_field(
                 "/output",
@@ -139,13 +141,13 @@ pub async fn cancel(
 }
 
 /// Sends the result of a task that waits for a signal.
-pub async fn to_signal(
+pub async fn signal(
     plane: &ControlPlane,
     intent: &Intent,
     id: &str,
     answer: &SignalRequest,
 ) -> Result<ExecutionBody> {
-    let signal = answer.signal()?;
+    let signal = answer.to_signal()?;
     let (engine, found) = find_running(plane, id).await?;
     let (state, token) =
         find_waiting_task(&found, answer.state.as_deref(), answer.token.as_deref())?;
@@ -338,7 +340,9 @@ fn to_error(error: CommandError) -> Error {
         CommandError::Post(PostError::Full { .. }) => {
             Error::new(ErrorCode::Busy, error.to_string()).retry_after(1)
         }
-        CommandError::Post(PostError::Unfit(unfit)) => Error::invalid_field("", unfit.to_string()),
+        CommandError::Post(PostError::InvalidRecord(invalid)) => {
+            Error::invalid_field("", invalid.to_string())
+        }
         CommandError::Post(PostError::Store(source)) => store_unavailable(source),
     }
 }

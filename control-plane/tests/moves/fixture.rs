@@ -457,7 +457,7 @@ impl TestFleet {
         shard.create_poll(&at, new).await.unwrap();
         let ballots = (0..votes).map(|voter| Ballot {
             poll: id,
-            item: ItemId::of(id, 0),
+            item: ItemId::from_position(id, 0),
             ..ballot(&format!("c{voter}"), request.0 + voter)
         });
         let ballots: Vec<_> = ballots.collect();
@@ -541,7 +541,7 @@ async fn vote(records: &SliceRecords, shards: &TestShards, ballot: Ballot) {
 fn ballot(voter: &str, request: u64) -> Ballot {
     Ballot {
         poll: poll_id(),
-        item: ItemId::of(poll_id(), 0),
+        item: ItemId::from_position(poll_id(), 0),
         voter: VoterId::new(voter).unwrap(),
         choice: VoteChoice::For,
         request: RequestId(request + 2),

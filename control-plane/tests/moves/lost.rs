@@ -80,7 +80,13 @@ async fn given_up(fleet: &TestFleet, (from, to, id): &(ShardId, ShardId, Migrati
     let signed = record.certificate.clone().unwrap();
     verify(&signed, Some(&signed.public_key)).unwrap();
     assert_eq!(signed.certificate.given_up, Some(lost));
-    assert!(signed.certificate.describe_doubt().unwrap().contains("given up"));
+    assert!(
+        signed
+            .certificate
+            .describe_doubt()
+            .unwrap()
+            .contains("given up")
+    );
     // The lost copy is kept, and takes no more votes when it is back.
     let epoch = record
         .certificate

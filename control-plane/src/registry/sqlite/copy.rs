@@ -3,12 +3,14 @@
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ballast_domain::registry::{RegistryError, RegistryResult};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
-use super::BUSY_WAIT;
+/// How long the copy waits for another process's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Copies the registry at `from` to the file `to`, which must not exist. The copy is
 /// a compacted snapshot.
@@ -28,7 +30,7 @@ async fn copy_compacted(from: &Path, to: &Path) -> RegistryResult<()> {
     let options = SqliteConnectOptions::new()
         .filename(from)
         .create_if_missing(false)
-        .busy_timeout(BUSY_WAIT);
+        .busy_timeout(BUSY_TIMEOUT);
     let mut connection = SqliteConnection::connect_with(&options)
         .await
         .map_err(failed)?;

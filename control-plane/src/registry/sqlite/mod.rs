@@ -261,6 +261,7 @@ fn failed(doing: &'static str) -> impl FnOnce(sqlx::Error) -> RegistryError {
 #[cfg(test)]
 mod tests {
     use sqlx::Row;
+    use sqlx::sqlite::SqliteConnectOptions;
 
     use super::*;
     use crate::registry::conformance::{Fixture, suite};
