@@ -47,7 +47,7 @@ impl EngineClock for SystemClock {
     }
 }
 
-/// A clock for tests that only moves when told to. Clones share it.
+/// A clock for tests that moves only when a test advances it. Clones share it.
 ///
 /// A loop that sleeps for a while computes its wake time when it goes to sleep. A
 /// test that moves the clock before that happens shifts the wake time, and may then

@@ -122,7 +122,7 @@ mod tests {
 
     const BEGUN_MS: i64 = 1_794_821_400_000;
 
-    fn tell(tracker: &mut ProgressTracker, task: u64, ms: i64, done: u64) -> Option<f64> {
+    fn record_done(tracker: &mut ProgressTracker, task: u64, ms: i64, done: u64) -> Option<f64> {
         tracker.record(TaskProgress {
             task: TaskId(task),
             state: "Copy".to_owned(),
@@ -150,32 +150,40 @@ mod tests {
     #[test]
     fn the_rate_follows_reports_smoothly() {
         let mut tracker = ProgressTracker::default();
-        assert_eq!(tell(&mut tracker, 1, 0, 0), None, "nothing is known yet");
-        assert_eq!(tell(&mut tracker, 1, 400, 4), None, "too little is known");
+        assert_eq!(
+            record_done(&mut tracker, 1, 0, 0),
+            None,
+            "nothing is known yet"
+        );
+        assert_eq!(
+            record_done(&mut tracker, 1, 400, 4),
+            None,
+            "too little is known"
+        );
         for second in 1..=10 {
             is_about(
-                tell(&mut tracker, 1, 1_000 * second, 10 * second.unsigned_abs()),
+                record_done(&mut tracker, 1, 1_000 * second, 10 * second.unsigned_abs()),
                 10.0,
             );
         }
-        let rate = tell(&mut tracker, 1, 11_000, 300);
+        let rate = record_done(&mut tracker, 1, 11_000, 300);
         assert!(rate.is_some_and(|rate| (20.0..60.0).contains(&rate)));
         // The same report again: no time passed, so no change.
-        assert_eq!(tell(&mut tracker, 1, 11_000, 300), rate);
+        assert_eq!(record_done(&mut tracker, 1, 11_000, 300), rate);
         // The count starts over.
-        assert_eq!(tell(&mut tracker, 1, 12_000, 0), None);
+        assert_eq!(record_done(&mut tracker, 1, 12_000, 0), None);
     }
 
     #[test]
     fn work_before_a_task_began_does_not_count() {
         let mut tracker = ProgressTracker::default();
-        tell(&mut tracker, 1, 0, 1_000_000);
-        is_about(tell(&mut tracker, 1, 1_000, 1_000_010), 10.0);
+        record_done(&mut tracker, 1, 0, 1_000_000);
+        is_about(record_done(&mut tracker, 1, 1_000, 1_000_010), 10.0);
         tracker.finish_task(TaskId(1));
         // An hour without a running task.
-        is_about(tell(&mut tracker, 2, 3_600_000, 1_000_030), 10.0);
-        is_about(tell(&mut tracker, 2, 3_601_000, 1_000_040), 10.0);
+        is_about(record_done(&mut tracker, 2, 3_600_000, 1_000_030), 10.0);
+        is_about(record_done(&mut tracker, 2, 3_601_000, 1_000_040), 10.0);
         // Other tasks have their own rate.
-        assert_eq!(tell(&mut tracker, 3, 3_601_000, 5), None);
+        assert_eq!(record_done(&mut tracker, 3, 3_601_000, 5), None);
     }
 }

@@ -122,7 +122,7 @@ pub(crate) async fn only_awaited_tokens_are_accepted(env: impl TestEnvironment) 
     let ended = wait_for_end(&engine, &id).await;
     assert_eq!(ended.output, Some(json!("no")));
     assert_eq!(engine.pending_callbacks(&id).await.unwrap(), Some(vec![]));
-    assert_eq!(engine.pending_callbacks("w:nobody").await.unwrap(), None);
+    assert_eq!(engine.pending_callbacks("w:missing").await.unwrap(), None);
     assert!(matches!(
         engine.signal(&never, yes).await.unwrap_err(),
         CommandError::Post(PostError::Ended { .. })
@@ -168,7 +168,7 @@ pub(crate) async fn a_callback_task_can_time_out(env: impl TestEnvironment) {
         until(&engine, &id, |seen| {
             seen.progress
                 .first()
-                .is_some_and(|told| told.progress.done == done)
+                .is_some_and(|reported| reported.progress.done == done)
         })
         .await;
     }
@@ -264,12 +264,12 @@ pub(crate) async fn a_cancelled_execution_stops_its_tasks(env: impl TestEnvironm
 
 pub(crate) async fn commands_to_missing_executions_are_refused(env: impl TestEnvironment) {
     let engine = env.engine(HandlerRegistry::new()).await;
-    let refused = engine.pause("w:nobody").await.unwrap_err();
+    let refused = engine.pause("w:missing").await.unwrap_err();
     assert!(matches!(
         refused,
         CommandError::Post(PostError::NotFound { .. })
     ));
-    assert_eq!(engine.get("w:nobody").await.unwrap(), None);
-    assert_eq!(engine.wait_for_end("w:nobody").await.unwrap(), None);
-    assert_eq!(engine.position("w:nobody").await.unwrap(), None);
+    assert_eq!(engine.get("w:missing").await.unwrap(), None);
+    assert_eq!(engine.wait_for_end("w:missing").await.unwrap(), None);
+    assert_eq!(engine.position("w:missing").await.unwrap(), None);
 }

@@ -136,7 +136,7 @@ async fn play(known: BuiltInWorkflow, plan: TaskPlan<'_>) -> RunReport {
     let id = engine.start(known.name, "1", json!({})).await.unwrap();
     let ended = loop {
         tokio::select! {
-            ended = engine.wait_for_end(&id) => break ended.unwrap().unwrap(),
+            ended = paused::wait_for_end(&engine, &id) => break ended,
             Some(()) = dying.recv() => {
                 engine.kill().await;
                 engine = open().await;

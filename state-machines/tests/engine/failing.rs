@@ -103,9 +103,9 @@ pub(crate) async fn a_task_without_heartbeats_is_stopped(env: impl TestEnvironme
     }
     let seen = until(&engine, &id, |seen| !seen.progress.is_empty()).await;
     assert_eq!(seen.progress, engine.progress(&id));
-    let told = &seen.progress[0];
-    assert_eq!((told.state.as_str(), told.progress.done), ("T", 3));
-    assert_eq!(told.at_ms, env.clock().now_ms());
+    let progress = &seen.progress[0];
+    assert_eq!((progress.state.as_str(), progress.progress.done), ("T", 3));
+    assert_eq!(progress.at_ms, env.clock().now_ms());
     env.clock().advance_ms(5_000);
     assert_eq!(receive(&mut said).await, "cancelled");
     wait_for_end(&engine, &id).await;

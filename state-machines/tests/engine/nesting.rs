@@ -33,7 +33,7 @@ fn child() -> Value {
 
 async fn work(input: Value, _: TaskContext) -> Result<Value, TaskError> {
     match input.get("error").and_then(Value::as_str) {
-        Some(error) => Err(TaskError::new(error, "as it was told")),
+        Some(error) => Err(TaskError::new(error, "as the input asks")),
         None => Ok(json!({"did": input})),
     }
 }
@@ -158,7 +158,7 @@ pub(crate) async fn a_child_that_fails_fails_its_task(env: impl TestEnvironment)
     assert_eq!(cause["Status"], "FAILED");
     assert_eq!(
         (&cause["Error"], &cause["Cause"]),
-        (&json!("Test.Broken"), &json!("as it was told"))
+        (&json!("Test.Broken"), &json!("as the input asks"))
     );
 }
 
@@ -169,7 +169,7 @@ pub(crate) async fn a_child_that_cannot_start_fails_its_task(env: impl TestEnvir
     for (name, arguments, error, cause) in [
         (
             "1",
-            json!({"StateMachineArn": "nobody"}),
+            json!({"StateMachineArn": "missing"}),
             "StepFunctions.StateMachineDoesNotExistException",
             "deploy it first",
         ),
@@ -196,8 +196,8 @@ pub(crate) async fn a_child_that_cannot_start_fails_its_task(env: impl TestEnvir
         let id = engine.start("w", name, json!({})).await.unwrap();
         let ended = wait_for_end(&engine, &id).await;
         assert_eq!(ended.error.as_deref(), Some(error));
-        let told = ended.cause.unwrap();
-        assert!(told.contains(cause), "{told}");
+        let actual = ended.cause.unwrap();
+        assert!(actual.contains(cause), "{actual}");
     }
 }
 

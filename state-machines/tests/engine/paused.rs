@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ballast_state_machines::engine::EngineClock;
+use ballast_state_machines::engine::{Engine, EngineClock, ExecutionDetails};
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
@@ -30,8 +30,11 @@ impl EngineClock for PausedClock {
     }
 }
 
-/// How long a test in simulated time may take, in real time.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// How long a whole test in simulated time may take, in real time.
+const TEST_DEADLINE: Duration = Duration::from_secs(300);
+
+/// How long a test in simulated time waits for anything, in real time.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How often to check that, in simulated time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -44,19 +47,32 @@ pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(async {
-        tokio::select! {
-            done = work => done,
-            () = pass_deadline() => panic!("the test did not end within {DEADLINE:?}"),
-        }
-    })
+    runtime.block_on(within(TEST_DEADLINE, "the whole test", work))
 }
 
-/// Returns when the deadline has passed.
+/// Waits for an execution's end.
+pub(crate) async fn wait_for_end(engine: &Engine, id: &str) -> ExecutionDetails {
+    let ended = wait_for(&format!("the end of {id}"), engine.wait_for_end(id)).await;
+    ended.unwrap().unwrap()
+}
+
+/// Waits for something in simulated time, with a deadline in real time.
+pub(crate) async fn wait_for<T>(what: &str, work: impl Future<Output = T>) -> T {
+    within(DEADLINE, what, work).await
+}
+
+async fn within<T>(deadline: Duration, what: &str, work: impl Future<Output = T>) -> T {
+    tokio::select! {
+        done = work => done,
+        () = pass_deadline(deadline) => panic!("waited {deadline:?} for {what}"),
+    }
+}
+
+/// Returns when the deadline has passed in real time.
 #[allow(clippy::disallowed_methods, reason = "the deadline is in real time")]
-async fn pass_deadline() {
+async fn pass_deadline(deadline: Duration) {
     let begun = std::time::Instant::now();
-    while begun.elapsed() < DEADLINE {
+    while begun.elapsed() < deadline {
         tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }

@@ -209,7 +209,7 @@ pub(crate) async fn invalid_starts_are_refused(env: impl TestEnvironment) {
     let refused = engine.start("w", "large", large).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the input has 262145 bytes, and 262144 are allowed"
+        "the input has 262145 bytes, the limit is 262144"
     );
     assert_eq!(engine.get("w:large").await.unwrap(), None);
     let largest = json!("x".repeat(262_142));

@@ -42,10 +42,10 @@ pub async fn many_executions_step_at_once<F: StoreFixture>() {
     let rows = store.list(&ExecutionQuery::newest(1_000)).await.unwrap();
     assert_eq!(rows.len() as u64, EXECUTIONS);
     for row in rows {
-        let told: Vec<_> = history(&store, &row.id).await.into_iter().skip(1).collect();
+        let actual: Vec<_> = history(&store, &row.id).await.into_iter().skip(1).collect();
         let of = row.id.trim_start_matches('x');
         let expected = (2..=STEPS).map(|id| format!(r#"{{"of":{of},"id":{id}}}"#));
-        assert_eq!(told, expected.collect::<Vec<_>>());
+        assert_eq!(actual, expected.collect::<Vec<_>>());
     }
     let by = claimant("b", 5_000, 9_000);
     let claims = store.claim(&by, 1_000).await.unwrap();

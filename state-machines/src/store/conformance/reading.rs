@@ -275,8 +275,8 @@ pub async fn histories_can_be_read_from_any_event<F: StoreFixture>() {
                 false => (after + 1..=last).take(2).collect(),
                 true => (1..after.min(last + 1)).rev().take(2).collect(),
             };
-            let told: Vec<_> = expected.iter().map(|id| history_event(*id)).collect();
-            assert_eq!(found.events, told, "{query:?}");
+            let wanted: Vec<_> = expected.iter().map(|id| history_event(*id)).collect();
+            assert_eq!(found.events, wanted, "{query:?}");
             let last_id = expected.last().copied().unwrap_or(after);
             assert_eq!(found.last_id, Some(last_id));
             let more = match newest_first {

@@ -19,11 +19,11 @@ pub(super) async fn page(
     query: &HistoryQuery,
 ) -> SqlResult<Option<HistoryPage>> {
     // One read transaction, because the execution may be deleted meanwhile.
-    let mut moment = pool.begin().await?;
+    let mut transaction = pool.begin().await?;
     let found: Option<(i64, i64, i64)> =
         sqlx::query_as("SELECT number, next_seq, next_history_id FROM executions WHERE id = ?")
             .bind(id)
-            .fetch_optional(&mut *moment)
+            .fetch_optional(&mut *transaction)
             .await?;
     let Some((number, next_seq, next_history_id)) = found else {
         return Ok(None);
@@ -35,7 +35,7 @@ pub(super) async fn page(
             entry_key(number, 1),
             entry_key(number, next_seq.cast_unsigned()),
         );
-        let key = find_entry_key(&mut moment, journal, first).await?;
+        let key = find_entry_key(&mut transaction, journal, first).await?;
         let sql = match query.newest_first {
             false => {
                 "SELECT first_history_id, history FROM entries
@@ -51,14 +51,17 @@ pub(super) async fn page(
         } else {
             journal.1
         };
-        let mut entries = sqlx::query_as(sql).bind(key).bind(end).fetch(&mut *moment);
+        let mut entries = sqlx::query_as(sql)
+            .bind(key)
+            .bind(end)
+            .fetch(&mut *transaction);
         while paging.next().is_some()
             && let Some(entry) = entries.try_next().await?
         {
             add_entry(&mut paging, &entry);
         }
     }
-    moment.commit().await?;
+    transaction.commit().await?;
     Ok(Some(paging.finish()))
 }
 

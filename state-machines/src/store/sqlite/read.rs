@@ -169,8 +169,8 @@ pub(super) async fn claims(
         return Ok(Vec::new());
     }
     // One read transaction for all of it.
-    let mut moment = pool.begin().await?;
-    let held = leased_rows(&mut moment, leases).await?;
+    let mut transaction = pool.begin().await?;
+    let held = leased_rows(&mut transaction, leases).await?;
     let mut claims = Vec::with_capacity(held.len());
     let mut places = HashMap::with_capacity(held.len());
     let mut read = Vec::with_capacity(held.len());
@@ -189,7 +189,7 @@ pub(super) async fn claims(
             messages: Vec::new(),
         });
     }
-    for (execution, snapshot) in snapshots(&mut moment, &read).await? {
+    for (execution, snapshot) in snapshots(&mut transaction, &read).await? {
         if let Some(place) = places.get(&execution) {
             claims[*place].snapshot = Some(snapshot);
         }
@@ -200,17 +200,17 @@ pub(super) async fn claims(
         (entry_key(number, seq), entry_key(number + 1, 0))
     });
     let after = to_json_array(after);
-    for (execution, entry) in entries(&mut moment, after).await? {
+    for (execution, entry) in entries(&mut transaction, after).await? {
         if let Some(place) = places.get(&execution) {
             claims[*place].entries.push(entry);
         }
     }
-    for (execution, message) in messages_after(&mut moment, &read).await? {
+    for (execution, message) in messages_after(&mut transaction, &read).await? {
         if let Some(place) = places.get(&execution) {
             claims[*place].messages.push(message);
         }
     }
-    moment.commit().await?;
+    transaction.commit().await?;
     Ok(claims)
 }
 
@@ -218,18 +218,18 @@ pub(super) async fn unread_messages(
     pool: &SqlitePool,
     leases: &[Lease],
 ) -> SqlResult<Vec<UnreadMessages>> {
-    let mut moment = pool.begin().await?;
-    let mut held = leased_rows(&mut moment, leases).await?;
+    let mut transaction = pool.begin().await?;
+    let mut held = leased_rows(&mut transaction, leases).await?;
     held.retain(|fields| fields.waiting > 0);
     let read: Vec<_> = held
         .iter()
         .map(|fields| (fields.number.cast_unsigned(), fields.taken.cast_unsigned()))
         .collect();
     let mut found: HashMap<u64, Vec<StoredMessage>> = HashMap::new();
-    for (execution, message) in messages_after(&mut moment, &read).await? {
+    for (execution, message) in messages_after(&mut transaction, &read).await? {
         found.entry(execution).or_default().push(message);
     }
-    moment.commit().await?;
+    transaction.commit().await?;
     let mail = held.into_iter().filter_map(|fields| {
         let messages = found.remove(&fields.number.cast_unsigned())?;
         let fence = fields.fence.cast_unsigned();

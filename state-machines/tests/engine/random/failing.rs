@@ -59,7 +59,9 @@ async fn engine(
 }
 
 async fn ended(engine: &Engine, id: &str) -> ExecutionDetails {
-    retry(async || engine.wait_for_end(id).await).await.unwrap()
+    let ended = retry(async || engine.wait_for_end(id).await);
+    let ended = paused::wait_for(&format!("the end of {id}"), ended).await;
+    ended.unwrap()
 }
 
 /// A handler that checks that its orders are durable.
@@ -105,11 +107,11 @@ fn check_journal(definition: &Definition, journal: &[JournalEntry], ended: &Exec
             TimedEvent::new(event, entry.at_ms),
         );
         assert!(outcome.accepted, "{} was not accepted", entry.event);
-        let told = outcome.history.iter();
-        let told: Vec<_> = told
+        let history = outcome.history.iter();
+        let history: Vec<_> = history
             .map(|event| serde_json::to_string(event).unwrap())
             .collect();
-        assert_eq!(told, entry.history);
+        assert_eq!(history, entry.history);
     }
     assert_eq!(execution.status(), ended.summary.status);
     assert_eq!(execution.output(), ended.output.as_ref());
@@ -267,7 +269,9 @@ async fn without(kind: &'static str) -> (Engine, Arc<PausedClock>, String, Strin
     engine.deploy("child", CHILD).await.unwrap();
     engine.deploy("w", MARRIED).await.unwrap();
     let parent = engine.start("w", "1", json!({})).await.unwrap();
-    let token = asked.recv().await.unwrap();
+    let token = paused::wait_for("the child to ask", asked.recv())
+        .await
+        .unwrap();
     // Both must be parked, so that only their periodic checks wake them.
     for _ in 0..YIELDS_MAX {
         if engine.held_count() == 0 {
@@ -285,9 +289,9 @@ fn a_child_without_a_hint_finds_that_its_parent_is_gone() {
     paused::run(async {
         let (engine, clock, parent, token) = without("disowned").await;
         engine.cancel(&parent, None, None).await.unwrap();
-        engine.wait_for_end(&parent).await.unwrap().unwrap();
+        paused::wait_for_end(&engine, &parent).await;
         let child = token.split('#').next().unwrap();
-        let ended = engine.wait_for_end(child).await.unwrap().unwrap();
+        let ended = paused::wait_for_end(&engine, child).await;
         assert!(ended.cause.unwrap().contains("no longer waits for it"));
         assert!(clock.now_ms() - START_MS <= 10_000);
     });
@@ -299,7 +303,7 @@ fn a_parent_without_a_hint_finds_that_its_child_has_ended() {
         let (engine, clock, parent, token) = without("ended").await;
         let answer = Signal::Success(json!("done"));
         engine.signal(&token, answer).await.unwrap();
-        let ended = engine.wait_for_end(&parent).await.unwrap().unwrap();
+        let ended = paused::wait_for_end(&engine, &parent).await;
         assert_eq!(ended.output, Some(json!("done")));
         assert!(clock.now_ms() - START_MS <= 10_000);
     });
@@ -323,7 +327,7 @@ fn a_step_that_the_store_refuses_fails_the_execution() {
             "B": {"Type": "Task", "Resource": "work", "End": true}}}"#;
         engine.deploy("w", text).await.unwrap();
         let id = engine.start("w", "1", json!({})).await.unwrap();
-        let ended = engine.wait_for_end(&id).await.unwrap().unwrap();
+        let ended = paused::wait_for_end(&engine, &id).await;
         assert_eq!(ended.summary.status, ExecutionStatus::Failed);
         assert_eq!(ended.error.as_deref(), Some("States.DataLimitExceeded"));
         let cause = ended.cause.clone().unwrap();
@@ -365,7 +369,7 @@ fn a_stop_waits_for_a_start() {
         let row = store.get(&id).await.unwrap().unwrap().row;
         assert_eq!(row.worker, None);
         let second = engine(&store, &clock, &registry, "b", 1).await;
-        second.wait_for_end(&id).await.unwrap().unwrap();
+        paused::wait_for_end(&second, &id).await;
         assert!(clock.now_ms() - START_MS < 5_000);
     });
 }

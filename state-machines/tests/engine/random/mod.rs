@@ -44,7 +44,7 @@ async fn durably(definition: &Definition, seed: u64, deadly: u64) -> (ExecutionD
     let mut deaths = 0;
     let ended = loop {
         tokio::select! {
-            ended = engine.wait_for_end(&id) => break ended.unwrap().unwrap(),
+            ended = paused::wait_for_end(&engine, &id) => break ended,
             Some(()) = dying.recv() => {
                 deaths += 1;
                 engine.kill().await;
